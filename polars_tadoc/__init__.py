@@ -1,0 +1,45 @@
+"""Grammar-compressed text columns for Polars, and text analytics on the compressed form.
+
+Importing the package registers the ``tadoc`` namespace on DataFrame, LazyFrame, Series and Expr.
+
+Examples
+--------
+>>> import polars as pl
+>>> import polars_tadoc as tadoc
+>>> df = pl.DataFrame({"text": ["to be or not to be", "to do is to be"]})
+>>> df = df.with_columns(pl.col("text").tadoc.compress())
+>>> df.tadoc.word_count("text", top=2).rows()
+[('to', 4), ('be', 3)]
+
+"""
+
+from polars_tadoc import column, errors, testing
+from polars_tadoc.analytics.info import info
+from polars_tadoc.analytics.word_count import word_count
+from polars_tadoc.column import DTYPE, is_tadoc
+from polars_tadoc.compress.compress import compress
+from polars_tadoc.config import Config
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.decompress import decompress
+from polars_tadoc.grammar import Grammar
+from polars_tadoc.namespaces import dataframe as _dataframe
+from polars_tadoc.namespaces import expr as _expr
+from polars_tadoc.namespaces import lazyframe as _lazyframe
+from polars_tadoc.namespaces import series as _series
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DTYPE",
+    "Config",
+    "Corpus",
+    "Grammar",
+    "column",
+    "compress",
+    "decompress",
+    "errors",
+    "info",
+    "is_tadoc",
+    "testing",
+    "word_count",
+]

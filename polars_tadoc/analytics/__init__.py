@@ -1,0 +1,1 @@
+"""One file per analytic: a partial result on one corpus, and a merge of partial results."""

@@ -1,0 +1,36 @@
+"""Reads Polars' strings and binaries where Arrow keeps them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+
+def binary_views(
+    series: pl.Series,
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32], object]:
+    """Address and length in bytes of each string or binary of a series, without copying any.
+
+    Returns
+    -------
+    (uint64 array, uint32 array, object)
+        Addresses, lengths, and the Arrow array that owns the bytes: keep it while addresses are used.
+        A null counts as empty.
+
+    """
+    nothing: Any = "" if series.dtype == pl.String else b""
+    array: Any = series.fill_null(nothing).rechunk().to_arrow(compat_level=pl.CompatLevel.newest())
+    count = len(array)
+    if count == 0:
+        return np.zeros(0, np.uint64), np.zeros(0, np.uint32), array
+    buffers = array.buffers()
+    views = np.frombuffer(buffers[1], np.uint32)[4 * array.offset : 4 * (array.offset + count)].reshape(count, 4)
+    lengths = np.ascontiguousarray(views[:, 0])
+    inline = np.uint64(buffers[1].address + 16 * array.offset + 4) + np.arange(count, dtype=np.uint64) * np.uint64(16)
+    data = np.array([0 if buffer is None else buffer.address for buffer in buffers[2:]] or [0], np.uint64)
+    long = lengths > 12  # shorter ones stand in the view itself
+    outside = data[np.where(long, views[:, 2], 0)] + views[:, 3]
+    return np.where(long, outside, inline), lengths, array

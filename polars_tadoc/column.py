@@ -1,0 +1,150 @@
+"""The compressed column: its type, how it is built, how it splits into corpora."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc import payload
+from polars_tadoc.cache import grammars
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.errors import InvalidGrammarError, NotCompressedError
+from polars_tadoc.grammar import Grammar
+
+CATEGORIES = pl.Categories("grammar", "polars_tadoc", pl.UInt32)
+"""The shared child's categories; their namespace is the type tag."""
+
+DTYPE = pl.Struct(
+    {
+        "grammar": pl.Categorical(CATEGORIES),
+        "symbols": pl.List(pl.UInt32),
+        "gaps": pl.Binary,
+    }
+)
+"""A compressed column: the grammar (shared by many rows), the row's own symbols, what stood between its words."""
+
+
+def is_tadoc(dtype: object) -> bool:
+    """Tell whether a data type is that of a compressed column.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> tadoc.is_tadoc(tadoc.DTYPE), tadoc.is_tadoc(pl.String)
+    (True, False)
+
+    """
+    return dtype == DTYPE
+
+
+def require_tadoc(series: pl.Series, call: str) -> None:
+    """Raise ``NotCompressedError`` unless the series is a compressed column."""
+    if not is_tadoc(series.dtype):
+        raise NotCompressedError.for_column(series.name, series.dtype, call)
+
+
+def build(
+    key: str,
+    root_offsets: npt.NDArray[np.int64],
+    roots: npt.NDArray[np.uint32],
+    gap_offsets: npt.NDArray[np.int64],
+    gap_data: npt.NDArray[np.uint8] | None,
+    valid: pl.Series | None,
+) -> pl.Series:
+    """Build the rows that share one grammar.
+
+    Parameters
+    ----------
+    key
+        The grammar's payload.
+    root_offsets, roots
+        Each row's symbols: int64 offsets, length rows + 1, into uint32 symbols.
+    gap_offsets, gap_data
+        Each row's gap bytes likewise; None where gaps are not kept.
+    valid
+        Boolean series, false where the row is null; None where no row is.
+
+    """
+    rows = len(root_offsets) - 1
+    symbols = pa.LargeListArray.from_arrays(pa.array(root_offsets), pa.array(roots))
+    if gap_data is None:
+        gaps = pl.Series("gaps", [None], pl.Binary).new_from_index(0, rows)
+    else:
+        buffers = [None, pa.py_buffer(gap_offsets), pa.py_buffer(gap_data)]
+        gaps = pl.Series("gaps", pa.LargeBinaryArray.from_buffers(pa.large_binary(), rows, buffers))
+    grammar = pl.Series("grammar", [key], DTYPE.fields[0].dtype).new_from_index(0, rows)
+    column = pl.DataFrame([grammar, pl.Series("symbols", symbols), gaps]).to_struct("text")
+    if valid is None:
+        return column
+    return pl.DataFrame([column, valid.alias("valid")]).select(pl.when("valid").then("text")).to_series()
+
+
+def split(column: pl.Series) -> list[Corpus]:
+    """Split a compressed column into one corpus for each grammar, in order of first use; null rows are in none.
+
+    Nothing is copied where a grammar's rows stand together.
+
+    Raises
+    ------
+    InvalidGrammarError
+        A payload is damaged, or a row names a symbol that its grammar does not have.
+
+    """
+    require_tadoc(column, "tadoc")
+    column = column.rechunk()
+    grammar, symbols, gaps = (column.struct.field(name) for name in ("grammar", "symbols", "gaps"))
+    valid = grammar.is_not_null() & symbols.is_not_null()
+    rows: npt.NDArray[np.int64] | None = None
+    if not valid.all():
+        rows = valid.arg_true().to_numpy().astype(np.int64)
+        grammar, symbols, gaps = (field.filter(valid) for field in (grammar, symbols, gaps))
+    if len(grammar) == 0:
+        return []
+    codes = grammar.to_physical().to_numpy()
+    starts = np.concatenate([[0], np.flatnonzero(codes[1:] != codes[:-1]) + 1])
+    stops = np.concatenate([starts[1:], [len(codes)]])
+    runs: dict[int, list[tuple[int, int]]] = {}
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        runs.setdefault(int(codes[start]), []).append((start, stop))
+    return [_corpus(grammar, symbols, gaps, rows, spans) for spans in runs.values()]
+
+
+def _corpus(
+    grammar: pl.Series,
+    symbols: pl.Series,
+    gaps: pl.Series,
+    rows: npt.NDArray[np.int64] | None,
+    spans: list[tuple[int, int]],
+) -> Corpus:
+    code = grammar.slice(spans[0][0], 1)
+    key, decoded = _grammar(code)
+    if len(spans) == 1:
+        start, stop = spans[0]
+        own = np.arange(start, stop)
+        symbols, gaps = symbols.slice(start, stop - start), gaps.slice(start, stop - start)
+    else:
+        own = np.concatenate([np.arange(start, stop) for start, stop in spans])
+        symbols, gaps = symbols.gather(own), gaps.gather(own)
+    lists: Any = symbols.to_arrow()
+    offsets = lists.offsets.to_numpy()
+    values = lists.values.to_numpy() if len(lists.values) else np.zeros(0, np.uint32)
+    roots = values[offsets[0] : offsets[-1]]
+    if len(roots):
+        most, known = int(roots.max()), decoded.vocabulary_size + decoded.rule_count
+        if most >= known:
+            raise InvalidGrammarError(
+                f"grammar {key[22:34]}…: a row names symbol {most}, but there are only {known} words and rules"
+            )
+    return Corpus(key, decoded, own if rows is None else rows[own], offsets - offsets[0], roots, gaps)
+
+
+def _grammar(code: pl.Series) -> tuple[str, Grammar]:
+    """Decode the grammar of a one-row categorical series, or take it from the cache."""
+    text = code.cast(pl.String)
+    key = str(text.str.head(payload.HEADER_LENGTH)[0])
+    return key, grammars.get(key) or grammars.put(key, payload.decode(str(text[0])))

@@ -1,0 +1,189 @@
+"""Batch RePair: many pairs become rules in each round, one definition for every engine.
+
+RePair (Larsson and Moffat, 1999) replaces the most frequent pair, one pair at a time. Here a round counts
+all adjacent pairs; each pair that occurs twice or more has a priority, (count, hash of the pair); a
+position is replaced where its pair's priority beats both neighbours'; a pair replaced fewer than two
+times is not made a rule. Pairs never cross a row's end. A pair of old symbols never gains occurrences, so
+a position whose pair was seen once is dead until a neighbour changes, and only alive positions are
+counted again. The hashed tie-break matters: ties ordered by symbol cascade through duplicated rows one
+pair a round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.config import thread_count
+from polars_tadoc.kernels.cpu import batch_repair as kernels
+from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
+
+UInt32 = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class BinaryRules:
+    """Rules of two symbols each, rule k being symbol ``vocabulary_size + k``, and the sequence they leave."""
+
+    left: UInt32
+    right: UInt32
+    sequence: UInt32
+    """Symbols of all rows, ``SEPARATOR`` after each row."""
+
+
+def build(
+    sequence: UInt32, vocabulary_size: int, on_round: Callable[[int, int], None] = lambda round_, alive: None
+) -> BinaryRules:
+    """Run rounds until no pair repeats; ``sequence`` is overwritten.
+
+    Parameters
+    ----------
+    sequence
+        uint32 word ids, ``SEPARATOR`` after each row.
+    vocabulary_size
+        Words; the first rule gets this symbol.
+    on_round
+        Called with the round's number and the alive positions before each round.
+
+    """
+    size = len(sequence)
+    state = np.zeros((size + 23) // 8 * 8, np.uint8)  # eight dead positions at least follow the last
+    slots = np.empty(size, np.uint32)
+    alive = sum(map_parallel(lambda c: kernels.mark_alive(sequence, state, *c), even_chunks(size)))
+    left: list[UInt32] = []
+    right: list[UInt32] = []
+    next_symbol = vocabulary_size
+    round_number = 0
+    stalled_before = False
+    while alive > 1:
+        on_round(round_number, alive)
+        round_number += 1
+        pairs = _count(_Sequence(sequence[:size], state, slots), alive)
+        pairs.select()
+        new = pairs.count_selected()
+        stalled = new == 0
+        if stalled and (stalled_before or not pairs.selected.any()):
+            break
+        stalled_before = stalled
+        rules_left, rules_right = pairs.make_rules(new, next_symbol)
+        left.append(rules_left)
+        right.append(rules_right)
+        next_symbol += new
+        size, alive = pairs.rewrite(stalled)
+        state[size : (size + 15) // 8 * 8] = kernels.DEAD
+    nothing = np.zeros(0, np.uint32)
+    return BinaryRules(np.concatenate([nothing, *left]), np.concatenate([nothing, *right]), sequence[:size].copy())
+
+
+@dataclass(frozen=True)
+class _Sequence:
+    """The sequence as one round sees it."""
+
+    symbols: UInt32
+    state: npt.NDArray[np.uint8]
+    slots: UInt32
+
+    @property
+    def blocks(self) -> npt.NDArray[np.uint64]:
+        return self.state.view(np.uint64)[: (len(self.symbols) + 7) // 8]
+
+    def chunks(self) -> list[tuple[int, int]]:
+        """Chunks of whole blocks, in blocks."""
+        return even_chunks(len(self.blocks), 1 << 12)
+
+
+def _count(sequence: _Sequence, alive: int) -> _Pairs:
+    """Count pairs exactly."""
+    threads = thread_count() if alive > 1 << 14 else 1
+    blocks = sequence.blocks
+    sieve_size = 1 << min(max(10, (2 * alive // threads).bit_length()), 23)
+    seen = [np.zeros(sieve_size, np.uint8) for _ in range(threads)]
+    candidates = max(
+        map_parallel(
+            lambda t: kernels.sieve(sequence.symbols, sequence.state, blocks, t, threads, seen[t]), range(threads)
+        )
+    )
+    capacity = 1 << max(6, (3 * candidates // 2).bit_length())
+    while True:
+        keys, counts = np.empty(capacity * threads, np.uint64), np.zeros(capacity * threads, np.uint32)
+
+        def count(t: int) -> bool:
+            return kernels.count(  # type: ignore[no-any-return]
+                sequence.symbols, sequence.state, blocks, t, threads, seen[t], keys, counts, sequence.slots  # noqa: B023
+            )
+
+        if all(map_parallel(count, range(threads))):
+            return _Pairs(sequence, threads, keys, counts)
+        capacity *= 2
+
+
+class _Pairs:
+    """The pairs of one round: one table of counts per thread, one after another."""
+
+    def __init__(self, sequence: _Sequence, threads: int, keys: npt.NDArray[np.uint64], counts: UInt32) -> None:
+        self.sequence, self.threads, self.keys, self.counts = sequence, threads, keys, counts
+        self.selected = np.zeros(len(keys), np.uint32)
+        self.rules = np.empty(len(keys), np.uint32)  # first places until the rules are numbered
+
+    def select(self) -> None:
+        """Select the positions to replace."""
+        s = self.sequence
+        map_parallel(
+            lambda chunk: kernels.select(s.symbols, s.state, s.blocks, s.slots, self.counts, *chunk), s.chunks()
+        )
+
+    def count_selected(self) -> int:
+        """Count selected positions by pair; returns how many pairs get a rule."""
+        s = self.sequence
+        return sum(
+            map_parallel(
+                lambda t: kernels.count_selected(
+                    s.state, s.blocks, s.slots, t, self.threads, self.selected, self.rules
+                ),
+                range(self.threads),
+            )
+        )
+
+    def make_rules(self, new: int, next_symbol: int) -> tuple[UInt32, UInt32]:
+        """Number the rules by first use, from ``next_symbol``; returns their left and right symbols."""
+        entries, places = np.empty(new, np.uint32), np.empty(new, np.uint32)
+        kernels.list_rules(self.selected, self.rules, entries, places)
+        left, right = np.empty(new, np.uint32), np.empty(new, np.uint32)
+        kernels.assign_rules(
+            self.selected, entries[np.argsort(places)], self.keys, next_symbol, self.rules, left, right
+        )
+        return left, right
+
+    def rewrite(self, stalled: bool) -> tuple[int, int]:
+        """Rewrite every chunk in place, then close the gaps; returns the new size and the alive positions."""
+        s, rules = self.sequence, self.rules
+        chunks = [(8 * first, min(8 * stop, len(s.symbols))) for first, stop in s.chunks()]
+        consumed = [
+            first > 0 and s.state[first - 1] == kernels.SELECTED and rules[s.slots[first - 1]] != kernels.NO_RULE
+            for first, _ in chunks
+        ]
+        written = map_parallel(
+            lambda k: kernels.rewrite(
+                s.symbols, s.state, s.blocks, s.slots, self.counts, rules, *chunks[k], consumed[k], stalled
+            ),
+            range(len(chunks)),
+        )
+        size = alive = 0
+        for (first, _), (symbols, alive_here, starts_new) in zip(chunks, written, strict=True):
+            if size > 0 and symbols > 0:  # the pair across the seam
+                last = size - 1
+                if s.symbols[first] == kernels.SEPARATOR:
+                    alive -= int(s.state[last] != kernels.DEAD)
+                    s.state[last] = kernels.DEAD
+                elif starts_new and s.symbols[last] != kernels.SEPARATOR and s.state[last] == kernels.DEAD:
+                    s.state[last] = kernels.ALIVE
+                    alive += 1
+            if size != first:
+                s.symbols[size : size + symbols] = s.symbols[first : first + symbols]
+                s.state[size : size + symbols] = s.state[first : first + symbols]
+            size += symbols
+            alive += alive_here
+        return size, alive

@@ -1,0 +1,132 @@
+"""A String column becomes a compressed one: tokenize, batch RePair, prune, build."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+from tqdm import tqdm
+
+from polars_tadoc import column, payload
+from polars_tadoc.cache import grammars
+from polars_tadoc.column import DTYPE, is_tadoc
+from polars_tadoc.compress import batch_repair
+from polars_tadoc.compress.prune import prune
+from polars_tadoc.compress.tokenize import Tokenizer, tokenize
+from polars_tadoc.grammar import Grammar
+
+ROWS_PER_GRAMMAR = 250_000
+"""About a Parquet row group's worth, so that a file holds little more than one copy of each payload."""
+
+BYTES_PER_GRAMMAR = 1 << 28
+"""Text bytes of one grammar's rows (about 2^26 words); a longer single row still has one grammar."""
+
+
+def compress(
+    text: pl.Series,
+    *,
+    tokenizer: str | re.Pattern[str] = "words",
+    method: str = "batch_repair",
+    lossless: bool = True,
+    rows_per_grammar: int = ROWS_PER_GRAMMAR,
+    progress: bool = False,
+) -> pl.Series:
+    r"""Compress a String series into a grammar-compressed one.
+
+    Parameters
+    ----------
+    text
+        String series; null rows stay null.
+    tokenizer
+        ``"words"``: runs of Unicode word characters (as ``\w+`` in Polars), each Han or kana character a
+        word by itself; ``"whitespace"``: what ``str.split()`` of Python gives; or a compiled regex whose
+        matches are the words (run by Polars' regex engine: no look-around, no back-references).
+    method
+        ``"batch_repair"``, see :mod:`polars_tadoc.compress.batch_repair`.
+    lossless
+        Keep what stands between words. Without it ``decompress`` gives the words joined by single spaces.
+    rows_per_grammar
+        Rows that share one grammar, in row order; a grammar also ends at 256 MiB of text.
+    progress
+        Show a progress bar (tqdm) on standard error.
+
+    Returns
+    -------
+    Series of type ``tadoc.DTYPE``
+        ``Struct{grammar: Categorical, symbols: List(UInt32), gaps: Binary}``, one struct per row.
+
+    Raises
+    ------
+    TypeError
+        The series is not String.
+    ValueError
+        Unknown tokenizer or method, or a regex that Polars cannot run.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = tadoc.compress(pl.Series("text", ["to be, or not to be", None, ""]))
+    >>> tadoc.decompress(column).to_list()
+    ['to be, or not to be', None, '']
+
+    """
+    if is_tadoc(text.dtype):
+        raise TypeError(f'compress: column "{text.name}" is compressed already')
+    if text.dtype != pl.String:
+        raise TypeError(
+            f'compress: column "{text.name}" is {text.dtype}, not String; cast it first: .cast(pl.String)'
+        )
+    if method != "batch_repair":
+        raise ValueError(f'method={method!r}: there is "batch_repair"')
+    if rows_per_grammar < 1:
+        raise ValueError(f"rows_per_grammar={rows_per_grammar} must be at least 1")
+    how = Tokenizer.from_argument(tokenizer)
+    text = text.rechunk()
+    parts = []
+    with tqdm(total=len(text), unit=" rows", desc="compress", disable=not progress) as bar:
+        for start, stop in _blocks(text, rows_per_grammar):
+            parts.append(_compress_block(text.slice(start, stop - start), how, lossless, bar))
+            bar.update(stop - start)
+    return (pl.concat(parts) if parts else pl.Series(dtype=DTYPE)).alias(text.name)
+
+
+def _blocks(text: pl.Series, rows_per_grammar: int) -> Iterator[tuple[int, int]]:
+    """Cut the rows into blocks of at most so many rows and ``BYTES_PER_GRAMMAR``, one row at least."""
+    ends = text.str.len_bytes().fill_null(0).cast(pl.Int64).cum_sum().to_numpy()
+    start = 0
+    while start < len(text):
+        before = int(ends[start - 1]) if start else 0
+        stop = int(np.searchsorted(ends, before + BYTES_PER_GRAMMAR, side="right"))
+        stop = min(max(stop, start + 1), start + rows_per_grammar, len(text))
+        yield start, stop
+        start = stop
+
+
+def _compress_block(text: pl.Series, tokenizer: Tokenizer, lossless: bool, bar: tqdm[None]) -> pl.Series:
+    tokens = tokenize(text, tokenizer, lossless=lossless)
+    size = len(tokens.vocabulary)
+    rules = batch_repair.build(
+        tokens.sequence, size, lambda round_, alive: bar.set_postfix_str(f"round {round_ + 1}: {alive:,} pairs")
+    )
+    levelled = prune(rules, size, len(text))
+    grammar = Grammar(
+        vocabulary=tokens.vocabulary,
+        rule_offsets=levelled.rule_offsets,
+        symbols=levelled.symbols,
+        level_offsets=levelled.level_offsets,
+        gap_vocabulary=tokens.gap_vocabulary,
+        tokenizer=tokenizer.name,
+    )
+    encoded = payload.encode(grammar)
+    grammars.put(payload.key(encoded), grammar)
+    return column.build(
+        encoded,
+        levelled.root_offsets,
+        levelled.roots,
+        tokens.gap_offsets,
+        tokens.gap_data if lossless else None,
+        text.is_not_null() if text.null_count() else None,
+    )

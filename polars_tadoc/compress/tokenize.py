@@ -1,0 +1,289 @@
+"""Cuts a String column into words and gaps on its Arrow buffers, in parallel over rows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.arrow import binary_views
+from polars_tadoc.compress import characters
+from polars_tadoc.kernels.cpu import tokenize as kernels
+from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
+
+UInt8 = npt.NDArray[np.uint8]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """A way to cut text; its name is stored in every grammar."""
+
+    name: str
+    pattern: str | None = None
+    """For regex tokenizers: the pattern in Polars' syntax."""
+
+    @classmethod
+    def from_argument(cls, tokenizer: str | re.Pattern[str]) -> Tokenizer:
+        """Resolve what a user passes: "words", "whitespace" or a compiled regex.
+
+        A compiled regex is run by Polars' regex engine, so look-around and back-references are refused.
+        """
+        if isinstance(tokenizer, re.Pattern):
+            if not isinstance(tokenizer.pattern, str):
+                raise TypeError("tokenizer: the regex is one over bytes; compile it from a str")
+            flags = "".join(
+                letter
+                for flag, letter in ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"), (re.VERBOSE, "x"))
+                if tokenizer.flags & flag
+            )
+            ascii_only = "(?-u:" + tokenizer.pattern + ")" if tokenizer.flags & re.ASCII else tokenizer.pattern
+            pattern = f"(?{flags})" * bool(flags) + ascii_only
+            try:
+                pl.Series([""]).str.extract_all(pattern)
+            except pl.exceptions.ComputeError as error:
+                raise ValueError(
+                    f"tokenizer: Polars' regex engine cannot run {tokenizer.pattern!r} "
+                    f"(it has no look-around and no back-references): {error}"
+                ) from error
+            return cls(f"regex:{pattern}", pattern)
+        if tokenizer in ("words", "whitespace"):
+            return cls(tokenizer)
+        raise ValueError(f'tokenizer={tokenizer!r}: use "words", "whitespace" or a compiled regex such as re.compile("[a-z]+")')
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Rows as word ids: what grammar construction takes."""
+
+    vocabulary: pa.LargeStringArray
+    """Distinct words by falling frequency, equal ones in code point order."""
+    gap_vocabulary: pa.LargeStringArray
+    sequence: UInt32
+    """Word ids of all rows, ``SEPARATOR`` after each row; length words + rows."""
+    gap_offsets: Int64
+    """Where each row's gap bytes start; length rows + 1."""
+    gap_data: UInt8
+
+
+@dataclass
+class _Table:
+    """Interned strings as the kernels take them; entries double with the slots."""
+
+    slots: npt.NDArray[np.int32]
+    keys: UInt64
+    addresses: UInt64
+    lengths: UInt32
+    counts: Int64
+
+    @classmethod
+    def with_room(cls, entries: int) -> _Table:
+        capacity = 1 << max(10, (2 * entries).bit_length())
+        room = capacity // 2 + 2
+        return cls(
+            np.zeros(capacity, np.int32),
+            np.zeros(room, np.uint64),
+            np.zeros(room, np.uint64),
+            np.zeros(room, np.uint32),
+            np.zeros(room, np.int64),
+        )
+
+    def arrays(self) -> tuple[Any, ...]:
+        return self.slots, self.keys, self.addresses, self.lengths, self.counts
+
+    def grown(self, distinct: int) -> _Table:
+        larger = _Table.with_room(2 * len(self.slots))
+        for name in ("keys", "addresses", "lengths", "counts"):
+            getattr(larger, name)[:distinct] = getattr(self, name)[:distinct]
+        kernels.rehash(larger.slots, larger.keys, larger.lengths, distinct)
+        return larger
+
+
+@dataclass
+class _Chunk:
+    """What one thread scanned."""
+
+    words: UInt32
+    gaps: UInt32
+    row_ends: Int64
+    word_table: _Table
+    gap_table: _Table
+    distinct_words: int
+    distinct_gaps: int
+
+
+def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) -> Tokens:
+    """Cut each row of a String series; null rows count as empty.
+
+    Parameters
+    ----------
+    text
+        String series in one chunk.
+    tokenizer
+        How to cut.
+    lossless
+        Keep what stands between words; without it ``gap_data`` is empty.
+
+    """
+    addresses, lengths, views = binary_views(text)
+    if tokenizer.pattern is None:
+        page_of, pages = characters.words_table() if tokenizer.name == "words" else characters.whitespace_table()
+        match_ends, matches = np.zeros(0, np.int64), pl.Series([], dtype=pl.String)
+    else:
+        page_of, pages = np.zeros(0, np.uint16), np.zeros(0, np.uint8)
+        matches, match_ends = _regex_matches(text, tokenizer.pattern)
+    match_addresses, match_lengths, match_views = binary_views(matches)
+    before = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+    def scan(rows: tuple[int, int]) -> _Chunk:
+        first, stop = rows
+        size = int(before[stop] - before[first])
+        if len(match_ends):
+            most = int(match_ends[stop - 1] - (match_ends[first - 1] if first else 0)) if stop > first else 0
+        else:
+            most = (size + 1) // 2 + (stop - first)  # adjacent words are at least 3 bytes each
+        chunk = _Chunk(
+            words=np.empty(most, np.uint32),
+            gaps=np.empty(most + stop - first, np.uint32),
+            row_ends=np.empty(stop - first, np.int64),
+            word_table=_Table.with_room(min(size // 16, 1 << 15)),
+            gap_table=_Table.with_room(256),
+            distinct_words=0,
+            distinct_gaps=2,  # SPACE_ID and EMPTY_ID
+        )
+        state = np.zeros(7, np.int64)
+        state[kernels.DISTINCT_GAPS] = 2
+        _seed_gaps(chunk.gap_table)
+        state[kernels.MATCH] = match_ends[first - 1] if first and len(match_ends) else 0
+        ends_here = match_ends[first:stop]
+        while True:
+            code = kernels.scan(
+                addresses[first:stop],
+                lengths[first:stop],
+                stop - first,
+                page_of,
+                pages,
+                match_addresses,
+                match_lengths,
+                ends_here,
+                state,
+                chunk.words,
+                chunk.gaps,
+                chunk.row_ends,
+                chunk.word_table.arrays(),
+                chunk.gap_table.arrays(),
+            )
+            chunk.distinct_words = int(state[kernels.DISTINCT_WORDS])
+            chunk.distinct_gaps = int(state[kernels.DISTINCT_GAPS])
+            if code == kernels.DONE:
+                break
+            if code == kernels.NO_MATCH:
+                raise AssertionError(f"row {first + int(state[kernels.ROW])}: a regex match is not in its row")
+            if 2 * chunk.distinct_words >= len(chunk.word_table.slots):
+                chunk.word_table = chunk.word_table.grown(chunk.distinct_words)
+            if 2 * chunk.distinct_gaps >= len(chunk.gap_table.slots):
+                chunk.gap_table = chunk.gap_table.grown(chunk.distinct_gaps)
+        chunk.words = chunk.words[: state[kernels.WORDS]]
+        chunk.gaps = chunk.gaps[: state[kernels.GAPS]]
+        return chunk
+
+    chunks = map_parallel(scan, weighted_chunks(before))
+    vocabulary, word_ids = _merge([(c.word_table, c.distinct_words) for c in chunks])
+    sequence = np.empty(sum(len(c.words) + len(c.row_ends) for c in chunks), np.uint32)
+    starts = np.cumsum([0, *(len(c.words) + len(c.row_ends) for c in chunks)])
+    map_parallel(
+        lambda i: kernels.renumber_rows(
+            chunks[i].words, chunks[i].row_ends, word_ids[i], sequence[starts[i] : starts[i + 1]]
+        ),
+        range(len(chunks)),
+    )
+    for chunk in chunks:
+        chunk.words = np.zeros(0, np.uint32)  # free it before the gaps are encoded
+    if lossless:
+        gap_vocabulary, gap_ids = _merge([(c.gap_table, c.distinct_gaps) for c in chunks])
+        gap_offsets, gap_data = _encode_gaps(chunks, gap_ids)
+    else:
+        gap_vocabulary = pa.array([], pa.large_string())
+        gap_offsets, gap_data = np.zeros(len(text) + 1, np.int64), np.zeros(0, np.uint8)
+    del match_views, views  # the tables' addresses point into them until here
+    return Tokens(vocabulary, gap_vocabulary, sequence, gap_offsets, gap_data)
+
+
+def _regex_matches(text: pl.Series, pattern: str) -> tuple[pl.Series, Int64]:
+    """Return every non-empty match in order, and the matches up to the end of each row."""
+    lists = text.fill_null("").to_frame("text").select(
+        pl.col("text").str.extract_all(pattern).list.eval(pl.element().filter(pl.element() != ""))
+    )["text"]
+    ends = lists.list.len().cast(pl.Int64).cum_sum().to_numpy()
+    return lists.explode(empty_as_null=False, keep_nulls=False), ends
+
+
+_SEEDS = np.frombuffer(b" ", np.uint8)
+
+
+def _seed_gaps(table: _Table) -> None:
+    """Give one space and nothing their fixed ids, so that the scan need not look them up."""
+    address = np.uint64(_SEEDS.ctypes.data)
+    table.addresses[:2] = address
+    table.lengths[kernels.SPACE_ID], table.lengths[kernels.EMPTY_ID] = 1, 0
+    table.keys[kernels.SPACE_ID], table.keys[kernels.EMPTY_ID] = ord(" "), 0
+    kernels.rehash(table.slots, table.keys, table.lengths, 2)
+
+
+def _merge(tables: list[tuple[_Table, int]]) -> tuple[pa.LargeStringArray, list[UInt32]]:
+    """Merge the chunks' strings; number them by falling frequency, then code point order.
+
+    Strings with count 0 (gaps that were only ever assumed) are left out. Returns the strings and, for
+    each chunk, the final id by its own id.
+    """
+    merged = _Table.with_room(sum(distinct for _, distinct in tables))
+    count = 0
+    ids = []
+    for table, distinct in tables:
+        chunk_ids = np.empty(distinct, np.uint32)
+        count = kernels.merge_table(merged.arrays(), count, table.arrays(), distinct, chunk_ids)
+        ids.append(chunk_ids)
+    strings = _gather(merged.addresses[:count], merged.lengths[:count])
+    counts = merged.counts[:count]
+    by_word = pl.from_arrow(strings).arg_sort().to_numpy()  # type: ignore[union-attr, arg-type]
+    order = by_word[np.argsort(-counts[by_word], kind="stable")]
+    order = order[: np.count_nonzero(counts)]
+    final = np.zeros(count, np.uint32)
+    final[order] = np.arange(len(order), dtype=np.uint32)
+    return _gather(merged.addresses[order], merged.lengths[order]), [final[chunk_ids] for chunk_ids in ids]
+
+
+def _gather(addresses: UInt64, lengths: UInt32) -> pa.LargeStringArray:
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    data = np.empty(int(offsets[-1]), np.uint8)
+    kernels.copy_strings(addresses, offsets, data)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.LargeStringArray.from_buffers(len(addresses), *buffers[1:])
+
+
+def _encode_gaps(chunks: list[_Chunk], ids: list[UInt32]) -> tuple[Int64, UInt8]:
+    rows = np.cumsum([0, *(len(c.row_ends) for c in chunks)])
+    sizes = np.empty(rows[-1], np.int64)
+    nothing = np.zeros(0, np.uint8)
+
+    def measure(i: int) -> None:
+        kernels.encode_gaps(chunks[i].gaps, chunks[i].row_ends, ids[i], sizes[rows[i] : rows[i + 1]], nothing)
+
+    map_parallel(measure, range(len(chunks)))
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    data = np.empty(int(offsets[-1]), np.uint8)
+
+    def write(i: int) -> None:
+        kernels.encode_gaps(
+            chunks[i].gaps, chunks[i].row_ends, ids[i], nothing.view(np.int64), data[offsets[rows[i]] : offsets[rows[i + 1]]]
+        )
+
+    map_parallel(write, range(len(chunks)))
+    return offsets, data

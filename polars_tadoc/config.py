@@ -1,0 +1,111 @@
+"""Process-wide defaults: engine, threads, cache budgets, limits."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass, fields, replace
+from types import TracebackType
+from typing import Any, Literal, get_args
+
+EngineName = Literal["auto", "cpu", "gpu"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The values in force; read one with :func:`settings`."""
+
+    engine: EngineName = "auto"
+    threads: int = 0
+    """CPU threads; 0 is one for each core this process may use."""
+    host_cache_bytes: int = 2 << 30
+    """Budget of the LRU of decoded grammars in host memory."""
+    device_cache_bytes: int = 4 << 30
+    """Budget of the LRU of grammars resident on the GPU."""
+    expansion_limit: int = 1 << 33
+    """Words that one rule, or the rows of one decompress call, may stand for."""
+    payload_limit_bytes: int = 4 << 30
+    """Decoded size that one grammar payload may declare."""
+
+    def __post_init__(self) -> None:
+        if self.engine not in get_args(EngineName):
+            raise ValueError(f'engine="{self.engine}" is not one of {", ".join(get_args(EngineName))}')
+        for field in fields(self)[1:]:
+            value = getattr(self, field.name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise ValueError(f"{field.name}={value!r} must be an integer of at least 0")
+
+
+_current = Settings()
+_lock = threading.Lock()
+
+
+def settings() -> Settings:
+    """Return the settings in force."""
+    return _current
+
+
+def thread_count() -> int:
+    """Return how many CPU threads a parallel kernel uses."""
+    return _current.threads or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
+
+
+class Config:
+    """Set defaults for the whole process, or inside a ``with`` block.
+
+    Parameters
+    ----------
+    **options
+        ``engine`` ("auto", "cpu", "gpu"), ``threads`` (0: one per core), ``host_cache_bytes``,
+        ``device_cache_bytes`` (budgets of the grammar caches), ``expansion_limit`` (words that one
+        rule or one decompress call may stand for), ``payload_limit_bytes`` (decoded size one grammar
+        may declare).
+
+    Examples
+    --------
+    >>> import polars_tadoc as tadoc
+    >>> with tadoc.Config(engine="cpu", threads=1):
+    ...     tadoc.Config.get("engine")
+    'cpu'
+    >>> tadoc.Config.get("engine")
+    'auto'
+
+    """
+
+    def __init__(self, **options: Any) -> None:
+        known = {field.name for field in fields(Settings)}
+        unknown = sorted(set(options) - known)
+        if unknown:
+            raise TypeError(f"Config has no option {unknown[0]!r}; there are {', '.join(sorted(known))}")
+        replace(_current, **options)  # raises now, not on entry
+        self._options = options
+        self._before: list[Settings] = []
+
+    @staticmethod
+    def set(**options: Any) -> None:
+        """Change options for the whole process; the same names as the constructor's."""
+        Config(**options).__enter__()
+
+    @staticmethod
+    def get(option: str) -> Any:
+        """Return the value of an option."""
+        return getattr(_current, option)
+
+    @staticmethod
+    def reset() -> None:
+        """Put every option back to its default."""
+        global _current
+        with _lock:
+            _current = Settings()
+
+    def __enter__(self) -> Config:
+        global _current
+        with _lock:
+            self._before.append(_current)
+            _current = replace(_current, **self._options)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        global _current
+        with _lock:
+            _current = self._before.pop()

@@ -1,0 +1,55 @@
+"""A corpus: one grammar and the rows that use it. What every analytic takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.grammar import Grammar
+from polars_tadoc.kernels.cpu import counts as kernels
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Rows that share one grammar.
+
+    Parameters
+    ----------
+    key
+        The grammar's content digest, with format and length.
+    grammar
+        The shared rules.
+    rows
+        int64: where each document stands in the column.
+    root_offsets
+        int64, documents + 1: where each document's symbols start in ``roots``.
+    roots
+        uint32: the documents' top-level symbols, one document after another.
+    gaps
+        Binary series by document: what stood between words, as varint pairs.
+
+    """
+
+    key: str
+    grammar: Grammar
+    rows: npt.NDArray[np.int64]
+    root_offsets: npt.NDArray[np.int64]
+    roots: npt.NDArray[np.uint32]
+    gaps: pl.Series
+
+    @property
+    def document_count(self) -> int:
+        """Number of documents."""
+        return len(self.rows)
+
+    @property
+    def symbol_count(self) -> int:
+        """Symbols that a traversal reads: the rows' and the rules'."""
+        return len(self.roots) + len(self.grammar.symbols)
+
+    def word_total(self) -> int:
+        """Words that all documents stand for."""
+        return int(kernels.sum_words(self.grammar.vocabulary_size, self.grammar.expansion_lengths, self.roots))

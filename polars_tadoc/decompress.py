@@ -1,0 +1,147 @@
+"""A compressed column becomes a String one; only the rows that are there are expanded."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.arrow import binary_views
+from polars_tadoc.column import split
+from polars_tadoc.config import settings
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
+from polars_tadoc.kernels.cpu import expand as kernels
+from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
+from polars_tadoc.vocabulary import Vocabulary
+
+_WRONG = {
+    kernels.GAPS_CUT: "its gaps end inside a number",
+    kernels.GAP_RANGE: "its gaps name an entry that the grammar does not have",
+    kernels.GAP_PLACE: "its gaps go on after its last word",
+}
+
+
+def decompress(column: pl.Series) -> pl.Series:
+    """Give back the text, byte for byte.
+
+    Parameters
+    ----------
+    column
+        Compressed column. Where it was compressed with ``lossless=False``, words come joined by spaces.
+
+    Returns
+    -------
+    String series
+        One string per row; null where the row is null.
+
+    Raises
+    ------
+    NotCompressedError
+        The series is not a compressed column.
+    InvalidGrammarError
+        A payload or a row is damaged.
+    LimitExceededError
+        The rows stand for more words than ``Config(expansion_limit=)``.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["one  fish", "two fish"]).tadoc.compress()
+    >>> tadoc.decompress(column.slice(1, 1)).to_list()
+    ['two fish']
+
+    """
+    corpora = split(column)
+    texts = [_texts(corpus) for corpus in corpora]
+    if not texts:
+        return pl.Series(column.name, [None], pl.String).new_from_index(0, len(column))
+    if len(texts) == 1 and corpora[0].document_count == len(column):
+        return texts[0].alias(column.name)
+    place = np.full(len(column), -1, np.int64)
+    rows = np.concatenate([corpus.rows for corpus in corpora])
+    place[rows] = np.arange(len(rows))
+    index = pl.Series("place", place)
+    index = index.to_frame().select(pl.when(pl.col("place") >= 0).then("place")).to_series()
+    return pl.concat(texts).gather(index).alias(column.name)
+
+
+def text_bytes(corpus: Corpus) -> int:
+    """UTF-8 bytes of the corpus' text, without writing it."""
+    _, sizes = _measure(corpus)
+    return int(sizes.sum())
+
+
+def _measure(corpus: Corpus) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Words and bytes of each document; checks every gap stream."""
+    grammar = corpus.grammar
+    addresses, sizes, _owner = binary_views(corpus.gaps)
+    gap_bytes = np.diff(Vocabulary(grammar.gap_vocabulary).offsets).astype(np.uint64)
+    words, size = np.empty(corpus.document_count, np.int64), np.empty(corpus.document_count, np.int64)
+    limit = settings().expansion_limit
+
+    def measure(rows: tuple[int, int]) -> tuple[int, int]:
+        first, stop = rows
+        code, row = kernels.measure(
+            grammar.vocabulary_size,
+            grammar.word_bytes,
+            grammar.expansion_lengths,
+            grammar.expansion_bytes,
+            gap_bytes,
+            corpus.root_offsets[first : stop + 1],
+            corpus.roots,
+            addresses[first:stop],
+            sizes[first:stop],
+            limit,
+            words[first:stop],
+            size[first:stop],
+        )
+        return code, first + row
+
+    outcomes = map_parallel(measure, weighted_chunks(corpus.root_offsets))
+    for code, document in outcomes:
+        if code in _WRONG:
+            raise InvalidGrammarError(f"row {corpus.rows[document]}: {_WRONG[code]}: the data is damaged")
+    if any(code == kernels.TOO_LONG for code, _ in outcomes) or words.sum() > limit:
+        raise LimitExceededError(
+            f"decompress: the rows stand for more than {limit:,} words; take fewer rows at a time, or if the data "
+            "is trusted raise the limit: tadoc.Config(expansion_limit=…)"
+        )
+    return words, size
+
+
+def _texts(corpus: Corpus) -> pl.Series:
+    grammar = corpus.grammar
+    words, sizes = _measure(corpus)
+    addresses, gap_sizes, _owner = binary_views(corpus.gaps)
+    gap_words = Vocabulary(grammar.gap_vocabulary)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    data = np.empty(int(offsets[-1]), np.uint8)
+
+    def write(rows: tuple[int, int]) -> None:
+        first, stop = rows
+        kernels.write(
+            grammar.vocabulary_size,
+            grammar.rule_offsets,
+            grammar.symbols,
+            grammar.level_count,
+            grammar.words.offsets,
+            grammar.words.data.ctypes.data,
+            gap_words.offsets,
+            gap_words.data.ctypes.data,
+            corpus.root_offsets[first : stop + 1],
+            corpus.roots,
+            addresses[first:stop],
+            gap_sizes[first:stop],
+            words[first:stop],
+            data.ctypes.data + int(offsets[first]),
+            data.ctypes.data + int(offsets[stop]),
+        )
+
+    map_parallel(write, weighted_chunks(offsets))
+    strings = pa.LargeStringArray.from_buffers(len(sizes), pa.py_buffer(offsets), pa.py_buffer(data))
+    return cast(pl.Series, pl.from_arrow(strings))

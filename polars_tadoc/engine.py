@@ -1,0 +1,61 @@
+"""Decides which engine runs a call, before any work starts. Nothing else asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from polars_tadoc.cache import ByteLRU
+from polars_tadoc.config import settings
+from polars_tadoc.errors import EngineUnavailableError
+from polars_tadoc.grammar import Grammar
+from polars_tadoc.kernels import cpu, cuda
+
+GPU_REPAYS_AT = 1 << 22
+"""Symbols from which "auto" takes a GPU: below, the transfer of the rows costs more than the CPU's traversal."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One family of kernels and the grammars that are resident with it."""
+
+    kernels: ModuleType
+    resident: ByteLRU[Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the family: "cpu" or "gpu"."""
+        return str(self.kernels.name)
+
+    def load(self, key: str, grammar: Grammar) -> Any:
+        """Return the grammar where the kernels can use it; the second call transfers nothing."""
+        if self.resident is None:
+            return self.kernels.load_grammar(grammar)
+        return self.resident.get(key) or self.resident.put(key, self.kernels.load_grammar(grammar))
+
+
+CPU = Engine(cpu)
+GPU = Engine(cuda, ByteLRU(lambda: settings().device_cache_bytes, lambda grammar: int(grammar.nbytes)))
+
+
+def choose(engine: str | None, symbols: int) -> Engine:
+    """Resolve ``engine=`` and the configured default for work over so many symbols.
+
+    Raises
+    ------
+    EngineUnavailableError
+        "gpu" was asked for and cannot run; the message says what is missing. It never falls back silently.
+
+    """
+    asked = settings().engine if engine is None else engine
+    if asked == "cpu":
+        return CPU
+    if asked == "gpu":
+        problem = cuda.device_problem()
+        if problem is not None:
+            raise EngineUnavailableError(f'engine="gpu": {problem}')
+        return GPU
+    if asked == "auto":
+        return GPU if symbols >= GPU_REPAYS_AT and cuda.device_problem() is None else CPU
+    raise ValueError(f'engine={asked!r}: use "auto", "cpu" or "gpu"')

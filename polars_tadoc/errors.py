@@ -1,0 +1,55 @@
+"""The exceptions of polars_tadoc. Each message says what was wrong, where, and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class TadocError(Exception):
+    """Base class of every error this package raises on purpose."""
+
+
+class NotCompressedError(TadocError, TypeError):
+    """An analytic was called on a column that is not grammar-compressed."""
+
+    @classmethod
+    def for_column(cls, name: str, dtype: object, call: str) -> NotCompressedError:
+        """Name the column, its type and the call that mends it."""
+        if str(dtype) == "String":
+            mend = f'compress it first: df.with_columns(pl.col("{name}").tadoc.compress())'
+        else:
+            mend = f'only String columns can be compressed: cast it, then pl.col("{name}").tadoc.compress()'
+        return cls(f'{call}: column "{name}" is {dtype}, not a TADOC column; {mend}')
+
+
+class ColumnMissingError(TadocError, KeyError):
+    """A column name that the frame does not have."""
+
+    def __str__(self) -> str:  # KeyError would print the repr of the message
+        """Print the message as written."""
+        return str(self.args[0])
+
+    @classmethod
+    def for_name(cls, name: str, columns: Iterable[str], call: str) -> ColumnMissingError:
+        """Suggest the nearest names, or list what there is."""
+        columns = list(columns)
+        near = difflib.get_close_matches(name, columns, n=3, cutoff=0.5)
+        if near:
+            hint = "did you mean " + " or ".join(f'"{c}"' for c in near) + "?"
+        else:
+            shown = ", ".join(f'"{c}"' for c in columns[:8]) + (", …" if len(columns) > 8 else "")
+            hint = f"the columns are {shown}" if columns else "the frame has no columns"
+        return cls(f'{call}: there is no column "{name}"; {hint}')
+
+
+class InvalidGrammarError(TadocError, ValueError):
+    """A grammar, its payload or a row that refers to it is malformed."""
+
+
+class LimitExceededError(TadocError, ValueError):
+    """What was asked for would expand beyond a limit; the message names the limit and how to raise it."""
+
+
+class EngineUnavailableError(TadocError, RuntimeError):
+    """The engine asked for cannot run here; the message says what is missing and how to install it."""

@@ -1,0 +1,209 @@
+"""The grammar: immutable, content-addressed, checked before use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from polars_tadoc.config import settings
+from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
+from polars_tadoc.kernels.cpu import grammar as kernels
+from polars_tadoc.vocabulary import Vocabulary
+
+VERSION = 1
+
+ARROW_TYPE = pa.struct(
+    [
+        pa.field("vocabulary", pa.large_list(pa.large_string())),
+        pa.field("rule_offsets", pa.large_list(pa.uint32())),
+        pa.field("symbols", pa.large_list(pa.uint32())),
+        pa.field("level_offsets", pa.large_list(pa.uint32())),
+        pa.field("gap_vocabulary", pa.large_list(pa.large_string())),
+        pa.field("tokenizer", pa.large_string()),
+        pa.field("version", pa.uint32()),
+    ]
+)
+"""One grammar as an Arrow struct; words and gaps in id order, offsets with a leading 0."""
+
+_WRONG = {
+    kernels.RULES_START: "rule_offsets does not start with 0",
+    kernels.RULES_FALL: "rule_offsets falls after rule {where}",
+    kernels.RULES_END: "rule_offsets does not end at the number of symbols",
+    kernels.LEVELS: "level_offsets does not rise from 0 to the number of rules (level {where})",
+    kernels.SYMBOL_RANGE: "symbol {where} names neither a word nor a rule",
+    kernels.NOT_LOWER: "rule {where} names a rule that is not on a lower level (a cycle, or levels out of order)",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Grammar:
+    """Words and rules that any number of rows share.
+
+    Symbol ``s`` below the vocabulary's size is word ``s``; any other is rule ``s - len(vocabulary)``.
+    A rule's body names words and rules of lower levels only; rules of one level stand together.
+    Words are numbered by falling frequency, equal ones in code point order.
+
+    Parameters
+    ----------
+    vocabulary
+        Distinct words in id order, ``large_string``.
+    rule_offsets
+        uint32, rules + 1: where each rule's body starts in ``symbols``.
+    symbols
+        uint32: the rules' bodies one after another.
+    level_offsets
+        uint32, levels + 1: the first rule of each level.
+    gap_vocabulary
+        What stood between words, in id order, ``large_string``.
+    tokenizer
+        Name of the tokenizer that cut the words.
+
+    """
+
+    vocabulary: pa.LargeStringArray
+    rule_offsets: npt.NDArray[np.uint32]
+    symbols: npt.NDArray[np.uint32]
+    level_offsets: npt.NDArray[np.uint32]
+    gap_vocabulary: pa.LargeStringArray
+    tokenizer: str
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of distinct words."""
+        return len(self.vocabulary)
+
+    @property
+    def rule_count(self) -> int:
+        """Number of rules."""
+        return len(self.rule_offsets) - 1
+
+    @property
+    def level_count(self) -> int:
+        """Number of levels: the parallel steps of one traversal."""
+        return len(self.level_offsets) - 1
+
+    @cached_property
+    def words(self) -> Vocabulary:
+        """The vocabulary with its orders."""
+        return Vocabulary(self.vocabulary)
+
+    @cached_property
+    def expansion_lengths(self) -> npt.NDArray[np.uint64]:
+        """Words each rule stands for, uint64 by rule; computing them is the grammar's check.
+
+        Raises
+        ------
+        InvalidGrammarError
+            An offset, level or symbol is out of range or order, or a rule is cyclic.
+        LimitExceededError
+            A rule stands for more words than ``Config(expansion_limit=)``.
+
+        """
+        lengths = np.zeros(max(self.rule_count, 0), np.uint64)
+        limit = settings().expansion_limit
+        code, where = kernels.check(
+            self.vocabulary_size, self.rule_offsets, self.symbols, self.level_offsets, limit, lengths
+        )
+        if code == kernels.TOO_LONG:
+            raise LimitExceededError(
+                f"grammar: rule {where} stands for more than {limit:,} words; "
+                "if the data is trusted, raise the limit: tadoc.Config(expansion_limit=…)"
+            )
+        if code != kernels.OK:
+            raise InvalidGrammarError("grammar: " + _WRONG[code].format(where=where))
+        return lengths
+
+    @cached_property
+    def word_bytes(self) -> npt.NDArray[np.uint64]:
+        """UTF-8 bytes of each word, uint64 by word id."""
+        return np.diff(self.words.offsets).astype(np.uint64)
+
+    @cached_property
+    def expansion_bytes(self) -> npt.NDArray[np.uint64]:
+        """UTF-8 bytes of the words of each rule's expansion, without what stands between them, uint64 by rule."""
+        return kernels.bottom_up_sums(self.word_bytes, self.rule_offsets, self.symbols)  # type: ignore[no-any-return]
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes of memory that the arrays hold, with the tables made on first use counted in."""
+        stored = self.rule_offsets.nbytes + self.symbols.nbytes + self.level_offsets.nbytes
+        strings = 2 * (self.vocabulary.nbytes + self.gap_vocabulary.nbytes)  # Arrow's and Polars' form
+        return int(stored + strings + 16 * self.rule_count + 12 * self.vocabulary_size)
+
+    def to_arrow(self) -> pa.StructArray:
+        """Return the grammar as an Arrow struct array of length 1, type ``ARROW_TYPE``."""
+        columns = [
+            _cell(self.vocabulary),
+            _cell(pa.array(self.rule_offsets)),
+            _cell(pa.array(self.symbols)),
+            _cell(pa.array(self.level_offsets)),
+            _cell(self.gap_vocabulary),
+            pa.array([self.tokenizer], pa.large_string()),
+            pa.array([VERSION], pa.uint32()),
+        ]
+        return pa.StructArray.from_arrays(columns, fields=list(ARROW_TYPE))
+
+    @classmethod
+    def from_arrow(cls, array: pa.StructArray) -> Grammar:
+        """Read a grammar from an Arrow struct array of length 1 and check all of it.
+
+        Raises
+        ------
+        InvalidGrammarError
+            The type, the version, an offset, a level or a symbol is wrong.
+        LimitExceededError
+            A rule stands for more words than ``Config(expansion_limit=)``.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> column = pl.Series("text", ["to be or not to be"]).tadoc.compress()
+        >>> grammar = tadoc.column.split(column)[0].grammar
+        >>> tadoc.Grammar.from_arrow(grammar.to_arrow()).vocabulary.to_pylist()
+        ['be', 'to', 'not', 'or']
+
+        """
+        if array.type != ARROW_TYPE:
+            raise InvalidGrammarError(f"grammar: the Arrow type is {array.type}, not {ARROW_TYPE}")
+        if len(array) != 1 or array.null_count:
+            raise InvalidGrammarError(f"grammar: one struct is expected, not {len(array)}")
+        try:
+            array.validate(full=True)
+        except (pa.ArrowInvalid, pa.ArrowIndexError) as error:
+            raise InvalidGrammarError(f"grammar: broken Arrow data: {error}") from error
+        version = array.field("version")[0].as_py()
+        if version != VERSION:
+            raise InvalidGrammarError(f"grammar: format version {version}, this release reads {VERSION}")
+        tokenizer = array.field("tokenizer")[0].as_py()
+        if tokenizer is None:
+            raise InvalidGrammarError("grammar: the tokenizer's name is missing")
+        cells = {name: _values(array.field(name), name) for name in ARROW_TYPE.names[:5]}
+        grammar = cls(
+            vocabulary=cells["vocabulary"],
+            rule_offsets=cells["rule_offsets"].to_numpy(),
+            symbols=cells["symbols"].to_numpy(),
+            level_offsets=cells["level_offsets"].to_numpy(),
+            gap_vocabulary=cells["gap_vocabulary"],
+            tokenizer=tokenizer,
+        )
+        if grammar.vocabulary_size + max(grammar.rule_count, 0) >= 1 << 32:
+            raise InvalidGrammarError("grammar: more words and rules than 32-bit symbols can name")
+        grammar.expansion_lengths  # noqa: B018 - the check
+        return grammar
+
+
+def _cell(values: pa.Array) -> pa.Array:
+    offsets = pa.array([0, len(values)], pa.int64())
+    return pa.LargeListArray.from_arrays(offsets, values)
+
+
+def _values(column: Any, name: str) -> Any:
+    if column.null_count or column[0].values is None or column[0].values.null_count:
+        raise InvalidGrammarError(f"grammar: {name} holds nulls")
+    return column[0].values

@@ -1,0 +1,294 @@
+"""The passes of one round of batch RePair over a sequence of symbols.
+
+Work is split two ways. Passes that touch a pair's counters are split by *pair*: every thread walks the
+whole sequence and serves the pairs whose hash it owns, so no counter is shared and nothing is atomic.
+Passes that only read counters are split by *position*. Neither split shows in the result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
+
+UInt8 = npt.NDArray[np.uint8]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+
+DEAD, ALIVE, SELECTED = 0, 1, 2
+"""State of a position: whether the pair that starts there may still occur twice, or is to be replaced."""
+
+NO_RULE = 0xFFFFFFFF
+
+_K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+_32 = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _pair(left: int, right: int) -> Any:
+    return (nb.uint64(left) << _32) | nb.uint64(right)
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _hash(pair: int) -> Any:
+    h = nb.uint64(pair) * _K1
+    h = (h ^ (h >> _32)) * _K2
+    return h ^ (h >> _32)
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _owner(h: int, threads: int) -> Any:
+    return nb.int64(((nb.uint64(h) >> _32) * nb.uint64(threads)) >> _32)
+
+
+@nb.njit(nogil=True, cache=True)
+def mark_alive(sequence: UInt32, state: UInt8, first: int, stop: int) -> int:
+    """Mark every position whose pair lies within one row; returns how many."""
+    count = 0
+    for i in range(first, stop):
+        inside = sequence[i] != SEPARATOR and i + 1 < len(sequence) and sequence[i + 1] != SEPARATOR
+        state[i] = ALIVE if inside else DEAD
+        count += inside
+    return count
+
+
+@nb.njit(nogil=True, cache=True)
+def sieve(sequence: UInt32, state: UInt8, blocks: UInt64, thread: int, threads: int, seen: UInt8) -> int:
+    """Count this thread's pairs in one-byte counters that saturate at 2; returns how many reached it.
+
+    Most pairs of natural text occur once: they never get an entry in the exact table. ``blocks`` is
+    ``state`` eight positions at a time, so that dead stretches cost an eighth.
+    """
+    mask = nb.uint64(len(seen) - 1)
+    start = len(blocks) * thread // threads  # threads start apart, so that they seldom write one cache line
+    twice = 0
+    for part in range(2):
+        for block in range(start if part == 0 else 0, len(blocks) if part == 0 else start):
+            if blocks[block] == 0:
+                continue
+            for i in range(8 * block, 8 * block + 8):
+                if state[i] == DEAD:
+                    continue
+                h = _hash(_pair(sequence[i], sequence[i + 1]))
+                if _owner(h, threads) != thread:
+                    continue
+                at = nb.int64(h & mask)
+                if seen[at] < 2:
+                    seen[at] += 1
+                    twice += seen[at] == 2
+    return twice
+
+
+@nb.njit(nogil=True, cache=True)
+def count(
+    sequence: UInt32,
+    state: UInt8,
+    blocks: UInt64,
+    thread: int,
+    threads: int,
+    seen: UInt8,
+    keys: UInt64,
+    counts: UInt32,
+    slots: UInt32,
+) -> bool:
+    """Count this thread's pairs that the sieve left, exactly; ``slots`` gets each position's table entry.
+
+    ``keys`` and ``counts`` hold one table per thread, one after another. False where the table is too small.
+    """
+    seen_mask = nb.uint64(len(seen) - 1)
+    capacity = len(keys) // threads
+    base = capacity * thread
+    mask = capacity - 1
+    room = capacity - capacity // 8
+    entries = 0
+    start = len(blocks) * thread // threads
+    for part in range(2):
+        for block in range(start if part == 0 else 0, len(blocks) if part == 0 else start):
+            if blocks[block] == 0:
+                continue
+            for i in range(8 * block, 8 * block + 8):
+                if state[i] == DEAD:
+                    continue
+                pair = _pair(sequence[i], sequence[i + 1])
+                h = _hash(pair)
+                if _owner(h, threads) != thread:
+                    continue
+                if seen[nb.int64(h & seen_mask)] < 2:
+                    state[i] = DEAD
+                    continue
+                s = nb.int64(h >> nb.uint64(8)) & mask
+                while True:
+                    entry = base + s
+                    if counts[entry] == 0:
+                        if entries >= room:
+                            return False
+                        entries += 1
+                        keys[entry] = pair
+                        break
+                    if keys[entry] == pair:
+                        break
+                    s = (s + 1) & mask
+                counts[entry] += 1
+                slots[i] = entry
+    return True
+
+
+@nb.njit(nogil=True, cache=True)
+def select(
+    sequence: UInt32, state: UInt8, blocks: UInt64, slots: UInt32, counts: UInt32, first_block: int, stop_block: int
+) -> None:
+    """Select the positions whose pair has priority over both neighbours.
+
+    Priority is (count, hash of the pair). Equal neighbours (a run of one symbol) yield to even positions:
+    parity needs no scan for the run's start.
+    """
+    zero = nb.uint64(0)
+    before = here = after = zero
+    for block in range(first_block, stop_block):
+        if blocks[block] == 0:
+            continue
+        # here is carried over the block's positions; at its start it is read anew
+        for i in range(8 * block - 1, 8 * block + 8):
+            after = zero
+            if state[i + 1] != DEAD:
+                occurrences = counts[slots[i + 1]]
+                if occurrences >= 2:
+                    h = _hash(_pair(sequence[i + 1], sequence[i + 2]))
+                    after = (nb.uint64(occurrences) << _32) | (h & _LOW)
+            if i < 8 * block:
+                before = zero
+                if i >= 0 and state[i] != DEAD:
+                    occurrences = counts[slots[i]]
+                    if occurrences >= 2:
+                        h = _hash(_pair(sequence[i], sequence[i + 1]))
+                        before = (nb.uint64(occurrences) << _32) | (h & _LOW)
+                here = after
+                continue
+            if here != zero and here >= before and here >= after and ((here > before and here > after) or i & 1 == 0):
+                state[i] = SELECTED
+            before = here
+            here = after
+
+
+@nb.njit(nogil=True, cache=True)
+def count_selected(
+    state: UInt8, blocks: UInt64, slots: UInt32, thread: int, threads: int, selected: UInt32, first_place: UInt32
+) -> int:
+    """Count this thread's pairs' selected positions and find the first; returns how many pairs get a rule."""
+    capacity = len(selected) // threads
+    low, high = capacity * thread, capacity * (thread + 1)
+    start = len(blocks) * thread // threads
+    rules = 0
+    for part in range(2):
+        for block in range(start if part == 0 else 0, len(blocks) if part == 0 else start):
+            if blocks[block] == 0:
+                continue
+            for i in range(8 * block, 8 * block + 8):
+                if state[i] != SELECTED:
+                    continue
+                entry = nb.int64(slots[i])
+                if entry < low or entry >= high:
+                    continue
+                selected[entry] += 1
+                rules += selected[entry] == 2
+                if selected[entry] == 1 or i < first_place[entry]:
+                    first_place[entry] = i
+    return rules
+
+
+@nb.njit(nogil=True, cache=True)
+def list_rules(selected: UInt32, first_place: UInt32, entries: UInt32, places: UInt32) -> None:
+    """List the table entries that get a rule, with the first place each is used."""
+    out = 0
+    for entry in range(len(selected)):
+        if selected[entry] >= 2:
+            entries[out] = entry
+            places[out] = first_place[entry]
+            out += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def assign_rules(
+    selected: UInt32, entries: UInt32, keys: UInt64, next_symbol: int, rules: UInt32, left: UInt32, right: UInt32
+) -> None:
+    """Number the new rules in the order given; entries without a rule get ``NO_RULE``."""
+    for entry in range(len(rules)):
+        if selected[entry] < 2:
+            rules[entry] = NO_RULE
+    for k in range(len(entries)):
+        entry = entries[k]
+        rules[entry] = next_symbol + k
+        left[k] = keys[entry] >> _32
+        right[k] = keys[entry] & _LOW
+
+
+@nb.njit(nogil=True, cache=True)
+def rewrite(
+    sequence: UInt32,
+    state: UInt8,
+    blocks: UInt64,
+    slots: UInt32,
+    counts: UInt32,
+    rules: UInt32,
+    first: int,
+    stop: int,
+    consumed: bool,
+    stalled: bool,
+) -> Any:
+    """Replace and compact in place from ``first``; new neighbours come alive, pairs seen once die.
+
+    ``consumed``: the symbol at ``first`` went into a rule at ``first - 1``. ``stalled``: no rule was made
+    in this round, and what was selected in vain dies, so that its neighbours get their turn. Returns the
+    symbols written, how many of them are alive, and whether the first one is new.
+    """
+    out = first
+    alive = 0
+    starts_new = False
+    i = first + 1 if consumed else first
+    while i < stop:
+        if i & 7 == 0 and i + 8 <= stop and blocks[i >> 3] == 0:
+            # nothing starts here: a dead stretch moves as it is
+            if out > first and state[out - 1] != DEAD and sequence[i] == SEPARATOR:
+                state[out - 1] = DEAD
+                alive -= 1
+            if out != i:
+                for j in range(8):
+                    sequence[out + j] = sequence[i + j]
+                    state[out + j] = DEAD
+            out += 8
+            i += 8
+            continue
+        symbol = sequence[i]
+        was = state[i]
+        if symbol == SEPARATOR:
+            if out > first and state[out - 1] != DEAD:
+                state[out - 1] = DEAD
+                alive -= 1
+            sequence[out] = SEPARATOR
+            state[out] = DEAD
+            out += 1
+            i += 1
+            continue
+        if was == SELECTED and rules[slots[i]] != NO_RULE:
+            if out == first:
+                starts_new = True
+            elif sequence[out - 1] != SEPARATOR and state[out - 1] == DEAD:
+                state[out - 1] = ALIVE
+                alive += 1
+            sequence[out] = rules[slots[i]]
+            state[out] = ALIVE
+            alive += 1
+            i += 2
+        else:
+            keep = was != DEAD and counts[slots[i]] >= 2 and not (stalled and was == SELECTED)
+            sequence[out] = symbol
+            state[out] = ALIVE if keep else DEAD
+            alive += keep
+            i += 1
+        out += 1
+    return out - first, alive, starts_new

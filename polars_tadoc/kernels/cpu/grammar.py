@@ -1,0 +1,106 @@
+"""Checks of a grammar's arrays, and its bottom-up sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+OK = 0
+RULES_START = 1
+RULES_FALL = 2
+RULES_END = 3
+LEVELS = 4
+SYMBOL_RANGE = 5
+NOT_LOWER = 6
+TOO_LONG = 7
+
+
+@nb.njit(nogil=True, cache=True)
+def check(
+    vocabulary_size: int,
+    rule_offsets: npt.NDArray[np.uint32],
+    symbols: npt.NDArray[np.uint32],
+    level_offsets: npt.NDArray[np.uint32],
+    limit: int,
+    expansion_lengths: npt.NDArray[np.uint64],
+) -> Any:
+    """Check every claim that later kernels rely on; fill the words each rule stands for.
+
+    Returns ``(code, where)``: ``OK``, or the first thing wrong and the rule, level or symbol index.
+    Reads nothing out of bounds whatever the arrays hold.
+    """
+    rules = len(rule_offsets) - 1
+    levels = len(level_offsets) - 1
+    if rules < 0 or rule_offsets[0] != 0:
+        return RULES_START, 0
+    for r in range(rules):
+        if rule_offsets[r] > rule_offsets[r + 1]:
+            return RULES_FALL, r
+    if rule_offsets[rules] != len(symbols):
+        return RULES_END, rules
+    if levels < 0 or level_offsets[0] != 0 or level_offsets[levels] != rules:
+        return LEVELS, 0
+    for level in range(levels):
+        if level_offsets[level] > level_offsets[level + 1]:
+            return LEVELS, level
+    for level in range(levels):
+        first = np.int64(level_offsets[level])
+        for r in range(first, np.int64(level_offsets[level + 1])):
+            total = np.int64(0)
+            for i in range(rule_offsets[r], rule_offsets[r + 1]):
+                symbol = np.int64(symbols[i])
+                if symbol < vocabulary_size:
+                    total += 1
+                else:
+                    rule = symbol - vocabulary_size
+                    if rule >= rules:
+                        return SYMBOL_RANGE, i
+                    if rule >= first:
+                        return NOT_LOWER, r
+                    total += np.int64(expansion_lengths[rule])
+                if total > limit:
+                    return TOO_LONG, r
+            expansion_lengths[r] = np.uint64(total)
+    return OK, 0
+
+
+@nb.njit(nogil=True, cache=True)
+def bottom_up_sums(
+    word_values: npt.NDArray[np.uint64],
+    rule_offsets: npt.NDArray[np.uint32],
+    symbols: npt.NDArray[np.uint32],
+) -> Any:
+    """Sum a value of words over each rule's expansion (rules ascending, so children come first).
+
+    Sums saturate at 2^62, so that no grammar makes them wrap.
+    """
+    most = np.uint64(1 << 62)
+    rules = len(rule_offsets) - 1
+    vocabulary_size = len(word_values)
+    sums = np.empty(rules, np.uint64)
+    for r in range(rules):
+        total = np.uint64(0)
+        for i in range(rule_offsets[r], rule_offsets[r + 1]):
+            symbol = symbols[i]
+            total += word_values[symbol] if symbol < vocabulary_size else sums[symbol - vocabulary_size]
+            total = min(total, most)
+        sums[r] = total
+    return sums
+
+
+@nb.njit(nogil=True, cache=True)
+def ascending_strings(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Any:
+    """Tell for each string but the last whether it stands before its successor in byte order."""
+    strings = len(offsets) - 1
+    result = np.zeros(max(strings - 1, 0), np.bool_)
+    for s in range(strings - 1):
+        a, b, end = offsets[s], offsets[s + 1], offsets[s + 2]
+        shorter = min(b - a, end - b)
+        i = 0
+        while i < shorter and data[a + i] == data[b + i]:
+            i += 1
+        result[s] = data[a + i] < data[b + i] if i < shorter else b - a < end - b
+    return result

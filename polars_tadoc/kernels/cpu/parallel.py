@@ -1,0 +1,49 @@
+"""Runs one kernel over several chunks at once.
+
+The kernels release the GIL, so plain threads do: Numba's own parallel loops would cost seconds of
+compilation each and its default threading layer may not be entered from Polars' worker threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.config import thread_count
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@lru_cache(maxsize=4)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="tadoc")
+
+
+def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """Apply ``function`` to each item on the thread pool; results in the items' order."""
+    if len(items) <= 1 or thread_count() == 1:
+        return [function(item) for item in items]
+    return list(_pool(thread_count()).map(function, items))
+
+
+def even_chunks(size: int, smallest: int = 1 << 15) -> list[tuple[int, int]]:
+    """Cut ``range(size)`` into one chunk per thread, none smaller than ``smallest`` unless it is the only one."""
+    count = max(1, min(thread_count(), size // smallest))
+    edges = [size * i // count for i in range(count + 1)]
+    return list(zip(edges[:-1], edges[1:], strict=True))
+
+
+def weighted_chunks(weights_before: npt.NDArray[np.int64], smallest: int = 1 << 15) -> list[tuple[int, int]]:
+    """Cut rows into chunks of about equal weight; ``weights_before`` is the exclusive running sum, length rows + 1."""
+    rows, total = len(weights_before) - 1, int(weights_before[-1] - weights_before[0])
+    count = max(1, min(thread_count(), total // smallest))
+    targets = weights_before[0] + np.arange(1, count) * (total // count)
+    inner = np.searchsorted(weights_before, targets).clip(0, rows)
+    edges = [0, *(int(e) for e in inner), rows]
+    return list(zip(edges[:-1], edges[1:], strict=True))

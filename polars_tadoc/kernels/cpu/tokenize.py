@@ -1,0 +1,331 @@
+"""Cuts rows into words and gaps and interns both, one pass over the bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.cpu.memory import equal_bytes, load_u8, load_u16, load_u32, load_u64
+
+GAP, WORD, SINGLE, MARK = 0, 1, 2, 3
+"""Character classes: SINGLE is a word of one character (with the marks that follow it)."""
+
+SPACE_ID, EMPTY_ID = 0, 1
+"""Gap ids that every table starts with: one space, and nothing."""
+
+SEPARATOR = 0xFFFFFFFF
+"""Stands after each row in the sequence that grammar construction works on."""
+
+DONE, TABLE_FULL, NO_MATCH = 0, 1, 2
+ROW, POSITION, WORDS, GAPS, DISTINCT_WORDS, DISTINCT_GAPS, MATCH = range(7)
+"""Places in the state vector that lets a scan stop for larger tables and go on."""
+
+_K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _key(address: int, length: int) -> Any:
+    """Up to 8 bytes: the bytes themselves (overlapping loads, injective for one length); more: a 64-bit hash."""
+    p = nb.uint64(address)
+    n = nb.uint64(length)
+    if length > 8:
+        last = n - nb.uint64(8)
+        h = n * _K1
+        i = nb.uint64(0)
+        while i < last:
+            h = (h ^ load_u64(p + i)) * _K2
+            h ^= h >> nb.uint64(32)
+            i += nb.uint64(8)
+        h = (h ^ load_u64(p + last)) * _K2
+        return h ^ (h >> nb.uint64(32))
+    if length >= 4:
+        return nb.uint64(load_u32(p)) | (nb.uint64(load_u32(p + n - nb.uint64(4))) << nb.uint64(32))
+    if length >= 2:
+        return nb.uint64(load_u16(p)) | (nb.uint64(load_u16(p + n - nb.uint64(2))) << nb.uint64(16))
+    if length == 1:
+        return nb.uint64(load_u8(p))
+    return nb.uint64(0)
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _slot(key: int, length: int, mask: int) -> Any:
+    h = (nb.uint64(key) + nb.uint64(length) * _K1) * _K2
+    return nb.int64((h ^ (h >> nb.uint64(29))) & nb.uint64(mask))
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _intern(address: int, length: int, slots: Any, keys: Any, addresses: Any, lengths: Any, distinct: int) -> int:
+    """Return the string's id; ``distinct`` means that it is new and its entry has been written."""
+    key = _key(address, length)
+    mask = len(slots) - 1
+    s = _slot(key, length, mask)
+    while True:
+        known = slots[s]
+        if known == 0:
+            slots[s] = distinct + 1
+            keys[distinct] = key
+            addresses[distinct] = address
+            lengths[distinct] = length
+            return distinct
+        known -= 1
+        if (
+            keys[known] == key
+            and lengths[known] == length
+            and (length <= 8 or equal_bytes(addresses[known], address, length))
+        ):
+            return known  # type: ignore[no-any-return]
+        s = (s + 1) & mask
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _classify(address: int, left: int, page_of: Any, pages: Any) -> Any:
+    """Class and width in bytes of the character at an address; ``left`` bytes may be read."""
+    p = nb.uint64(address)
+    lead = nb.int64(load_u8(p))
+    if lead < 0x80:
+        return nb.int64(pages[lead]), 1
+    width = 2 if lead < 0xE0 else (3 if lead < 0xF0 else 4)
+    width = min(width, left)
+    point = lead & (0xFF >> (width + 1))
+    for i in range(1, width):
+        point = (point << 6) | (nb.int64(load_u8(p + nb.uint64(i))) & 0x3F)
+    point = min(point, 0x10FFFF)
+    return nb.int64(pages[(nb.int64(page_of[point >> 8]) << 8) + (point & 0xFF)]), width
+
+
+@nb.njit(nogil=True, cache=True)
+def scan(
+    row_addresses: npt.NDArray[np.uint64],
+    row_lengths: npt.NDArray[np.uint32],
+    stop_row: int,
+    page_of: npt.NDArray[np.uint16],
+    pages: npt.NDArray[np.uint8],
+    match_addresses: npt.NDArray[np.uint64],
+    match_lengths: npt.NDArray[np.uint32],
+    match_ends: npt.NDArray[np.int64],
+    state: npt.NDArray[np.int64],
+    words: npt.NDArray[np.uint32],
+    gaps: npt.NDArray[np.uint32],
+    row_ends: npt.NDArray[np.int64],
+    word_table: Any,
+    gap_table: Any,
+) -> int:
+    """Cut rows ``state[ROW]`` to ``stop_row`` into word ids and gap ids.
+
+    A row of n words has n + 1 gaps. ``row_ends[row]`` becomes the words written so far. Where
+    ``match_ends`` is empty the character classes cut; otherwise the words are the given matches, found
+    in order in each row. A table is ``(slots, keys, addresses, lengths, counts)``; counts of gaps leave
+    out those that decompression assumes anyway (one space inside a row, nothing at its ends).
+    """
+    word_slots, word_keys, word_addresses, word_lengths, word_counts = word_table
+    gap_slots, gap_keys, gap_addresses, gap_lengths, gap_counts = gap_table
+    row, position = state[ROW], state[POSITION]
+    written, gaps_written = state[WORDS], state[GAPS]
+    distinct_words, distinct_gaps, match = state[DISTINCT_WORDS], state[DISTINCT_GAPS], state[MATCH]
+    by_class = len(match_ends) == 0
+    code = DONE
+    while row < stop_row:
+        base = row_addresses[row]
+        length = nb.int64(row_lengths[row])
+        while True:
+            if 2 * distinct_words >= len(word_slots) or 2 * distinct_gaps >= len(gap_slots):
+                code = TABLE_FULL
+                break
+            start = position
+            end = length
+            if by_class:
+                kind, width = GAP, 0
+                while start < length:
+                    kind, width = _classify(base + nb.uint64(start), length - start, page_of, pages)
+                    if kind != GAP:
+                        break
+                    start += width
+                end = start + width
+                if kind == SINGLE:
+                    while end < length:
+                        following, width = _classify(base + nb.uint64(end), length - end, page_of, pages)
+                        if following != MARK:
+                            break
+                        end += width
+                elif kind != GAP:
+                    while end < length:
+                        following, width = _classify(base + nb.uint64(end), length - end, page_of, pages)
+                        if following == GAP or following == SINGLE:
+                            break
+                        end += width
+            elif match < match_ends[row]:
+                size = nb.int64(match_lengths[match])
+                where = match_addresses[match]
+                found = False
+                while not found and start + size <= length:
+                    found = True
+                    for i in range(size):
+                        if load_u8(base + nb.uint64(start + i)) != load_u8(where + nb.uint64(i)):
+                            found = False
+                            start += 1
+                            break
+                if not found:
+                    code = NO_MATCH
+                    break
+                end = start + size
+                match += 1
+            else:
+                start = length
+            gap = start - position
+            at_end = start >= length
+            if gap == 1 and load_u8(base + nb.uint64(position)) == 32:
+                g = SPACE_ID
+            elif gap == 0:
+                g = EMPTY_ID
+            else:
+                g = _intern(
+                    base + nb.uint64(position), gap, gap_slots, gap_keys, gap_addresses, gap_lengths, distinct_gaps
+                )
+                if g == distinct_gaps:
+                    gap_counts[g] = 0
+                    distinct_gaps += 1
+            if g != (EMPTY_ID if position == 0 or at_end else SPACE_ID):
+                gap_counts[g] += 1
+            gaps[gaps_written] = g
+            gaps_written += 1
+            if at_end:
+                break
+            w = _intern(
+                base + nb.uint64(start),
+                end - start,
+                word_slots,
+                word_keys,
+                word_addresses,
+                word_lengths,
+                distinct_words,
+            )
+            if w == distinct_words:
+                word_counts[w] = 0
+                distinct_words += 1
+            word_counts[w] += 1
+            words[written] = w
+            written += 1
+            position = end
+        if code != DONE:
+            break
+        row_ends[row] = written
+        row += 1
+        position = 0
+    state[ROW], state[POSITION] = row, position
+    state[WORDS], state[GAPS] = written, gaps_written
+    state[DISTINCT_WORDS], state[DISTINCT_GAPS], state[MATCH] = distinct_words, distinct_gaps, match
+    return code
+
+
+@nb.njit(nogil=True, cache=True)
+def rehash(slots: npt.NDArray[np.int32], keys: Any, lengths: Any, distinct: int) -> None:
+    """Fill an empty, larger slot array from the entries."""
+    mask = len(slots) - 1
+    for entry in range(distinct):
+        s = _slot(keys[entry], lengths[entry], mask)
+        while slots[s] != 0:
+            s = (s + 1) & mask
+        slots[s] = entry + 1
+
+
+@nb.njit(nogil=True, cache=True)
+def merge_table(table: Any, distinct: int, other: Any, other_distinct: int, ids: npt.NDArray[np.uint32]) -> int:
+    """Intern another table's strings into a table with room for all; ``ids`` maps the other's ids to this one's."""
+    slots, keys, addresses, lengths, counts = table
+    _, _, other_addresses, other_lengths, other_counts = other
+    for entry in range(other_distinct):
+        g = _intern(other_addresses[entry], other_lengths[entry], slots, keys, addresses, lengths, distinct)
+        if g == distinct:
+            counts[g] = 0
+            distinct += 1
+        counts[g] += other_counts[entry]
+        ids[entry] = g
+    return distinct
+
+
+@nb.njit(nogil=True, cache=True)
+def copy_strings(addresses: Any, offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> None:
+    """Copy each string from its address to ``data[offsets[i]:offsets[i + 1]]``."""
+    for i in range(len(offsets) - 1):
+        base = addresses[i]
+        first = offsets[i]
+        for j in range(offsets[i + 1] - first):
+            data[first + j] = load_u8(base + nb.uint64(j))
+
+
+@nb.njit(nogil=True, cache=True)
+def renumber_rows(
+    words: npt.NDArray[np.uint32],
+    row_ends: npt.NDArray[np.int64],
+    ids: npt.NDArray[np.uint32],
+    sequence: npt.NDArray[np.uint32],
+) -> None:
+    """Write each row's words under their final ids, a separator after each row."""
+    out = 0
+    i = 0
+    for row in range(len(row_ends)):
+        while i < row_ends[row]:
+            sequence[out] = ids[words[i]]
+            out += 1
+            i += 1
+        sequence[out] = SEPARATOR
+        out += 1
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _varint_size(value: int) -> int:
+    size = 1
+    while value >= 0x80:
+        value >>= 7
+        size += 1
+    return size
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _write_varint(data: Any, at: int, value: int) -> int:
+    while value >= 0x80:
+        data[at] = (value & 0x7F) | 0x80
+        value >>= 7
+        at += 1
+    data[at] = value
+    return at + 1
+
+
+@nb.njit(nogil=True, cache=True)
+def encode_gaps(
+    gaps: npt.NDArray[np.uint32],
+    row_ends: npt.NDArray[np.int64],
+    ids: npt.NDArray[np.uint32],
+    sizes: npt.NDArray[np.int64],
+    data: npt.NDArray[np.uint8],
+) -> None:
+    """Encode each row's gaps that are not the assumed ones as varint pairs: gaps passed over, gap id.
+
+    With an empty ``data`` only ``sizes`` (bytes by row) is filled; otherwise the bytes are written.
+    """
+    writing = len(data) > 0
+    at = 0
+    g = 0
+    before = 0
+    for row in range(len(row_ends)):
+        count = row_ends[row] - before
+        before = row_ends[row]
+        skipped = 0
+        size = 0
+        for i in range(count + 1):
+            gap = gaps[g]
+            g += 1
+            if gap == (EMPTY_ID if i == 0 or i == count else SPACE_ID):
+                skipped += 1
+            elif writing:
+                at = _write_varint(data, at, skipped)
+                at = _write_varint(data, at, nb.int64(ids[gap]))
+                skipped = 0
+            else:
+                size += _varint_size(skipped) + _varint_size(nb.int64(ids[gap]))
+                skipped = 0
+        if not writing:
+            sizes[row] = size

@@ -1,0 +1,97 @@
+"""Maps from word to word or to nothing, applied to a vocabulary instead of to text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.kernels.cpu.counts import DELETED
+from polars_tadoc.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, eq=False)
+class Image:
+    """A vocabulary under a morphism."""
+
+    words: Vocabulary
+    """The images, each once."""
+    ids: npt.NDArray[np.uint32]
+    """uint32 by word id: the image's id, ``DELETED`` for none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Morphism:
+    """A normalisation of words: ``normalize``, then lower-casing, then stop words.
+
+    Parameters
+    ----------
+    normalize
+        Expression over ``pl.element()`` that gives a String per word; null or an empty string deletes the word.
+    lowercase
+        Lower-case words (and the stop words with them).
+    stopwords
+        Words to delete, in their normalised form.
+
+    """
+
+    normalize: pl.Expr | None = None
+    lowercase: bool = False
+    stopwords: frozenset[str] = frozenset()
+
+    @classmethod
+    def from_arguments(
+        cls, normalize: pl.Expr | None, lowercase: bool, stopwords: Iterable[str] | None
+    ) -> Morphism | None:
+        """Resolve an analytic's arguments; None where they ask for nothing."""
+        if normalize is not None and not isinstance(normalize, pl.Expr):
+            raise TypeError(
+                f"normalize is {type(normalize).__name__}, not a Polars expression over one word such as "
+                "pl.element().str.to_lowercase()"
+            )
+        if isinstance(stopwords, str):
+            raise TypeError(f'stopwords={stopwords!r} is one string; pass a list of words: ["{stopwords}"]')
+        if normalize is None and not lowercase and stopwords is None:
+            return None
+        return cls(normalize, lowercase, frozenset(stopwords or ()))
+
+    def apply(self, words: pl.Series) -> Image:
+        """Map each word of a String series.
+
+        Raises
+        ------
+        ValueError
+            ``normalize`` gives another length or type than one String per word.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from polars_tadoc.morphism import Morphism
+        >>> image = Morphism(lowercase=True, stopwords=frozenset(["the"])).apply(pl.Series(["The", "Cat", "cat"]))
+        >>> image.words.strings.to_pylist(), image.ids.tolist()
+        (['cat'], [4294967295, 0, 0])
+
+        """
+        images = words
+        if self.normalize is not None:
+            images = words.implode().list.eval(self.normalize).explode(empty_as_null=False)
+            if len(images) != len(words) or images.dtype not in (pl.String, pl.Null):
+                raise ValueError(
+                    f"normalize gives {len(images)} values of type {images.dtype} for {len(words)} words; "
+                    "it must give one String (or null) for each"
+                )
+            images = images.cast(pl.String)
+        stopwords = pl.Series(sorted(self.stopwords), dtype=pl.String)
+        if self.lowercase:
+            images, stopwords = images.str.to_lowercase(), stopwords.str.to_lowercase()
+        gone = images.is_in(stopwords.implode()) | (images == "")
+        images = images.to_frame("word").select(pl.when(~gone).then("word")).to_series()
+        encoded: Any = images.to_arrow().dictionary_encode()
+        ids = encoded.indices.fill_null(-1).to_numpy().astype(np.uint32)  # -1 becomes DELETED
+        assert DELETED == 0xFFFFFFFF
+        return Image(Vocabulary(encoded.dictionary.cast(pa.large_string())), ids)

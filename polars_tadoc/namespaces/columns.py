@@ -1,0 +1,49 @@
+"""Finds the column that a frame call means."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_tadoc.column import is_tadoc
+from polars_tadoc.errors import ColumnMissingError, NotCompressedError
+
+
+def compressed_column(schema: pl.Schema, name: str | None, call: str) -> str:
+    """Return the name of the compressed column meant: the one named, or the only one there is.
+
+    Raises
+    ------
+    ColumnMissingError
+        There is no such column; the message suggests the nearest names.
+    NotCompressedError
+        The column is of another type, or none was named and there is not exactly one.
+
+    """
+    if name is None:
+        candidates = [column for column, dtype in schema.items() if is_tadoc(dtype)]
+        if len(candidates) == 1:
+            return candidates[0]
+        if candidates:
+            raise NotCompressedError(f"{call}: name one of the compressed columns {', '.join(map(repr, candidates))}")
+        raise NotCompressedError(
+            f"{call}: the frame has no TADOC column; compress one first: "
+            'df.with_columns(pl.col("text").tadoc.compress())'
+        )
+    if name not in schema:
+        raise ColumnMissingError.for_name(name, schema, call)
+    if not is_tadoc(schema[name]):
+        raise NotCompressedError.for_column(name, schema[name], call)
+    return name
+
+
+def string_column(schema: pl.Schema, name: str, call: str) -> str:
+    """Return the name of the String column meant; errors as :func:`compressed_column`'s."""
+    if name not in schema:
+        raise ColumnMissingError.for_name(name, schema, call)
+    if is_tadoc(schema[name]):
+        raise TypeError(f'{call}: column "{name}" is compressed already')
+    if schema[name] != pl.String:
+        raise TypeError(
+            f'{call}: column "{name}" is {schema[name]}, not String; cast it first: pl.col("{name}").cast(pl.String)'
+        )
+    return name

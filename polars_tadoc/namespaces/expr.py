@@ -1,0 +1,75 @@
+"""``pl.col("text").tadoc``: row-aligned expressions."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from polars_tadoc.column import DTYPE
+from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
+from polars_tadoc.decompress import decompress
+
+
+@pl.api.register_expr_namespace("tadoc")
+class TadocExpr:
+    """Grammar compression as expressions.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> df = pl.DataFrame({"text": ["to be", "or not"]}).with_columns(pl.col("text").tadoc.compress())
+    >>> df.select(pl.col("text").tadoc.decompress()).to_series().to_list()
+    ['to be', 'or not']
+
+    """
+
+    def __init__(self, expr: pl.Expr) -> None:
+        self._expr = expr
+
+    def compress(
+        self,
+        *,
+        tokenizer: str | re.Pattern[str] = "words",
+        method: str = "batch_repair",
+        lossless: bool = True,
+        rows_per_grammar: int = ROWS_PER_GRAMMAR,
+        progress: bool = False,
+    ) -> pl.Expr:
+        """Compress a String column; parameters, result and errors as :func:`polars_tadoc.compress`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["to be", "or not"]})
+        >>> tadoc.is_tadoc(df.with_columns(pl.col("text").tadoc.compress()).schema["text"])
+        True
+
+        """
+        return self._expr.map_batches(
+            lambda series: compress(
+                series,
+                tokenizer=tokenizer,
+                method=method,
+                lossless=lossless,
+                rows_per_grammar=rows_per_grammar,
+                progress=progress,
+            ),
+            return_dtype=DTYPE,
+        )
+
+    def decompress(self) -> pl.Expr:
+        """Give back the text, byte for byte; errors as :func:`polars_tadoc.decompress`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["to be"]}).with_columns(pl.col("text").tadoc.compress())
+        >>> df.with_columns(pl.col("text").tadoc.decompress())["text"].to_list()
+        ['to be']
+
+        """
+        return self._expr.map_batches(decompress, return_dtype=pl.String)

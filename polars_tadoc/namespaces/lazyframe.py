@@ -1,0 +1,167 @@
+"""``lf.tadoc``: the same analytics as nodes of a lazy plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.analytics import info as info_analytic
+from polars_tadoc.analytics import word_count as word_count_analytic
+from polars_tadoc.column import DTYPE
+from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
+from polars_tadoc.decompress import decompress
+from polars_tadoc.namespaces.columns import compressed_column, string_column
+from polars_tadoc.result import to_frame
+
+
+@pl.api.register_lazyframe_namespace("tadoc")
+class TadocLazyFrame:
+    """Grammar compression and analytics in a lazy plan: schemas are static, nothing runs before ``collect``.
+
+    The plan's schema is resolved when a call is made, so a wrong column is reported there and then.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> lf = pl.LazyFrame({"year": [1, 2], "text": ["to be", "to do"]}).tadoc.compress("text")
+    >>> lf.filter(pl.col("year") == 2).tadoc.word_count("text").collect().rows()
+    [('do', 1), ('to', 1)]
+
+    """
+
+    def __init__(self, lf: pl.LazyFrame) -> None:
+        self._held = lf
+
+    def _frame(self) -> pl.LazyFrame:
+        # Polars caches the accessor on the frame: left there it would keep the frame alive in a cycle
+        self._held.__dict__.pop("tadoc", None)
+        return self._held
+
+    def compress(
+        self,
+        column: str,
+        *,
+        tokenizer: str | re.Pattern[str] = "words",
+        method: str = "batch_repair",
+        lossless: bool = True,
+        rows_per_grammar: int = ROWS_PER_GRAMMAR,
+        progress: bool = False,
+    ) -> pl.LazyFrame:
+        """Replace a String column by its compressed form; parameters and errors as :func:`polars_tadoc.compress`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"text": ["to be", "to do"]}).tadoc.compress("text")
+        >>> tadoc.is_tadoc(lf.collect_schema()["text"])
+        True
+
+        """
+        lf = self._frame()
+        name = string_column(lf.collect_schema(), column, "compress")
+        return lf.with_columns(
+            pl.col(name).map_batches(
+                lambda series: compress(
+                    series,
+                    tokenizer=tokenizer,
+                    method=method,
+                    lossless=lossless,
+                    rows_per_grammar=rows_per_grammar,
+                    progress=progress,
+                ),
+                return_dtype=DTYPE,
+            )
+        )
+
+    def decompress(self, column: str | None = None) -> pl.LazyFrame:
+        """Replace a compressed column (may be left out where there is one) by its text.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.LazyFrame({"text": ["to be"]}).tadoc.compress("text").tadoc.decompress().collect().rows()
+        [('to be',)]
+
+        """
+        lf = self._frame()
+        name = compressed_column(lf.collect_schema(), column, "decompress")
+        return lf.with_columns(pl.col(name).map_batches(decompress, return_dtype=pl.String))
+
+    def word_count(
+        self,
+        column: str | None = None,
+        *,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        engine: str | None = None,
+    ) -> pl.LazyFrame:
+        """Count the words of a compressed column; only that column is read.
+
+        Parameters and errors as :func:`polars_tadoc.word_count`.
+
+        Returns
+        -------
+        LazyFrame
+            ``word: String, count: UInt64``, by count falling, then word in code point order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"text": ["the cat", "the dog"]}).tadoc.compress("text")
+        >>> lf.tadoc.word_count(top=1).collect().rows()
+        [('the', 2)]
+
+        """
+        stopwords = stopwords if stopwords is None or isinstance(stopwords, str) else list(stopwords)
+        return self._analytic(
+            "word_count",
+            column,
+            lambda series: word_count_analytic.word_count(
+                series,
+                top=top,
+                min_count=min_count,
+                normalize=normalize,
+                lowercase=lowercase,
+                stopwords=stopwords,
+                engine=engine,
+            ),
+            word_count_analytic.SCHEMA,
+        )
+
+    def info(self, column: str | None = None) -> pl.LazyFrame:
+        """Describe a compressed column in one row; columns and errors as :func:`polars_tadoc.info`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"text": ["to be"]}).tadoc.compress("text")
+        >>> lf.tadoc.info().select("rows", "words").collect().row(0)
+        (1, 2)
+
+        """
+        return self._analytic("info", column, info_analytic.info, info_analytic.SCHEMA)
+
+    def _analytic(
+        self, call: str, column: str | None, run: Callable[[pl.Series], pa.Table], schema: pl.Schema
+    ) -> pl.LazyFrame:
+        lf = self._frame()
+        name = compressed_column(lf.collect_schema(), column, call)
+        return lf.select(name).map_batches(
+            lambda df: to_frame(run(df[name])),
+            schema=schema,
+            # what follows speaks of the result's columns and rows, not of the input's
+            predicate_pushdown=False,
+            projection_pushdown=False,
+            slice_pushdown=False,
+        )

@@ -1,0 +1,122 @@
+"""``series.tadoc``: the same calls on one column."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import polars as pl
+
+from polars_tadoc.analytics.info import info
+from polars_tadoc.analytics.word_count import word_count
+from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
+from polars_tadoc.decompress import decompress
+from polars_tadoc.result import to_frame
+
+
+@pl.api.register_series_namespace("tadoc")
+class TadocSeries:
+    """Grammar compression and analytics on a series.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> pl.Series("text", ["to be or not to be"]).tadoc.compress().tadoc.word_count(top=2).rows()
+    [('be', 2), ('to', 2)]
+
+    """
+
+    def __init__(self, series: pl.Series) -> None:
+        self._held = series
+
+    def _series(self) -> pl.Series:
+        # Polars caches the accessor on the series: left there it would keep the series alive in a cycle
+        self._held.__dict__.pop("tadoc", None)
+        return self._held
+
+    def compress(
+        self,
+        *,
+        tokenizer: str | re.Pattern[str] = "words",
+        method: str = "batch_repair",
+        lossless: bool = True,
+        rows_per_grammar: int = ROWS_PER_GRAMMAR,
+        progress: bool = False,
+    ) -> pl.Series:
+        """Compress a String series; parameters, result and errors as :func:`polars_tadoc.compress`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> tadoc.is_tadoc(pl.Series(["to be"]).tadoc.compress().dtype)
+        True
+
+        """
+        return compress(
+            self._series(),
+            tokenizer=tokenizer,
+            method=method,
+            lossless=lossless,
+            rows_per_grammar=rows_per_grammar,
+            progress=progress,
+        )
+
+    def decompress(self) -> pl.Series:
+        """Give back the text, byte for byte; errors as :func:`polars_tadoc.decompress`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series(["to be", None]).tadoc.compress().tadoc.decompress().to_list()
+        ['to be', None]
+
+        """
+        return decompress(self._series())
+
+    def word_count(
+        self,
+        *,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        engine: str | None = None,
+    ) -> pl.DataFrame:
+        """Count words: ``word: String, count: UInt64``; parameters and errors as :func:`polars_tadoc.word_count`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series(["to be", "To do"]).tadoc.compress().tadoc.word_count(lowercase=True).rows()
+        [('to', 2), ('be', 1), ('do', 1)]
+
+        """
+        return to_frame(
+            word_count(
+                self._series(),
+                top=top,
+                min_count=min_count,
+                normalize=normalize,
+                lowercase=lowercase,
+                stopwords=stopwords,
+                engine=engine,
+            )
+        )
+
+    def info(self) -> pl.DataFrame:
+        """Describe the column in one row; columns and errors as :func:`polars_tadoc.info`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series(["to be", "to do"]).tadoc.compress().tadoc.info().select("rows", "words", "vocabulary").row(0)
+        (2, 4, 3)
+
+        """
+        return to_frame(info(self._series()))

@@ -1,0 +1,36 @@
+"""For tests of code that uses this package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from polars_tadoc.kernels import cuda
+
+
+def engines() -> list[str]:
+    """Names of the engines that can run here: "cpu", and "gpu" where there is one."""
+    return ["cpu", "gpu"] if cuda.device_problem() is None else ["cpu"]
+
+
+def assert_engines_agree(call: Callable[[str], object]) -> None:
+    """Run a call on every engine that can run here and assert equal results.
+
+    Parameters
+    ----------
+    call
+        Takes the engine's name; what it returns is compared by ``equals`` where it has one, else by ``==``.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series(["to be or not to be"]).tadoc.compress()
+    >>> tadoc.testing.assert_engines_agree(lambda engine: tadoc.word_count(column, engine=engine))
+
+    """
+    first, *others = engines()
+    expected = call(first)
+    for engine in others:
+        got = call(engine)
+        same = expected.equals(got) if hasattr(expected, "equals") else expected == got
+        assert same, f"{engine} gives\n{got}\nwhere {first} gives\n{expected}"

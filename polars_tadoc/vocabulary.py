@@ -1,0 +1,75 @@
+"""Distinct strings in id order, with the tables that kernels want of them, each made once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.kernels.cpu import grammar as kernels
+
+
+class Vocabulary:
+    """Words by id.
+
+    Parameters
+    ----------
+    strings
+        Distinct words in id order, ``large_string``.
+
+    """
+
+    def __init__(self, strings: pa.LargeStringArray) -> None:
+        self.strings = strings
+
+    def __len__(self) -> int:
+        return len(self.strings)
+
+    @cached_property
+    def series(self) -> pl.Series:
+        """The words as a String series."""
+        return cast(pl.Series, pl.from_arrow(self.strings)).alias("word")
+
+    @cached_property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """Where each word starts in :attr:`data`, int64, length words + 1."""
+        if len(self.strings) == 0:
+            return np.zeros(1, np.int64)
+        offsets = np.frombuffer(self.strings.buffers()[1], np.int64)
+        offsets = offsets[self.strings.offset : self.strings.offset + len(self.strings) + 1]
+        return offsets - offsets[0] if offsets[0] else offsets
+
+    @cached_property
+    def data(self) -> npt.NDArray[np.uint8]:
+        """UTF-8 bytes of all words and eight spare ones, so that kernels may read eight at a time."""
+        size = int(self.offsets[-1])
+        padded = np.zeros(size + 8, np.uint8)
+        if size:
+            _, offsets, data = self.strings.buffers()
+            first = int(np.frombuffer(offsets, np.int64)[self.strings.offset])
+            padded[:size] = np.frombuffer(data, np.uint8)[first : first + size]
+        return padded
+
+    @cached_property
+    def ascending(self) -> npt.NDArray[np.bool_]:
+        """Whether each word but the last stands before its successor in code point order, bool."""
+        return kernels.ascending_strings(self.offsets, self.data)  # type: ignore[no-any-return]
+
+    @cached_property
+    def rank(self) -> npt.NDArray[np.uint32]:
+        """Place of each word in code point order, uint32 by word id."""
+        rank = np.empty(len(self), np.uint32)
+        rank[self.series.arg_sort().to_numpy()] = np.arange(len(self), dtype=np.uint32)
+        return rank
+
+    def rank_of(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+        """Ranks that order the given words by code points; the whole vocabulary is ranked only for many of them."""
+        if "rank" in self.__dict__ or 4 * len(ids) >= len(self):
+            return self.rank[ids]
+        rank = np.empty(len(ids), np.uint32)
+        rank[self.series.gather(ids).arg_sort().to_numpy()] = np.arange(len(ids), dtype=np.uint32)
+        return rank
