@@ -63,9 +63,9 @@ def build(
         round_number += 1
         pairs = _count(_Sequence(sequence[:size], state, slots), alive)
         pairs.select()
-        new = pairs.count_selected()
+        new, any_selected = pairs.count_selected()
         stalled = new == 0
-        if stalled and (stalled_before or not pairs.selected.any()):
+        if stalled and (stalled_before or not any_selected):
             break
         stalled_before = stalled
         rules_left, rules_right = pairs.make_rules(new, next_symbol)
@@ -73,6 +73,7 @@ def build(
         right.append(rules_right)
         next_symbol += new
         size, alive = pairs.rewrite(stalled)
+        del pairs  # its table, before the next round's
         state[size : (size + 15) // 8 * 8] = kernels.DEAD
     nothing = np.zeros(0, np.uint32)
     return BinaryRules(np.concatenate([nothing, *left]), np.concatenate([nothing, *right]), sequence[:size].copy())
@@ -99,62 +100,58 @@ def _count(sequence: _Sequence, alive: int) -> _Pairs:
     """Count pairs exactly."""
     threads = thread_count() if alive > 1 << 14 else 1
     blocks = sequence.blocks
-    sieve_size = 1 << min(max(10, (2 * alive // threads).bit_length()), 23)
+    # at most a byte a position, so that the first round's peak stays low; later rounds have room for fewer collisions
+    wanted = min(2 * alive, len(sequence.slots)) // threads
+    sieve_size = 1 << min(max(10, wanted.bit_length()), 23)
     seen = [np.zeros(sieve_size, np.uint8) for _ in range(threads)]
     candidates = max(
         map_parallel(
             lambda t: kernels.sieve(sequence.symbols, sequence.state, blocks, t, threads, seen[t]), range(threads)
         )
     )
-    capacity = 1 << max(6, (3 * candidates // 2).bit_length())
+    capacity = 1 << max(6, (5 * candidates // 4).bit_length())
     while True:
-        keys, counts = np.empty(capacity * threads, np.uint64), np.zeros(capacity * threads, np.uint32)
+        table = np.zeros(capacity * threads * kernels.FIELDS, np.uint32)
 
         def count(t: int) -> bool:
             return kernels.count(  # type: ignore[no-any-return]
-                sequence.symbols, sequence.state, blocks, t, threads, seen[t], keys, counts, sequence.slots  # noqa: B023
+                sequence.symbols, sequence.state, blocks, t, threads, seen[t], table, sequence.slots  # noqa: B023
             )
 
         if all(map_parallel(count, range(threads))):
-            return _Pairs(sequence, threads, keys, counts)
+            return _Pairs(sequence, threads, table)
         capacity *= 2
 
 
 class _Pairs:
     """The pairs of one round: one table of counts per thread, one after another."""
 
-    def __init__(self, sequence: _Sequence, threads: int, keys: npt.NDArray[np.uint64], counts: UInt32) -> None:
-        self.sequence, self.threads, self.keys, self.counts = sequence, threads, keys, counts
-        self.selected = np.zeros(len(keys), np.uint32)
-        self.rules = np.empty(len(keys), np.uint32)  # first places until the rules are numbered
+    def __init__(self, sequence: _Sequence, threads: int, table: UInt32) -> None:
+        self.sequence, self.threads, self.table = sequence, threads, table
+        self.rules = np.empty(len(table) // kernels.FIELDS, np.uint32)  # first places until the rules are numbered
 
     def select(self) -> None:
         """Select the positions to replace."""
         s = self.sequence
         map_parallel(
-            lambda chunk: kernels.select(s.symbols, s.state, s.blocks, s.slots, self.counts, *chunk), s.chunks()
+            lambda chunk: kernels.select(s.symbols, s.state, s.blocks, s.slots, self.table, *chunk), s.chunks()
         )
 
-    def count_selected(self) -> int:
-        """Count selected positions by pair; returns how many pairs get a rule."""
+    def count_selected(self) -> tuple[int, bool]:
+        """Count selected positions by pair; returns how many pairs get a rule and whether any was selected."""
         s = self.sequence
-        return sum(
-            map_parallel(
-                lambda t: kernels.count_selected(
-                    s.state, s.blocks, s.slots, t, self.threads, self.selected, self.rules
-                ),
-                range(self.threads),
-            )
+        found = map_parallel(
+            lambda t: kernels.count_selected(s.state, s.blocks, s.slots, t, self.threads, self.table, self.rules),
+            range(self.threads),
         )
+        return sum(new for new, _ in found), any(selected for _, selected in found)
 
     def make_rules(self, new: int, next_symbol: int) -> tuple[UInt32, UInt32]:
         """Number the rules by first use, from ``next_symbol``; returns their left and right symbols."""
         entries, places = np.empty(new, np.uint32), np.empty(new, np.uint32)
-        kernels.list_rules(self.selected, self.rules, entries, places)
+        kernels.list_rules(self.table, self.rules, entries, places)
         left, right = np.empty(new, np.uint32), np.empty(new, np.uint32)
-        kernels.assign_rules(
-            self.selected, entries[np.argsort(places)], self.keys, next_symbol, self.rules, left, right
-        )
+        kernels.assign_rules(self.table, entries[np.argsort(places)], next_symbol, self.rules, left, right)
         return left, right
 
     def rewrite(self, stalled: bool) -> tuple[int, int]:
@@ -167,7 +164,7 @@ class _Pairs:
         ]
         written = map_parallel(
             lambda k: kernels.rewrite(
-                s.symbols, s.state, s.blocks, s.slots, self.counts, rules, *chunks[k], consumed[k], stalled
+                s.symbols, s.state, s.blocks, s.slots, rules, *chunks[k], consumed[k], stalled
             ),
             range(len(chunks)),
         )

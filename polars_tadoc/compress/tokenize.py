@@ -75,35 +75,27 @@ class Tokens:
 
 @dataclass
 class _Table:
-    """Interned strings as the kernels take them; entries double with the slots."""
+    """Interned strings as the kernels take them; the table doubles when half the slots are taken."""
 
     slots: npt.NDArray[np.int32]
-    keys: UInt64
-    addresses: UInt64
-    lengths: UInt32
-    counts: Int64
+    entries: UInt64
+    distinct: int = 0
 
     @classmethod
-    def with_room(cls, entries: int) -> _Table:
-        capacity = 1 << max(10, (2 * entries).bit_length())
-        room = capacity // 2 + 2
-        return cls(
-            np.zeros(capacity, np.int32),
-            np.zeros(room, np.uint64),
-            np.zeros(room, np.uint64),
-            np.zeros(room, np.uint32),
-            np.zeros(room, np.int64),
-        )
+    def with_room(cls, strings: int) -> _Table:
+        capacity = 1 << max(10, (2 * strings).bit_length())
+        return cls(np.zeros(capacity, np.int32), np.zeros(kernels.FIELDS * (capacity // 2 + 1), np.uint64))
 
-    def arrays(self) -> tuple[Any, ...]:
-        return self.slots, self.keys, self.addresses, self.lengths, self.counts
+    def grow(self) -> None:
+        larger = _Table.with_room(len(self.slots) // 2)
+        used = kernels.FIELDS * self.distinct
+        larger.entries[:used] = self.entries[:used]
+        kernels.rehash(larger.slots, larger.entries, self.distinct)
+        self.slots, self.entries = larger.slots, larger.entries
 
-    def grown(self, distinct: int) -> _Table:
-        larger = _Table.with_room(2 * len(self.slots))
-        for name in ("keys", "addresses", "lengths", "counts"):
-            getattr(larger, name)[:distinct] = getattr(self, name)[:distinct]
-        kernels.rehash(larger.slots, larger.keys, larger.lengths, distinct)
-        return larger
+    def field(self, field: int) -> UInt64:
+        """One field of all entries."""
+        return self.entries[field : kernels.FIELDS * self.distinct : kernels.FIELDS]
 
 
 @dataclass
@@ -115,8 +107,6 @@ class _Chunk:
     row_ends: Int64
     word_table: _Table
     gap_table: _Table
-    distinct_words: int
-    distinct_gaps: int
 
 
 def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) -> Tokens:
@@ -155,12 +145,10 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
             row_ends=np.empty(stop - first, np.int64),
             word_table=_Table.with_room(min(size // 16, 1 << 15)),
             gap_table=_Table.with_room(256),
-            distinct_words=0,
-            distinct_gaps=2,  # SPACE_ID and EMPTY_ID
         )
         state = np.zeros(7, np.int64)
-        state[kernels.DISTINCT_GAPS] = 2
         _seed_gaps(chunk.gap_table)
+        state[kernels.DISTINCT_GAPS] = chunk.gap_table.distinct
         state[kernels.MATCH] = match_ends[first - 1] if first and len(match_ends) else 0
         ends_here = match_ends[first:stop]
         while True:
@@ -177,41 +165,43 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
                 chunk.words,
                 chunk.gaps,
                 chunk.row_ends,
-                chunk.word_table.arrays(),
-                chunk.gap_table.arrays(),
+                chunk.word_table.slots,
+                chunk.word_table.entries,
+                chunk.gap_table.slots,
+                chunk.gap_table.entries,
             )
-            chunk.distinct_words = int(state[kernels.DISTINCT_WORDS])
-            chunk.distinct_gaps = int(state[kernels.DISTINCT_GAPS])
+            chunk.word_table.distinct = int(state[kernels.DISTINCT_WORDS])
+            chunk.gap_table.distinct = int(state[kernels.DISTINCT_GAPS])
             if code == kernels.DONE:
                 break
             if code == kernels.NO_MATCH:
                 raise AssertionError(f"row {first + int(state[kernels.ROW])}: a regex match is not in its row")
-            if 2 * chunk.distinct_words >= len(chunk.word_table.slots):
-                chunk.word_table = chunk.word_table.grown(chunk.distinct_words)
-            if 2 * chunk.distinct_gaps >= len(chunk.gap_table.slots):
-                chunk.gap_table = chunk.gap_table.grown(chunk.distinct_gaps)
+            for table in (chunk.word_table, chunk.gap_table):
+                if 2 * (table.distinct + kernels.BATCH) >= len(table.slots):
+                    table.grow()
         chunk.words = chunk.words[: state[kernels.WORDS]]
         chunk.gaps = chunk.gaps[: state[kernels.GAPS]]
         return chunk
 
     chunks = map_parallel(scan, weighted_chunks(before))
-    vocabulary, word_ids = _merge([(c.word_table, c.distinct_words) for c in chunks])
-    sequence = np.empty(sum(len(c.words) + len(c.row_ends) for c in chunks), np.uint32)
-    starts = np.cumsum([0, *(len(c.words) + len(c.row_ends) for c in chunks)])
-    map_parallel(
-        lambda i: kernels.renumber_rows(
-            chunks[i].words, chunks[i].row_ends, word_ids[i], sequence[starts[i] : starts[i + 1]]
-        ),
-        range(len(chunks)),
-    )
-    for chunk in chunks:
-        chunk.words = np.zeros(0, np.uint32)  # free it before the gaps are encoded
+    # gaps are encoded and freed before the sequence is made: peak memory
     if lossless:
-        gap_vocabulary, gap_ids = _merge([(c.gap_table, c.distinct_gaps) for c in chunks])
+        gap_vocabulary, gap_ids = _merge([c.gap_table for c in chunks])
         gap_offsets, gap_data = _encode_gaps(chunks, gap_ids)
     else:
         gap_vocabulary = pa.array([], pa.large_string())
         gap_offsets, gap_data = np.zeros(len(text) + 1, np.int64), np.zeros(0, np.uint8)
+    for chunk in chunks:
+        chunk.gaps = np.zeros(0, np.uint32)
+    vocabulary, word_ids = _merge([c.word_table for c in chunks])
+    sequence = np.empty(sum(len(c.words) + len(c.row_ends) for c in chunks), np.uint32)
+    starts = np.cumsum([0, *(len(c.words) + len(c.row_ends) for c in chunks)])
+
+    def renumber(i: int) -> None:
+        chunk = chunks[i]
+        kernels.renumber_rows(chunk.words, chunk.row_ends, word_ids[i], sequence[starts[i] : starts[i + 1]])
+
+    map_parallel(renumber, range(len(chunks)))
     del match_views, views  # the tables' addresses point into them until here
     return Tokens(vocabulary, gap_vocabulary, sequence, gap_offsets, gap_data)
 
@@ -230,38 +220,38 @@ _SEEDS = np.frombuffer(b" ", np.uint8)
 
 def _seed_gaps(table: _Table) -> None:
     """Give one space and nothing their fixed ids, so that the scan need not look them up."""
-    address = np.uint64(_SEEDS.ctypes.data)
-    table.addresses[:2] = address
-    table.lengths[kernels.SPACE_ID], table.lengths[kernels.EMPTY_ID] = 1, 0
-    table.keys[kernels.SPACE_ID], table.keys[kernels.EMPTY_ID] = ord(" "), 0
-    kernels.rehash(table.slots, table.keys, table.lengths, 2)
+    for entry, (length, key) in {kernels.SPACE_ID: (1, ord(" ")), kernels.EMPTY_ID: (0, 0)}.items():
+        table.entries[kernels.FIELDS * entry : kernels.FIELDS * (entry + 1)] = key, _SEEDS.ctypes.data, length, 0
+    table.distinct = 2
+    kernels.rehash(table.slots, table.entries, table.distinct)
 
 
-def _merge(tables: list[tuple[_Table, int]]) -> tuple[pa.LargeStringArray, list[UInt32]]:
+def _merge(tables: list[_Table]) -> tuple[pa.LargeStringArray, list[UInt32]]:
     """Merge the chunks' strings; number them by falling frequency, then code point order.
 
-    Strings with count 0 (gaps that were only ever assumed) are left out. Returns the strings and, for
+    Strings with tally 0 (gaps that were only ever assumed) are left out. Returns the strings and, for
     each chunk, the final id by its own id.
     """
-    merged = _Table.with_room(sum(distinct for _, distinct in tables))
-    count = 0
+    merged = _Table.with_room(sum(table.distinct for table in tables))
     ids = []
-    for table, distinct in tables:
-        chunk_ids = np.empty(distinct, np.uint32)
-        count = kernels.merge_table(merged.arrays(), count, table.arrays(), distinct, chunk_ids)
+    for table in tables:
+        chunk_ids = np.empty(table.distinct, np.uint32)
+        merged.distinct = kernels.merge_table(
+            merged.slots, merged.entries, merged.distinct, table.entries, table.distinct, chunk_ids
+        )
         ids.append(chunk_ids)
-    strings = _gather(merged.addresses[:count], merged.lengths[:count])
-    counts = merged.counts[:count]
-    by_word = pl.from_arrow(strings).arg_sort().to_numpy()  # type: ignore[union-attr, arg-type]
-    order = by_word[np.argsort(-counts[by_word], kind="stable")]
-    order = order[: np.count_nonzero(counts)]
-    final = np.zeros(count, np.uint32)
+    addresses, lengths = merged.field(kernels.ADDRESS), merged.field(kernels.LENGTH)
+    tallies = merged.field(kernels.TALLY).astype(np.int64)
+    by_word = pl.Series(pl.from_arrow(_gather(addresses, lengths))).arg_sort().to_numpy()
+    order = by_word[np.argsort(-tallies[by_word], kind="stable")]
+    order = order[: np.count_nonzero(tallies)]
+    final = np.zeros(merged.distinct, np.uint32)
     final[order] = np.arange(len(order), dtype=np.uint32)
-    return _gather(merged.addresses[order], merged.lengths[order]), [final[chunk_ids] for chunk_ids in ids]
+    return _gather(addresses[order], lengths[order]), [final[chunk_ids] for chunk_ids in ids]
 
 
-def _gather(addresses: UInt64, lengths: UInt32) -> pa.LargeStringArray:
-    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+def _gather(addresses: UInt64, lengths: UInt64) -> pa.LargeStringArray:
+    offsets = np.concatenate([[0], np.cumsum(lengths.astype(np.int64))])
     data = np.empty(int(offsets[-1]), np.uint8)
     kernels.copy_strings(addresses, offsets, data)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]

@@ -13,6 +13,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu.memory import prefetch
 from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
 
 UInt8 = npt.NDArray[np.uint8]
@@ -24,19 +25,21 @@ DEAD, ALIVE, SELECTED = 0, 1, 2
 
 NO_RULE = 0xFFFFFFFF
 
+FIELDS = 4
+LEFT, RIGHT, COUNT, CHOSEN = range(FIELDS)
+"""A table entry: the pair, its occurrences, and how many of them are selected; 16 bytes, one cache line's quarter."""
+
+BATCH = 64
+"""Positions whose cache lines are asked for before the first of them is read."""
+
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _32 = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _pair(left: int, right: int) -> Any:
-    return (nb.uint64(left) << _32) | nb.uint64(right)
-
-
-@nb.njit(nogil=True, cache=True, inline="always")
-def _hash(pair: int) -> Any:
-    h = nb.uint64(pair) * _K1
+def _hash(left: int, right: int) -> Any:
+    h = ((nb.uint64(left) << _32) | nb.uint64(right)) * _K1
     h = (h ^ (h >> _32)) * _K2
     return h ^ (h >> _32)
 
@@ -67,20 +70,27 @@ def sieve(sequence: UInt32, state: UInt8, blocks: UInt64, thread: int, threads: 
     mask = nb.uint64(len(seen) - 1)
     start = len(blocks) * thread // threads  # threads start apart, so that they seldom write one cache line
     twice = 0
+    waiting = np.empty(BATCH + 8, np.int64)
+    many = 0
     for part in range(2):
-        for block in range(start if part == 0 else 0, len(blocks) if part == 0 else start):
-            if blocks[block] == 0:
-                continue
-            for i in range(8 * block, 8 * block + 8):
-                if state[i] == DEAD:
-                    continue
-                h = _hash(_pair(sequence[i], sequence[i + 1]))
-                if _owner(h, threads) != thread:
-                    continue
-                at = nb.int64(h & mask)
-                if seen[at] < 2:
-                    seen[at] += 1
-                    twice += seen[at] == 2
+        stop = len(blocks) if part == 0 else start
+        for block in range(start if part == 0 else 0, stop):
+            if blocks[block] != 0:
+                for i in range(8 * block, 8 * block + 8):
+                    if state[i] != DEAD:
+                        h = _hash(sequence[i], sequence[i + 1])
+                        if _owner(h, threads) == thread:
+                            at = nb.int64(h & mask)
+                            prefetch(seen, at)
+                            waiting[many] = at
+                            many += 1
+            if many >= BATCH or block == stop - 1:
+                for k in range(many):
+                    at = waiting[k]
+                    if seen[at] < 2:
+                        seen[at] += 1
+                        twice += seen[at] == 2
+                many = 0
     return twice
 
 
@@ -92,59 +102,77 @@ def count(
     thread: int,
     threads: int,
     seen: UInt8,
-    keys: UInt64,
-    counts: UInt32,
+    table: UInt32,
     slots: UInt32,
 ) -> bool:
     """Count this thread's pairs that the sieve left, exactly; ``slots`` gets each position's table entry.
 
-    ``keys`` and ``counts`` hold one table per thread, one after another. False where the table is too small.
+    ``table`` holds one table per thread, one after another, ``FIELDS`` numbers an entry. False where it is
+    too small.
     """
     seen_mask = nb.uint64(len(seen) - 1)
-    capacity = len(keys) // threads
+    capacity = len(table) // FIELDS // threads
     base = capacity * thread
     mask = capacity - 1
     room = capacity - capacity // 8
     entries = 0
     start = len(blocks) * thread // threads
+    places = np.empty(BATCH + 8, np.int64)
+    hashes = np.empty(BATCH + 8, np.uint64)
+    many = 0
     for part in range(2):
-        for block in range(start if part == 0 else 0, len(blocks) if part == 0 else start):
-            if blocks[block] == 0:
+        stop = len(blocks) if part == 0 else start
+        for block in range(start if part == 0 else 0, stop):
+            if blocks[block] != 0:
+                for i in range(8 * block, 8 * block + 8):
+                    if state[i] != DEAD:
+                        h = _hash(sequence[i], sequence[i + 1])
+                        if _owner(h, threads) == thread:
+                            prefetch(seen, nb.int64(h & seen_mask))
+                            places[many] = i
+                            hashes[many] = h
+                            many += 1
+            if many < BATCH and block != stop - 1:
                 continue
-            for i in range(8 * block, 8 * block + 8):
-                if state[i] == DEAD:
-                    continue
-                pair = _pair(sequence[i], sequence[i + 1])
-                h = _hash(pair)
-                if _owner(h, threads) != thread:
-                    continue
-                if seen[nb.int64(h & seen_mask)] < 2:
-                    state[i] = DEAD
-                    continue
-                s = nb.int64(h >> nb.uint64(8)) & mask
+            left = 0
+            for k in range(many):
+                if seen[nb.int64(hashes[k] & seen_mask)] < 2:
+                    state[places[k]] = DEAD
+                else:
+                    entry = base + (nb.int64(hashes[k] >> nb.uint64(8)) & mask)
+                    prefetch(table, FIELDS * entry)
+                    places[left] = places[k]
+                    hashes[left] = hashes[k]
+                    left += 1
+            many = 0
+            for k in range(left):
+                i = places[k]
+                first, second = sequence[i], sequence[i + 1]
+                s = nb.int64(hashes[k] >> nb.uint64(8)) & mask
                 while True:
-                    entry = base + s
-                    if counts[entry] == 0:
+                    at = FIELDS * (base + s)
+                    if table[at + COUNT] == 0:
                         if entries >= room:
                             return False
                         entries += 1
-                        keys[entry] = pair
+                        table[at + LEFT] = first
+                        table[at + RIGHT] = second
                         break
-                    if keys[entry] == pair:
+                    if table[at + LEFT] == first and table[at + RIGHT] == second:
                         break
                     s = (s + 1) & mask
-                counts[entry] += 1
-                slots[i] = entry
+                table[at + COUNT] += nb.uint32(1)
+                slots[i] = base + s
     return True
 
 
 @nb.njit(nogil=True, cache=True)
 def select(
-    sequence: UInt32, state: UInt8, blocks: UInt64, slots: UInt32, counts: UInt32, first_block: int, stop_block: int
+    sequence: UInt32, state: UInt8, blocks: UInt64, slots: UInt32, table: UInt32, first_block: int, stop_block: int
 ) -> None:
     """Select the positions whose pair has priority over both neighbours.
 
-    Priority is (count, hash of the pair). Equal neighbours (a run of one symbol) yield to even positions:
+    Positions whose pair occurs once die. Priority is (count, hash of the pair). Equal neighbours (a run of one symbol) yield to even positions:
     parity needs no scan for the run's start.
     """
     zero = nb.uint64(0)
@@ -152,20 +180,25 @@ def select(
     for block in range(first_block, stop_block):
         if blocks[block] == 0:
             continue
+        if 8 * block + 72 <= len(slots):
+            for i in range(8 * block + 64, 8 * block + 72):
+                prefetch(table, FIELDS * nb.int64(slots[i]))
         # here is carried over the block's positions; at its start it is read anew
         for i in range(8 * block - 1, 8 * block + 8):
             after = zero
             if state[i + 1] != DEAD:
-                occurrences = counts[slots[i + 1]]
+                occurrences = table[FIELDS * nb.int64(slots[i + 1]) + COUNT]
                 if occurrences >= 2:
-                    h = _hash(_pair(sequence[i + 1], sequence[i + 2]))
+                    h = _hash(sequence[i + 1], sequence[i + 2])
                     after = (nb.uint64(occurrences) << _32) | (h & _LOW)
+                else:
+                    state[i + 1] = DEAD
             if i < 8 * block:
                 before = zero
                 if i >= 0 and state[i] != DEAD:
-                    occurrences = counts[slots[i]]
+                    occurrences = table[FIELDS * nb.int64(slots[i]) + COUNT]
                     if occurrences >= 2:
-                        h = _hash(_pair(sequence[i], sequence[i + 1]))
+                        h = _hash(sequence[i], sequence[i + 1])
                         before = (nb.uint64(occurrences) << _32) | (h & _LOW)
                 here = after
                 continue
@@ -177,13 +210,17 @@ def select(
 
 @nb.njit(nogil=True, cache=True)
 def count_selected(
-    state: UInt8, blocks: UInt64, slots: UInt32, thread: int, threads: int, selected: UInt32, first_place: UInt32
-) -> int:
-    """Count this thread's pairs' selected positions and find the first; returns how many pairs get a rule."""
-    capacity = len(selected) // threads
+    state: UInt8, blocks: UInt64, slots: UInt32, thread: int, threads: int, table: UInt32, first_place: UInt32
+) -> Any:
+    """Count this thread's pairs' selected positions and find the first.
+
+    Returns how many pairs get a rule, and whether any position is selected at all.
+    """
+    capacity = len(table) // FIELDS // threads
     low, high = capacity * thread, capacity * (thread + 1)
     start = len(blocks) * thread // threads
     rules = 0
+    any_selected = False
     for part in range(2):
         for block in range(start if part == 0 else 0, len(blocks) if part == 0 else start):
             if blocks[block] == 0:
@@ -194,19 +231,21 @@ def count_selected(
                 entry = nb.int64(slots[i])
                 if entry < low or entry >= high:
                     continue
-                selected[entry] += 1
-                rules += selected[entry] == 2
-                if selected[entry] == 1 or i < first_place[entry]:
+                any_selected = True
+                at = FIELDS * entry + CHOSEN
+                table[at] += nb.uint32(1)
+                rules += table[at] == 2
+                if table[at] == 1 or i < first_place[entry]:
                     first_place[entry] = i
-    return rules
+    return rules, any_selected
 
 
 @nb.njit(nogil=True, cache=True)
-def list_rules(selected: UInt32, first_place: UInt32, entries: UInt32, places: UInt32) -> None:
+def list_rules(table: UInt32, first_place: UInt32, entries: UInt32, places: UInt32) -> None:
     """List the table entries that get a rule, with the first place each is used."""
     out = 0
-    for entry in range(len(selected)):
-        if selected[entry] >= 2:
+    for entry in range(len(first_place)):
+        if table[FIELDS * entry + CHOSEN] >= 2:
             entries[out] = entry
             places[out] = first_place[entry]
             out += 1
@@ -214,17 +253,17 @@ def list_rules(selected: UInt32, first_place: UInt32, entries: UInt32, places: U
 
 @nb.njit(nogil=True, cache=True)
 def assign_rules(
-    selected: UInt32, entries: UInt32, keys: UInt64, next_symbol: int, rules: UInt32, left: UInt32, right: UInt32
+    table: UInt32, entries: UInt32, next_symbol: int, rules: UInt32, left: UInt32, right: UInt32
 ) -> None:
     """Number the new rules in the order given; entries without a rule get ``NO_RULE``."""
     for entry in range(len(rules)):
-        if selected[entry] < 2:
+        if table[FIELDS * entry + CHOSEN] < 2:
             rules[entry] = NO_RULE
     for k in range(len(entries)):
-        entry = entries[k]
+        entry = nb.int64(entries[k])
         rules[entry] = next_symbol + k
-        left[k] = keys[entry] >> _32
-        right[k] = keys[entry] & _LOW
+        left[k] = table[FIELDS * entry + LEFT]
+        right[k] = table[FIELDS * entry + RIGHT]
 
 
 @nb.njit(nogil=True, cache=True)
@@ -233,14 +272,13 @@ def rewrite(
     state: UInt8,
     blocks: UInt64,
     slots: UInt32,
-    counts: UInt32,
     rules: UInt32,
     first: int,
     stop: int,
     consumed: bool,
     stalled: bool,
 ) -> Any:
-    """Replace and compact in place from ``first``; new neighbours come alive, pairs seen once die.
+    """Replace and compact in place from ``first``; new neighbours come alive.
 
     ``consumed``: the symbol at ``first`` went into a rule at ``first - 1``. ``stalled``: no rule was made
     in this round, and what was selected in vain dies, so that its neighbours get their turn. Returns the
@@ -251,6 +289,10 @@ def rewrite(
     starts_new = False
     i = first + 1 if consumed else first
     while i < stop:
+        if i & 7 == 0 and i + 72 <= stop and blocks[(i >> 3) + 8] != 0:
+            for j in range(i + 64, i + 72):
+                if state[j] == SELECTED:
+                    prefetch(rules, nb.int64(slots[j]))
         if i & 7 == 0 and i + 8 <= stop and blocks[i >> 3] == 0:
             # nothing starts here: a dead stretch moves as it is
             if out > first and state[out - 1] != DEAD and sequence[i] == SEPARATOR:
@@ -285,7 +327,7 @@ def rewrite(
             alive += 1
             i += 2
         else:
-            keep = was != DEAD and counts[slots[i]] >= 2 and not (stalled and was == SELECTED)
+            keep = was != DEAD and not (stalled and was == SELECTED)
             sequence[out] = symbol
             state[out] = ALIVE if keep else DEAD
             alive += keep

@@ -47,6 +47,25 @@ store_u8 = _store(8, types.uint8)
 store_u64 = _store(64, types.uint64)
 
 
+@intrinsic
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of ``array[index]``; any index is harmless."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(view.data, [arguments[1]])
+        i32 = ir.IntType(32)
+        byte_pointer = ir.IntType(8).as_pointer()
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte_pointer], ir.FunctionType(ir.VoidType(), [byte_pointer, i32, i32, i32])
+        )
+        read, keep, data = i32(0), i32(3), i32(1)
+        builder.call(function, [builder.bitcast(place, byte_pointer), read, keep, data])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
 @nb.njit(nogil=True, cache=True, inline="always")
 def equal_bytes(a: int, b: int, length: int) -> bool:
     """Compare ``length`` (at least 8) bytes at two addresses, eight at a time, the last eight overlapping."""

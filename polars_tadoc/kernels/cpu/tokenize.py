@@ -8,7 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.memory import equal_bytes, load_u8, load_u16, load_u32, load_u64
+from polars_tadoc.kernels.cpu.memory import equal_bytes, load_u8, load_u16, load_u32, load_u64, prefetch
 
 GAP, WORD, SINGLE, MARK = 0, 1, 2, 3
 """Character classes: SINGLE is a word of one character (with the marks that follow it)."""
@@ -22,6 +22,13 @@ SEPARATOR = 0xFFFFFFFF
 DONE, TABLE_FULL, NO_MATCH = 0, 1, 2
 ROW, POSITION, WORDS, GAPS, DISTINCT_WORDS, DISTINCT_GAPS, MATCH = range(7)
 """Places in the state vector that lets a scan stop for larger tables and go on."""
+
+FIELDS = 4
+KEY, ADDRESS, LENGTH, TALLY = range(FIELDS)
+"""An interned string's entry, 32 bytes: its key (see :func:`_key`), where it stands, bytes, occurrences."""
+
+BATCH = 64
+"""Words whose cache lines are asked for before the first of them is looked up."""
 
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
@@ -57,26 +64,27 @@ def _slot(key: int, length: int, mask: int) -> Any:
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _intern(address: int, length: int, slots: Any, keys: Any, addresses: Any, lengths: Any, distinct: int) -> int:
+def _intern(address: int, length: int, key: int, slots: Any, entries: Any, distinct: int) -> int:
     """Return the string's id; ``distinct`` means that it is new and its entry has been written."""
-    key = _key(address, length)
     mask = len(slots) - 1
     s = _slot(key, length, mask)
     while True:
-        known = slots[s]
-        if known == 0:
+        known = nb.int64(slots[s]) - 1
+        if known < 0:
             slots[s] = distinct + 1
-            keys[distinct] = key
-            addresses[distinct] = address
-            lengths[distinct] = length
+            at = FIELDS * distinct
+            entries[at + KEY] = key
+            entries[at + ADDRESS] = address
+            entries[at + LENGTH] = length
+            entries[at + TALLY] = 0
             return distinct
-        known -= 1
+        at = FIELDS * known
         if (
-            keys[known] == key
-            and lengths[known] == length
-            and (length <= 8 or equal_bytes(addresses[known], address, length))
+            entries[at + KEY] == key
+            and entries[at + LENGTH] == nb.uint64(length)
+            and (length <= 8 or equal_bytes(entries[at + ADDRESS], address, length))
         ):
-            return known  # type: ignore[no-any-return]
+            return known
         s = (s + 1) & mask
 
 
@@ -110,30 +118,38 @@ def scan(
     words: npt.NDArray[np.uint32],
     gaps: npt.NDArray[np.uint32],
     row_ends: npt.NDArray[np.int64],
-    word_table: Any,
-    gap_table: Any,
+    word_slots: npt.NDArray[np.int32],
+    word_entries: npt.NDArray[np.uint64],
+    gap_slots: npt.NDArray[np.int32],
+    gap_entries: npt.NDArray[np.uint64],
 ) -> int:
     """Cut rows ``state[ROW]`` to ``stop_row`` into word ids and gap ids.
 
     A row of n words has n + 1 gaps. ``row_ends[row]`` becomes the words written so far. Where
     ``match_ends`` is empty the character classes cut; otherwise the words are the given matches, found
-    in order in each row. A table is ``(slots, keys, addresses, lengths, counts)``; counts of gaps leave
-    out those that decompression assumes anyway (one space inside a row, nothing at its ends).
+    in order in each row. The tallies of gaps leave out those that decompression assumes anyway (one
+    space inside a row, nothing at its ends).
     """
-    word_slots, word_keys, word_addresses, word_lengths, word_counts = word_table
-    gap_slots, gap_keys, gap_addresses, gap_lengths, gap_counts = gap_table
     row, position = state[ROW], state[POSITION]
     written, gaps_written = state[WORDS], state[GAPS]
     distinct_words, distinct_gaps, match = state[DISTINCT_WORDS], state[DISTINCT_GAPS], state[MATCH]
     by_class = len(match_ends) == 0
+    word_mask = len(word_slots) - 1
+    addresses = np.empty(BATCH, np.uint64)
+    lengths = np.empty(BATCH, np.int64)
+    keys = np.empty(BATCH, np.uint64)
     code = DONE
-    while row < stop_row:
-        base = row_addresses[row]
-        length = nb.int64(row_lengths[row])
-        while True:
-            if 2 * distinct_words >= len(word_slots) or 2 * distinct_gaps >= len(gap_slots):
+    while row < stop_row and code == DONE:
+        if 2 * (distinct_words + BATCH) >= len(word_slots):
+            code = TABLE_FULL
+            break
+        many = 0
+        while many < BATCH and row < stop_row:
+            if 2 * (distinct_gaps + 1) >= len(gap_slots):
                 code = TABLE_FULL
                 break
+            base = row_addresses[row]
+            length = nb.int64(row_lengths[row])
             start = position
             end = length
             if by_class:
@@ -181,39 +197,32 @@ def scan(
             elif gap == 0:
                 g = EMPTY_ID
             else:
-                g = _intern(
-                    base + nb.uint64(position), gap, gap_slots, gap_keys, gap_addresses, gap_lengths, distinct_gaps
-                )
-                if g == distinct_gaps:
-                    gap_counts[g] = 0
-                    distinct_gaps += 1
+                where = base + nb.uint64(position)
+                g = _intern(where, gap, _key(where, gap), gap_slots, gap_entries, distinct_gaps)
+                distinct_gaps = max(distinct_gaps, g + 1)
             if g != (EMPTY_ID if position == 0 or at_end else SPACE_ID):
-                gap_counts[g] += 1
+                gap_entries[FIELDS * g + TALLY] += nb.uint64(1)
             gaps[gaps_written] = g
             gaps_written += 1
             if at_end:
-                break
-            w = _intern(
-                base + nb.uint64(start),
-                end - start,
-                word_slots,
-                word_keys,
-                word_addresses,
-                word_lengths,
-                distinct_words,
-            )
-            if w == distinct_words:
-                word_counts[w] = 0
-                distinct_words += 1
-            word_counts[w] += 1
-            words[written] = w
-            written += 1
-            position = end
-        if code != DONE:
-            break
-        row_ends[row] = written
-        row += 1
-        position = 0
+                row_ends[row] = written + many
+                row += 1
+                position = 0
+            else:
+                where = base + nb.uint64(start)
+                key = _key(where, end - start)
+                prefetch(word_slots, _slot(key, end - start, word_mask))
+                addresses[many], lengths[many], keys[many] = where, end - start, key
+                many += 1
+                position = end
+        for k in range(many):
+            prefetch(word_entries, FIELDS * (nb.int64(word_slots[_slot(keys[k], lengths[k], word_mask)]) - 1))
+        for k in range(many):
+            w = _intern(addresses[k], lengths[k], keys[k], word_slots, word_entries, distinct_words)
+            distinct_words = max(distinct_words, w + 1)
+            word_entries[FIELDS * w + TALLY] += nb.uint64(1)
+            words[written + k] = w
+        written += many
     state[ROW], state[POSITION] = row, position
     state[WORDS], state[GAPS] = written, gaps_written
     state[DISTINCT_WORDS], state[DISTINCT_GAPS], state[MATCH] = distinct_words, distinct_gaps, match
@@ -221,27 +230,32 @@ def scan(
 
 
 @nb.njit(nogil=True, cache=True)
-def rehash(slots: npt.NDArray[np.int32], keys: Any, lengths: Any, distinct: int) -> None:
+def rehash(slots: npt.NDArray[np.int32], entries: npt.NDArray[np.uint64], distinct: int) -> None:
     """Fill an empty, larger slot array from the entries."""
     mask = len(slots) - 1
     for entry in range(distinct):
-        s = _slot(keys[entry], lengths[entry], mask)
+        s = _slot(entries[FIELDS * entry + KEY], nb.int64(entries[FIELDS * entry + LENGTH]), mask)
         while slots[s] != 0:
             s = (s + 1) & mask
         slots[s] = entry + 1
 
 
 @nb.njit(nogil=True, cache=True)
-def merge_table(table: Any, distinct: int, other: Any, other_distinct: int, ids: npt.NDArray[np.uint32]) -> int:
+def merge_table(
+    slots: npt.NDArray[np.int32],
+    entries: npt.NDArray[np.uint64],
+    distinct: int,
+    others: npt.NDArray[np.uint64],
+    other_distinct: int,
+    ids: npt.NDArray[np.uint32],
+) -> int:
     """Intern another table's strings into a table with room for all; ``ids`` maps the other's ids to this one's."""
-    slots, keys, addresses, lengths, counts = table
-    _, _, other_addresses, other_lengths, other_counts = other
     for entry in range(other_distinct):
-        g = _intern(other_addresses[entry], other_lengths[entry], slots, keys, addresses, lengths, distinct)
-        if g == distinct:
-            counts[g] = 0
-            distinct += 1
-        counts[g] += other_counts[entry]
+        at = FIELDS * entry
+        length = nb.int64(others[at + LENGTH])
+        g = _intern(others[at + ADDRESS], length, others[at + KEY], slots, entries, distinct)
+        distinct = max(distinct, g + 1)
+        entries[FIELDS * g + TALLY] += others[at + TALLY]
         ids[entry] = g
     return distinct
 
