@@ -13,7 +13,7 @@ Examples
 
 """
 
-from polars_tadoc import column, errors, testing
+from polars_tadoc import column, errors, namespaces, testing
 from polars_tadoc.analytics.info import info
 from polars_tadoc.analytics.word_count import word_count
 from polars_tadoc.column import DTYPE, is_tadoc
@@ -22,10 +22,6 @@ from polars_tadoc.config import Config
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.decompress import decompress
 from polars_tadoc.grammar import Grammar
-from polars_tadoc.namespaces import dataframe as _dataframe
-from polars_tadoc.namespaces import expr as _expr
-from polars_tadoc.namespaces import lazyframe as _lazyframe
-from polars_tadoc.namespaces import series as _series
 
 __version__ = "0.1.0"
 
@@ -40,6 +36,7 @@ __all__ = [
     "errors",
     "info",
     "is_tadoc",
+    "namespaces",
     "testing",
     "word_count",
 ]

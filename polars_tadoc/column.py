@@ -98,9 +98,9 @@ def split(column: pl.Series) -> list[Corpus]:
     require_tadoc(column, "tadoc")
     column = column.rechunk()
     grammar, symbols, gaps = (column.struct.field(name) for name in ("grammar", "symbols", "gaps"))
-    valid = grammar.is_not_null() & symbols.is_not_null()
     rows: npt.NDArray[np.int64] | None = None
-    if not valid.all():
+    if grammar.null_count() or symbols.null_count():
+        valid = grammar.is_not_null() & symbols.is_not_null()
         rows = valid.arg_true().to_numpy().astype(np.int64)
         grammar, symbols, gaps = (field.filter(valid) for field in (grammar, symbols, gaps))
     if len(grammar) == 0:

@@ -47,7 +47,9 @@ def settings() -> Settings:
 
 def thread_count() -> int:
     """Return how many CPU threads a parallel kernel uses."""
-    return _current.threads or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
+    return _current.threads or len(
+        os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    )
 
 
 class Config:
@@ -105,7 +107,9 @@ class Config:
             _current = replace(_current, **self._options)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         global _current
         with _lock:
             _current = self._before.pop()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -27,6 +28,49 @@ class WordCounts:
     counts: Any
     """uint64 by word id, an array of the engine."""
     engine: Engine
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The words of a result, in its order; strings are made only in the form asked for."""
+
+    words: Vocabulary
+    ids: npt.NDArray[np.uint32]
+    counts: npt.NDArray[np.uint64]
+
+    def to_arrow(self) -> pa.Table:
+        """Table with dictionary-encoded words; a short result has a dictionary of its own words only."""
+        if 2 * len(self.ids) < len(self.words):
+            own = pa.array(np.arange(len(self.ids), dtype=np.uint32))
+            words = pa.DictionaryArray.from_arrays(own, self.words.strings.take(pa.array(self.ids)))
+        else:
+            words = pa.DictionaryArray.from_arrays(pa.array(self.ids), self.words.strings)
+        return pa.table({"word": words, "count": pa.array(self.counts)})
+
+    def to_frame(self) -> pl.DataFrame:
+        """Frame with the schema ``SCHEMA``."""
+        return pl.DataFrame([self.words.series.gather(self.ids), pl.Series("count", self.counts)])
+
+
+def select(
+    column: pl.Series,
+    *,
+    top: int | None,
+    min_count: int,
+    normalize: pl.Expr | None,
+    lowercase: bool,
+    stopwords: Iterable[str] | None,
+    engine: str | None,
+) -> Selection:
+    """Count and select; parameters and errors as :func:`word_count`."""
+    require_tadoc(column, "word_count")
+    if top is not None and top < 0:
+        raise ValueError(f"top={top} must be at least 0")
+    morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
+    corpora = split(column)
+    chosen = choose(engine, sum(corpus.symbol_count for corpus in corpora))
+    total = merge([partial(corpus, chosen, morphism) for corpus in corpora])
+    return Selection(total.words, *total.engine.kernels.select(total.counts, total.words, min_count, top))
 
 
 def word_count(
@@ -82,28 +126,22 @@ def word_count(
     [{'word': 'the', 'count': 3}, {'word': 'dog', 'count': 2}]
 
     """
-    require_tadoc(column, "word_count")
-    if top is not None and top < 0:
-        raise ValueError(f"top={top} must be at least 0")
-    morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
-    corpora = split(column)
-    chosen = choose(engine, sum(corpus.symbol_count for corpus in corpora))
-    counts = merge([partial(corpus, chosen, morphism) for corpus in corpora])
-    ids, selected = counts.engine.kernels.select(counts.counts, counts.words, min_count, top)
-    if 2 * len(ids) < len(counts.words):
-        words = pa.DictionaryArray.from_arrays(
-            pa.array(np.arange(len(ids), dtype=np.uint32)), counts.words.strings.take(pa.array(ids))
-        )
-    else:
-        words = pa.DictionaryArray.from_arrays(pa.array(ids), counts.words.strings)
-    return pa.table({"word": words, "count": pa.array(selected)})
+    return select(
+        column,
+        top=top,
+        min_count=min_count,
+        normalize=normalize,
+        lowercase=lowercase,
+        stopwords=stopwords,
+        engine=engine,
+    ).to_arrow()
 
 
 def partial(corpus: Corpus, engine: Engine, morphism: Morphism | None = None) -> WordCounts:
     """Count one corpus' words."""
     kernels, grammar = engine.kernels, corpus.grammar
     counts = kernels.top_down_weights(
-        engine.load(corpus.key, grammar), kernels.load_symbols(corpus.roots), corpus.word_total()
+        engine.load(corpus.key, grammar), kernels.load_symbols(corpus.roots), corpus.word_total
     )
     if morphism is None:
         return WordCounts(grammar.words, counts, engine)

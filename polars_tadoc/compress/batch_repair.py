@@ -20,6 +20,7 @@ import numpy.typing as npt
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.cpu import batch_repair as kernels
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
+from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
 
 UInt32 = npt.NDArray[np.uint32]
 
@@ -110,13 +111,12 @@ def _count(sequence: _Sequence, alive: int) -> _Pairs:
         )
     )
     capacity = 1 << max(6, (5 * candidates // 4).bit_length())
+    arrays = (sequence.symbols, sequence.state, blocks)
     while True:
         table = np.zeros(capacity * threads * kernels.FIELDS, np.uint32)
 
-        def count(t: int) -> bool:
-            return kernels.count(  # type: ignore[no-any-return]
-                sequence.symbols, sequence.state, blocks, t, threads, seen[t], table, sequence.slots  # noqa: B023
-            )
+        def count(t: int, table: UInt32 = table) -> bool:
+            return bool(kernels.count(*arrays, t, threads, seen[t], table, sequence.slots))
 
         if all(map_parallel(count, range(threads))):
             return _Pairs(sequence, threads, table)
@@ -163,19 +163,17 @@ class _Pairs:
             for first, _ in chunks
         ]
         written = map_parallel(
-            lambda k: kernels.rewrite(
-                s.symbols, s.state, s.blocks, s.slots, rules, *chunks[k], consumed[k], stalled
-            ),
+            lambda k: kernels.rewrite(s.symbols, s.state, s.blocks, s.slots, rules, *chunks[k], consumed[k], stalled),
             range(len(chunks)),
         )
         size = alive = 0
         for (first, _), (symbols, alive_here, starts_new) in zip(chunks, written, strict=True):
             if size > 0 and symbols > 0:  # the pair across the seam
                 last = size - 1
-                if s.symbols[first] == kernels.SEPARATOR:
+                if s.symbols[first] == SEPARATOR:
                     alive -= int(s.state[last] != kernels.DEAD)
                     s.state[last] = kernels.DEAD
-                elif starts_new and s.symbols[last] != kernels.SEPARATOR and s.state[last] == kernels.DEAD:
+                elif starts_new and s.symbols[last] != SEPARATOR and s.state[last] == kernels.DEAD:
                     s.state[last] = kernels.ALIVE
                     alive += 1
             if size != first:

@@ -76,9 +76,7 @@ def compress(
     if is_tadoc(text.dtype):
         raise TypeError(f'compress: column "{text.name}" is compressed already')
     if text.dtype != pl.String:
-        raise TypeError(
-            f'compress: column "{text.name}" is {text.dtype}, not String; cast it first: .cast(pl.String)'
-        )
+        raise TypeError(f'compress: column "{text.name}" is {text.dtype}, not String; cast it first: .cast(pl.String)')
     if method != "batch_repair":
         raise ValueError(f'method={method!r}: there is "batch_repair"')
     if rows_per_grammar < 1:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,9 +38,11 @@ class Tokenizer:
         if isinstance(tokenizer, re.Pattern):
             if not isinstance(tokenizer.pattern, str):
                 raise TypeError("tokenizer: the regex is one over bytes; compile it from a str")
+            if tokenizer.flags & re.VERBOSE:
+                raise ValueError("tokenizer: write the regex without re.VERBOSE: spaces in classes would be lost")
             flags = "".join(
                 letter
-                for flag, letter in ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"), (re.VERBOSE, "x"))
+                for flag, letter in ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"))
                 if tokenizer.flags & flag
             )
             ascii_only = "(?-u:" + tokenizer.pattern + ")" if tokenizer.flags & re.ASCII else tokenizer.pattern
@@ -56,7 +57,9 @@ class Tokenizer:
             return cls(f"regex:{pattern}", pattern)
         if tokenizer in ("words", "whitespace"):
             return cls(tokenizer)
-        raise ValueError(f'tokenizer={tokenizer!r}: use "words", "whitespace" or a compiled regex such as re.compile("[a-z]+")')
+        raise ValueError(
+            f'tokenizer={tokenizer!r}: use "words", "whitespace" or a compiled regex such as re.compile("[a-z]+")'
+        )
 
 
 @dataclass(frozen=True)
@@ -208,9 +211,11 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
 
 def _regex_matches(text: pl.Series, pattern: str) -> tuple[pl.Series, Int64]:
     """Return every non-empty match in order, and the matches up to the end of each row."""
-    lists = text.fill_null("").to_frame("text").select(
-        pl.col("text").str.extract_all(pattern).list.eval(pl.element().filter(pl.element() != ""))
-    )["text"]
+    lists = (
+        text.fill_null("")
+        .to_frame("text")
+        .select(pl.col("text").str.extract_all(pattern).list.eval(pl.element().filter(pl.element() != "")))["text"]
+    )
     ends = lists.list.len().cast(pl.Int64).cum_sum().to_numpy()
     return lists.explode(empty_as_null=False, keep_nulls=False), ends
 
@@ -261,19 +266,19 @@ def _gather(addresses: UInt64, lengths: UInt64) -> pa.LargeStringArray:
 def _encode_gaps(chunks: list[_Chunk], ids: list[UInt32]) -> tuple[Int64, UInt8]:
     rows = np.cumsum([0, *(len(c.row_ends) for c in chunks)])
     sizes = np.empty(rows[-1], np.int64)
-    nothing = np.zeros(0, np.uint8)
+    no_data, no_sizes = np.zeros(0, np.uint8), np.zeros(0, np.int64)
 
     def measure(i: int) -> None:
-        kernels.encode_gaps(chunks[i].gaps, chunks[i].row_ends, ids[i], sizes[rows[i] : rows[i + 1]], nothing)
+        chunk = chunks[i]
+        kernels.encode_gaps(chunk.gaps, chunk.row_ends, ids[i], False, sizes[rows[i] : rows[i + 1]], no_data)
 
     map_parallel(measure, range(len(chunks)))
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     data = np.empty(int(offsets[-1]), np.uint8)
 
     def write(i: int) -> None:
-        kernels.encode_gaps(
-            chunks[i].gaps, chunks[i].row_ends, ids[i], nothing.view(np.int64), data[offsets[rows[i]] : offsets[rows[i + 1]]]
-        )
+        chunk, own = chunks[i], data[offsets[rows[i]] : offsets[rows[i + 1]]]
+        kernels.encode_gaps(chunk.gaps, chunk.row_ends, ids[i], True, no_sizes, own)
 
     map_parallel(write, range(len(chunks)))
     return offsets, data

@@ -1,1 +1,11 @@
-"""The ``tadoc`` accessors of Polars' DataFrame, LazyFrame, Series and Expr: thin, each call one line away from the functions."""
+"""The ``tadoc`` accessors of Polars' classes: thin, each call one line away from the functions.
+
+Importing this package registers them.
+"""
+
+from polars_tadoc.namespaces.dataframe import TadocFrame
+from polars_tadoc.namespaces.expr import TadocExpr
+from polars_tadoc.namespaces.lazyframe import TadocLazyFrame
+from polars_tadoc.namespaces.series import TadocSeries
+
+__all__ = ["TadocExpr", "TadocFrame", "TadocLazyFrame", "TadocSeries"]

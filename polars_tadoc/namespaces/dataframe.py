@@ -7,12 +7,11 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.info import info
-from polars_tadoc.analytics.word_count import word_count
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
 from polars_tadoc.decompress import decompress
 from polars_tadoc.namespaces.columns import compressed_column, string_column
-from polars_tadoc.result import to_frame
 
 
 @pl.api.register_dataframe_namespace("tadoc")
@@ -122,17 +121,15 @@ class TadocFrame:
 
         """
         df = self._frame()
-        return to_frame(
-            word_count(
-                df[compressed_column(df.schema, column, "word_count")],
-                top=top,
-                min_count=min_count,
-                normalize=normalize,
-                lowercase=lowercase,
-                stopwords=stopwords,
-                engine=engine,
-            )
-        )
+        return word_count_analytic.select(
+            df[compressed_column(df.schema, column, "word_count")],
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            engine=engine,
+        ).to_frame()
 
     def info(self, column: str | None = None) -> pl.DataFrame:
         """Describe a compressed column in one row; columns and errors as :func:`polars_tadoc.info`.
@@ -146,4 +143,4 @@ class TadocFrame:
 
         """
         df = self._frame()
-        return to_frame(info(df[compressed_column(df.schema, column, "info")]))
+        return pl.DataFrame(info(df[compressed_column(df.schema, column, "info")]))

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable
 
 import polars as pl
-import pyarrow as pa
 
 from polars_tadoc.analytics import info as info_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
@@ -14,7 +13,6 @@ from polars_tadoc.column import DTYPE
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
 from polars_tadoc.decompress import decompress
 from polars_tadoc.namespaces.columns import compressed_column, string_column
-from polars_tadoc.result import to_frame
 
 
 @pl.api.register_lazyframe_namespace("tadoc")
@@ -126,7 +124,7 @@ class TadocLazyFrame:
         return self._analytic(
             "word_count",
             column,
-            lambda series: word_count_analytic.word_count(
+            lambda series: word_count_analytic.select(
                 series,
                 top=top,
                 min_count=min_count,
@@ -134,7 +132,7 @@ class TadocLazyFrame:
                 lowercase=lowercase,
                 stopwords=stopwords,
                 engine=engine,
-            ),
+            ).to_frame(),
             word_count_analytic.SCHEMA,
         )
 
@@ -150,15 +148,17 @@ class TadocLazyFrame:
         (1, 2)
 
         """
-        return self._analytic("info", column, info_analytic.info, info_analytic.SCHEMA)
+        return self._analytic(
+            "info", column, lambda series: pl.DataFrame(info_analytic.info(series)), info_analytic.SCHEMA
+        )
 
     def _analytic(
-        self, call: str, column: str | None, run: Callable[[pl.Series], pa.Table], schema: pl.Schema
+        self, call: str, column: str | None, run: Callable[[pl.Series], pl.DataFrame], schema: pl.Schema
     ) -> pl.LazyFrame:
         lf = self._frame()
         name = compressed_column(lf.collect_schema(), column, call)
         return lf.select(name).map_batches(
-            lambda df: to_frame(run(df[name])),
+            lambda df: run(df[name]),
             schema=schema,
             # what follows speaks of the result's columns and rows, not of the input's
             predicate_pushdown=False,

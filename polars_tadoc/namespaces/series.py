@@ -7,11 +7,10 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.info import info
-from polars_tadoc.analytics.word_count import word_count
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
 from polars_tadoc.decompress import decompress
-from polars_tadoc.result import to_frame
 
 
 @pl.api.register_series_namespace("tadoc")
@@ -96,17 +95,15 @@ class TadocSeries:
         [('to', 2), ('be', 1), ('do', 1)]
 
         """
-        return to_frame(
-            word_count(
-                self._series(),
-                top=top,
-                min_count=min_count,
-                normalize=normalize,
-                lowercase=lowercase,
-                stopwords=stopwords,
-                engine=engine,
-            )
-        )
+        return word_count_analytic.select(
+            self._series(),
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            engine=engine,
+        ).to_frame()
 
     def info(self) -> pl.DataFrame:
         """Describe the column in one row; columns and errors as :func:`polars_tadoc.info`.
@@ -119,4 +116,4 @@ class TadocSeries:
         (2, 4, 3)
 
         """
-        return to_frame(info(self._series()))
+        return pl.DataFrame(info(self._series()))

@@ -172,8 +172,8 @@ def select(
 ) -> None:
     """Select the positions whose pair has priority over both neighbours.
 
-    Positions whose pair occurs once die. Priority is (count, hash of the pair). Equal neighbours (a run of one symbol) yield to even positions:
-    parity needs no scan for the run's start.
+    Positions whose pair occurs once die. Priority is (count, hash of the pair). Equal neighbours (a run of
+    one symbol) yield to even positions: parity needs no scan for the run's start.
     """
     zero = nb.uint64(0)
     before = here = after = zero
@@ -252,9 +252,7 @@ def list_rules(table: UInt32, first_place: UInt32, entries: UInt32, places: UInt
 
 
 @nb.njit(nogil=True, cache=True)
-def assign_rules(
-    table: UInt32, entries: UInt32, next_symbol: int, rules: UInt32, left: UInt32, right: UInt32
-) -> None:
+def assign_rules(table: UInt32, entries: UInt32, next_symbol: int, rules: UInt32, left: UInt32, right: UInt32) -> None:
     """Number the new rules in the order given; entries without a rule get ``NO_RULE``."""
     for entry in range(len(rules)):
         if table[FIELDS * entry + CHOSEN] < 2:

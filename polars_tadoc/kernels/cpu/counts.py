@@ -33,13 +33,13 @@ def push_down(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, weigh
 
 
 @nb.njit(nogil=True, cache=True)
-def sum_words(vocabulary_size: int, expansion_lengths: UInt64, roots: UInt32) -> int:
+def sum_words(vocabulary_size: int, expansion_lengths: UInt64, roots: UInt32) -> Any:
     """Sum the words that symbols stand for."""
     total = nb.uint64(0)
     for i in range(len(roots)):
         symbol = roots[i]
         total += nb.uint64(1) if symbol < vocabulary_size else expansion_lengths[symbol - vocabulary_size]
-    return total  # type: ignore[return-value]
+    return total
 
 
 @nb.njit(nogil=True, cache=True)

@@ -97,17 +97,16 @@ def measure(
 @nb.njit(nogil=True, cache=True, inline="always")
 def _copy(source: int, target: int, length: int, last: int) -> Any:
     """Copy bytes, eight at a time where that stays below ``last`` (what lies after the target is written later)."""
-    source, target, last = nb.uint64(source), nb.uint64(target), nb.uint64(last)
-    end = target + nb.uint64(length)
-    while target < end:
-        if target + _8 <= last:
-            store_u64(target, load_u64(source))
-            source += _8
-            target += _8
+    read, at, end = nb.uint64(source), nb.uint64(target), nb.uint64(target) + nb.uint64(length)
+    while at < end:
+        if at + _8 <= nb.uint64(last):
+            store_u64(at, load_u64(read))
+            read += _8
+            at += _8
         else:
-            store_u8(target, load_u8(source))
-            source += nb.uint64(1)
-            target += nb.uint64(1)
+            store_u8(at, load_u8(read))
+            read += nb.uint64(1)
+            at += nb.uint64(1)
     return end
 
 

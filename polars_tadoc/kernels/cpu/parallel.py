@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -36,7 +37,7 @@ def even_chunks(size: int, smallest: int = 1 << 15) -> list[tuple[int, int]]:
     """Cut ``range(size)`` into one chunk per thread, none smaller than ``smallest`` unless it is the only one."""
     count = max(1, min(thread_count(), size // smallest))
     edges = [size * i // count for i in range(count + 1)]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
 
 
 def weighted_chunks(weights_before: npt.NDArray[np.int64], smallest: int = 1 << 15) -> list[tuple[int, int]]:
@@ -46,4 +47,4 @@ def weighted_chunks(weights_before: npt.NDArray[np.int64], smallest: int = 1 << 
     targets = weights_before[0] + np.arange(1, count) * (total // count)
     inner = np.searchsorted(weights_before, targets).clip(0, rows)
     edges = [0, *(int(e) for e in inner), rows]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))

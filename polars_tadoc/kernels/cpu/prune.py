@@ -101,7 +101,15 @@ def order_by_level(left: UInt32, right: UInt32, vocabulary_size: int, kept: Bool
 
 @nb.njit(nogil=True, cache=True, inline="always")
 def _write_inlined(
-    symbol: int, left: UInt32, right: UInt32, vocabulary_size: int, kept: Bool, numbers: UInt32, stack: Any, out: Any, at: int
+    symbol: int,
+    left: UInt32,
+    right: UInt32,
+    vocabulary_size: int,
+    kept: Bool,
+    numbers: UInt32,
+    stack: Any,
+    out: Any,
+    at: int,
 ) -> int:
     """Write a symbol with its dropped rules opened; returns the place after it."""
     depth = 0

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from polars_tadoc.kernels.cpu.memory import equal_bytes, load_u8, load_u16, load_u32, load_u64, prefetch
 
-GAP, WORD, SINGLE, MARK = 0, 1, 2, 3
-"""Character classes: SINGLE is a word of one character (with the marks that follow it)."""
+GAP, SINGLE, WORD, MARK = 0, 1, 2, 3
+"""Character classes: SINGLE is a word of one character (with the marks that follow it); those above it go on a word."""
 
 SPACE_ID, EMPTY_ID = 0, 1
 """Gap ids that every table starts with: one space, and nothing."""
@@ -64,7 +64,7 @@ def _slot(key: int, length: int, mask: int) -> Any:
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _intern(address: int, length: int, key: int, slots: Any, entries: Any, distinct: int) -> int:
+def _intern(address: int, length: int, key: int, slots: Any, entries: Any, distinct: int) -> Any:
     """Return the string's id; ``distinct`` means that it is new and its entry has been written."""
     mask = len(slots) - 1
     s = _slot(key, length, mask)
@@ -169,7 +169,7 @@ def scan(
                 elif kind != GAP:
                     while end < length:
                         following, width = _classify(base + nb.uint64(end), length - end, page_of, pages)
-                        if following == GAP or following == SINGLE:
+                        if following <= SINGLE:
                             break
                         end += width
             elif match < match_ends[row]:
@@ -313,14 +313,14 @@ def encode_gaps(
     gaps: npt.NDArray[np.uint32],
     row_ends: npt.NDArray[np.int64],
     ids: npt.NDArray[np.uint32],
+    writing: bool,
     sizes: npt.NDArray[np.int64],
     data: npt.NDArray[np.uint8],
 ) -> None:
     """Encode each row's gaps that are not the assumed ones as varint pairs: gaps passed over, gap id.
 
-    With an empty ``data`` only ``sizes`` (bytes by row) is filled; otherwise the bytes are written.
+    Either ``sizes`` (bytes by row) is filled, or, ``writing``, the bytes are.
     """
-    writing = len(data) > 0
     at = 0
     g = 0
     before = 0

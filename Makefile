@@ -1,0 +1,29 @@
+# `make demo` and `make test` set up .venv at the project's root themselves; nothing else is needed than Python 3.11+.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench clean
+
+$(BIN)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable ".[test,lint,bench]"
+	touch $@
+
+demo: $(BIN)/.installed
+	$(BIN)/python examples/quickstart.py
+
+test: $(BIN)/.installed
+	$(BIN)/python -m pytest
+
+lint: $(BIN)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(BIN)/.installed
+	$(BIN)/python -m benchmarks.word_count
+	$(BIN)/python -m benchmarks.compress
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,107 @@
+"""Compression end to end, its peak memory and sizes: ``python -m benchmarks.compress``.
+
+Each corpus is measured in a process of its own (peak memory is the growth of resident memory over what it
+was with the text loaded and the kernels compiled). Sizes are Parquet files at zstd 9 and the columns'
+Arrow bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import psutil
+
+import polars_tadoc as tadoc
+from benchmarks import corpora
+
+
+class PeakMemory:
+    """Samples this process' resident bytes every millisecond."""
+
+    def __enter__(self) -> PeakMemory:
+        self._process = psutil.Process()
+        self.before = self.most = self._process.memory_info().rss
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.001):
+            self.most = max(self.most, self._process.memory_info().rss)
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def measure(given: str, repeat: int) -> dict[str, float | str]:
+    """Compress one corpus several times in this process."""
+    name, text = corpora.load(given)
+    tadoc.compress(text.head(2).str.head(2000))  # compile first
+    size = int(text.str.len_bytes().sum())
+    with PeakMemory() as memory:
+        start = time.perf_counter()
+        column = tadoc.compress(text)
+        seconds = [time.perf_counter() - start]
+    for _ in range(repeat - 1):
+        start = time.perf_counter()
+        tadoc.compress(text)
+        seconds.append(time.perf_counter() - start)
+    back = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        again = tadoc.decompress(column)
+        back.append(time.perf_counter() - start)
+    if not again.equals(text):
+        raise SystemExit(f"{name}: decompressed text differs")
+    info = tadoc.info(column).to_pylist()[0]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file.parquet"
+        text.to_frame().write_parquet(path, compression_level=9)
+        plain = path.stat().st_size
+        column.to_frame().write_parquet(path, compression_level=9)
+        packed = path.stat().st_size
+    return {
+        "corpus": name,
+        "MB": size / 1e6,
+        "words": info["words"],
+        "MB/s": size / 1e6 / statistics.median(seconds),
+        "back MB/s": size / 1e6 / statistics.median(back),
+        "peak/text": (memory.most - memory.before) / size,
+        "symbols/words": info["symbols"] / info["words"],
+        "levels": info["levels"],
+        "Arrow ratio": info["ratio"],
+        "Parquet/plain": packed / plain,
+    }
+
+
+def main() -> None:
+    parser = corpora.arguments(__doc__ or "")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child:
+        print(json.dumps(measure(args.child, args.repeat)))
+        return
+    print(f"machine: {corpora.machine()}")
+    header = False
+    for given in corpora.names(args.corpora):
+        command = [sys.executable, "-m", "benchmarks.compress", "--child", given, "--repeat", str(args.repeat)]
+        row = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=corpora.ROOT).stdout)
+        if not header:
+            print(f"{'corpus':22}" + "".join(f"{key:>15}" for key in list(row)[1:]))
+            header = True
+        print(f"{row.pop('corpus'):22}", end="")
+        print("".join(f"{v:15.3f}" if isinstance(v, float) else f"{v:15,}" for v in row.values()), flush=True)
+
+
+if __name__ == "__main__":
+    main()
