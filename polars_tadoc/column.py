@@ -132,6 +132,8 @@ def _corpus(
         symbols, gaps = symbols.gather(own), gaps.gather(own)
     lists: Any = symbols.to_arrow()
     offsets = lists.offsets.to_numpy()
+    if lists.values.null_count:
+        raise InvalidGrammarError(f"grammar {key[22:34]}…: a row's symbols hold nulls: the data is damaged")
     values = lists.values.to_numpy() if len(lists.values) else np.zeros(0, np.uint32)
     roots = values[offsets[0] : offsets[-1]]
     if len(roots):

@@ -6,6 +6,7 @@ compilation each and its default threading layer may not be entered from Polars'
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -16,6 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.config import thread_count
+
+if hasattr(os, "register_at_fork"):
+    # a forked child has the pool but not its threads: it would wait for them forever
+    os.register_at_fork(after_in_child=lambda: _pool.cache_clear())
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
