@@ -59,10 +59,11 @@ def build(
     next_symbol = vocabulary_size
     round_number = 0
     stalled_before = False
+    counter = _Counter()
     while alive > 1:
         on_round(round_number, alive)
         round_number += 1
-        pairs = _count(_Sequence(sequence[:size], state, slots), alive)
+        pairs = counter.count(_Sequence(sequence[:size], state, slots), alive)
         pairs.select()
         new, any_selected = pairs.count_selected()
         stalled = new == 0
@@ -97,30 +98,41 @@ class _Sequence:
         return even_chunks(len(self.blocks), 1 << 12)
 
 
-def _count(sequence: _Sequence, alive: int) -> _Pairs:
-    """Count pairs exactly."""
-    threads = thread_count() if alive > 1 << 14 else 1
-    blocks = sequence.blocks
-    # at most a byte a position, so that the first round's peak stays low; later rounds have room for fewer collisions
-    wanted = min(2 * alive, len(sequence.slots)) // threads
-    sieve_size = 1 << min(max(10, wanted.bit_length()), 23)
-    seen = [np.zeros(sieve_size, np.uint8) for _ in range(threads)]
-    candidates = max(
-        map_parallel(
-            lambda t: kernels.sieve(sequence.symbols, sequence.state, blocks, t, threads, seen[t]), range(threads)
-        )
-    )
-    capacity = 1 << max(6, (5 * candidates // 4).bit_length())
-    arrays = (sequence.symbols, sequence.state, blocks)
-    while True:
-        table = np.zeros(capacity * threads * kernels.FIELDS, np.uint32)
+@dataclass
+class _Counter:
+    """Counts the pairs of each round; what one round met decides how the next is counted."""
 
-        def count(t: int, table: UInt32 = table) -> bool:
-            return bool(kernels.count(*arrays, t, threads, seen[t], table, sequence.slots))
+    worth_sieving: bool = True
+    expected: int = 0
+    """Distinct pairs of one thread's share, where they are not sieved."""
 
-        if all(map_parallel(count, range(threads))):
-            return _Pairs(sequence, threads, table)
-        capacity *= 2
+    def count(self, sequence: _Sequence, alive: int) -> _Pairs:
+        """Count pairs exactly."""
+        threads = thread_count() if alive > 1 << 14 else 1
+        arrays = (sequence.symbols, sequence.state, sequence.blocks)
+        if self.worth_sieving:
+            # at most a byte a position, so that the first round's peak stays low
+            wanted = min(2 * alive, len(sequence.slots)) // threads
+            seen = [np.zeros(1 << min(max(10, wanted.bit_length()), 23), np.uint8) for _ in range(threads)]
+            room = max(map_parallel(lambda t: kernels.sieve(*arrays, t, threads, seen[t]), range(threads)))
+        else:
+            seen = [np.zeros(0, np.uint8)] * threads
+            room = min(self.expected, alive)
+        capacity = 1 << max(6, (5 * room // 4).bit_length())
+        while True:
+            table = np.zeros(capacity * threads * kernels.FIELDS, np.uint32)
+
+            def count(t: int, table: UInt32 = table) -> int:
+                return int(kernels.count(*arrays, t, threads, seen[t], table, sequence.slots))
+
+            entries = map_parallel(count, range(threads))
+            if min(entries) >= 0:
+                break
+            capacity *= 2
+        # few pairs that occur once: the sieve's pass over the sequence costs more than their entries
+        self.worth_sieving = sum(entries) > alive // 16
+        self.expected = max(entries)
+        return _Pairs(sequence, threads, table)
 
 
 class _Pairs:

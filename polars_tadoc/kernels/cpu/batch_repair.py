@@ -70,21 +70,22 @@ def sieve(sequence: UInt32, state: UInt8, blocks: UInt64, thread: int, threads: 
     mask = nb.uint64(len(seen) - 1)
     start = len(blocks) * thread // threads  # threads start apart, so that they seldom write one cache line
     twice = 0
-    waiting = np.empty(BATCH + 8, np.int64)
+    last = len(sequence) - 1  # no pair starts there
+    waiting = np.empty(BATCH + 16, np.int64)
     many = 0
     for part in range(2):
         stop = len(blocks) if part == 0 else start
         for block in range(start if part == 0 else 0, stop):
             if blocks[block] != 0:
-                for i in range(8 * block, 8 * block + 8):
-                    if state[i] != DEAD:
-                        h = _hash(sequence[i], sequence[i + 1])
-                        if _owner(h, threads) == thread:
-                            at = nb.int64(h & mask)
-                            prefetch(seen, at)
-                            waiting[many] = at
-                            many += 1
+                for i in range(8 * block, min(8 * block + 8, last)):
+                    h = _hash(sequence[i], sequence[i + 1])
+                    waiting[many] = nb.int64(h & mask)
+                    many += nb.int64(
+                        (state[i] != DEAD) & (_owner(h, threads) == thread)
+                    )  # a branch would be a coin toss
             if many >= BATCH or block == stop - 1:
+                for k in range(many):
+                    prefetch(seen, waiting[k])
                 for k in range(many):
                     at = waiting[k]
                     if seen[at] < 2:
@@ -104,12 +105,13 @@ def count(
     seen: UInt8,
     table: UInt32,
     slots: UInt32,
-) -> bool:
-    """Count this thread's pairs that the sieve left, exactly; ``slots`` gets each position's table entry.
+) -> int:
+    """Count this thread's pairs, exactly; ``slots`` gets each position's table entry.
 
-    ``table`` holds one table per thread, one after another, ``FIELDS`` numbers an entry. False where it is
-    too small.
+    ``table`` holds one table per thread, one after another, ``FIELDS`` numbers an entry. Pairs that
+    ``seen`` (if it is not empty) saw once die. Returns the entries made, or -1 where the table is too small.
     """
+    sieved = len(seen) > 0
     seen_mask = nb.uint64(len(seen) - 1)
     capacity = len(table) // FIELDS // threads
     base = capacity * thread
@@ -117,34 +119,37 @@ def count(
     room = capacity - capacity // 8
     entries = 0
     start = len(blocks) * thread // threads
-    places = np.empty(BATCH + 8, np.int64)
-    hashes = np.empty(BATCH + 8, np.uint64)
+    last = len(sequence) - 1
+    places = np.empty(BATCH + 16, np.int64)
+    hashes = np.empty(BATCH + 16, np.uint64)
     many = 0
     for part in range(2):
         stop = len(blocks) if part == 0 else start
         for block in range(start if part == 0 else 0, stop):
             if blocks[block] != 0:
-                for i in range(8 * block, 8 * block + 8):
-                    if state[i] != DEAD:
-                        h = _hash(sequence[i], sequence[i + 1])
-                        if _owner(h, threads) == thread:
-                            prefetch(seen, nb.int64(h & seen_mask))
-                            places[many] = i
-                            hashes[many] = h
-                            many += 1
+                for i in range(8 * block, min(8 * block + 8, last)):
+                    h = _hash(sequence[i], sequence[i + 1])
+                    places[many] = i
+                    hashes[many] = h
+                    many += nb.int64((state[i] != DEAD) & (_owner(h, threads) == thread))
             if many < BATCH and block != stop - 1:
                 continue
-            left = 0
-            for k in range(many):
-                if seen[nb.int64(hashes[k] & seen_mask)] < 2:
-                    state[places[k]] = DEAD
-                else:
-                    entry = base + (nb.int64(hashes[k] >> nb.uint64(8)) & mask)
-                    prefetch(table, FIELDS * entry)
-                    places[left] = places[k]
-                    hashes[left] = hashes[k]
-                    left += 1
+            left = many
+            if sieved:
+                for k in range(many):
+                    prefetch(seen, nb.int64(hashes[k] & seen_mask))
+                left = 0
+                for k in range(many):
+                    i, h = places[k], hashes[k]
+                    again = seen[nb.int64(h & seen_mask)] >= 2
+                    if not again:
+                        state[i] = DEAD
+                    places[left] = i
+                    hashes[left] = h
+                    left += nb.int64(again)
             many = 0
+            for k in range(left):
+                prefetch(table, FIELDS * (base + (nb.int64(hashes[k] >> nb.uint64(8)) & mask)))
             for k in range(left):
                 i = places[k]
                 first, second = sequence[i], sequence[i + 1]
@@ -153,7 +158,7 @@ def count(
                     at = FIELDS * (base + s)
                     if table[at + COUNT] == 0:
                         if entries >= room:
-                            return False
+                            return -1
                         entries += 1
                         table[at + LEFT] = first
                         table[at + RIGHT] = second
@@ -163,7 +168,7 @@ def count(
                     s = (s + 1) & mask
                 table[at + COUNT] += nb.uint32(1)
                 slots[i] = base + s
-    return True
+    return entries
 
 
 @nb.njit(nogil=True, cache=True)
