@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 ROOT = Path(__file__).parent.parent
-SHARED = ROOT.parent / "shared" / "corpora"
+SHARED = Path(os.environ.get("TADOC_CORPORA", ROOT.parent / "shared" / "corpora"))
 SAMPLES = ROOT / "examples" / "data"
 STANDARD = ["logs_dmesg", "versioned_longhorn", "docs_peps", "prose_books"]
 

@@ -42,8 +42,18 @@ def is_tadoc(dtype: object) -> bool:
     return dtype == DTYPE
 
 
+def require_series(series: object, call: str) -> None:
+    """Raise ``TypeError`` unless it is a Polars series."""
+    if not isinstance(series, pl.Series):
+        raise TypeError(
+            f"{call} takes a Polars Series, not {type(series).__name__}; "
+            f'with a frame call df.tadoc.{call}("text") or pass df["text"]'
+        )
+
+
 def require_tadoc(series: pl.Series, call: str) -> None:
     """Raise ``NotCompressedError`` unless the series is a compressed column."""
+    require_series(series, call)
     if not is_tadoc(series.dtype):
         raise NotCompressedError.for_column(series.name, series.dtype, call)
 
@@ -95,7 +105,7 @@ def split(column: pl.Series) -> list[Corpus]:
         A payload is damaged, or a row names a symbol that its grammar does not have.
 
     """
-    require_tadoc(column, "tadoc")
+    require_tadoc(column, "split")
     column = column.rechunk()
     grammar, symbols, gaps = (column.struct.field(name) for name in ("grammar", "symbols", "gaps"))
     rows: npt.NDArray[np.int64] | None = None

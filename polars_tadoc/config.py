@@ -11,6 +11,10 @@ from typing import Any, Literal, get_args
 EngineName = Literal["auto", "cpu", "gpu"]
 
 
+MOST = 1 << 56
+"""Largest limit or budget: sums that are held to it stay far from wrapping 64 bits."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """The values in force; read one with :func:`settings`."""
@@ -32,8 +36,8 @@ class Settings:
             raise ValueError(f'engine="{self.engine}" is not one of {", ".join(get_args(EngineName))}')
         for field in fields(self)[1:]:
             value = getattr(self, field.name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise ValueError(f"{field.name}={value!r} must be an integer of at least 0")
+            if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST:
+                raise ValueError(f"{field.name}={value!r} must be an integer from 0 to 2^56")
 
 
 _current = Settings()

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.arrow import binary_views
-from polars_tadoc.column import split
+from polars_tadoc.column import require_tadoc, split
 from polars_tadoc.config import settings
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
@@ -56,6 +56,7 @@ def decompress(column: pl.Series) -> pl.Series:
     ['two fish']
 
     """
+    require_tadoc(column, "decompress")
     corpora = split(column)
     texts = [_texts(corpus) for corpus in corpora]
     if not texts:
@@ -108,8 +109,8 @@ def _measure(corpus: Corpus) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int6
             raise InvalidGrammarError(f"row {corpus.rows[document]}: {_WRONG[code]}: the data is damaged")
     if any(code == kernels.TOO_LONG for code, _ in outcomes) or words.sum() > limit:
         raise LimitExceededError(
-            f"decompress: the rows stand for more than {limit:,} words; take fewer rows at a time, or if the data "
-            "is trusted raise the limit: tadoc.Config(expansion_limit=…)"
+            f"decompress: the rows stand for more than {limit:,} words or {16 * limit:,} bytes; take fewer rows at a "
+            "time, or if the data is trusted raise the limit: tadoc.Config(expansion_limit=…)"
         )
     return words, size
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class TadocError(Exception):
-    """Base class of every error this package raises on purpose."""
+    """Base class of this package's errors; a wrong argument is an ordinary TypeError or ValueError."""
 
 
 class NotCompressedError(TadocError, TypeError):

@@ -58,7 +58,7 @@ class Morphism:
             raise TypeError(f'stopwords={stopwords!r} is one string; pass a list of words: ["{stopwords}"]')
         if normalize is None and not lowercase and stopwords is None:
             return None
-        return cls(normalize, lowercase, frozenset(stopwords or ()))
+        return cls(normalize, lowercase, frozenset(() if stopwords is None else stopwords))
 
     def apply(self, words: pl.Series) -> Image:
         """Map each word of a String series.

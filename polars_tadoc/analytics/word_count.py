@@ -141,7 +141,7 @@ def partial(corpus: Corpus, engine: Engine, morphism: Morphism | None = None) ->
     """Count one corpus' words."""
     kernels, grammar = engine.kernels, corpus.grammar
     counts = kernels.top_down_weights(
-        engine.load(corpus.key, grammar), kernels.load_symbols(corpus.roots), corpus.word_total
+        engine.load(corpus.key, grammar), kernels.load_symbols(corpus.roots), corpus.word_bound()
     )
     if morphism is None:
         return WordCounts(grammar.words, counts, engine)

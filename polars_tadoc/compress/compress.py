@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from polars_tadoc import column, payload
 from polars_tadoc.cache import grammars
-from polars_tadoc.column import DTYPE, is_tadoc
+from polars_tadoc.column import DTYPE, is_tadoc, require_series
 from polars_tadoc.compress import batch_repair
 from polars_tadoc.compress.prune import prune
 from polars_tadoc.compress.tokenize import Tokenizer, tokenize
@@ -73,6 +73,7 @@ def compress(
     ['to be, or not to be', None, '']
 
     """
+    require_series(text, "compress")
     if is_tadoc(text.dtype):
         raise TypeError(f'compress: column "{text.name}" is compressed already')
     if text.dtype != pl.String:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,7 +35,7 @@ def to_host(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     return array
 
 
-def top_down_weights(grammar: Grammar, roots: UInt32, word_total: Callable[[], int]) -> UInt64:
+def top_down_weights(grammar: Grammar, roots: UInt32, total_words: int) -> UInt64:
     """Count the words that the roots stand for (G-TADOC, Zhang et al., ICDE 2021, algorithm 1).
 
     Weights go from the roots to the rules and from each rule to its body, so each body is read once
@@ -48,8 +47,8 @@ def top_down_weights(grammar: Grammar, roots: UInt32, word_total: Callable[[], i
         The rules.
     roots
         uint32: top-level symbols of the rows that are there.
-    word_total
-        Gives the sum of counts (the GPU family chooses its counters by it).
+    total_words
+        Upper bound of the sum of counts (the GPU family chooses its counters by it).
 
     Returns
     -------

@@ -48,9 +48,11 @@ def measure(
 ) -> Any:
     """Fill words and UTF-8 bytes of each row; returns ``(code, row)`` of the first thing wrong.
 
-    Every gap stream is read to its end here, so that the writing pass need not check again.
+    Every gap stream is read to its end here, so that the writing pass need not check again. All rows
+    together may stand for ``limit`` words and sixteen times as many bytes.
     """
     total = nb.int64(0)
+    total_size = nb.int64(0)
     for row in range(len(row_words)):
         words = nb.int64(0)
         size = nb.int64(0)
@@ -62,7 +64,7 @@ def measure(
             else:
                 words += nb.int64(expansion_lengths[symbol - vocabulary_size])
                 size += nb.int64(expansion_bytes[symbol - vocabulary_size])
-            if total + words > limit or size > 16 * limit:
+            if total + words > limit or total_size + size > 16 * limit:
                 return TOO_LONG, row
         total += words
         size += max(words - 1, 0)
@@ -89,6 +91,9 @@ def measure(
             if gap != 0 and gap != words:
                 size -= 1  # in place of the assumed space
             gap += 1
+            if total_size + size > 16 * limit:
+                return TOO_LONG, row
+        total_size += size
         row_words[row] = words
         row_bytes[row] = size
     return OK, 0

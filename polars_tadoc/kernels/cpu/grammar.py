@@ -35,17 +35,17 @@ def check(
     rules = len(rule_offsets) - 1
     levels = len(level_offsets) - 1
     if rules < 0 or rule_offsets[0] != 0:
-        return RULES_START, 0
+        return RULES_START, np.int64(0)
     for r in range(rules):
         if rule_offsets[r] > rule_offsets[r + 1]:
-            return RULES_FALL, r
+            return RULES_FALL, np.int64(r)
     if rule_offsets[rules] != len(symbols):
-        return RULES_END, rules
+        return RULES_END, np.int64(rules)
     if levels < 0 or level_offsets[0] != 0 or level_offsets[levels] != rules:
-        return LEVELS, 0
+        return LEVELS, np.int64(0)
     for level in range(levels):
         if level_offsets[level] > level_offsets[level + 1]:
-            return LEVELS, level
+            return LEVELS, np.int64(level)
     for level in range(levels):
         first = np.int64(level_offsets[level])
         for r in range(first, np.int64(level_offsets[level + 1])):
@@ -57,14 +57,14 @@ def check(
                 else:
                     rule = symbol - vocabulary_size
                     if rule >= rules:
-                        return SYMBOL_RANGE, i
+                        return SYMBOL_RANGE, np.int64(i)
                     if rule >= first:
-                        return NOT_LOWER, r
+                        return NOT_LOWER, np.int64(r)
                     total += np.int64(expansion_lengths[rule])
                 if total > limit:
-                    return TOO_LONG, r
+                    return TOO_LONG, np.int64(r)
             expansion_lengths[r] = np.uint64(total)
-    return OK, 0
+    return OK, np.int64(0)
 
 
 @nb.njit(nogil=True, cache=True)

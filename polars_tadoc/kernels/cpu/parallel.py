@@ -18,10 +18,6 @@ import numpy.typing as npt
 
 from polars_tadoc.config import thread_count
 
-if hasattr(os, "register_at_fork"):
-    # a forked child has the pool but not its threads: it would wait for them forever
-    os.register_at_fork(after_in_child=lambda: _pool.cache_clear())
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -29,6 +25,11 @@ Result = TypeVar("Result")
 @lru_cache(maxsize=4)
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="tadoc")
+
+
+if hasattr(os, "register_at_fork"):
+    # a forked child has the pool but not its threads: it would wait for them forever
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

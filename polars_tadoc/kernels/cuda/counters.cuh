@@ -1,0 +1,42 @@
+// Counters in shared memory that stand for counters in global memory.
+#ifndef POLARS_TADOC_COUNTERS
+#define POLARS_TADOC_COUNTERS
+
+using u32 = unsigned int;
+using u64 = unsigned long long;
+
+// No symbol, rule or word has this id: words and rules together are fewer than 2^32.
+constexpr u32 NONE = 0xFFFFFFFFu;
+
+// 32-bit amounts are used only where every sum is known to fit 32 bits.
+template <class Whole>
+__device__ __forceinline__ void add_held(u32* low, u32 amount, Whole*)
+{
+    atomicAdd(low, amount);
+}
+
+// Shared memory has no native 64-bit add (it compiles to a compare-and-swap loop): the low half is
+// held, and what leaves it goes to the whole counter at once. Exact in any order of the additions.
+__device__ __forceinline__ void add_held(u32* low, u64 amount, u64* whole)
+{
+    const u32 added = static_cast<u32>(amount);
+    const u32 before = atomicAdd(low, added);
+    const u64 high = (amount >> 32) + (before + added < before ? 1u : 0u);
+    if (high != 0)
+        atomicAdd(whole, high << 32);
+}
+
+// Adds the block's counters to the whole ones. Each block starts elsewhere, so that the blocks, which
+// all end together, do not queue at the same addresses.
+__device__ __forceinline__ void flush_held(const u32* low, u32 held, u64* whole)
+{
+    const u32 start = static_cast<u32>(static_cast<u64>(held) * blockIdx.x / gridDim.x) & ~31u;
+    for (u32 i = threadIdx.x; i < held; i += blockDim.x) {
+        const u32 id = i + start < held ? i + start : i + start - held;
+        const u32 value = low[id];
+        if (value != 0)
+            atomicAdd(whole + id, static_cast<u64>(value));
+    }
+}
+
+#endif

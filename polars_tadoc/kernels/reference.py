@@ -1,0 +1,350 @@
+"""Plain-Python definition of each kernel: what the CPU and GPU families are held to, result for result.
+
+Written for reading, not for speed: lists, dicts and big integers, no NumPy. Tests compare every fast
+kernel with these on generated inputs.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TypeVar
+
+Pair = tuple[int, int]
+Item = TypeVar("Item")
+
+_MASK = (1 << 64) - 1
+_K1, _K2 = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
+
+# Other_Alphabetic of Unicode beyond the marks: circled, squared and parenthesised Latin letters
+_LETTER_SYMBOLS = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
+_JOIN_CONTROL = "\u200c\u200d"
+_IDEOGRAPHIC = re.compile(
+    "CJK UNIFIED|CJK COMPATIBILITY IDEOGRAPH|IDEOGRAPHIC ITERATION|IDEOGRAPHIC NUMBER|HANGZHOU NUMERAL"
+    "|VERTICAL IDEOGRAPHIC|OLD CHINESE|(HALFWIDTH )?KATAKANA|HIRAGANA|HENTAIGANA"
+)
+_KANA_OF_NO_SCRIPT = "\uff9e\uff9f"  # the halfwidth sound marks belong to script Common
+
+
+def is_word_character(character: str) -> bool:
+    r"""Tell whether ``\w`` of UTS #18 holds a character: alphabetic, mark, digit, connector or join control."""
+    category = unicodedata.category(character)
+    if category[0] in "LM" or category in ("Nd", "Nl", "Pc"):
+        return True
+    return character in _JOIN_CONTROL or any(a <= ord(character) <= b for a, b in _LETTER_SYMBOLS)
+
+
+def is_mark(character: str) -> bool:
+    r"""Tell whether ``\p{M}`` holds a character."""
+    return unicodedata.category(character)[0] == "M"
+
+
+def is_single(character: str) -> bool:
+    """Tell whether a character is a word by itself: Han and kana that are word characters and no marks."""
+    name = unicodedata.name(character, "")
+    return (
+        is_word_character(character)
+        and not is_mark(character)
+        and _IDEOGRAPHIC.match(name) is not None
+        and character not in _KANA_OF_NO_SCRIPT
+    )
+
+
+def tokenize(text: str, tokenizer: str | re.Pattern[str]) -> tuple[list[str], list[str]]:
+    """Cut a text into n words and the n + 1 gaps around them.
+
+    Parameters
+    ----------
+    text
+        One row.
+    tokenizer
+        "words", "whitespace" (``str.split()``) or a regex whose non-empty matches are the words.
+
+    Examples
+    --------
+    >>> tokenize("to be,  not 日本", "words")
+    (['to', 'be', 'not', '日', '本'], ['', ' ', ',  ', ' ', '', ''])
+
+    """
+    words, gaps, end = [], [], 0
+    for start, stop in _spans(text, tokenizer):
+        gaps.append(text[end:start])
+        words.append(text[start:stop])
+        end = stop
+    return words, [*gaps, text[end:]]
+
+
+def _spans(text: str, tokenizer: str | re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    if isinstance(tokenizer, re.Pattern):
+        yield from (match.span() for match in tokenizer.finditer(text) if match[0])
+        return
+    at = 0
+    while at < len(text):
+        start = at
+        if tokenizer == "whitespace":
+            while at < len(text) and not text[at].isspace():
+                at += 1
+        elif is_single(text[at]):
+            at += 1
+            while at < len(text) and is_mark(text[at]):
+                at += 1
+        else:
+            while at < len(text) and is_word_character(text[at]) and not is_single(text[at]):
+                at += 1
+        if at > start:
+            yield start, at
+        else:
+            at += 1
+
+
+def hash_pair(pair: Pair) -> int:
+    """Mix a pair of symbols into 64 bits."""
+    h = ((pair[0] << 32 | pair[1]) * _K1) & _MASK
+    h = ((h ^ h >> 32) * _K2) & _MASK
+    return h ^ h >> 32
+
+
+def batch_repair(sequences: list[list[int]], vocabulary_size: int) -> tuple[list[Pair], list[list[int]]]:
+    """Replace repeated pairs round by round; rule k becomes symbol ``vocabulary_size + k``.
+
+    All rows stand in one sequence, a separator after each. A position is the pair that starts there.
+    In each round
+
+    1. the pairs at alive positions are counted; one counted twice or more has the priority
+       (count, low half of its hash);
+    2. a position is selected where its priority is above both neighbours'; where it equals one, only at
+       an even position of the sequence;
+    3. pairs selected at two positions or more become rules, numbered by their first selected position,
+       and are replaced there;
+    4. positions whose pair was counted once die; those whose pair holds a new symbol come alive. Where
+       the round made no rule, the selected positions die as well, so that their neighbours get a turn.
+
+    It ends when at most one position is alive, nothing is selected, or two rounds running made no rule.
+
+    Examples
+    --------
+    >>> batch_repair([[0, 1, 0, 1], [0, 1]], 2)
+    ([(0, 1)], [[2, 2], [2]])
+
+    """
+    separator = -1
+    sequence = [symbol for row in sequences for symbol in (*row, separator)]
+    alive = [a != separator != b for a, b in _neighbours(sequence, separator)]
+    rules: list[Pair] = []
+    stalled_before = False
+    while sum(alive) > 1:
+        pairs = _neighbours(sequence, separator)
+        counts = Counter(pair for pair, is_alive in zip(pairs, alive, strict=True) if is_alive)
+        nothing = (0, 0)
+        priority = [
+            (counts[pair], hash_pair(pair) & 0xFFFFFFFF) if is_alive and counts[pair] > 1 else nothing
+            for pair, is_alive in zip(pairs, alive, strict=True)
+        ]
+        before, after = [nothing, *priority[:-1]], [*priority[1:], nothing]
+        selected = [
+            here > nothing and ((here > b and here > a) or (here >= b and here >= a and i % 2 == 0))
+            for i, (b, here, a) in enumerate(zip(before, priority, after, strict=True))
+        ]
+        times = Counter(pair for pair, is_selected in zip(pairs, selected, strict=True) if is_selected)
+        new = [pair for pair in times if times[pair] > 1]  # a Counter keeps the order of first places
+        if not new and (stalled_before or not any(selected)):
+            break
+        stalled_before = not new
+        symbol_of = {pair: vocabulary_size + len(rules) + k for k, pair in enumerate(new)}
+        rules += new
+        written: list[tuple[int, bool, bool]] = []  # symbol, alive as it was, new
+        i = 0
+        while i < len(sequence):
+            if selected[i] and pairs[i] in symbol_of:
+                written.append((symbol_of[pairs[i]], True, True))
+                i += 2
+            else:
+                keeps = alive[i] and counts[pairs[i]] > 1 and not (selected[i] and not new)
+                written.append((sequence[i], keeps, False))
+                i += 1
+        sequence = [symbol for symbol, _, _ in written]
+        alive = [
+            a[0] != separator != b[0] and (a[1] or a[2] or b[2])
+            for a, b in _neighbours(written, (separator, False, False))
+        ]
+    rows: list[list[int]] = [[]]
+    for symbol in sequence:
+        if symbol == separator:
+            rows.append([])
+        else:
+            rows[-1].append(symbol)
+    return rules, rows[:-1]
+
+
+def _neighbours(items: list[Item], after_last: Item) -> list[tuple[Item, Item]]:
+    return list(zip(items, [*items, after_last][1:], strict=True))
+
+
+def prune(
+    rules: list[Pair], sequences: list[list[int]], vocabulary_size: int, margin: int = 1, passes: int = 4
+) -> tuple[list[list[int]], list[int], list[list[int]]]:
+    """Inline rules that do not pay and order the others by level.
+
+    A rule of body length l named u times stays where ``l * u > l + u + margin``. Each pass counts uses with
+    the rules dropped before it inlined, then visits rules in order; lengths follow the drops at once. A
+    rule's level is one above the highest rule in its body; within one level the order stays.
+
+    Returns
+    -------
+    (bodies, level_offsets, rows)
+        Bodies and rows under the new numbers; where each level starts, and the number of rules.
+
+    Examples
+    --------
+    >>> prune([(0, 1), (2, 2)], [[3, 3], [3, 3]], 2, margin=0)
+    ([[0, 1, 0, 1]], [0, 1], [[2, 2], [2, 2]])
+
+    """
+    kept = [True] * len(rules)
+
+    def inline(symbols: Sequence[int]) -> list[int]:
+        return [
+            s
+            for symbol in symbols
+            for s in (
+                [symbol]
+                if symbol < vocabulary_size or kept[symbol - vocabulary_size]
+                else inline(rules[symbol - vocabulary_size])
+            )
+        ]
+
+    for _ in range(passes):
+        bodies = [inline(rule) for rule, keep in zip(rules, kept, strict=True) if keep]
+        uses = Counter(s for symbols in (*bodies, *map(inline, sequences)) for s in symbols)
+        dropped = False
+        for r, rule in enumerate(rules):
+            length, used = len(inline(rule)), uses[vocabulary_size + r]
+            if kept[r] and length * used <= length + used + margin:
+                kept[r] = False
+                dropped = True
+        if not dropped:
+            break
+    level: dict[int, int] = {}
+    for r, rule in enumerate(rules):
+        if kept[r]:
+            level[r] = 1 + max((level[s - vocabulary_size] for s in inline(rule) if s >= vocabulary_size), default=-1)
+    order = sorted(level, key=lambda r: (level[r], r))
+    number = {vocabulary_size + r: vocabulary_size + k for k, r in enumerate(order)}
+
+    def renumber(symbols: Sequence[int]) -> list[int]:
+        return [number.get(s, s) for s in inline(symbols)]
+
+    level_offsets = [0]
+    for height in range(1 + max(level.values(), default=-1)):
+        level_offsets.append(level_offsets[-1] + sum(h == height for h in level.values()))
+    return [renumber(rules[r]) for r in order], level_offsets, [renumber(row) for row in sequences]
+
+
+def expand(symbol: int, vocabulary_size: int, rule_offsets: Sequence[int], symbols: Sequence[int]) -> list[int]:
+    """List the words that a symbol stands for."""
+    if symbol < vocabulary_size:
+        return [symbol]
+    rule = symbol - vocabulary_size
+    body = symbols[rule_offsets[rule] : rule_offsets[rule + 1]]
+    return [word for s in body for word in expand(int(s), vocabulary_size, rule_offsets, symbols)]
+
+
+def top_down_weights(
+    vocabulary_size: int, rule_offsets: Sequence[int], symbols: Sequence[int], roots: Sequence[int]
+) -> list[int]:
+    """Count the words that the roots stand for, by word id: the roots are expanded and counted.
+
+    Examples
+    --------
+    >>> top_down_weights(2, [0, 2], [0, 1], [2, 2, 0])
+    [3, 2]
+
+    """
+    expansions: list[Counter[int]] = [Counter({word: 1}) for word in range(vocabulary_size)]
+    for first, stop in pairwise(rule_offsets):
+        total: Counter[int] = Counter()
+        for symbol in symbols[first:stop]:
+            total.update(expansions[symbol])
+        expansions.append(total)
+    counts: Counter[int] = Counter()
+    for symbol in roots:
+        counts.update(expansions[symbol])
+    return [counts[word] for word in range(vocabulary_size)]
+
+
+def map_counts(counts: Sequence[int], image: Sequence[int], size: int) -> list[int]:
+    """Sum counts by image; the image 0xFFFFFFFF stands for none.
+
+    Examples
+    --------
+    >>> map_counts([5, 3, 1], [0, 0xFFFFFFFF, 0], 1)
+    [6]
+
+    """
+    sums = [0] * size
+    for count, target in zip(counts, image, strict=True):
+        if target != 0xFFFFFFFF:
+            sums[target] += count
+    return sums
+
+
+def select(
+    counts: Sequence[int], words: Sequence[str], min_count: int = 1, top: int | None = None
+) -> tuple[list[int], list[int]]:
+    """Pick word ids and counts: by count falling, equal ones in code point order; never a word counted 0 times.
+
+    Examples
+    --------
+    >>> select([2, 0, 3, 2], ["b", "x", "c", "a"], top=2)
+    ([2, 3], [3, 2])
+
+    """
+    ids = [w for w, count in enumerate(counts) if count >= max(min_count, 1)]
+    ids = sorted(ids, key=lambda w: (-counts[w], words[w]))[:top]
+    return ids, [counts[w] for w in ids]
+
+
+def decode_gaps(data: bytes, words: int, gap_vocabulary: Sequence[str]) -> list[str]:
+    """List the words + 1 gaps of a row: varint pairs of gaps passed over and gap id.
+
+    A gap passed over is one space, or nothing before the first and after the last word.
+
+    Raises
+    ------
+    ValueError
+        The stream ends inside a number, or names a gap or a place that is not there.
+
+    Examples
+    --------
+    >>> decode_gaps(bytes([1, 0]), 3, [", "])
+    ['', ', ', ' ', '']
+
+    """
+    gaps = ["", *[" "] * (words - 1), ""] if words else [""]
+    at = 0
+    place = 0
+
+    def varint() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            if at == len(data):
+                raise ValueError("the stream ends inside a number")
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(data):
+        place += varint()
+        gap = varint()
+        if place > words or gap >= len(gap_vocabulary):
+            raise ValueError("no such place or gap")
+        gaps[place] = gap_vocabulary[gap]
+        place += 1
+    return gaps

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, settings
+
+import polars_tadoc as tadoc
+
+_COMMON = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+}
+settings.register_profile("ci", max_examples=60, derandomize=True, database=None, **_COMMON)
+settings.register_profile("long", max_examples=2000, **_COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+CORPORA = Path(os.environ.get("TADOC_CORPORA", Path(__file__).parents[2] / "shared" / "corpora"))
+
+
+@pytest.fixture(params=tadoc.testing.engines())
+def engine(request: pytest.FixtureRequest) -> str:
+    """Each engine that can run here: one test body holds all of them to the same results."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Callable[[str], pl.DataFrame]:
+    @lru_cache(maxsize=1)
+    def load(name: str) -> pl.DataFrame:
+        path = CORPORA / f"{name}.parquet"
+        if not path.exists():
+            pytest.skip(f"the corpus {name}.parquet is not there: set TADOC_CORPORA to its folder")
+        return pl.read_parquet(path)
+
+    return load
+
+
+@pytest.fixture(autouse=True)
+def _defaults_after_each_test() -> Iterator[None]:
+    yield
+    tadoc.Config.reset()

@@ -1,0 +1,105 @@
+"""Grammars, payloads and columns put together by hand, well-formed or not."""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+import polars_tadoc as tadoc
+from polars_tadoc import payload
+from polars_tadoc.grammar import ARROW_TYPE
+
+SEPARATOR = 0xFFFFFFFF
+
+
+def words(count: int) -> list[str]:
+    return [f"w{i}" for i in range(count)]
+
+
+def grammar(
+    vocabulary: Sequence[str],
+    bodies: Sequence[Sequence[int]] = (),
+    level_offsets: Sequence[int] | None = None,
+    gaps: Sequence[str] = (),
+) -> tadoc.Grammar:
+    """A grammar; without levels each rule has its own."""
+    return tadoc.Grammar(
+        vocabulary=pa.array(vocabulary, pa.large_string()),
+        rule_offsets=np.cumsum([0, *(len(body) for body in bodies)]).astype(np.uint32),
+        symbols=np.array([s for body in bodies for s in body], np.uint32),
+        level_offsets=np.array(range(len(bodies) + 1) if level_offsets is None else level_offsets, np.uint32),
+        gap_vocabulary=pa.array(gaps, pa.large_string()),
+        tokenizer="words",
+    )
+
+
+def column(
+    grammar: tadoc.Grammar | str,
+    rows: Sequence[Sequence[int | None] | None],
+    gaps: Sequence[bytes | None] | None = None,
+) -> pl.Series:
+    """A column over one grammar (or a ready payload)."""
+    encoded = grammar if isinstance(grammar, str) else payload.encode(grammar)
+    fields = [
+        pl.Series("grammar", [encoded] * len(rows), tadoc.DTYPE.fields[0].dtype),
+        pl.Series("symbols", rows, pl.List(pl.UInt32)),
+        pl.Series("gaps", gaps or [None] * len(rows), pl.Binary),
+    ]
+    return pl.DataFrame(fields).to_struct("text")
+
+
+def struct(**changes: Any) -> pa.StructArray:
+    """The Arrow form of a small valid grammar (words a and b; rule 2 = a b, rule 3 = 2 2) with fields changed."""
+    cell: dict[str, Any] = {
+        "vocabulary": ["a", "b"],
+        "rule_offsets": [0, 2, 4],
+        "symbols": [0, 1, 2, 2],
+        "level_offsets": [0, 1, 2],
+        "gap_vocabulary": [", "],
+        "tokenizer": "words",
+        "version": 1,
+    }
+    return pa.array([{**cell, **changes}], ARROW_TYPE)
+
+
+def frame_of(array: pa.StructArray) -> bytes:
+    """The Arrow IPC stream of a struct, as a payload holds it before zstd."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, pa.schema(list(array.type))) as stream:
+        stream.write_batch(pa.RecordBatch.from_struct_array(array))
+    return sink.getvalue().to_pybytes()
+
+
+def seal(frame: bytes, size: int | None = None) -> str:
+    """A payload of any bytes, under a digest that is right."""
+    packed = pa.Codec("zstd").compress(frame, asbytes=True)
+    digest = hashlib.blake2b(packed, digest_size=16).hexdigest()
+    size = len(frame) if size is None else size
+    return f"TADOC1{size:016x}{digest}" + binascii.b2a_base64(packed, newline=False).decode()
+
+
+def flatten(rows: Sequence[Sequence[int]]) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    return np.array([s for row in rows for s in (*row, SEPARATOR)], np.uint32)
+
+
+def unflatten(sequence: np.ndarray[Any, np.dtype[np.uint32]]) -> list[list[int]]:
+    rows: list[list[int]] = [[]]
+    for symbol in sequence.tolist():
+        if symbol == SEPARATOR:
+            rows.append([])
+        else:
+            rows[-1].append(symbol)
+    assert not rows[-1], "the sequence does not end with a separator"
+    return rows[:-1]
+
+
+def cut(values: Any, offsets: Any) -> list[list[int]]:
+    """Lists of a values array under offsets."""
+    return [values[a:b].tolist() for a, b in pairwise(offsets)]

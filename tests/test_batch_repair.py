@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+
+import polars_tadoc as tadoc
+from polars_tadoc.compress import batch_repair
+from polars_tadoc.compress.tokenize import Tokenizer, tokenize
+from polars_tadoc.kernels import reference
+from tests.handmade import flatten, unflatten
+from tests.strategies import sequences
+
+
+@pytest.fixture
+def tiny_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut everywhere, so that pairs lie on seams between threads."""
+    even_chunks = batch_repair.even_chunks
+    monkeypatch.setattr(batch_repair, "even_chunks", lambda size, smallest=1: even_chunks(size, 1))
+
+
+def build(rows: list[list[int]], vocabulary_size: int, threads: int) -> tuple[list[tuple[int, int]], list[list[int]]]:
+    with tadoc.Config(threads=threads):
+        rules = batch_repair.build(flatten(rows), vocabulary_size)
+    return list(zip(rules.left.tolist(), rules.right.tolist(), strict=True)), unflatten(rules.sequence)
+
+
+def expanded(rules: list[tuple[int, int]], rows: list[list[int]], vocabulary_size: int) -> list[list[int]]:
+    expansions: list[list[int]] = [[word] for word in range(vocabulary_size)]
+    for left, right in rules:
+        expansions.append(expansions[left] + expansions[right])
+    return [[word for symbol in row for word in expansions[symbol]] for row in rows]
+
+
+@pytest.mark.usefixtures("tiny_chunks")
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@given(given_rows=sequences())
+def test_matches_reference(threads: int, given_rows: tuple[list[list[int]], int]) -> None:
+    rows, vocabulary_size = given_rows
+    got = build(rows, vocabulary_size, threads)
+    assert got == reference.batch_repair(rows, vocabulary_size)
+    assert expanded(*got, vocabulary_size) == rows
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_matches_reference_beyond_one_thread(threads: int) -> None:
+    """Enough alive positions that counters are split by pair among threads."""
+    random = np.random.default_rng(7)
+    rows = [random.zipf(1.4, 60).clip(max=300).tolist() for _ in range(500)]
+    rows = [[word - 1 for word in row] for row in rows] + rows[:30] + rows[:30]
+    assert sum(map(len, rows)) > 1 << 14
+    got = build([[w % 300 for w in row] for row in rows], 300, threads)
+    assert got == reference.batch_repair([[w % 300 for w in row] for row in rows], 300)
+
+
+@pytest.mark.parametrize("length", range(20))
+def test_runs_of_one_word(length: int) -> None:
+    for rows in ([[0] * length], [[0] * length] * 2, [[1], [0] * length, [1]]):
+        got = build(rows, 2, 1)
+        assert got == reference.batch_repair(rows, 2)
+        assert expanded(*got, 2) == rows
+
+
+@pytest.mark.parametrize("size", [*range(1, 20), 63, 64, 65, 127, 128, 129])
+@pytest.mark.usefixtures("tiny_chunks")
+def test_sizes_around_a_block(size: int) -> None:
+    row = [(i * i // 3) % 3 for i in range(size)]
+    for rows in ([row], [row, row], [row[: size // 2], row[size // 2 :]]):
+        for threads in (1, 2, 3):
+            assert build(rows, 3, threads) == reference.batch_repair(rows, 3)
+
+
+@given(given_rows=sequences())
+def test_pairs_do_not_cross_rows(given_rows: tuple[list[list[int]], int]) -> None:
+    rows, vocabulary_size = given_rows
+    # every row ends in a word of its own: pairs that crossed would repeat with it
+    ends = [[*row, vocabulary_size + i] for i, row in enumerate(rows)] * 2
+    size = vocabulary_size + len(rows)
+    rules, left = build([row for pair in zip(ends, [[0]] * len(ends), strict=True) for row in pair], size, 1)
+    assert left[1::2] == [[0]] * len(ends)
+    for rule in expanded(rules, [[size + k] for k in range(len(rules))], size):
+        assert not any(word >= vocabulary_size for word in rule[:-1])
+
+
+@given(given_rows=sequences())
+def test_rules_name_older_symbols_and_are_all_used(given_rows: tuple[list[list[int]], int]) -> None:
+    rows, vocabulary_size = given_rows
+    rules, left = build(rows, vocabulary_size, 1)
+    named = [s for symbols in (*rules, *left) for s in symbols]
+    assert all(left_ < vocabulary_size + k > right for k, (left_, right) in enumerate(rules))
+    # a rule may lose a use to a rule that covers it, never all of them
+    assert {vocabulary_size + k for k in range(len(rules))} <= set(named)
+
+
+def test_duplicated_rows_take_few_rounds() -> None:
+    random = np.random.default_rng(3)
+    row = random.integers(0, 5000, 2000).tolist()
+    rounds: list[int] = []
+    batch_repair.build(flatten([row] * 8), 5000, lambda number, alive: rounds.append(alive))
+    assert len(rounds) < 40
+    assert rounds == sorted(rounds, reverse=True)
+
+
+def test_real_corpus_is_lossless_and_deterministic(corpus: Callable[[str], pl.DataFrame]) -> None:
+    text = corpus("multi_react")["text"].rechunk()
+    tokens = tokenize(text, Tokenizer("words"))
+    size = len(tokens.vocabulary)
+    results = []
+    for threads in (1, 2, 3):
+        with tadoc.Config(threads=threads):
+            results.append(batch_repair.build(tokens.sequence.copy(), size))
+    first = results[0]
+    for other in results[1:]:
+        assert np.array_equal(other.left, first.left)
+        assert np.array_equal(other.right, first.right)
+        assert np.array_equal(other.sequence, first.sequence)
+    rules = list(zip(first.left.tolist(), first.right.tolist(), strict=True))
+    rows = expanded(rules, unflatten(first.sequence), size)
+    assert np.array_equal(flatten(rows), tokens.sequence)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+import polars_tadoc as tadoc
+from polars_tadoc.config import settings, thread_count
+from polars_tadoc.errors import LimitExceededError
+from tests import handmade
+
+
+def test_block_puts_back_what_was() -> None:
+    tadoc.Config.set(threads=3)
+    with tadoc.Config(threads=1, engine="cpu"):
+        assert (tadoc.Config.get("threads"), tadoc.Config.get("engine"), thread_count()) == (1, "cpu", 1)
+        with tadoc.Config(threads=2):
+            assert (tadoc.Config.get("threads"), tadoc.Config.get("engine")) == (2, "cpu")
+        assert tadoc.Config.get("threads") == 1
+    assert (tadoc.Config.get("threads"), tadoc.Config.get("engine")) == (3, "auto")
+    tadoc.Config.reset()
+    assert tadoc.Config.get("threads") == 0
+    assert thread_count() >= 1
+
+
+def test_block_puts_back_after_an_error() -> None:
+    with pytest.raises(KeyError), tadoc.Config(threads=1):
+        raise KeyError
+    assert tadoc.Config.get("threads") == 0
+
+
+def test_one_block_used_twice() -> None:
+    config = tadoc.Config(threads=1)
+    with config, config:
+        assert tadoc.Config.get("threads") == 1
+    assert tadoc.Config.get("threads") == 0
+
+
+def test_options_are_checked_at_once() -> None:
+    with pytest.raises(TypeError, match=r"Config has no option 'thread'; there are .*threads"):
+        tadoc.Config(thread=1)
+    with pytest.raises(ValueError, match='engine="cuda" is not one of auto, cpu, gpu'):
+        tadoc.Config(engine="cuda")
+    for value in (-1, 1.5, "2", True, None):
+        for option in ("threads", "host_cache_bytes", "device_cache_bytes", "expansion_limit", "payload_limit_bytes"):
+            with pytest.raises(ValueError, match=f"{option}=.* must be an integer"):
+                tadoc.Config(**{option: value})
+
+
+@pytest.mark.parametrize("option", ["engine", "threads", "host_cache_bytes", "expansion_limit", "payload_limit_bytes"])
+def test_get(option: str) -> None:
+    assert tadoc.Config.get(option) == getattr(settings(), option)
+
+
+@pytest.mark.parametrize("value", [1 << 57, (1 << 63) - 1, 1 << 64, 1 << 80])
+def test_limits_stay_far_from_64_bits(value: int) -> None:
+    """A sum is compared with its limit after one addition: it must not have wrapped by then."""
+    with pytest.raises(ValueError, match="must be an integer from 0 to"):
+        tadoc.Config(expansion_limit=value)
+
+
+def test_the_largest_limit_still_limits() -> None:
+    chain = handmade.grammar(["a"], [[k, k] for k in range(70)]).to_arrow()
+    with tadoc.Config(expansion_limit=1 << 56), pytest.raises(LimitExceededError, match="rule 56 stands for more"):
+        tadoc.Grammar.from_arrow(chain)
+    many = handmade.grammar(["a"], [[0, 0], *([k] * 100 for k in range(1, 20))]).to_arrow()
+    with tadoc.Config(expansion_limit=1 << 56), pytest.raises(LimitExceededError):
+        tadoc.Grammar.from_arrow(many)

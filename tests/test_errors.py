@@ -1,0 +1,150 @@
+"""Each wrong call gives a message that says what was wrong, where, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+import pytest
+
+import polars_tadoc as tadoc
+from polars_tadoc.errors import (
+    ColumnMissingError,
+    EngineUnavailableError,
+    InvalidGrammarError,
+    LimitExceededError,
+    NotCompressedError,
+    TadocError,
+)
+
+PLAIN = pl.DataFrame({"text": ["a b"], "year": [1]})
+ONE = PLAIN.tadoc.compress("text")
+TWO = ONE.with_columns(abstract="text")
+CALLS: dict[str, Callable[..., Any]] = {
+    "word_count": lambda f, *c: f.tadoc.word_count(*c),
+    "info": lambda f, *c: f.tadoc.info(*c),
+    "decompress": lambda f, *c: f.tadoc.decompress(*c),
+}
+
+
+@pytest.fixture(params=["eager", "lazy"])
+def lazily(request: pytest.FixtureRequest) -> Callable[[pl.DataFrame], Any]:
+    return (lambda df: df.lazy()) if request.param == "lazy" else (lambda df: df)
+
+
+@pytest.mark.parametrize("call", CALLS)
+class TestColumns:
+    """A lazy call speaks up when it is made, not when it is collected."""
+
+    def test_string_column(self, call: str, lazily: Any) -> None:
+        with pytest.raises(NotCompressedError) as caught:
+            CALLS[call](lazily(PLAIN), "text")
+        assert str(caught.value) == (
+            f'{call}: column "text" is String, not a TADOC column; '
+            'compress it first: df.with_columns(pl.col("text").tadoc.compress())'
+        )
+
+    def test_number_column(self, call: str, lazily: Any) -> None:
+        with pytest.raises(NotCompressedError, match=f'^{call}: column "year" is Int64.*only String columns'):
+            CALLS[call](lazily(ONE), "year")
+
+    def test_misspelt(self, call: str, lazily: Any) -> None:
+        with pytest.raises(ColumnMissingError) as caught:
+            CALLS[call](lazily(ONE), "txt")
+        assert str(caught.value) == f'{call}: there is no column "txt"; did you mean "text"?'
+
+    def test_nothing_near(self, call: str, lazily: Any) -> None:
+        with pytest.raises(ColumnMissingError, match=r'there is no column "zzzz"; the columns are "text", "year"$'):
+            CALLS[call](lazily(ONE), "zzzz")
+
+    def test_no_columns_at_all(self, call: str, lazily: Any) -> None:
+        with pytest.raises(ColumnMissingError, match="the frame has no columns"):
+            CALLS[call](lazily(pl.DataFrame()), "text")
+
+    def test_many_columns_are_not_all_listed(self, call: str, lazily: Any) -> None:
+        wide = pl.DataFrame({f"c{i}": [i] for i in range(50)})
+        with pytest.raises(ColumnMissingError, match=r'"c7", …$'):
+            CALLS[call](lazily(wide), "zzzz")
+
+    def test_none_named_and_none_there(self, call: str, lazily: Any) -> None:
+        with pytest.raises(NotCompressedError, match=f"^{call}: the frame has no TADOC column; compress one first"):
+            CALLS[call](lazily(PLAIN))
+
+    def test_none_named_and_several_there(self, call: str, lazily: Any) -> None:
+        with pytest.raises(NotCompressedError, match=f"^{call}: name one of the compressed columns 'text', 'abstract'"):
+            CALLS[call](lazily(TWO))
+
+
+def test_compress_of_a_missing_column(lazily: Any) -> None:
+    with pytest.raises(ColumnMissingError, match='compress: there is no column "txt"; did you mean "text"'):
+        lazily(PLAIN).tadoc.compress("txt")
+
+
+@pytest.mark.parametrize("call", [tadoc.word_count, tadoc.info], ids=["word_count", "info"])
+def test_functions_name_themselves(call: Any) -> None:
+    with pytest.raises(NotCompressedError, match=f'^{call.__name__}: column "text" is String'):
+        call(PLAIN["text"])
+
+
+def test_decompress_names_itself() -> None:
+    with pytest.raises(NotCompressedError, match=r'^decompress: column "text" is String'):
+        tadoc.decompress(PLAIN["text"])
+
+
+def test_errors_in_expressions_keep_their_class() -> None:
+    with pytest.raises(NotCompressedError, match='column "text" is String'):
+        PLAIN.select(pl.col("text").tadoc.decompress())
+    with pytest.raises(TypeError, match='column "year" is Int64'):
+        PLAIN.lazy().select(pl.col("year").tadoc.compress()).collect()
+    with pytest.raises(ValueError, match="tokenizer='nonsense'"):
+        PLAIN.select(pl.col("text").tadoc.compress(tokenizer="nonsense"))
+
+
+@pytest.mark.parametrize("name", ["cuda", "GPU", "", 3])
+def test_unknown_engine(name: Any) -> None:
+    with pytest.raises(ValueError, match='use "auto", "cpu" or "gpu"'):
+        tadoc.word_count(ONE["text"], engine=name)
+    with pytest.raises(ValueError, match='use "auto", "cpu" or "gpu"'):
+        ONE.lazy().tadoc.word_count(engine=name).collect()
+
+
+@pytest.mark.skipif("gpu" in tadoc.testing.engines(), reason="there is a GPU here")
+class TestWithoutGpu:
+    def test_gpu_never_falls_back_silently(self) -> None:
+        for call in (
+            lambda: tadoc.word_count(ONE["text"], engine="gpu"),
+            lambda: ONE.tadoc.word_count(engine="gpu"),
+            lambda: ONE.lazy().tadoc.word_count(engine="gpu").collect(),
+            lambda: ONE.clear().tadoc.word_count(engine="gpu"),
+        ):
+            with pytest.raises(EngineUnavailableError, match='engine="gpu": '):
+                call()
+
+    def test_gpu_by_default_never_falls_back_silently(self) -> None:
+        with tadoc.Config(engine="gpu"), pytest.raises(EngineUnavailableError, match='engine="gpu": '):
+            ONE.tadoc.word_count()
+        with tadoc.Config(engine="gpu"):
+            assert ONE.tadoc.word_count(engine="cpu").rows() == [("a", 1), ("b", 1)]
+
+    def test_auto_falls_back(self) -> None:
+        assert ONE.tadoc.word_count(engine="auto").rows() == [("a", 1), ("b", 1)]
+
+
+def test_hierarchy() -> None:
+    for error, builtin in (
+        (NotCompressedError, TypeError),
+        (ColumnMissingError, KeyError),
+        (InvalidGrammarError, ValueError),
+        (LimitExceededError, ValueError),
+        (EngineUnavailableError, RuntimeError),
+    ):
+        assert issubclass(error, TadocError)
+        assert issubclass(error, builtin)
+
+
+@pytest.mark.parametrize("call", [tadoc.word_count, tadoc.info, tadoc.decompress, tadoc.compress])
+@pytest.mark.parametrize("value", [ONE, ONE.lazy(), ["a b"], "text", pl.col("text")], ids=lambda v: type(v).__name__)
+def test_what_is_no_series(call: Any, value: object) -> None:
+    with pytest.raises(TypeError, match="Series"):
+        call(value)

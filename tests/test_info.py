@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import polars as pl
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polars_tadoc as tadoc
+from polars_tadoc.analytics.info import SCHEMA
+from tests import handmade
+from tests.strategies import columns
+
+
+@given(rows=columns, rows_per_grammar=st.integers(1, 20))
+def test_counts_what_is_there(rows: list[str | None], rows_per_grammar: int) -> None:
+    column = tadoc.compress(pl.Series(rows, dtype=pl.String), rows_per_grammar=rows_per_grammar)
+    table = tadoc.info(column)
+    table.validate(full=True)
+    row = table.to_pylist()[0]
+    corpora = tadoc.column.split(column)
+    text = [row for row in rows if row is not None]
+    assert row["rows"] == len(rows)
+    assert row["grammars"] == len(corpora)
+    assert row["text_bytes"] == sum(len(t.encode()) for t in text)
+    assert row["words"] == sum(column.tadoc.word_count()["count"])
+    assert row["symbols"] == sum(len(c.roots) + len(c.grammar.symbols) for c in corpora)
+    assert row["rules"] == sum(c.grammar.rule_count for c in corpora)
+    assert row["vocabulary"] == sum(c.grammar.vocabulary_size for c in corpora)
+    assert row["ratio"] == (row["text_bytes"] / row["bytes"] if row["bytes"] else None)
+
+
+def test_schema() -> None:
+    df = pl.DataFrame({"text": ["a b c"]}).tadoc.compress("text")
+    assert df.tadoc.info().schema == SCHEMA
+    assert df["text"].tadoc.info().schema == SCHEMA
+    assert df.clear().tadoc.info().schema == SCHEMA
+    assert isinstance(tadoc.info(df["text"]), pa.Table)
+
+
+def test_a_known_column() -> None:
+    grammar = handmade.grammar(["a", "bé"], [[0, 1], [2, 2, 1]], gaps=["\n"])
+    column = handmade.column(grammar, [[3, 0], [2], None], [b"\x00\x00", b"", None])
+    row = tadoc.info(column).to_pylist()[0]
+    # "\na bé a bé bé a" and "a bé"
+    assert {
+        k: row[k] for k in ("rows", "grammars", "words", "vocabulary", "rules", "symbols", "levels", "text_bytes")
+    } == {
+        "rows": 3,
+        "grammars": 1,
+        "words": 8,
+        "vocabulary": 2,
+        "rules": 2,
+        "symbols": 8,
+        "levels": 2,
+        "text_bytes": 1 + len("a bé a bé bé a".encode()) + len("a bé".encode()),
+    }
+
+
+def test_only_rows_that_are_left_count() -> None:
+    df = pl.DataFrame({"text": ["a b c", "d", None]}).tadoc.compress("text")
+    row = df.tail(2).tadoc.info().row(0, named=True)
+    assert (row["rows"], row["words"], row["text_bytes"], row["vocabulary"]) == (2, 1, 1, 4)
+
+
+def test_nothing() -> None:
+    row = tadoc.info(tadoc.compress(pl.Series([], dtype=pl.String))).to_pylist()[0]
+    assert row == {**dict.fromkeys(SCHEMA, 0), "ratio": None}

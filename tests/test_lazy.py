@@ -1,0 +1,115 @@
+"""What the lazy plan does, and what it leaves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import polars_tadoc as tadoc
+from polars_tadoc.analytics import info as info_analytic
+
+ROWS = ["the cat", "the dog", None, "a cat"]
+DF = pl.DataFrame({"year": [1, 2, 3, 4], "text": ROWS, "other": ["x"] * 4}).tadoc.compress("text")
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "word_count": lambda f: f.tadoc.word_count("text"),
+    "word_count of the only column": lambda f: f.tadoc.word_count(),
+    "info": lambda f: f.tadoc.info("text"),
+    "decompress": lambda f: f.tadoc.decompress("text"),
+    "compress": lambda f: f.tadoc.compress("other"),
+    "filtered": lambda f: f.filter(pl.col("year") < 3).tadoc.word_count("text"),
+    "filtered after": lambda f: f.tadoc.word_count("text").filter(pl.col("count") > 1),
+    "sliced after": lambda f: f.tadoc.word_count("text").head(1),
+    "selected after": lambda f: f.tadoc.word_count("text").select("count"),
+    "column order after": lambda f: f.tadoc.word_count("text").select("count", "word"),
+    "joined": lambda f: f.tadoc.word_count("text").join(f.tadoc.word_count("text"), on="word", maintain_order="left"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_equals_the_eager_call(name: str, engine: Any) -> None:
+    lazy = CALLS[name](DF.lazy())
+    got, eager = lazy.collect(engine=engine), CALLS[name](DF)
+    assert lazy.collect_schema() == got.schema == eager.schema
+    if "text" in got.columns and tadoc.is_tadoc(got.schema["text"]):
+        got, eager = got.tadoc.decompress("text"), eager.tadoc.decompress("text")
+    if "other" in got.columns and tadoc.is_tadoc(got.schema["other"]):
+        got, eager = got.tadoc.decompress("other"), eager.tadoc.decompress("other")
+    assert got.equals(eager)
+
+
+def test_schema_runs_nothing() -> None:
+    def fail(df: pl.DataFrame) -> pl.DataFrame:
+        raise AssertionError("the plan ran")
+
+    text = pl.LazyFrame({"text": ["a"]}).map_batches(fail, schema={"text": pl.String})
+    assert text.tadoc.compress("text").collect_schema() == {"text": tadoc.DTYPE}
+    compressed = pl.LazyFrame({"t": ["a"]}).map_batches(fail, schema={"text": tadoc.DTYPE})
+    assert compressed.tadoc.word_count().collect_schema() == {"word": pl.String, "count": pl.UInt64}
+    assert compressed.tadoc.info().collect_schema() == info_analytic.SCHEMA
+    assert compressed.tadoc.decompress().collect_schema() == {"text": pl.String}
+    assert text.tadoc.compress("text").filter(pl.lit(True)).tadoc.word_count().collect_schema().names() == [
+        "word",
+        "count",
+    ]
+    with pytest.raises(AssertionError, match="the plan ran"):
+        compressed.tadoc.word_count().collect()
+
+
+def test_only_the_column_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "frame.parquet"
+    DF.write_parquet(path)
+    lazy = pl.scan_parquet(path).tadoc.word_count("text")
+    assert "PROJECT 1/3 COLUMNS" in lazy.explain()
+    filtered = pl.scan_parquet(path).filter(pl.col("year") == 1).tadoc.word_count("text")
+    assert "PROJECT 2/3 COLUMNS" in filtered.explain()
+    assert filtered.collect().rows() == [("cat", 1), ("the", 1)]
+
+
+def test_a_filter_before_is_pushed_into_the_scan(tmp_path: Path) -> None:
+    path = tmp_path / "frame.parquet"
+    DF.write_parquet(path)
+    plan = pl.scan_parquet(path).filter(pl.col("year") == 1).tadoc.word_count("text").explain()
+    assert "SELECTION" in plan
+    assert "FILTER" not in plan
+
+
+def test_what_follows_stays_above() -> None:
+    counts = DF.lazy().tadoc.word_count("text")
+    plan = counts.filter(pl.col("count") > 1).explain()
+    assert plan.index("FILTER") < plan.index("PYTHON")
+    plan = counts.head(1).explain()
+    assert plan.index("SLICE") < plan.index("PYTHON")
+    assert counts.filter(pl.col("word") == "cat").collect().rows() == [("cat", 2)]
+    assert counts.tail(1).collect().rows() == [("dog", 1)]
+
+
+def test_expressions_in_a_plan() -> None:
+    lf = pl.LazyFrame({"text": ROWS})
+    compressed = lf.select(pl.col("text").tadoc.compress())
+    assert compressed.collect_schema() == {"text": tadoc.DTYPE}
+    back = compressed.select(pl.col("text").tadoc.decompress())
+    assert back.collect_schema() == {"text": pl.String}
+    assert back.collect()["text"].to_list() == back.collect(engine="streaming")["text"].to_list() == ROWS
+    both = lf.with_columns(pl.col("text").tadoc.compress().alias("small"), pl.col("text").str.len_chars().alias("n"))
+    assert both.filter(pl.col("n") == 5).collect().tadoc.word_count().rows() == [("a", 1), ("cat", 1)]
+
+
+def test_compress_within_groups() -> None:
+    df = pl.DataFrame({"g": [1, 2, 1, 2], "text": ROWS})
+    grouped = df.group_by("g", maintain_order=True).agg(pl.col("text").tadoc.compress())
+    flat = grouped.explode("text")
+    assert flat.tadoc.decompress("text").rows() == [(1, "the cat"), (1, None), (2, "the dog"), (2, "a cat")]
+    over = df.with_columns(pl.col("text").tadoc.compress().over("g"))
+    assert over.tadoc.decompress("text").equals(df)
+
+
+def test_sink_and_scan(tmp_path: Path) -> None:
+    path = tmp_path / "sunk.parquet"
+    pl.LazyFrame({"text": ROWS}).tadoc.compress("text").sink_parquet(path)
+    assert pl.scan_parquet(path).tadoc.word_count().collect().rows() == [("cat", 2), ("the", 2), ("a", 1), ("dog", 1)]
+    assert pl.scan_parquet(path).tadoc.decompress().collect()["text"].to_list() == ROWS

@@ -1,0 +1,98 @@
+"""The accessors: thin, typed and alike."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from importlib.resources import files
+from typing import Any, get_type_hints
+
+import polars as pl
+import pytest
+
+import polars_tadoc as tadoc
+from polars_tadoc.namespaces.dataframe import TadocFrame
+from polars_tadoc.namespaces.expr import TadocExpr
+from polars_tadoc.namespaces.lazyframe import TadocLazyFrame
+from polars_tadoc.namespaces.series import TadocSeries
+
+ACCESSORS = [TadocFrame, TadocLazyFrame, TadocSeries, TadocExpr]
+FUNCTIONS = {
+    "compress": tadoc.compress,
+    "decompress": tadoc.decompress,
+    "word_count": tadoc.word_count,
+    "info": tadoc.info,
+}
+
+
+def methods(accessor: type) -> dict[str, Any]:
+    return {name: f for name, f in vars(accessor).items() if inspect.isfunction(f) and not name.startswith("_")}
+
+
+def options(function: Any) -> dict[str, tuple[object, object]]:
+    """Keyword-only parameters with annotations and defaults."""
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: (p.annotation, p.default) for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
+def test_registered() -> None:
+    assert isinstance(pl.DataFrame().tadoc, TadocFrame)
+    assert isinstance(pl.LazyFrame().tadoc, TadocLazyFrame)
+    assert isinstance(pl.Series().tadoc, TadocSeries)
+    assert isinstance(pl.col("a").tadoc, TadocExpr)
+
+
+@pytest.mark.parametrize("accessor", ACCESSORS)
+def test_options_are_those_of_the_function(accessor: type) -> None:
+    for name, method in methods(accessor).items():
+        assert options(method) == options(FUNCTIONS[name]), name
+
+
+def test_frames_have_the_same_methods() -> None:
+    assert set(methods(TadocFrame)) == set(methods(TadocLazyFrame)) == set(methods(TadocSeries)) == set(FUNCTIONS)
+    for name, method in methods(TadocFrame).items():
+        lazy = methods(TadocLazyFrame)[name]
+        assert (
+            list(inspect.signature(method).parameters.values())[1:]
+            == list(inspect.signature(lazy).parameters.values())[1:]
+        )
+
+
+@pytest.mark.parametrize("accessor", ACCESSORS)
+def test_typed_and_documented(accessor: type) -> None:
+    assert accessor.__doc__
+    for name, method in methods(accessor).items():
+        hints = get_type_hints(method)
+        assert set(hints) == {*inspect.signature(method).parameters, "return"} - {"self"}, name
+        assert ">>>" in method.__doc__, name
+
+
+def test_every_public_name_is_documented() -> None:
+    for name in tadoc.__all__:
+        assert getattr(tadoc, name) is not None
+    for function in FUNCTIONS.values():
+        assert {"Parameters", "Returns", "Raises", "Examples"} <= {
+            line.strip() for line in function.__doc__.splitlines()
+        }
+
+
+def test_marked_as_typed() -> None:
+    assert files("polars_tadoc").joinpath("py.typed").is_file()
+
+
+IMPORT = """
+import sys
+import polars_tadoc
+loaded = {name.partition(".")[0] for name in sys.modules}
+assert not loaded & {"cupy", "pandas", "duckdb", "torch", "matplotlib"}, loaded
+import polars as pl
+df = pl.DataFrame({"text": ["a b a b"]}).tadoc.compress("text")
+assert df.tadoc.word_count().rows() == [("a", 2), ("b", 2)]
+assert "cupy" not in sys.modules
+"""
+
+
+def test_import_leaves_cupy_alone() -> None:
+    done = subprocess.run([sys.executable, "-W", "error", "-c", IMPORT], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polars_tadoc as tadoc
+from polars_tadoc.compress import characters, unicode_ranges
+from polars_tadoc.compress.tokenize import Tokenizer, Tokens, tokenize
+from polars_tadoc.kernels import reference
+from tests import regenerate_characters
+from tests.handmade import unflatten
+from tests.strategies import columns, columns_without_nulls, texts
+
+ASSIGNED = [chr(p) for p in range(sys.maxunicode + 1) if unicodedata.category(chr(p)) not in ("Cn", "Cs")]
+PATTERNS = [
+    (r"[a-z]+", 0),
+    (r"[A-Z]+", re.IGNORECASE),
+    (r"^.", re.MULTILINE),
+    (r"a.b", re.DOTALL),
+    (r"(a|b)(c?)", 0),
+    (r"\S*", 0),
+    (r"é+|日", 0),
+    (r"\bthe\b", 0),
+    (r"[^,\n]+", re.I | re.M | re.S),
+]
+
+
+def cut(
+    texts: list[str | None], tokenizer: str | re.Pattern[str], threads: int = 1
+) -> tuple[Tokens, list[list[str]], list[list[str]]]:
+    """Run the stage; returns what it gave, and each row's words and gaps."""
+    with tadoc.Config(threads=threads):
+        tokens = tokenize(pl.Series(texts, dtype=pl.String), Tokenizer.from_argument(tokenizer))
+    vocabulary, gap_vocabulary = tokens.vocabulary.to_pylist(), tokens.gap_vocabulary.to_pylist()
+    ids = unflatten(tokens.sequence)
+    data = tokens.gap_data.tobytes()
+    offsets = tokens.gap_offsets.tolist()
+    gaps = [
+        reference.decode_gaps(data[first:stop], len(row), gap_vocabulary)
+        for row, first, stop in zip(ids, offsets[:-1], offsets[1:], strict=True)
+    ]
+    return tokens, [[vocabulary[i] for i in row] for row in ids], gaps
+
+
+def interleaved(words: list[str], gaps: list[str]) -> str:
+    return gaps[0] + "".join(word + gap for word, gap in zip(words, gaps[1:], strict=True))
+
+
+@pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
+@given(rows=columns)
+def test_matches_reference(tokenizer: str, rows: list[str | None]) -> None:
+    # a code point that this Python's tables do not know yet may be a letter to Polars'
+    rows = [row and "".join(c if unicodedata.category(c) != "Cn" else "?" for c in row) for row in rows]
+    _, words, gaps = cut(rows, tokenizer)
+    assert list(zip(words, gaps, strict=True)) == [reference.tokenize(row or "", tokenizer) for row in rows]
+
+
+@given(rows=columns)
+def test_words_interleave_with_gaps_to_the_text(rows: list[str | None]) -> None:
+    _, words, gaps = cut(rows, "words")
+    assert [interleaved(w, g) for w, g in zip(words, gaps, strict=True)] == [row or "" for row in rows]
+
+
+@given(rows=columns)
+def test_whitespace_is_str_split(rows: list[str | None]) -> None:
+    _, words, _ = cut(rows, "whitespace")
+    assert words == [(row or "").split() for row in rows]
+
+
+@given(rows=columns)
+def test_words_are_the_runs_of_polars_where_no_character_stands_alone(rows: list[str | None]) -> None:
+    rows = [row and "".join(c for c in row if not reference.is_single(c)) for row in rows]
+    expected = pl.Series(rows, dtype=pl.String).fill_null("").str.extract_all(r"\w+").to_list()
+    single = pl.Series(rows, dtype=pl.String).str.contains(regenerate_characters.SINGLE).fill_null(False).to_list()
+    _, words, _ = cut(rows, "words")
+    for row_words, row_expected, has_single in zip(words, expected, single, strict=True):
+        assert has_single or row_words == row_expected
+
+
+@pytest.mark.parametrize(("pattern", "flags"), PATTERNS)
+@given(rows=columns_without_nulls)
+def test_regex_matches_are_the_words(pattern: str, flags: int, rows: list[str]) -> None:
+    compiled = re.compile(pattern, flags)
+    for folded in "\u0130\u017f\u212a":  # letters that only one of the two engines folds to ASCII
+        rows = [row.replace(folded, "") for row in rows]
+    _, words, gaps = cut(rows, compiled)
+    # \S and \b are the engine's own: Python counts U+001C to U+001F as space and marks as no letters
+    if "\\" not in pattern:
+        assert words == [reference.tokenize(row, compiled)[0] for row in rows]
+    else:
+        found = pl.Series(rows, dtype=pl.String).str.extract_all(pattern).to_list()
+        assert words == [[word for word in row if word] for row in found]
+    assert [interleaved(w, g) for w, g in zip(words, gaps, strict=True)] == rows
+
+
+@pytest.mark.parametrize("pattern", [r"[a-z]+", r"[A-Z]+", r"a b"])
+def test_regex_flags(pattern: str) -> None:
+    text = "ab AB a\nb a b ÉÀ"
+    for flags in (0, re.I, re.M, re.S, re.I | re.S | re.M, re.A, re.A | re.I):
+        compiled = re.compile(pattern, flags)
+        assert cut([text], compiled)[1] == [reference.tokenize(text, compiled)[0]], compiled
+
+
+def test_refuses_verbose_regex() -> None:
+    with pytest.raises(ValueError, match=r"without re\.VERBOSE"):
+        tadoc.compress(pl.Series(["a"]), tokenizer=re.compile("[ a-z]+  # letters", re.VERBOSE))
+
+
+@pytest.mark.xfail(strict=True, reason="(?-u:…) makes a negated class match single bytes, which Polars refuses")
+def test_ascii_regex_with_negated_class() -> None:
+    assert cut(["a b é"], re.compile(r"[^ ]+", re.ASCII))[1] == [["a", "b", "é"]]
+
+
+@pytest.mark.xfail(strict=True, reason="a match is searched as text: it is found at its first occurrence, not its own")
+def test_regex_gaps_are_what_stood_between_the_matches() -> None:
+    _, words, gaps = cut(["cathedral cat"], re.compile(r"\bcat\b"))
+    assert (words, gaps) == ([["cat"]], [["cathedral ", ""]])
+
+
+@pytest.mark.parametrize("pattern", [r"a(?=b)", r"(?<!a)b", r"(a)\1", r"(?P<x>a)(?P=x)"])
+def test_refuses_what_the_regex_engine_has_not(pattern: str) -> None:
+    with pytest.raises(ValueError, match="no look-around and no back-references"):
+        tadoc.compress(pl.Series(["a"]), tokenizer=re.compile(pattern))
+
+
+def test_refuses_regex_over_bytes() -> None:
+    with pytest.raises(TypeError, match="compile it from a str"):
+        tadoc.compress(pl.Series(["a"]), tokenizer=re.compile(b"a"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tokenizer", ["word", "[a-z]+", None, 3])
+def test_refuses_unknown_tokenizer(tokenizer: object) -> None:
+    with pytest.raises(ValueError, match=r'use "words", "whitespace" or a compiled regex'):
+        tadoc.compress(pl.Series(["a"]), tokenizer=tokenizer)  # type: ignore[arg-type]
+
+
+@given(rows=columns)
+def test_vocabulary_by_falling_frequency_then_code_point(rows: list[str | None]) -> None:
+    tokens, words, _ = cut(rows, "words")
+    counts: dict[str, int] = {}
+    for word in (word for row in words for word in row):
+        counts[word] = counts.get(word, 0) + 1
+    assert tokens.vocabulary.to_pylist() == sorted(counts, key=lambda word: (-counts[word], word))
+
+
+def test_threads_do_not_show() -> None:
+    rows = [f"row {i % 97}, of {i % 13} parts: 日本 {'x' * (i % 31)}\n" * (i % 5) for i in range(6000)]
+    one, two, three = (cut(rows, "words", threads)[0] for threads in (1, 2, 3))
+    for other in (two, three):
+        assert other.vocabulary.equals(one.vocabulary)
+        assert other.gap_vocabulary.equals(one.gap_vocabulary)
+        assert other.sequence.tolist() == one.sequence.tolist()
+        assert other.gap_data.tobytes() == one.gap_data.tobytes()
+        assert other.gap_offsets.tolist() == one.gap_offsets.tolist()
+
+
+def test_threads_do_not_show_with_a_regex() -> None:
+    rows = [f"row {i % 97}, of {i % 13} parts " * (i % 5) for i in range(6000)]
+    one, two = (cut(rows, re.compile("[a-z]+"), threads) for threads in (1, 2))
+    assert one[1:] == two[1:]
+    assert one[1] == [re.findall("[a-z]+", row) for row in rows]
+
+
+def test_many_distinct_words_grow_the_tables() -> None:
+    row = " ".join(f"w{i}" for i in range(20_000)) + "".join(f"x{'.' * i}" for i in range(1, 1200))
+    tokens, words, gaps = cut([row, row], "words")
+    assert interleaved(words[1], gaps[1]) == row
+    assert len(tokens.vocabulary) == len(set(words[0]))
+
+
+@given(text=texts)
+def test_long_and_short_buffers(text: str) -> None:
+    """Strings of up to 12 bytes stand in Polars' views, longer ones outside: both, and slices of both."""
+    series = pl.Series(["skipped", text, text * 3, None, "x" + text]).slice(1)
+    tokens = tokenize(series.rechunk(), Tokenizer("words"))
+    vocabulary = tokens.vocabulary.to_pylist()
+    rows = [[vocabulary[i] for i in row] for row in unflatten(tokens.sequence)]
+    assert rows == cut([text, text * 3, None, "x" + text], "words")[1]
+
+
+def test_lossy_keeps_no_gaps() -> None:
+    tokens = tokenize(pl.Series(["a,  b", "c"]), Tokenizer("words"), lossless=False)
+    assert (len(tokens.gap_vocabulary), tokens.gap_data.tolist(), tokens.gap_offsets.tolist()) == (0, [], [0, 0, 0])
+
+
+class TestCharacters:
+    @staticmethod
+    def members(ranges: str) -> set[int]:
+        spans = (item.partition("-") for item in ranges.split())
+        return {p for first, _, last in spans for p in range(int(first, 16), int(last or first, 16) + 1)}
+
+    def test_word_characters_are_those_of_uts_18(self) -> None:
+        got = self.members(unicode_ranges.WORD)
+        assert [c for c in ASSIGNED if (ord(c) in got) != reference.is_word_character(c)] == []
+
+    def test_word_characters_are_those_of_polars(self) -> None:
+        # one long row per class: a column of a million rows would take a second each
+        matched = pl.Series(["".join(ASSIGNED)]).str.replace_all(r"\W", "")[0]
+        got = self.members(unicode_ranges.WORD)
+        assert [ord(c) for c in ASSIGNED if ord(c) in got] == [ord(c) for c in matched]
+
+    def test_marks(self) -> None:
+        got = self.members(unicode_ranges.MARK)
+        assert [c for c in ASSIGNED if (ord(c) in got) != reference.is_mark(c)] == []
+
+    def test_singles(self) -> None:
+        got = self.members(unicode_ranges.SINGLE)
+        assert [(hex(ord(c)), unicodedata.name(c)) for c in ASSIGNED if (ord(c) in got) != reference.is_single(c)] == []
+
+    def test_white_space_is_that_of_python(self) -> None:
+        got = self.members(characters.WHITESPACE)
+        assert [c for c in map(chr, range(sys.maxunicode + 1)) if (ord(c) in got) != c.isspace()] == []
+
+    def test_checked_in_ranges_are_the_generated_ones(self) -> None:
+        namespace: dict[str, str] = {}
+        exec(regenerate_characters.source(), namespace)
+        known = {ord(c) for c in ASSIGNED}  # a newer Polars may know characters that these tables do not
+        for name in regenerate_characters.CLASSES:
+            assert self.members(namespace[name]) & known == self.members(getattr(unicode_ranges, name)) & known
+
+    @pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
+    def test_every_character(self, tokenizer: str) -> None:
+        rows = ["".join(ASSIGNED[i : i + 64]) for i in range(0, len(ASSIGNED), 64)]
+        _, words, gaps = cut(rows, tokenizer)
+        assert list(zip(words, gaps, strict=True)) == [reference.tokenize(row, tokenizer) for row in rows]
+
+
+@given(st.lists(st.sampled_from(["日", "\u3099", "\ufe0f", "a", "\u200d", " ", "ー"]), max_size=8).map("".join))
+def test_marks_follow_the_single_before_them(text: str) -> None:
+    expected = re.findall("[日ー][\u3099\ufe0f]*|[\u3099\ufe0fa\u200d]+", text)
+    assert cut([text], "words")[1] == [expected]
