@@ -151,17 +151,16 @@ def check(grammar: Any, roots: np.ndarray, word_ids: np.ndarray, label: str) -> 
     expected = np.bincount(word_ids, minlength=grammar.vocabulary_size).astype(np.uint64)
     half = np.random.default_rng(0).permutation(roots)[: len(roots) // 2]
     half_expected = host_counts(grammar, half)
-    for total, bits in ((len(word_ids), 32), (1 << 40, 64)):
-        for symbols, right in ((device_roots, expected), (cuda.load_symbols(half), half_expected)):
-            for repetition in range(3):  # an error that comes and goes is a race
-                poison(8 * (grammar.vocabulary_size + grammar.rule_count + 1))
-                counts = cuda.to_host(cuda.top_down_weights(resident, symbols, total))
-                if not np.array_equal(counts, right):
-                    wrong = np.flatnonzero(counts != right)
-                    raise SystemExit(
-                        f"{label}: WRONG, {bits}-bit weights, run {repetition}: {len(wrong)} of {len(right)} words, "
-                        f"first {wrong[:5]}: {counts[wrong[:5]]} for {right[wrong[:5]]}"
-                    )
+    for symbols, right in ((device_roots, expected), (cuda.load_symbols(half), half_expected)):
+        for repetition in range(5):  # an error that comes and goes is a race
+            poison(8 * (grammar.vocabulary_size + grammar.rule_count + 1))
+            counts = cuda.to_host(cuda.top_down_weights(resident, symbols))
+            if not np.array_equal(counts, right):
+                wrong = np.flatnonzero(counts != right)
+                raise SystemExit(
+                    f"{label}: WRONG, run {repetition}: {len(wrong)} of {len(right)} words, "
+                    f"first {wrong[:5]}: {counts[wrong[:5]]} for {right[wrong[:5]]}"
+                )
     return resident
 
 
@@ -189,8 +188,8 @@ def time_histogram(device: Device, ids: Any, size: int, expected: np.ndarray) ->
     return best
 
 
-def sweep_seconds(device: Device, residents: Sequence[Any], roots: Sequence[Any], total: int) -> float:
-    runs = [lambda g=g, r=r: cuda.top_down_weights(g, r, total) for g, r in zip(residents, roots, strict=True)]
+def sweep_seconds(device: Device, residents: Sequence[Any], roots: Sequence[Any]) -> float:
+    runs = [lambda g=g, r=r: cuda.top_down_weights(g, r) for g, r in zip(residents, roots, strict=True)]
     return device.seconds(runs)
 
 
@@ -246,8 +245,8 @@ def measure(device: Device, path: Path, variants: bool) -> dict[str, Any]:
     expected = np.bincount(word_ids, minlength=size).astype(np.uint64)
     resident = check(grammar, roots, word_ids, path.name)
     ids, device_roots = cuda.load_symbols(word_ids), cuda.load_symbols(roots)
-    counts = cuda.top_down_weights(resident, device_roots, words)
-    half = cuda.top_down_weights(resident, device_roots[::2], words)
+    counts = cuda.top_down_weights(resident, device_roots)
+    half = cuda.top_down_weights(resident, device_roots[::2])
     check_selection(half, size)
 
     input_bytes = resident.nbytes + roots.nbytes
@@ -275,12 +274,11 @@ def measure(device: Device, path: Path, variants: bool) -> dict[str, Any]:
         "fused_symbols": len(roots) + int(resident.steps.get().max(initial=0)),
         "copies": copies,
         "bytes_moved": bytes_moved(resident, len(roots)),
-        "grammar": {"seconds": sweep_seconds(device, residents, root_copies, words)},
-        "grammar_64": {"seconds": sweep_seconds(device, residents, root_copies, 1 << 40)},
+        "grammar": {"seconds": sweep_seconds(device, residents, root_copies)},
         "histogram": time_histogram(device, ids, size, expected),
         "naive": {"seconds": device.seconds([lambda c=c: run_naive(c) for c in id_copies], 50)},
         "bincount": {"seconds": wall(lambda: cupy.bincount(ids, minlength=size))},
-        "grammar_wall": wall(lambda: cuda.top_down_weights(resident, device_roots, words)),
+        "grammar_wall": wall(lambda: cuda.top_down_weights(resident, device_roots)),
         "select": selections(counts, half, size),
         "transfer": {
             "roots": wall(lambda: cuda.load_symbols(roots)),
@@ -291,7 +289,7 @@ def measure(device: Device, path: Path, variants: bool) -> dict[str, Any]:
             "word ids": wall(lambda: cuda.load_symbols(word_ids), 5),
         },
     }
-    result["grammar"]["warm"] = sweep_seconds(device, [resident], [device_roots], words)
+    result["grammar"]["warm"] = sweep_seconds(device, [resident], [device_roots])
     if variants:
         result["variants"] = measure_variants(device, grammar, roots, root_copies, word_ids, residents)
     return result
@@ -321,7 +319,7 @@ def measure_variants(
         "1024 x 2": {"blocks_per_multiprocessor": 2},
         "no shared words": {"private_words": 0},
         **{f"{n} shared words": {"private_words": n} for n in (1024, 4096, 8192, 32768, 50000)},
-        **{f"{n} hot slots": {"hot_slots": n} for n in (0, 256, 1024, 4096, 8192)},
+        **{f"{n} hot slots": {"hot_slots": n} for n in (0, 1024, 2048, 4096, 16384)},
         "no hot slots, no shared words": {"hot_slots": 0, "private_words": 0},
         "no fusing": {"growth": -1},
         **{f"fusing up to 2^{n}": {"growth": 1 << n} for n in (13, 15, 16, 18, 19, 20)},
@@ -335,7 +333,7 @@ def measure_variants(
             residents = [cuda.load_grammar(grammar) for _ in root_copies]
             label += f" ({len(residents[0].steps)} steps)"
         check_counts(residents[0], root_copies[0], word_ids)
-        times[label] = sweep_seconds(device, residents, root_copies, len(word_ids))
+        times[label] = sweep_seconds(device, residents, root_copies)
     cuda.design = standard
     for label, text in OWNER_VARIANTS.items():
 
@@ -349,14 +347,14 @@ def measure_variants(
         owners = owners_of(grammar, default[0], label)
         residents = [dataclasses.replace(resident, owners=owners.copy()) for resident in default]
         check_counts(residents[0], root_copies[0], word_ids)
-        times[label] = sweep_seconds(device, residents, root_copies, len(word_ids))
+        times[label] = sweep_seconds(device, residents, root_copies)
     cuda.source = source
     forget_kernels()
     return times
 
 
 def check_counts(resident: Any, roots: Any, word_ids: np.ndarray) -> None:
-    counts = cuda.to_host(cuda.top_down_weights(resident, roots, len(word_ids)))
+    counts = cuda.to_host(cuda.top_down_weights(resident, roots))
     if not np.array_equal(counts, np.bincount(word_ids, minlength=resident.vocabulary_size)):
         raise SystemExit(f"WRONG counts with {cuda.design}")
 
@@ -375,7 +373,7 @@ def compile_times() -> dict[str, float]:
         cuda._kernel(family, kernel)
         taken[family] = time.perf_counter() - start
     start = time.perf_counter()
-    cuda._top_down(cupy.cuda.runtime.getDevice(), 32, 0, cuda.design)
+    cuda._top_down(cupy.cuda.runtime.getDevice(), 0, cuda.design.hot_slots, cuda.design)
     taken["top_down"] = time.perf_counter() - start
     return taken
 
@@ -395,8 +393,7 @@ def show(device: Device, results: Sequence[dict[str, Any]], compiling: dict[str,
         print(f"\n{r['corpus']}: other times, us (wall)")
         print("   select:  ", ", ".join(f"{k} {1e6 * v:.0f}" for k, v in r["select"].items()))
         print("   transfer:", ", ".join(f"{k} {1e6 * v:.0f}" for k, v in r["transfer"].items()))
-        print(f"   top_down_weights with the host's part {1e6 * r['grammar_wall']:.0f}", end="")
-        print(f"; 64-bit weights on the device {1e6 * r['grammar_64']['seconds']:.1f}; histogram: {r['histogram']}")
+        print(f"   top_down_weights with the host's part {1e6 * r['grammar_wall']:.0f}; histogram: {r['histogram']}")
     heads = ("words", "sym/word", "levels", "steps", "grammar", "warm", "histogram", "warm", "naive", "bincount")
     print("\nus; (a) grammar, (b) histogram, (c) naive, (d) cupy.bincount (wall); cold unless warm")
     print(f"{'corpus':<18}" + "".join(f"{h:>10}" for h in heads) + f"{'(b)/(a)':>9}{'warm':>7}{'MB':>7}{'of peak':>9}")

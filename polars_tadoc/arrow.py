@@ -1,4 +1,9 @@
-"""Reads Polars' strings and binaries where Arrow keeps them."""
+"""Arrow memory: reads Polars' strings where they stand, allocates what Polars is to own.
+
+Polars frees buffers on its own threads, sometimes while the interpreter waits for it with the GIL held. A
+buffer that NumPy owns needs the GIL to be freed: the two would wait for each other. So whatever goes to
+Polars lies in Arrow's own memory.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
+
+
+def allocate(count: int, dtype: npt.DTypeLike) -> tuple[pa.Buffer, npt.NDArray[Any]]:
+    """Allocate an Arrow buffer, contents undefined; returns it and an array over it."""
+    size = np.dtype(dtype).itemsize * count
+    buffer = pa.allocate_buffer(size)
+    return buffer, np.frombuffer(buffer, dtype) if size else np.zeros(0, dtype)
+
+
+def owned(array: npt.NDArray[Any]) -> pa.Buffer:
+    """Copy an array into an Arrow buffer."""
+    buffer, copy = allocate(len(array), array.dtype)
+    copy[:] = array
+    return buffer
 
 
 def binary_views(

@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc import payload
+from polars_tadoc.arrow import owned
 from polars_tadoc.cache import grammars
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import InvalidGrammarError, NotCompressedError
@@ -39,7 +40,7 @@ def is_tadoc(dtype: object) -> bool:
     (True, False)
 
     """
-    return dtype == DTYPE
+    return isinstance(dtype, pl.Struct) and dtype == DTYPE
 
 
 def require_series(series: object, call: str) -> None:
@@ -81,11 +82,14 @@ def build(
 
     """
     rows = len(root_offsets) - 1
-    symbols = pa.LargeListArray.from_arrays(pa.array(root_offsets), pa.array(roots))
+    values = pa.UInt32Array.from_buffers(pa.uint32(), len(roots), [None, owned(roots)])
+    symbols = pa.LargeListArray.from_buffers(
+        pa.large_list(pa.uint32()), rows, [None, owned(root_offsets)], children=[values]
+    )
     if gap_data is None:
         gaps = pl.Series("gaps", [None], pl.Binary).new_from_index(0, rows)
     else:
-        buffers = [None, pa.py_buffer(gap_offsets), pa.py_buffer(gap_data)]
+        buffers = [None, owned(gap_offsets), owned(gap_data)]
         gaps = pl.Series("gaps", pa.LargeBinaryArray.from_buffers(pa.large_binary(), rows, buffers))
     grammar = pl.Series("grammar", [key], DTYPE.fields[0].dtype).new_from_index(0, rows)
     column = pl.DataFrame([grammar, pl.Series("symbols", symbols), gaps]).to_struct("text")

@@ -50,10 +50,6 @@ class Corpus:
         """Symbols that a traversal reads: the rows' and the rules'."""
         return len(self.roots) + len(self.grammar.symbols)
 
-    def word_bound(self) -> int:
-        """Upper bound of :meth:`word_total` that reads no row."""
-        return len(self.roots) * int(self.grammar.expansion_lengths.max(initial=1))
-
     def word_total(self) -> int:
         """Words that all documents stand for."""
         return int(kernels.sum_words(self.grammar.vocabulary_size, self.grammar.expansion_lengths, self.roots))

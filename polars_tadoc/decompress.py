@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.arrow import binary_views
+from polars_tadoc.arrow import allocate, binary_views
 from polars_tadoc.column import require_tadoc, split
 from polars_tadoc.config import settings
 from polars_tadoc.corpus import Corpus
@@ -120,8 +120,10 @@ def _texts(corpus: Corpus) -> pl.Series:
     words, sizes = _measure(corpus)
     addresses, gap_sizes, _owner = binary_views(corpus.gaps)
     gap_words = Vocabulary(grammar.gap_vocabulary)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    data = np.empty(int(offsets[-1]), np.uint8)
+    offset_buffer, offsets = allocate(len(sizes) + 1, np.int64)
+    offsets[0] = 0
+    np.cumsum(sizes, out=offsets[1:])
+    data_buffer, data = allocate(int(offsets[-1]), np.uint8)
 
     def write(rows: tuple[int, int]) -> None:
         first, stop = rows
@@ -144,5 +146,5 @@ def _texts(corpus: Corpus) -> pl.Series:
         )
 
     map_parallel(write, weighted_chunks(offsets))
-    strings = pa.LargeStringArray.from_buffers(len(sizes), pa.py_buffer(offsets), pa.py_buffer(data))
+    strings = pa.LargeStringArray.from_buffers(len(sizes), offset_buffer, data_buffer)
     return cast(pl.Series, pl.from_arrow(strings))

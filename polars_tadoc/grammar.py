@@ -33,6 +33,7 @@ ARROW_TYPE = pa.struct(
 _WRONG = {
     kernels.RULES_START: "rule_offsets does not start with 0",
     kernels.RULES_FALL: "rule_offsets falls after rule {where}",
+    kernels.TOO_SHORT: "rule {where} has fewer than two symbols",
     kernels.RULES_END: "rule_offsets does not end at the number of symbols",
     kernels.LEVELS: "level_offsets does not rise from 0 to the number of rules (level {where})",
     kernels.SYMBOL_RANGE: "symbol {where} names neither a word nor a rule",
@@ -194,6 +195,8 @@ class Grammar:
         )
         if grammar.vocabulary_size + max(grammar.rule_count, 0) >= 1 << 32:
             raise InvalidGrammarError("grammar: more words and rules than 32-bit symbols can name")
+        if grammar.words.series.n_unique() != grammar.vocabulary_size:
+            raise InvalidGrammarError("grammar: the vocabulary holds a word twice")
         grammar.expansion_lengths  # noqa: B018 - the check
         return grammar
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import binascii
 import hashlib
+import re
 
 import pyarrow as pa
 
@@ -54,8 +55,10 @@ def decode(payload: str) -> Grammar:
         raise InvalidGrammarError(f"{name}: the payload does not start with {MAGIC}: it was not made by this package")
     if payload[5:6] != FORMAT:
         raise InvalidGrammarError(f"{name}: payload format {payload[5:6]!r}, this release reads {FORMAT!r}")
+    if not re.fullmatch("[0-9a-f]{48}", payload[6:HEADER_LENGTH]):
+        raise InvalidGrammarError(f"{name}: the payload is damaged: its header is not hexadecimal")
+    size = int(payload[6:22], 16)
     try:
-        size = int(payload[6:22], 16)
         frame = binascii.a2b_base64(payload[HEADER_LENGTH:], strict_mode=True)
     except ValueError as error:  # binascii.Error is one
         raise InvalidGrammarError(f"{name}: the payload is damaged: {error}") from error

@@ -39,8 +39,7 @@ class Vocabulary:
         """Where each word starts in :attr:`data`, int64, length words + 1."""
         if len(self.strings) == 0:
             return np.zeros(1, np.int64)
-        offsets = np.frombuffer(self.strings.buffers()[1], np.int64)
-        offsets = offsets[self.strings.offset : self.strings.offset + len(self.strings) + 1]
+        offsets = self._stored_offsets()
         return offsets - offsets[0] if offsets[0] else offsets
 
     @cached_property
@@ -49,10 +48,13 @@ class Vocabulary:
         size = int(self.offsets[-1])
         padded = np.zeros(size + 8, np.uint8)
         if size:
-            _, offsets, data = self.strings.buffers()
-            first = int(np.frombuffer(offsets, np.int64)[self.strings.offset])
-            padded[:size] = np.frombuffer(data, np.uint8)[first : first + size]
+            first = int(self._stored_offsets()[0])
+            padded[:size] = np.frombuffer(self.strings.buffers()[2], np.uint8, size, first)
         return padded
+
+    def _stored_offsets(self) -> npt.NDArray[np.int64]:
+        buffer = self.strings.buffers()[1]
+        return np.frombuffer(buffer, np.int64, len(self.strings) + 1, 8 * self.strings.offset)
 
     @cached_property
     def ascending(self) -> npt.NDArray[np.bool_]:

@@ -29,7 +29,9 @@ def matching(pattern: str) -> list[tuple[int, int]]:
 
 def source() -> str:
     """Text of the module."""
-    lines = ['"""Unicode ranges, written by ``tests/regenerate_characters.py``: hexadecimal, inclusive, ascending."""\n']
+    lines = [
+        '"""Unicode ranges, written by ``tests/regenerate_characters.py``: hexadecimal, inclusive, ascending."""\n'
+    ]
     for name, pattern in CLASSES.items():
         ranges = " ".join(f"{a:x}-{b:x}" if a != b else f"{a:x}" for a, b in matching(pattern))
         lines.append(f'{name} = """\n' + textwrap.fill(ranges, 116, break_on_hyphens=False) + '\n"""\n')

@@ -24,10 +24,7 @@ def weights(engine: str, grammar: tadoc.Grammar, roots: list[int]) -> Any:
     """Counts by word id as an array of the engine."""
     chosen = choose(engine, 0)
     resident = chosen.load(uuid.uuid4().hex, grammar)
-    total = sum(
-        1 if s < grammar.vocabulary_size else int(grammar.expansion_lengths[s - grammar.vocabulary_size]) for s in roots
-    )
-    return chosen.kernels.top_down_weights(resident, chosen.kernels.load_symbols(np.array(roots, np.uint32)), total)
+    return chosen.kernels.top_down_weights(resident, chosen.kernels.load_symbols(np.array(roots, np.uint32)))
 
 
 def on_engine(engine: str, counts: list[int]) -> Any:

@@ -102,7 +102,6 @@ def test_says_what_is_wrong(message: str, change: Callable[[str], str]) -> None:
         payload.decode(change(real()))
 
 
-@pytest.mark.xfail(strict=True, reason="int(…, 16) takes signs, spaces, 0x and underscores: two keys for one grammar")
 @pytest.mark.parametrize("size", [lambda p: "+" + p[7:22], lambda p: " " + p[7:22], lambda p: "0x" + p[8:22]])
 def test_one_grammar_has_one_header(size: Callable[[str], str]) -> None:
     with pytest.raises(InvalidGrammarError):
@@ -139,7 +138,7 @@ def test_any_text_is_refused(text: str) -> None:
     other=st.integers(0, 4000),
     character=st.sampled_from("0123456789abcdefABZ+/= \n\x00é"),
 )
-def test_altered_payload_is_refused(kind: str, place: int, other: int, character: str) -> None:
+def test_altered_payload_never_shows_another_grammar(kind: str, place: int, other: int, character: str) -> None:
     text = real()
     place, other = place % len(text), other % len(text)
     low, high = sorted((place, other))
@@ -150,8 +149,9 @@ def test_altered_payload_is_refused(kind: str, place: int, other: int, character
         "swap": text[:low] + text[high] + text[low + 1 : high] + text[low] + text[high + 1 :] if low < high else text,
     }[kind]
     assume(altered != text)
-    assume(not 6 <= place < 22)  # the declared size: below
-    assert outcome(altered) is None
+    got = outcome(altered)
+    if got is not None:  # base64 leaves the last digit some bits that say nothing
+        assert_same(got, payload.decode(text))
 
 
 @given(place=st.integers(6, 21), character=st.sampled_from("0123456789abcdef+-_ x\x00é"))
@@ -228,7 +228,6 @@ def test_other_streams_under_a_right_digest() -> None:
         assert outcome(handmade.seal(data)) is None
 
 
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="a buffer that is not whole numbers of items long")
 def test_ragged_buffer_under_a_right_digest() -> None:
     words = handmade.struct().field("vocabulary")[0].values
     offsets = pa.py_buffer(words.buffers()[1].to_pybytes()[:24] + b"\x00" * 4)

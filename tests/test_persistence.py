@@ -89,11 +89,6 @@ assert pickle.loads(pickle.dumps(frame)).tadoc.word_count(top=1).rows() == [("ro
 """
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=subprocess.TimeoutExpired,
-    reason="Polars' serialize holds the GIL while its threads free NumPy's buffers, which wait for it",
-)
 def test_pickle_of_chunks() -> None:
     subprocess.run([sys.executable, "-c", PICKLE], check=True, timeout=10)
 

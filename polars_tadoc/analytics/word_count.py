@@ -140,9 +140,7 @@ def word_count(
 def partial(corpus: Corpus, engine: Engine, morphism: Morphism | None = None) -> WordCounts:
     """Count one corpus' words."""
     kernels, grammar = engine.kernels, corpus.grammar
-    counts = kernels.top_down_weights(
-        engine.load(corpus.key, grammar), kernels.load_symbols(corpus.roots), corpus.word_bound()
-    )
+    counts = kernels.top_down_weights(engine.load(corpus.key, grammar), kernels.load_symbols(corpus.roots))
     if morphism is None:
         return WordCounts(grammar.words, counts, engine)
     image = morphism.apply(grammar.words.series)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.arrow import binary_views
+from polars_tadoc.arrow import allocate, binary_views
 from polars_tadoc.compress import characters
 from polars_tadoc.kernels.cpu import tokenize as kernels
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
@@ -128,11 +128,11 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
     addresses, lengths, views = binary_views(text)
     if tokenizer.pattern is None:
         page_of, pages = characters.words_table() if tokenizer.name == "words" else characters.whitespace_table()
-        match_ends, matches = np.zeros(0, np.int64), pl.Series([], dtype=pl.String)
+        match_starts = match_lengths = np.zeros(0, np.uint32)
+        match_ends = np.zeros(0, np.int64)
     else:
         page_of, pages = np.zeros(0, np.uint16), np.zeros(0, np.uint8)
-        matches, match_ends = _regex_matches(text, tokenizer.pattern)
-    match_addresses, match_lengths, match_views = binary_views(matches)
+        match_starts, match_lengths, match_ends = _regex_matches(text, tokenizer.pattern)
     before = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
     def scan(rows: tuple[int, int]) -> _Chunk:
@@ -161,7 +161,7 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
                 stop - first,
                 page_of,
                 pages,
-                match_addresses,
+                match_starts,
                 match_lengths,
                 ends_here,
                 state,
@@ -177,8 +177,6 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
             chunk.gap_table.distinct = int(state[kernels.DISTINCT_GAPS])
             if code == kernels.DONE:
                 break
-            if code == kernels.NO_MATCH:
-                raise AssertionError(f"row {first + int(state[kernels.ROW])}: a regex match is not in its row")
             for table in (chunk.word_table, chunk.gap_table):
                 if 2 * (table.distinct + kernels.BATCH) >= len(table.slots):
                     table.grow()
@@ -205,19 +203,26 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
         kernels.renumber_rows(chunk.words, chunk.row_ends, word_ids[i], sequence[starts[i] : starts[i + 1]])
 
     map_parallel(renumber, range(len(chunks)))
-    del match_views, views  # the tables' addresses point into them until here
+    del views  # the tables' addresses point into them until here
     return Tokens(vocabulary, gap_vocabulary, sequence, gap_offsets, gap_data)
 
 
-def _regex_matches(text: pl.Series, pattern: str) -> tuple[pl.Series, Int64]:
-    """Return every non-empty match in order, and the matches up to the end of each row."""
-    lists = (
+def _regex_matches(text: pl.Series, pattern: str) -> tuple[UInt32, UInt32, Int64]:
+    """Return where each non-empty match starts in its row, its bytes, and the matches up to the end of each row."""
+    size = pl.element().str.len_bytes()
+    found = (
         text.fill_null("")
         .to_frame("text")
-        .select(pl.col("text").str.extract_all(pattern).list.eval(pl.element().filter(pl.element() != "")))["text"]
+        .select(
+            gaps=pl.col("text").str.split(pattern, literal=False).list.eval(size),
+            matches=pl.col("text").str.extract_all(pattern).list.eval(size),
+        )
     )
-    ends = lists.list.len().cast(pl.Int64).cum_sum().to_numpy()
-    return lists.explode(empty_as_null=False, keep_nulls=False), ends
+    gaps, matches = found["gaps"].explode(empty_as_null=False).to_numpy(), found["matches"]
+    counts, lengths = matches.list.len().to_numpy(), matches.explode(empty_as_null=False).to_numpy().copy()
+    starts, ends = np.empty(len(lengths), np.uint32), np.empty(len(counts), np.int64)
+    kept = kernels.match_spans(gaps, counts, lengths, starts, ends)
+    return starts[:kept], lengths[:kept], ends
 
 
 _SEEDS = np.frombuffer(b" ", np.uint8)
@@ -256,11 +261,12 @@ def _merge(tables: list[_Table]) -> tuple[pa.LargeStringArray, list[UInt32]]:
 
 
 def _gather(addresses: UInt64, lengths: UInt64) -> pa.LargeStringArray:
-    offsets = np.concatenate([[0], np.cumsum(lengths.astype(np.int64))])
-    data = np.empty(int(offsets[-1]), np.uint8)
+    offset_buffer, offsets = allocate(len(lengths) + 1, np.int64)
+    offsets[0] = 0
+    np.cumsum(lengths.astype(np.int64), out=offsets[1:])
+    data_buffer, data = allocate(int(offsets[-1]), np.uint8)
     kernels.copy_strings(addresses, offsets, data)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    return pa.LargeStringArray.from_buffers(len(addresses), *buffers[1:])
+    return pa.LargeStringArray.from_buffers(len(lengths), offset_buffer, data_buffer)
 
 
 def _encode_gaps(chunks: list[_Chunk], ids: list[UInt32]) -> tuple[Int64, UInt8]:

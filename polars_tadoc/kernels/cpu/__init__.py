@@ -35,7 +35,7 @@ def to_host(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     return array
 
 
-def top_down_weights(grammar: Grammar, roots: UInt32, total_words: int) -> UInt64:
+def top_down_weights(grammar: Grammar, roots: UInt32) -> UInt64:
     """Count the words that the roots stand for (G-TADOC, Zhang et al., ICDE 2021, algorithm 1).
 
     Weights go from the roots to the rules and from each rule to its body, so each body is read once
@@ -47,8 +47,6 @@ def top_down_weights(grammar: Grammar, roots: UInt32, total_words: int) -> UInt6
         The rules.
     roots
         uint32: top-level symbols of the rows that are there.
-    total_words
-        Upper bound of the sum of counts (the GPU family chooses its counters by it).
 
     Returns
     -------

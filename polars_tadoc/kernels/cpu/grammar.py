@@ -16,6 +16,7 @@ LEVELS = 4
 SYMBOL_RANGE = 5
 NOT_LOWER = 6
 TOO_LONG = 7
+TOO_SHORT = 8
 
 
 @nb.njit(nogil=True, cache=True)
@@ -41,10 +42,14 @@ def check(
             return RULES_FALL, np.int64(r)
     if rule_offsets[rules] != len(symbols):
         return RULES_END, np.int64(rules)
+    for r in range(rules):
+        # without two symbols a rule need not get longer from level to level: walking it could take forever
+        if rule_offsets[r + 1] - rule_offsets[r] < 2:
+            return TOO_SHORT, np.int64(r)
     if levels < 0 or level_offsets[0] != 0 or level_offsets[levels] != rules:
         return LEVELS, np.int64(0)
     for level in range(levels):
-        if level_offsets[level] > level_offsets[level + 1]:
+        if level_offsets[level] >= level_offsets[level + 1]:
             return LEVELS, np.int64(level)
     for level in range(levels):
         first = np.int64(level_offsets[level])

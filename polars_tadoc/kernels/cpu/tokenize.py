@@ -19,7 +19,7 @@ SPACE_ID, EMPTY_ID = 0, 1
 SEPARATOR = 0xFFFFFFFF
 """Stands after each row in the sequence that grammar construction works on."""
 
-DONE, TABLE_FULL, NO_MATCH = 0, 1, 2
+DONE, TABLE_FULL = 0, 1
 ROW, POSITION, WORDS, GAPS, DISTINCT_WORDS, DISTINCT_GAPS, MATCH = range(7)
 """Places in the state vector that lets a scan stop for larger tables and go on."""
 
@@ -111,7 +111,7 @@ def scan(
     stop_row: int,
     page_of: npt.NDArray[np.uint16],
     pages: npt.NDArray[np.uint8],
-    match_addresses: npt.NDArray[np.uint64],
+    match_starts: npt.NDArray[np.uint32],
     match_lengths: npt.NDArray[np.uint32],
     match_ends: npt.NDArray[np.int64],
     state: npt.NDArray[np.int64],
@@ -126,8 +126,8 @@ def scan(
     """Cut rows ``state[ROW]`` to ``stop_row`` into word ids and gap ids.
 
     A row of n words has n + 1 gaps. ``row_ends[row]`` becomes the words written so far. Where
-    ``match_ends`` is empty the character classes cut; otherwise the words are the given matches, found
-    in order in each row. The tallies of gaps leave out those that decompression assumes anyway (one
+    ``match_ends`` is empty the character classes cut; otherwise the words are the given matches, which
+    start so many bytes into their row. The tallies of gaps leave out those that decompression assumes anyway (one
     space inside a row, nothing at its ends).
     """
     row, position = state[ROW], state[POSITION]
@@ -173,20 +173,8 @@ def scan(
                             break
                         end += width
             elif match < match_ends[row]:
-                size = nb.int64(match_lengths[match])
-                where = match_addresses[match]
-                found = False
-                while not found and start + size <= length:
-                    found = True
-                    for i in range(size):
-                        if load_u8(base + nb.uint64(start + i)) != load_u8(where + nb.uint64(i)):
-                            found = False
-                            start += 1
-                            break
-                if not found:
-                    code = NO_MATCH
-                    break
-                end = start + size
+                start = nb.int64(match_starts[match])
+                end = start + nb.int64(match_lengths[match])
                 match += 1
             else:
                 start = length
@@ -227,6 +215,36 @@ def scan(
     state[WORDS], state[GAPS] = written, gaps_written
     state[DISTINCT_WORDS], state[DISTINCT_GAPS], state[MATCH] = distinct_words, distinct_gaps, match
     return code
+
+
+@nb.njit(nogil=True, cache=True)
+def match_spans(
+    gap_lengths: npt.NDArray[np.uint32],
+    match_counts: npt.NDArray[np.uint32],
+    match_lengths: npt.NDArray[np.uint32],
+    starts: npt.NDArray[np.uint32],
+    ends: npt.NDArray[np.int64],
+) -> int:
+    """Find where matches start in their rows, from the lengths of all matches and of what stands between them.
+
+    A row of n matches has n + 1 gaps. Empty matches are dropped: ``starts`` and ``match_lengths`` are
+    compacted in place, ``ends[row]`` becomes the matches kept so far. Returns how many are kept.
+    """
+    gap = match = kept = 0
+    for row in range(len(match_counts)):
+        at = nb.uint32(0)
+        for _ in range(match_counts[row]):
+            at += gap_lengths[gap]
+            gap += 1
+            length = match_lengths[match]
+            match += 1
+            starts[kept] = at
+            match_lengths[kept] = length
+            kept += length > 0
+            at += length
+        gap += 1
+        ends[row] = kept
+    return kept
 
 
 @nb.njit(nogil=True, cache=True)

@@ -39,8 +39,8 @@ class Design:
     """Resident blocks at most: fewer meet sooner at a barrier."""
     private_words: int = 1 << 14
     """Words, the hottest first, that each block counts in shared memory."""
-    hot_slots: int = 1 << 11
-    """Slots of each block's table of often named rules, or 0 for no table."""
+    hot_slots: int = 1 << 13
+    """Slots of each block's table of often named rules, or 0 for no table; an eighth of it on small devices."""
     growth: int = fuse_levels.GROWTH
     """Symbols that one level may add when levels are fused, below 0 for none fused."""
 
@@ -172,7 +172,7 @@ def to_host(array: Any) -> npt.NDArray[Any]:
         return array.get()  # type: ignore[no-any-return]  # synchronize!
 
 
-def top_down_weights(grammar: ResidentGrammar, roots: Any, total_words: int) -> Any:
+def top_down_weights(grammar: ResidentGrammar, roots: Any) -> Any:
     """Count the words that the roots stand for (G-TADOC, Zhang et al., ICDE 2021, Algorithm 1).
 
     One cooperative launch sweeps all steps; the host does not wait for it.
@@ -183,8 +183,6 @@ def top_down_weights(grammar: ResidentGrammar, roots: Any, total_words: int) -> 
         From :func:`load_grammar`.
     roots
         cupy uint32: top-level symbols of the rows that are there.
-    total_words
-        Upper bound of the sum of counts: below 2^32, rules' weights take 32 bits.
 
     Returns
     -------
@@ -203,14 +201,13 @@ def top_down_weights(grammar: ResidentGrammar, roots: Any, total_words: int) -> 
         vocabulary, rules, steps = grammar.vocabulary_size, grammar.rule_count, len(grammar.steps)
         if vocabulary == 0 or len(roots) == 0:
             return cupy.zeros(vocabulary, np.uint64)
-        weight_bytes = 4 if total_words < 1 << 32 else 8
-        held = _held_words(vocabulary)
-        kernel, blocks = _top_down(cupy.cuda.runtime.getDevice(), 8 * weight_bytes, held, design)
+        held, hot_slots = _shared_counters(vocabulary)
+        kernel, blocks = _top_down(cupy.cuda.runtime.getDevice(), held, hot_slots, design)
         work = max(len(roots), grammar.widest)
         blocks = max(1, min(blocks, -(-work // (_TILE * design.threads // 32))))
         # one allocation, one memset: counts, rules' weights, the barrier's count
-        zeros = cupy.zeros(8 * (vocabulary + -(-rules * weight_bytes // 8) + 1), np.uint8)
-        counts = zeros[: 8 * vocabulary].view(np.uint64)
+        zeros = cupy.zeros(vocabulary + rules + 1, np.uint64)
+        counts = zeros[:vocabulary]
         kernel(
             (blocks,),
             (design.threads,),
@@ -224,11 +221,11 @@ def top_down_weights(grammar: ResidentGrammar, roots: Any, total_words: int) -> 
                 np.uint64(len(roots)),
                 np.uint32(vocabulary),
                 np.uint32(held),
-                zeros[8 * vocabulary :],
+                zeros[vocabulary:],
                 counts,
-                zeros[-8:],
+                zeros[-1:],
             ),
-            shared_mem=4 * (held + 2 * design.hot_slots),
+            shared_mem=4 * (held + 2 * hot_slots),
         )
         return counts
 
@@ -429,26 +426,27 @@ def _kernel(family: str, kernel: str, defines: tuple[str, ...] = (), cooperative
     return _module(family, defines, cooperative).get_function(kernel)
 
 
-def _held_words(vocabulary: int) -> int:
-    """Return how many words, the hottest first, each block counts in its own shared memory."""
+def _shared_counters(vocabulary: int) -> tuple[int, int]:
+    """Return how many words, the hottest first, each block counts in shared memory, and its hot rules' slots."""
     import cupy
 
-    offered: int = cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
-    return max(0, min(vocabulary, design.private_words, offered // 4 - 2 * design.hot_slots))
+    offered: int = cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"] // 4
+    hot_slots = design.hot_slots if offered >= 4 * design.hot_slots else design.hot_slots // 8
+    return max(0, min(vocabulary, design.private_words, offered - 2 * hot_slots)), hot_slots
 
 
 @lru_cache(maxsize=64)
-def _top_down(device: int, bits: int, held: int, design: Design) -> tuple[Any, int]:
+def _top_down(device: int, held: int, hot_slots: int, design: Design) -> tuple[Any, int]:
     """Return the kernel and the blocks that can be resident together on the device, which is the current one."""
     import cupy
 
-    sizes = {"THREADS": design.threads, "BLOCKS": design.blocks_per_multiprocessor, "HOT_SLOTS": design.hot_slots}
+    sizes = {"THREADS": design.threads, "BLOCKS": design.blocks_per_multiprocessor, "HOT_SLOTS": hot_slots}
     defines = tuple(f"-D{macro}={value}" for macro, value in sizes.items())
-    kernel = _kernel("top_down", f"top_down_weights_{bits}", defines, cooperative=True)
+    kernel = _kernel("top_down", "top_down_weights", defines, cooperative=True)
     attributes = cupy.cuda.Device(device).attributes
     kernel.max_dynamic_shared_size_bytes = attributes["MaxSharedMemoryPerBlockOptin"]
     resident = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
-        kernel.kernel.ptr, design.threads, 4 * (held + 2 * design.hot_slots)
+        kernel.kernel.ptr, design.threads, 4 * (held + 2 * hot_slots)
     )
     return kernel, min(resident, design.blocks_per_multiprocessor) * attributes["MultiProcessorCount"]
 

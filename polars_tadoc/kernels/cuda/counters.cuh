@@ -8,13 +8,6 @@ using u64 = unsigned long long;
 // No symbol, rule or word has this id: words and rules together are fewer than 2^32.
 constexpr u32 NONE = 0xFFFFFFFFu;
 
-// 32-bit amounts are used only where every sum is known to fit 32 bits.
-template <class Whole>
-__device__ __forceinline__ void add_held(u32* low, u32 amount, Whole*)
-{
-    atomicAdd(low, amount);
-}
-
 // Shared memory has no native 64-bit add (it compiles to a compare-and-swap loop): the low half is
 // held, and what leaves it goes to the whole counter at once. Exact in any order of the additions.
 __device__ __forceinline__ void add_held(u32* low, u64 amount, u64* whole)

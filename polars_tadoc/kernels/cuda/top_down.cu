@@ -40,13 +40,6 @@ struct RankedOwners {
 };
 
 // Weights change during the launch and level 1 caches are not coherent: read them where atomics write.
-__device__ __forceinline__ u32 load_weight(const u32* address)
-{
-    u32 value;
-    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
-    return value;
-}
-
 __device__ __forceinline__ u64 load_weight(const u64* address)
 {
     u64 value;
@@ -69,17 +62,16 @@ __device__ __forceinline__ void grid_barrier(u32* arrived, u32 target)
     __syncthreads();
 }
 
-template <class Weight>
 struct Counters {
     u32* words;  // shared: low halves of the first `held` words' counts, through all steps
     u32* hot_rules;  // shared: which rule each slot counts
     u32* hot_low;  // shared: low halves of those rules' weights, through one step
     u64* counts;
-    Weight* weights;
+    u64* weights;
     u32 held;
     u32 vocabulary;
 
-    __device__ __forceinline__ void add(u32 symbol, Weight amount)
+    __device__ __forceinline__ void add(u32 symbol, u64 amount)
     {
         if (symbol < held)
             add_held(words + symbol, amount, counts + symbol);
@@ -91,7 +83,7 @@ struct Counters {
 
     // Rules are not numbered by frequency, and a frequent one would make all blocks queue at one address.
     // Whoever comes first takes a slot; a frequent rule comes early, so most of them get theirs.
-    __device__ __forceinline__ void add_rule(u32 rule, Weight amount)
+    __device__ __forceinline__ void add_rule(u32 rule, u64 amount)
     {
         if constexpr (HOT_SLOTS > 0) {
             const u32 slot = __umulhi(rule * 2654435769u, HOT_SLOTS);
@@ -118,7 +110,7 @@ struct Counters {
                 const u32 rule = hot_rules[slot];
                 if (rule != NONE) {
                     if (hot_low[slot] != 0)
-                        atomicAdd(weights + rule, static_cast<Weight>(hot_low[slot]));
+                        atomicAdd(weights + rule, static_cast<u64>(hot_low[slot]));
                     hot_rules[slot] = NONE;
                     hot_low[slot] = 0;
                 }
@@ -161,14 +153,13 @@ __device__ __forceinline__ void load_roots(
 // steps         positions [x, y) of each step, lowest first
 // held          words counted in shared memory
 // weights       by rule, counts by word, arrived one counter: all zero at the start
-template <class Weight>
-__device__ __forceinline__ void top_down(
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) top_down_weights(
     const u32* __restrict__ symbols, const void* __restrict__ owners, const u32* __restrict__ body_rules,
     const uint2* __restrict__ steps, u32 step_count, const u32* __restrict__ roots, u64 root_count,
-    u32 vocabulary, u32 held, Weight* weights, u64* counts, u32* arrived)
+    u32 vocabulary, u32 held, u64* weights, u64* counts, u32* arrived)
 {
     extern __shared__ u32 shared[];
-    Counters<Weight> counters = {
+    Counters counters = {
         shared + 2 * HOT_SLOTS, shared, shared + HOT_SLOTS, counts, weights, held, vocabulary};
     for (u32 i = threadIdx.x; i < 2 * HOT_SLOTS + held; i += THREADS)
         shared[i] = i < HOT_SLOTS ? NONE : 0;
@@ -206,7 +197,7 @@ __device__ __forceinline__ void top_down(
         busy = step.x / TILE + blockIdx.x < tiles;
         while (number < tiles) {
             u32 symbol[RUNS];
-            Weight weight[RUNS];
+            u64 weight[RUNS];
 #pragma unroll
             for (u32 r = 0; r < RUNS; ++r) {
                 const u32 position = number * TILE + 32 * r + threadIdx.x % 32;
@@ -237,16 +228,3 @@ __device__ __forceinline__ void top_down(
     __syncthreads();
     flush_held(counters.words, held, counts);  // the last step names no rules: nothing is left in the hot slots
 }
-
-#define TOP_DOWN(NAME, WEIGHT)                                                                               \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME(                                      \
-        const u32* symbols, const void* owners, const u32* body_rules, const uint2* steps, u32 step_count,   \
-        const u32* roots, u64 root_count, u32 vocabulary, u32 held, WEIGHT* weights, u64* counts,            \
-        u32* arrived)                                                                                        \
-    {                                                                                                        \
-        top_down<WEIGHT>(symbols, owners, body_rules, steps, step_count, roots, root_count, vocabulary,      \
-                         held, weights, counts, arrived);                                                    \
-    }
-
-TOP_DOWN(top_down_weights_32, u32)
-TOP_DOWN(top_down_weights_64, u64)
