@@ -22,9 +22,8 @@ def main() -> None:
     given = corpora.names(args.corpora)
     texts = dict(corpora.load(name) for name in given)
     texts["all of them"] = pl.concat(list(texts.values()))
-    print(
-        f"{'corpus':22}{'rows':>9}{'words':>12}{'symbols':>11}{'cpu ms':>9}{'gpu ms':>9}{'x':>6}   top=20: cpu, gpu ms, x"
-    )
+    heads = f"{'corpus':22}{'rows':>9}{'words':>12}{'symbols':>11}{'cpu ms':>9}{'gpu ms':>9}{'x':>6}"
+    print(f"{heads}   top=20: cpu, gpu ms, x")
     for name, text in texts.items():
         packed = text.to_frame("text").tadoc.compress("text")
         for share in (64, 8, 1):

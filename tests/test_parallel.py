@@ -1,0 +1,58 @@
+"""Threads: chunks cover everything once, errors come through, a forked child has threads of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polars_tadoc as tadoc
+from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
+
+
+@given(size=st.integers(0, 300), smallest=st.integers(1, 50), threads=st.integers(1, 9))
+def test_even_chunks(size: int, smallest: int, threads: int) -> None:
+    with tadoc.Config(threads=threads):
+        chunks = even_chunks(size, smallest)
+    assert [i for first, stop in chunks for i in range(first, stop)] == list(range(size))
+    assert 1 <= len(chunks) <= threads
+    assert len(chunks) == 1 or min(stop - first for first, stop in chunks) >= smallest
+
+
+@given(weights=st.lists(st.sampled_from([0, 0, 1, 5, 100]), max_size=40), threads=st.integers(1, 9))
+def test_weighted_chunks(weights: list[int], threads: int) -> None:
+    before = np.cumsum([7, *weights]).astype(np.int64)  # a slice's running sum does not start at 0
+    with tadoc.Config(threads=threads):
+        chunks = weighted_chunks(before, 1)
+    assert [i for first, stop in chunks for i in range(first, stop)] == list(range(len(weights)))
+    assert all(sum(weights[a:b]) <= sum(weights) / len(chunks) + 100 + threads for a, b in chunks)
+
+
+def test_results_are_in_order_and_errors_come_through() -> None:
+    with tadoc.Config(threads=4):
+        assert map_parallel(lambda i: i * i, range(100)) == [i * i for i in range(100)]
+        with pytest.raises(ZeroDivisionError):
+            map_parallel(lambda i: 1 // i, [1, 0, 2])
+
+
+FORK = """
+import os, sys
+from polars_tadoc.config import Config
+from polars_tadoc.kernels.cpu.parallel import map_parallel
+Config.set(threads=2)
+assert map_parallel(abs, [-1, -2]) == [1, 2]
+child = os.fork()
+if child == 0:
+    os._exit(0 if map_parallel(abs, [-3, -4]) == [3, 4] else 1)
+sys.exit(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_has_threads_of_its_own() -> None:
+    subprocess.run([sys.executable, "-c", FORK], check=True, timeout=60)
