@@ -1,0 +1,45 @@
+"""What a first use costs on a fresh machine: Numba's compilation, then the same with its cache filled.
+
+``python -m benchmarks.first_call``: each line is a process of its own; the first one has an empty cache.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+
+from benchmarks import corpora
+
+STEPS = """
+import time
+start = time.perf_counter()
+import polars as pl
+import polars_tadoc as tadoc
+def done(step):
+    global start
+    print(f"{step} {time.perf_counter() - start:.2f} s", end="; ", flush=True)
+    start = time.perf_counter()
+done("import")
+column = tadoc.compress(pl.Series("text", ["to be, or not to be"] * 3))
+done("compress")
+tadoc.word_count(column)
+done("word_count")
+tadoc.decompress(column)
+done("decompress")
+"""
+
+
+def main() -> None:
+    print(f"machine: {corpora.machine()}")
+    with tempfile.TemporaryDirectory() as cache:
+        for label in ("nothing compiled yet", "compiled before"):
+            print(f"{label}: ", end="", flush=True)
+            environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+            subprocess.run([sys.executable, "-c", STEPS], check=True, env=environment, cwd=corpora.ROOT)
+            print()
+
+
+if __name__ == "__main__":
+    main()
