@@ -84,14 +84,20 @@ def _measure(corpus: Corpus) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int6
     gap_bytes = np.diff(Vocabulary(grammar.gap_vocabulary).offsets).astype(np.uint64)
     words, size = np.empty(corpus.document_count, np.int64), np.empty(corpus.document_count, np.int64)
     limit = settings().expansion_limit
+    # made here, not on several threads at once
+    word_bytes, expansion_lengths, expansion_bytes = (
+        grammar.word_bytes,
+        grammar.expansion_lengths,
+        grammar.expansion_bytes,
+    )
 
     def measure(rows: tuple[int, int]) -> tuple[int, int]:
         first, stop = rows
         code, row = kernels.measure(
             grammar.vocabulary_size,
-            grammar.word_bytes,
-            grammar.expansion_lengths,
-            grammar.expansion_bytes,
+            word_bytes,
+            expansion_lengths,
+            expansion_bytes,
             gap_bytes,
             corpus.root_offsets[first : stop + 1],
             corpus.roots,
@@ -119,7 +125,9 @@ def _texts(corpus: Corpus) -> pl.Series:
     grammar = corpus.grammar
     words, sizes = _measure(corpus)
     addresses, gap_sizes, _owner = binary_views(corpus.gaps)
-    gap_words = Vocabulary(grammar.gap_vocabulary)
+    words_of, gaps_of = grammar.words, Vocabulary(grammar.gap_vocabulary)
+    # held here while kernels read at their addresses: a cached property made on two threads at once keeps one
+    word_offsets, word_data, gap_word_offsets, gap_data = words_of.offsets, words_of.data, gaps_of.offsets, gaps_of.data
     offset_buffer, offsets = allocate(len(sizes) + 1, np.int64)
     offsets[0] = 0
     np.cumsum(sizes, out=offsets[1:])
@@ -132,10 +140,10 @@ def _texts(corpus: Corpus) -> pl.Series:
             grammar.rule_offsets,
             grammar.symbols,
             grammar.level_count,
-            grammar.words.offsets,
-            grammar.words.data.ctypes.data,
-            gap_words.offsets,
-            gap_words.data.ctypes.data,
+            word_offsets,
+            word_data.ctypes.data,
+            gap_word_offsets,
+            gap_data.ctypes.data,
             corpus.root_offsets[first : stop + 1],
             corpus.roots,
             addresses[first:stop],

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 from polars_tadoc.cache import ByteLRU
-from polars_tadoc.config import settings
+from polars_tadoc.config import EngineName, settings
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.grammar import Grammar
 from polars_tadoc.kernels import cpu, cuda
@@ -40,23 +40,30 @@ CPU = Engine(cpu)
 GPU = Engine(cuda, ByteLRU(lambda: settings().device_cache_bytes, lambda grammar: int(grammar.nbytes)))
 
 
-def choose(engine: str | None, symbols: int) -> Engine:
-    """Resolve ``engine=`` and the configured default for work over so many symbols.
+def require_engine(engine: str | None) -> str:
+    """Resolve ``engine=`` and the configured default, and check that it can run.
 
     Raises
     ------
     EngineUnavailableError
         "gpu" was asked for and cannot run; the message says what is missing. It never falls back silently.
+    ValueError
+        There is no such engine.
 
     """
     asked = settings().engine if engine is None else engine
-    if asked == "cpu":
-        return CPU
+    if asked not in get_args(EngineName):
+        raise ValueError(f'engine={asked!r}: use "auto", "cpu" or "gpu"')
     if asked == "gpu":
         problem = cuda.device_problem()
         if problem is not None:
             raise EngineUnavailableError(f'engine="gpu": {problem}')
-        return GPU
+    return asked
+
+
+def choose(engine: str | None, symbols: int) -> Engine:
+    """Choose the engine for work over so many symbols; errors as :func:`require_engine`'s."""
+    asked = require_engine(engine)
     if asked == "auto":
         return GPU if symbols >= GPU_REPAYS_AT and cuda.device_problem() is None else CPU
-    raise ValueError(f'engine={asked!r}: use "auto", "cpu" or "gpu"')
+    return GPU if asked == "gpu" else CPU

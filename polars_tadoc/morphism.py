@@ -56,9 +56,12 @@ class Morphism:
             )
         if isinstance(stopwords, str):
             raise TypeError(f'stopwords={stopwords!r} is one string; pass a list of words: ["{stopwords}"]')
+        words = frozenset(() if stopwords is None else stopwords)
+        if not all(isinstance(word, str) for word in words):
+            raise TypeError("stopwords: every one must be a string")
         if normalize is None and not lowercase and stopwords is None:
             return None
-        return cls(normalize, lowercase, frozenset(() if stopwords is None else stopwords))
+        return cls(normalize, lowercase, words)
 
     def apply(self, words: pl.Series) -> Image:
         """Map each word of a String series.

@@ -28,6 +28,11 @@ PATTERNS = [
     (r"é+|日", 0),
     (r"\bthe\b", 0),
     (r"[^,\n]+", re.I | re.M | re.S),
+    # matches of nothing stand between words without being any
+    (r"a*", 0),
+    (r"\b", 0),
+    (r"$", re.MULTILINE),
+    (r"", 0),
 ]
 
 

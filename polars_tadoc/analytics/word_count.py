@@ -13,11 +13,13 @@ import pyarrow as pa
 
 from polars_tadoc.column import require_tadoc, split
 from polars_tadoc.corpus import Corpus
-from polars_tadoc.engine import CPU, Engine, choose
+from polars_tadoc.engine import CPU, Engine, choose, require_engine
 from polars_tadoc.morphism import Morphism
 from polars_tadoc.vocabulary import Vocabulary
 
 SCHEMA = pl.Schema({"word": pl.String, "count": pl.UInt64})
+
+MOST_COUNT = (1 << 64) - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,25 +54,40 @@ class Selection:
         return pl.DataFrame([self.words.series.gather(self.ids), pl.Series("count", self.counts)])
 
 
-def select(
-    column: pl.Series,
-    *,
-    top: int | None,
-    min_count: int,
-    normalize: pl.Expr | None,
-    lowercase: bool,
-    stopwords: Iterable[str] | None,
-    engine: str | None,
-) -> Selection:
-    """Count and select; parameters and errors as :func:`word_count`."""
-    require_tadoc(column, "word_count")
-    if top is not None and top < 0:
-        raise ValueError(f"top={top} must be at least 0")
-    morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
-    corpora = split(column)
-    chosen = choose(engine, sum(corpus.symbol_count for corpus in corpora))
-    total = merge([partial(corpus, chosen, morphism) for corpus in corpora])
-    return Selection(total.words, *total.engine.kernels.select(total.counts, total.words, min_count, top))
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is to be counted, checked when it is made."""
+
+    top: int | None
+    min_count: int
+    morphism: Morphism | None
+    engine: str | None
+
+    @classmethod
+    def from_arguments(
+        cls,
+        *,
+        top: int | None,
+        min_count: int,
+        normalize: pl.Expr | None,
+        lowercase: bool,
+        stopwords: Iterable[str] | None,
+        engine: str | None,
+    ) -> Request:
+        """Check the arguments of :func:`word_count`; errors as there."""
+        if top is not None and top < 0:
+            raise ValueError(f"top={top} must be at least 0")
+        require_engine(engine)
+        return cls(top, min_count, Morphism.from_arguments(normalize, lowercase, stopwords), engine)
+
+    def run(self, column: pl.Series) -> Selection:
+        """Count and select."""
+        require_tadoc(column, "word_count")
+        corpora = split(column)
+        engine = choose(self.engine, sum(corpus.symbol_count for corpus in corpora))
+        total = merge([partial(corpus, engine, self.morphism) for corpus in corpora])
+        least = min(max(self.min_count, 1), MOST_COUNT)
+        return Selection(total.words, *total.engine.kernels.select(total.counts, total.words, least, self.top))
 
 
 def word_count(
@@ -126,15 +143,18 @@ def word_count(
     [{'word': 'the', 'count': 3}, {'word': 'dog', 'count': 2}]
 
     """
-    return select(
-        column,
-        top=top,
-        min_count=min_count,
-        normalize=normalize,
-        lowercase=lowercase,
-        stopwords=stopwords,
-        engine=engine,
-    ).to_arrow()
+    return (
+        Request.from_arguments(
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            engine=engine,
+        )
+        .run(column)
+        .to_arrow()
+    )
 
 
 def partial(corpus: Corpus, engine: Engine, morphism: Morphism | None = None) -> WordCounts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -22,6 +23,53 @@ ROWS_PER_GRAMMAR = 250_000
 
 BYTES_PER_GRAMMAR = 1 << 28
 """Text bytes of one grammar's rows (about 2^26 words); a longer single row still has one grammar."""
+
+
+@dataclass(frozen=True)
+class Compression:
+    """How to compress, checked when it is made."""
+
+    tokenizer: Tokenizer
+    lossless: bool
+    rows_per_grammar: int
+    progress: bool
+
+    @classmethod
+    def from_arguments(
+        cls,
+        *,
+        tokenizer: str | re.Pattern[str],
+        method: str,
+        lossless: bool,
+        rows_per_grammar: int,
+        progress: bool,
+    ) -> Compression:
+        """Check the arguments of :func:`compress`; errors as there."""
+        if method != "batch_repair":
+            raise ValueError(f'method={method!r}: there is "batch_repair"')
+        if rows_per_grammar < 1:
+            raise ValueError(f"rows_per_grammar={rows_per_grammar} must be at least 1")
+        return cls(Tokenizer.from_argument(tokenizer), lossless, rows_per_grammar, progress)
+
+    def run(self, text: pl.Series) -> pl.Series:
+        """Compress a String series."""
+        require_string(text)
+        text = text.rechunk()
+        parts = []
+        with tqdm(total=len(text), unit=" rows", desc="compress", disable=not self.progress) as bar:
+            for start, stop in _blocks(text, self.rows_per_grammar):
+                parts.append(_compress_block(text.slice(start, stop - start), self.tokenizer, self.lossless, bar))
+                bar.update(stop - start)
+        return (pl.concat(parts) if parts else pl.Series(dtype=DTYPE)).alias(text.name)
+
+
+def require_string(text: pl.Series) -> None:
+    """Raise ``TypeError`` unless it is a String series."""
+    require_series(text, "compress")
+    if is_tadoc(text.dtype):
+        raise TypeError(f'compress: column "{text.name}" is compressed already')
+    if text.dtype != pl.String:
+        raise TypeError(f'compress: column "{text.name}" is {text.dtype}, not String; cast it first: .cast(pl.String)')
 
 
 def compress(
@@ -73,23 +121,9 @@ def compress(
     ['to be, or not to be', None, '']
 
     """
-    require_series(text, "compress")
-    if is_tadoc(text.dtype):
-        raise TypeError(f'compress: column "{text.name}" is compressed already')
-    if text.dtype != pl.String:
-        raise TypeError(f'compress: column "{text.name}" is {text.dtype}, not String; cast it first: .cast(pl.String)')
-    if method != "batch_repair":
-        raise ValueError(f'method={method!r}: there is "batch_repair"')
-    if rows_per_grammar < 1:
-        raise ValueError(f"rows_per_grammar={rows_per_grammar} must be at least 1")
-    how = Tokenizer.from_argument(tokenizer)
-    text = text.rechunk()
-    parts = []
-    with tqdm(total=len(text), unit=" rows", desc="compress", disable=not progress) as bar:
-        for start, stop in _blocks(text, rows_per_grammar):
-            parts.append(_compress_block(text.slice(start, stop - start), how, lossless, bar))
-            bar.update(stop - start)
-    return (pl.concat(parts) if parts else pl.Series(dtype=DTYPE)).alias(text.name)
+    return Compression.from_arguments(
+        tokenizer=tokenizer, method=method, lossless=lossless, rows_per_grammar=rows_per_grammar, progress=progress
+    ).run(text)
 
 
 def _blocks(text: pl.Series, rows_per_grammar: int) -> Iterator[tuple[int, int]]:

@@ -220,7 +220,11 @@ def _regex_matches(text: pl.Series, pattern: str) -> tuple[UInt32, UInt32, Int64
     )
     gaps, matches = found["gaps"].explode(empty_as_null=False).to_numpy(), found["matches"]
     counts, lengths = matches.list.len().to_numpy(), matches.explode(empty_as_null=False).to_numpy().copy()
-    starts, ends = np.empty(len(lengths), np.uint32), np.empty(len(counts), np.int64)
+    starts, ends = np.empty(len(lengths), np.uint32), np.zeros(len(counts), np.int64)
+    if not lengths.any():  # an empty regex splits otherwise than it matches
+        return starts[:0], lengths[:0], ends
+    if len(gaps) != len(lengths) + len(counts):
+        raise ValueError(f"tokenizer: Polars splits otherwise by {pattern!r} than it matches; use another regex")
     kept = kernels.match_spans(gaps, counts, lengths, starts, ends)
     return starts[:kept], lengths[:kept], ends
 

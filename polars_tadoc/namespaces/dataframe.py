@@ -121,15 +121,15 @@ class TadocFrame:
 
         """
         df = self._frame()
-        return word_count_analytic.select(
-            df[compressed_column(df.schema, column, "word_count")],
+        request = word_count_analytic.Request.from_arguments(
             top=top,
             min_count=min_count,
             normalize=normalize,
             lowercase=lowercase,
             stopwords=stopwords,
             engine=engine,
-        ).to_frame()
+        )
+        return request.run(df[compressed_column(df.schema, column, "word_count")]).to_frame()
 
     def info(self, column: str | None = None) -> pl.DataFrame:
         """Describe a compressed column in one row; columns and errors as :func:`polars_tadoc.info`.

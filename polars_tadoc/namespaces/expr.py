@@ -7,7 +7,7 @@ import re
 import polars as pl
 
 from polars_tadoc.column import DTYPE
-from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
+from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression
 from polars_tadoc.decompress import decompress
 
 
@@ -48,17 +48,10 @@ class TadocExpr:
         True
 
         """
-        return self._expr.map_batches(
-            lambda series: compress(
-                series,
-                tokenizer=tokenizer,
-                method=method,
-                lossless=lossless,
-                rows_per_grammar=rows_per_grammar,
-                progress=progress,
-            ),
-            return_dtype=DTYPE,
+        how = Compression.from_arguments(
+            tokenizer=tokenizer, method=method, lossless=lossless, rows_per_grammar=rows_per_grammar, progress=progress
         )
+        return self._expr.map_batches(how.run, return_dtype=DTYPE)
 
     def decompress(self) -> pl.Expr:
         """Give back the text, byte for byte; errors as :func:`polars_tadoc.decompress`.

@@ -9,9 +9,7 @@ import polars as pl
 
 from polars_tadoc.analytics import info as info_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
-from polars_tadoc.column import DTYPE
-from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
-from polars_tadoc.decompress import decompress
+from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR
 from polars_tadoc.namespaces.columns import compressed_column, string_column
 
 
@@ -63,16 +61,12 @@ class TadocLazyFrame:
         lf = self._frame()
         name = string_column(lf.collect_schema(), column, "compress")
         return lf.with_columns(
-            pl.col(name).map_batches(
-                lambda series: compress(
-                    series,
-                    tokenizer=tokenizer,
-                    method=method,
-                    lossless=lossless,
-                    rows_per_grammar=rows_per_grammar,
-                    progress=progress,
-                ),
-                return_dtype=DTYPE,
+            pl.col(name).tadoc.compress(  # type: ignore[attr-defined]
+                tokenizer=tokenizer,
+                method=method,
+                lossless=lossless,
+                rows_per_grammar=rows_per_grammar,
+                progress=progress,
             )
         )
 
@@ -89,7 +83,7 @@ class TadocLazyFrame:
         """
         lf = self._frame()
         name = compressed_column(lf.collect_schema(), column, "decompress")
-        return lf.with_columns(pl.col(name).map_batches(decompress, return_dtype=pl.String))
+        return lf.with_columns(pl.col(name).tadoc.decompress())  # type: ignore[attr-defined]
 
     def word_count(
         self,
@@ -120,20 +114,16 @@ class TadocLazyFrame:
         [('the', 2)]
 
         """
-        stopwords = stopwords if stopwords is None or isinstance(stopwords, str) else list(stopwords)
+        request = word_count_analytic.Request.from_arguments(
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            engine=engine,
+        )
         return self._analytic(
-            "word_count",
-            column,
-            lambda series: word_count_analytic.select(
-                series,
-                top=top,
-                min_count=min_count,
-                normalize=normalize,
-                lowercase=lowercase,
-                stopwords=stopwords,
-                engine=engine,
-            ).to_frame(),
-            word_count_analytic.SCHEMA,
+            "word_count", column, lambda series: request.run(series).to_frame(), word_count_analytic.SCHEMA
         )
 
     def info(self, column: str | None = None) -> pl.LazyFrame:

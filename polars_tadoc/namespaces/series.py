@@ -95,15 +95,15 @@ class TadocSeries:
         [('to', 2), ('be', 1), ('do', 1)]
 
         """
-        return word_count_analytic.select(
-            self._series(),
+        request = word_count_analytic.Request.from_arguments(
             top=top,
             min_count=min_count,
             normalize=normalize,
             lowercase=lowercase,
             stopwords=stopwords,
             engine=engine,
-        ).to_frame()
+        )
+        return request.run(self._series()).to_frame()
 
     def info(self) -> pl.DataFrame:
         """Describe the column in one row; columns and errors as :func:`polars_tadoc.info`.
