@@ -101,7 +101,7 @@ def build(
 def split(column: pl.Series) -> list[Corpus]:
     """Split a compressed column into one corpus for each grammar, in order of first use; null rows are in none.
 
-    Nothing is copied where a grammar's rows stand together.
+    Nothing is copied where no row is null and each grammar's rows stand together.
 
     Raises
     ------
@@ -119,13 +119,17 @@ def split(column: pl.Series) -> list[Corpus]:
         grammar, symbols, gaps = (field.filter(valid) for field in (grammar, symbols, gaps))
     if len(grammar) == 0:
         return []
-    codes = grammar.to_physical().to_numpy()
+    return [_corpus(grammar, symbols, gaps, rows, own) for own in _rows_by_code(grammar.to_physical().to_numpy())]
+
+
+def _rows_by_code(codes: npt.NDArray[np.uint32]) -> list[npt.NDArray[np.int64]]:
+    """Rows of each distinct code, ascending; codes in order of first use."""
     starts = np.concatenate([[0], np.flatnonzero(codes[1:] != codes[:-1]) + 1])
-    stops = np.concatenate([starts[1:], [len(codes)]])
-    runs: dict[int, list[tuple[int, int]]] = {}
-    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-        runs.setdefault(int(codes[start]), []).append((start, stop))
-    return [_corpus(grammar, symbols, gaps, rows, spans) for spans in runs.values()]
+    if len(starts) == 1:
+        return [np.arange(len(codes))]
+    order = np.argsort(codes, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
+    return sorted(groups, key=lambda own: int(own[0]))
 
 
 def _corpus(
@@ -133,28 +137,25 @@ def _corpus(
     symbols: pl.Series,
     gaps: pl.Series,
     rows: npt.NDArray[np.int64] | None,
-    spans: list[tuple[int, int]],
+    own: npt.NDArray[np.int64],
 ) -> Corpus:
-    code = grammar.slice(spans[0][0], 1)
-    key, decoded = _grammar(code)
-    if len(spans) == 1:
-        start, stop = spans[0]
-        own = np.arange(start, stop)
-        symbols, gaps = symbols.slice(start, stop - start), gaps.slice(start, stop - start)
+    key, decoded = _grammar(grammar.slice(int(own[0]), 1))
+    start, size = int(own[0]), len(own)
+    if own[-1] - own[0] + 1 == size:
+        symbols, gaps = symbols.slice(start, size), gaps.slice(start, size)
     else:
-        own = np.concatenate([np.arange(start, stop) for start, stop in spans])
         symbols, gaps = symbols.gather(own), gaps.gather(own)
     lists: Any = symbols.to_arrow()
     offsets = lists.offsets.to_numpy()
     if lists.values.null_count:
-        raise InvalidGrammarError(f"grammar {key[22:34]}…: a row's symbols hold nulls: the data is damaged")
+        raise InvalidGrammarError(f"{payload.short_name(key)}: a row's symbols hold nulls: the data is damaged")
     values = lists.values.to_numpy() if len(lists.values) else np.zeros(0, np.uint32)
     roots = values[offsets[0] : offsets[-1]]
     if len(roots):
         most, known = int(roots.max()), decoded.vocabulary_size + decoded.rule_count
         if most >= known:
             raise InvalidGrammarError(
-                f"grammar {key[22:34]}…: a row names symbol {most}, but there are only {known} words and rules"
+                f"{payload.short_name(key)}: a row names symbol {most}, but there are only {known} words and rules"
             )
     return Corpus(key, decoded, own if rows is None else rows[own], offsets - offsets[0], roots, gaps)
 
@@ -162,5 +163,10 @@ def _corpus(
 def _grammar(code: pl.Series) -> tuple[str, Grammar]:
     """Decode the grammar of a one-row categorical series, or take it from the cache."""
     text = code.cast(pl.String)
-    key = str(text.str.head(payload.HEADER_LENGTH)[0])
-    return key, grammars.get(key) or grammars.put(key, payload.decode(str(text[0])))
+    header, size = text.str.head(payload.HEADER_LENGTH)[0], text.str.len_bytes()[0]
+    key = f"{header}:{size}"  # payload.key, without making a Python string of it all
+    grammar = grammars.get(key)
+    if grammar is None:
+        return key, grammars.put(key, payload.decode(str(text[0])))
+    grammar.require_within_limit()
+    return key, grammar

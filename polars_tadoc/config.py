@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from types import TracebackType
 from typing import Any, Literal, get_args
@@ -26,7 +27,7 @@ class Settings:
     """Budget of the LRU of decoded grammars in host memory."""
     device_cache_bytes: int = 4 << 30
     """Budget of the LRU of grammars resident on the GPU."""
-    expansion_limit: int = 1 << 33
+    expansion_limit: int = 1 << 31
     """Words that one rule, or the rows of one decompress call, may stand for."""
     payload_limit_bytes: int = 4 << 30
     """Decoded size that one grammar payload may declare."""
@@ -38,6 +39,8 @@ class Settings:
             value = getattr(self, field.name)
             if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST:
                 raise ValueError(f"{field.name}={value!r} must be an integer from 0 to 2^56")
+        if self.threads > 1024:
+            raise ValueError(f"threads={self.threads} must be at most 1,024")
 
 
 _current = Settings()
@@ -56,8 +59,15 @@ def thread_count() -> int:
     )
 
 
+def _require_known(options: Iterable[str]) -> None:
+    known = {field.name for field in fields(Settings)}
+    unknown = sorted(set(options) - known)
+    if unknown:
+        raise TypeError(f"Config has no option {unknown[0]!r}; there are {', '.join(sorted(known))}")
+
+
 class Config:
-    """Set defaults for the whole process, or inside a ``with`` block.
+    """Set defaults for the whole process, or until the end of a ``with`` block (for all threads alike).
 
     Parameters
     ----------
@@ -79,13 +89,10 @@ class Config:
     """
 
     def __init__(self, **options: Any) -> None:
-        known = {field.name for field in fields(Settings)}
-        unknown = sorted(set(options) - known)
-        if unknown:
-            raise TypeError(f"Config has no option {unknown[0]!r}; there are {', '.join(sorted(known))}")
+        _require_known(options)
         replace(_current, **options)  # raises now, not on entry
         self._options = options
-        self._before: list[Settings] = []
+        self._before: list[dict[str, Any]] = []
 
     @staticmethod
     def set(**options: Any) -> None:
@@ -95,6 +102,7 @@ class Config:
     @staticmethod
     def get(option: str) -> Any:
         """Return the value of an option."""
+        _require_known([option])
         return getattr(_current, option)
 
     @staticmethod
@@ -107,7 +115,7 @@ class Config:
     def __enter__(self) -> Config:
         global _current
         with _lock:
-            self._before.append(_current)
+            self._before.append({name: getattr(_current, name) for name in self._options})
             _current = replace(_current, **self._options)
         return self
 
@@ -116,4 +124,4 @@ class Config:
     ) -> None:
         global _current
         with _lock:
-            _current = self._before.pop()
+            _current = replace(_current, **self._before.pop())

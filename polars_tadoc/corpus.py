@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.grammar import Grammar
 from polars_tadoc.kernels.cpu import counts as kernels
+from polars_tadoc.payload import short_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +47,28 @@ class Corpus:
         """Number of documents."""
         return len(self.rows)
 
+    def require_countable(self) -> None:
+        """Raise ``LimitExceededError`` where the sum of counts could wrap 64 bits."""
+        if len(self.roots) * self.grammar.longest < 1 << 63:  # nearly always: no row need be read
+            return
+        size = self.grammar.vocabulary_size
+        rules = self.roots[self.roots >= size] - np.uint32(size)
+        if len(self.roots) + self.grammar.expansion_lengths[rules].sum(dtype=np.float64) >= 1 << 63:
+            raise LimitExceededError(f"{short_name(self.key)}: the rows stand for more words than 64 bits count")
+
     @property
     def symbol_count(self) -> int:
         """Symbols that a traversal reads: the rows' and the rules'."""
         return len(self.roots) + len(self.grammar.symbols)
 
     def word_total(self) -> int:
-        """Words that all documents stand for."""
+        """Words that all documents stand for.
+
+        Raises
+        ------
+        LimitExceededError
+            They are more than 64 bits count.
+
+        """
+        self.require_countable()
         return int(kernels.sum_words(self.grammar.vocabulary_size, self.grammar.expansion_lengths, self.roots))

@@ -16,7 +16,6 @@ from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.cpu import expand as kernels
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
-from polars_tadoc.vocabulary import Vocabulary
 
 _WRONG = {
     kernels.GAPS_CUT: "its gaps end inside a number",
@@ -58,7 +57,10 @@ def decompress(column: pl.Series) -> pl.Series:
     """
     require_tadoc(column, "decompress")
     corpora = split(column)
-    texts = [_texts(corpus) for corpus in corpora]
+    try:
+        texts = [_texts(corpus) for corpus in corpora]
+    except MemoryError as error:  # pyarrow's is one
+        raise LimitExceededError("decompress: the text does not fit in memory; take fewer rows at a time") from error
     if not texts:
         return pl.Series(column.name, [None], pl.String).new_from_index(0, len(column))
     if len(texts) == 1 and corpora[0].document_count == len(column):
@@ -73,15 +75,16 @@ def decompress(column: pl.Series) -> pl.Series:
 
 def text_bytes(corpus: Corpus) -> int:
     """UTF-8 bytes of the corpus' text, without writing it."""
-    _, sizes = _measure(corpus)
+    _, sizes = _measure(corpus, *binary_views(corpus.gaps))
     return int(sizes.sum())
 
 
-def _measure(corpus: Corpus) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Words and bytes of each document; checks every gap stream."""
+def _measure(
+    corpus: Corpus, addresses: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint32], owner: object
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Words and bytes of each document, from the views of their gaps; checks every gap stream."""
     grammar = corpus.grammar
-    addresses, sizes, _owner = binary_views(corpus.gaps)
-    gap_bytes = np.diff(Vocabulary(grammar.gap_vocabulary).offsets).astype(np.uint64)
+    gap_bytes = np.diff(grammar.gaps.offsets).astype(np.uint64)
     words, size = np.empty(corpus.document_count, np.int64), np.empty(corpus.document_count, np.int64)
     limit = settings().expansion_limit
     # made here, not on several threads at once
@@ -123,11 +126,16 @@ def _measure(corpus: Corpus) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int6
 
 def _texts(corpus: Corpus) -> pl.Series:
     grammar = corpus.grammar
-    words, sizes = _measure(corpus)
-    addresses, gap_sizes, _owner = binary_views(corpus.gaps)
-    words_of, gaps_of = grammar.words, Vocabulary(grammar.gap_vocabulary)
+    addresses, gap_sizes, owner = binary_views(corpus.gaps)
+    words, sizes = _measure(corpus, addresses, gap_sizes, owner)
+    if sizes.max(initial=0) >= 1 << 32:
+        row = corpus.rows[int(sizes.argmax())]
+        raise LimitExceededError(
+            f"decompress: row {row} stands for {sizes.max():,} bytes; a String holds less than 2^32"
+        )
     # held here while kernels read at their addresses: a cached property made on two threads at once keeps one
-    word_offsets, word_data, gap_word_offsets, gap_data = words_of.offsets, words_of.data, gaps_of.offsets, gaps_of.data
+    word_offsets, word_data = grammar.words.offsets, grammar.words.data
+    gap_word_offsets, gap_data = grammar.gaps.offsets, grammar.gaps.data
     offset_buffer, offsets = allocate(len(sizes) + 1, np.int64)
     offsets[0] = 0
     np.cumsum(sizes, out=offsets[1:])
@@ -154,5 +162,6 @@ def _texts(corpus: Corpus) -> pl.Series:
         )
 
     map_parallel(write, weighted_chunks(offsets))
+    del owner  # the gaps' addresses point into it until here
     strings = pa.LargeStringArray.from_buffers(len(sizes), offset_buffer, data_buffer)
     return cast(pl.Series, pl.from_arrow(strings))

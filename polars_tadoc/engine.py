@@ -33,7 +33,8 @@ class Engine:
         """Return the grammar where the kernels can use it; the second call transfers nothing."""
         if self.resident is None:
             return self.kernels.load_grammar(grammar)
-        return self.resident.get(key) or self.resident.put(key, self.kernels.load_grammar(grammar))
+        place = f"{self.kernels.current_device()}:{key}"
+        return self.resident.get(place) or self.resident.put(place, self.kernels.load_grammar(grammar))
 
 
 CPU = Engine(cpu)

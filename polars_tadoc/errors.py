@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+COLUMN_FIELDS = ("grammar", "symbols", "gaps")
+"""Fields of a compressed column, by which one is known that has lost its type tag."""
+
 
 class TadocError(Exception):
     """Base class of this package's errors; a wrong argument is an ordinary TypeError or ValueError."""
@@ -16,7 +19,11 @@ class NotCompressedError(TadocError, TypeError):
     @classmethod
     def for_column(cls, name: str, dtype: object, call: str) -> NotCompressedError:
         """Name the column, its type and the call that mends it."""
-        if str(dtype) == "String":
+        if call == "decompress" and str(dtype) == "String":
+            mend = "it is text already"
+        elif str(dtype).startswith("Struct") and all(f"'{field}'" in str(dtype) for field in COLUMN_FIELDS):
+            mend = f'its categories have lost their name: give it back with pl.col("{name}").cast(tadoc.DTYPE)'
+        elif str(dtype) == "String":
             mend = f'compress it first: df.with_columns(pl.col("{name}").tadoc.compress())'
         else:
             mend = f'only String columns can be compressed: cast it, then pl.col("{name}").tadoc.compress()'

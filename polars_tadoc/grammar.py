@@ -111,13 +111,26 @@ class Grammar:
             self.vocabulary_size, self.rule_offsets, self.symbols, self.level_offsets, limit, lengths
         )
         if code == kernels.TOO_LONG:
-            raise LimitExceededError(
-                f"grammar: rule {where} stands for more than {limit:,} words; "
-                "if the data is trusted, raise the limit: tadoc.Config(expansion_limit=…)"
-            )
+            raise _too_long(f"rule {where}", limit)
         if code != kernels.OK:
             raise InvalidGrammarError("grammar: " + _WRONG[code].format(where=where))
         return lengths
+
+    def require_within_limit(self) -> None:
+        """Raise ``LimitExceededError`` where a rule passes the limit that is in force now."""
+        limit = settings().expansion_limit
+        if self.longest > limit:
+            raise _too_long(f"rule {int(self.expansion_lengths.argmax())}", limit)
+
+    @cached_property
+    def longest(self) -> int:
+        """Words that the longest rule stands for; 1 where there are no rules."""
+        return int(self.expansion_lengths.max(initial=1))
+
+    @cached_property
+    def gaps(self) -> Vocabulary:
+        """The gap vocabulary, for kernels."""
+        return Vocabulary(self.gap_vocabulary)
 
     @cached_property
     def word_bytes(self) -> npt.NDArray[np.uint64]:
@@ -199,6 +212,13 @@ class Grammar:
             raise InvalidGrammarError("grammar: the vocabulary holds a word twice")
         grammar.expansion_lengths  # noqa: B018 - the check
         return grammar
+
+
+def _too_long(rule: str, limit: int) -> LimitExceededError:
+    return LimitExceededError(
+        f"grammar: {rule} stands for more than {limit:,} words; "
+        "if the data is trusted, raise the limit: tadoc.Config(expansion_limit=…)"
+    )
 
 
 def _cell(values: pa.Array) -> pa.Array:

@@ -56,6 +56,8 @@ class Morphism:
             )
         if isinstance(stopwords, str):
             raise TypeError(f'stopwords={stopwords!r} is one string; pass a list of words: ["{stopwords}"]')
+        if stopwords is not None and not isinstance(stopwords, Iterable):
+            raise TypeError(f"stopwords={stopwords!r} is not a list of words")
         words = frozenset(() if stopwords is None else stopwords)
         if not all(isinstance(word, str) for word in words):
             raise TypeError("stopwords: every one must be a string")
@@ -95,6 +97,5 @@ class Morphism:
         gone = images.is_in(stopwords.implode()) | (images == "")
         images = images.to_frame("word").select(pl.when(~gone).then("word")).to_series()
         encoded: Any = images.to_arrow().dictionary_encode()
-        ids = encoded.indices.fill_null(-1).to_numpy().astype(np.uint32)  # -1 becomes DELETED
-        assert DELETED == 0xFFFFFFFF
+        ids = encoded.indices.cast(pa.uint32()).fill_null(DELETED).to_numpy()
         return Image(Vocabulary(encoded.dictionary.cast(pa.large_string())), ids)

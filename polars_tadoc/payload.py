@@ -10,6 +10,7 @@ from __future__ import annotations
 import binascii
 import hashlib
 import re
+import struct
 
 import pyarrow as pa
 
@@ -21,22 +22,30 @@ MAGIC = "TADOC"
 FORMAT = "1"
 HEADER_LENGTH = len(MAGIC) + 1 + 16 + 32
 _ZSTD = pa.Codec("zstd", compression_level=3)
+_SCHEMA = pa.schema(list(ARROW_TYPE))
+
+MOST_SLACK = 1 << 13
+"""Bytes that a stream may hold beyond its arrays: metadata and padding."""
 
 
 def encode(grammar: Grammar) -> str:
     """Serialise a grammar; equal grammars give equal payloads."""
-    struct = grammar.to_arrow()
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, pa.schema(list(ARROW_TYPE))) as stream:
-        stream.write_batch(pa.RecordBatch.from_struct_array(struct))
+    with pa.ipc.new_stream(sink, _SCHEMA) as stream:
+        stream.write_batch(pa.RecordBatch.from_struct_array(grammar.to_arrow()))
     decoded = sink.getvalue()
     frame = _ZSTD.compress(decoded)
     return f"{MAGIC}{FORMAT}{decoded.size:016x}{_digest(frame)}" + binascii.b2a_base64(frame, newline=False).decode()
 
 
 def key(payload: str) -> str:
-    """Return the content digest with format and length: what caches are keyed by."""
-    return payload[:HEADER_LENGTH]
+    """Return what caches are keyed by: format, length and content digest."""
+    return f"{payload[:HEADER_LENGTH]}:{len(payload)}"
+
+
+def short_name(payload: str) -> str:
+    """Name a grammar in messages by the start of its digest; takes a payload or a key."""
+    return f"grammar {payload[22:34]}…"
 
 
 def decode(payload: str) -> Grammar:
@@ -50,7 +59,7 @@ def decode(payload: str) -> Grammar:
         It declares more than ``Config(payload_limit_bytes=)`` or a rule beyond ``Config(expansion_limit=)``.
 
     """
-    name = f"grammar {payload[22:34]}…" if len(payload) > HEADER_LENGTH else "grammar"
+    name = short_name(payload) if len(payload) > HEADER_LENGTH else "grammar"
     if not payload.startswith(MAGIC):
         raise InvalidGrammarError(f"{name}: the payload does not start with {MAGIC}: it was not made by this package")
     if payload[5:6] != FORMAT:
@@ -72,17 +81,50 @@ def decode(payload: str) -> Grammar:
         )
     try:
         decoded = _ZSTD.decompress(frame, decompressed_size=size)
-        if decoded.size != size:
-            raise InvalidGrammarError(f"{name}: {decoded.size:,} bytes where {size:,} were declared")
-        with pa.ipc.open_stream(decoded) as stream:
-            batch = stream.read_next_batch()
-        struct = batch.to_struct_array()
-    except (pa.ArrowException, OSError, StopIteration) as error:
+        batch = _read_batch(decoded)
+    except (pa.ArrowException, OSError, EOFError, StopIteration, struct.error) as error:
         raise InvalidGrammarError(f"{name}: the payload cannot be read: {error}") from error
     try:
-        return Grammar.from_arrow(struct)
+        return Grammar.from_arrow(batch.to_struct_array())
     except (InvalidGrammarError, LimitExceededError) as error:
         raise type(error)(str(error).replace("grammar", name, 1)) from error
+
+
+def _read_batch(stream: pa.Buffer) -> pa.RecordBatch:
+    """Read the one record batch of a stream; the stream may not hold or unfold into more than its bytes."""
+    messages = pa.ipc.MessageReader.open_stream(pa.BufferReader(stream))
+    first, second = messages.read_next_message(), messages.read_next_message()
+    if first.type != "schema" or second.type != "record batch":
+        raise pa.ArrowInvalid("it does not hold a schema and one record batch")
+    if _has_compressed_body(second.metadata.to_pybytes()):
+        raise pa.ArrowInvalid("it holds compressed buffers, which grammars do not")
+    with pa.ipc.open_stream(stream) as reader:
+        if reader.schema != _SCHEMA:
+            raise pa.ArrowInvalid("its fields are not a grammar's")
+        batch = reader.read_next_batch()
+    batch.validate()
+    if stream.size > batch.get_total_buffer_size() + MOST_SLACK:
+        raise pa.ArrowInvalid("it holds bytes that belong to nothing")
+    return batch
+
+
+def _has_compressed_body(metadata: bytes) -> bool:
+    """Tell whether a record batch message says that its buffers are compressed (Arrow's Message.fbs).
+
+    Reading it would allocate whatever the buffers claim; pyarrow has no switch for that.
+    """
+
+    def field(table: int, number: int) -> int:
+        """Place of a field of a FlatBuffers table, or 0 where it is absent."""
+        vtable = table - struct.unpack_from("<i", metadata, table)[0]
+        size = struct.unpack_from("<H", metadata, vtable)[0]
+        offset = struct.unpack_from("<H", metadata, vtable + 4 + 2 * number)[0] if 4 + 2 * number < size else 0
+        return table + int(offset) if offset else 0
+
+    root = struct.unpack_from("<I", metadata)[0]
+    header = field(root, 2)
+    record_batch = header + struct.unpack_from("<I", metadata, header)[0]
+    return field(record_batch, 3) != 0
 
 
 def _digest(frame: bytes | pa.Buffer) -> str:

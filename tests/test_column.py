@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.column import split
+from polars_tadoc import payload
+from polars_tadoc.column import DTYPE, split
+from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from tests import handmade
 from tests.handmade import cut
 
@@ -60,8 +62,23 @@ def test_slices_start_at_their_own_offsets() -> None:
 
 def test_a_corpus_is_named_by_its_grammar() -> None:
     column = tadoc.compress(pl.Series(["a b"]))
-    payload = column.struct.field("grammar").cast(pl.String)[0]
-    assert split(column)[0].key == payload[:54]
+    text = column.struct.field("grammar").cast(pl.String)[0]
+    assert split(column)[0].key == payload.key(text) == f"{text[:54]}:{len(text)}"
+
+
+def test_a_damaged_payload_is_not_taken_for_the_cached_one() -> None:
+    column = tadoc.compress(pl.Series(["a b a b"]))
+    cut = column.struct.field("grammar").cast(pl.String)[0][:-4]
+    damaged = column.to_frame("text").unnest("text").with_columns(pl.lit(cut, DTYPE.fields[0].dtype).alias("grammar"))
+    with pytest.raises(InvalidGrammarError, match="damaged"):
+        damaged.to_struct("text").tadoc.word_count()
+
+
+def test_a_cached_grammar_is_held_to_the_limit_of_now() -> None:
+    column = handmade.column(handmade.grammar(["a"], [[0, 0], [1, 1]]), [[2]])
+    assert column.tadoc.word_count().rows() == [("a", 4)]
+    with tadoc.Config(expansion_limit=3), pytest.raises(LimitExceededError, match="rule 1 stands for more than 3"):
+        column.tadoc.word_count()
 
 
 def test_many_alternating_grammars() -> None:

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
+from polars_tadoc import payload
 from polars_tadoc.compress import compress as module
 from tests.handmade import cut
 
@@ -90,7 +91,7 @@ def test_method() -> None:
 
 @pytest.mark.parametrize("rows_per_grammar", [0, -3])
 def test_rows_per_grammar_must_be_positive(rows_per_grammar: int) -> None:
-    with pytest.raises(ValueError, match=r"rows_per_grammar=.* must be at least 1"):
+    with pytest.raises(ValueError, match=r"rows_per_grammar=.* must be an integer of at least 1"):
         tadoc.compress(pl.Series(["a"]), rows_per_grammar=rows_per_grammar)
 
 
@@ -135,5 +136,5 @@ def test_grammars_are_cached_as_they_are_made() -> None:
     from polars_tadoc.cache import grammars as cache
 
     column = tadoc.compress(pl.Series([f"words of this test only {i}" for i in range(5)]))
-    key = str(column.struct.field("grammar").cast(pl.String)[0])[:54]
+    key = payload.key(str(column.struct.field("grammar").cast(pl.String)[0]))
     assert cache.get(key) is tadoc.column.split(column)[0].grammar

@@ -254,9 +254,9 @@ class TestDamage:
                 call(column)  # type: ignore[operator]
 
     def test_rows_that_stand_for_too_much(self) -> None:
-        grammar = handmade.grammar(["a"], [[k, k] for k in range(33)])
-        column = handmade.column(grammar, [[33], [0]])
-        with pytest.raises(LimitExceededError, match=r"more than 8,589,934,592 words .*expansion_limit"):
+        grammar = handmade.grammar(["a"], [[k, k] for k in range(31)])
+        column = handmade.column(grammar, [[31], [0]])
+        with pytest.raises(LimitExceededError, match=r"more than 2,147,483,648 words .*expansion_limit"):
             tadoc.decompress(column)
         with tadoc.Config(expansion_limit=8):
             small = handmade.column(handmade.grammar(["a"], [[0, 0], [1, 1]]), [[2, 2]])
@@ -264,7 +264,14 @@ class TestDamage:
             for rows in ([[2, 2, 0]], [[2, 2], [0]], [[2], [2], [0]]):
                 with pytest.raises(LimitExceededError, match="more than 8 words"):
                     tadoc.decompress(handmade.column(handmade.grammar(["a"], [[0, 0], [1, 1]]), rows))
-        assert tadoc.word_count(column).to_pylist() == [{"word": "a", "count": (1 << 33) + 1}]
+        assert tadoc.word_count(column).to_pylist() == [{"word": "a", "count": (1 << 31) + 1}]
+
+    def test_a_row_that_no_string_can_hold(self) -> None:
+        grammar = handmade.grammar(["x" * (1 << 20)], [[k, k] for k in range(12)])
+        column = handmade.column(grammar, [[0], [12, 0]])
+        assert column.tadoc.info()["words"].to_list() == [4098]
+        with pytest.raises(LimitExceededError, match=r"row 1 stands for 4,29\d,\d+,\d+ bytes"):
+            tadoc.decompress(column)
 
     def test_gaps_that_stand_for_too_much(self) -> None:
         grammar = handmade.grammar(["a"], [[k, k] for k in range(20)], gaps=[" " * (1 << 20)])

@@ -40,10 +40,20 @@ class TestColumns:
     def test_string_column(self, call: str, lazily: Any) -> None:
         with pytest.raises(NotCompressedError) as caught:
             CALLS[call](lazily(PLAIN), "text")
-        assert str(caught.value) == (
-            f'{call}: column "text" is String, not a TADOC column; '
-            'compress it first: df.with_columns(pl.col("text").tadoc.compress())'
-        )
+        mend = 'compress it first: df.with_columns(pl.col("text").tadoc.compress())'
+        mend = "it is text already" if call == "decompress" else mend
+        assert str(caught.value) == f'{call}: column "text" is String, not a TADOC column; {mend}'
+
+    def test_a_lost_type_tag(self, call: str, lazily: Any) -> None:
+        lost = tadoc.compress(pl.Series("text", ["a b"])).to_frame().unnest("text")
+        lost = lost.with_columns(pl.col("grammar").cast(pl.String).cast(pl.Categorical)).to_struct("text").to_frame()
+        with pytest.raises(NotCompressedError, match=r'give it back with pl\.col\("text"\)\.cast\(tadoc\.DTYPE\)'):
+            CALLS[call](lazily(lost), "text")
+        assert lost.with_columns(pl.col("text").cast(tadoc.DTYPE)).tadoc.decompress().item() == "a b"
+
+    def test_a_column_by_expression(self, call: str, lazily: Any) -> None:
+        with pytest.raises(TypeError, match="name the column by a string"):
+            CALLS[call](lazily(ONE), pl.col("text"))
 
     def test_number_column(self, call: str, lazily: Any) -> None:
         with pytest.raises(NotCompressedError, match=f'^{call}: column "year" is Int64.*only String columns'):

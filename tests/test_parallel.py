@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -56,3 +57,19 @@ sys.exit(os.waitpid(child, 0)[1])
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_has_threads_of_its_own() -> None:
     subprocess.run([sys.executable, "-c", FORK], check=True, timeout=60)
+
+
+def test_nothing_runs_on_after_an_error() -> None:
+    """Kernels read at addresses whose owners go when the caller's frame does."""
+    finished = []
+
+    def work(item: int) -> None:
+        if item == 0:
+            raise MemoryError
+        time.sleep(0.2)
+        finished.append(item)
+
+    with tadoc.Config(threads=2):
+        with pytest.raises(MemoryError):
+            map_parallel(work, [0, 1])
+        assert finished == [1]

@@ -53,7 +53,7 @@ def test_round_trip(rows: list[str | None]) -> None:
         decoded = payload.decode(encoded)
         assert_same(decoded, corpus.grammar)
         assert payload.encode(decoded) == encoded
-        assert encoded.startswith(payload.key(encoded))
+        assert payload.key(encoded) == f"{encoded[: payload.HEADER_LENGTH]}:{len(encoded)}"
         assert corpus.key == payload.key(encoded)
 
 
@@ -235,3 +235,24 @@ def test_ragged_buffer_under_a_right_digest() -> None:
     cell = pa.LargeListArray.from_arrays(pa.array([0, 2], pa.int64()), ragged)
     array = pa.StructArray.from_arrays([cell, *handmade.struct().flatten()[1:]], fields=list(ARROW_TYPE))
     assert tadoc.Grammar.from_arrow(array).words.offsets.tolist() == [0, 1, 2]
+
+
+def stream_of(array: pa.StructArray, compression: str | None = None) -> bytes:
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, pa.schema(list(ARROW_TYPE)), options=options) as writer:
+        writer.write_batch(pa.RecordBatch.from_struct_array(array))
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def test_buffers_that_unfold_inside_the_stream() -> None:
+    """Arrow's own compression would decode to more than the payload declares."""
+    array = handmade.struct()
+    assert payload.decode(handmade.seal(stream_of(array))).tokenizer
+    with pytest.raises(InvalidGrammarError, match="compressed buffers"):
+        payload.decode(handmade.seal(stream_of(array, "zstd")))
+
+
+def test_bytes_that_belong_to_nothing() -> None:
+    with pytest.raises(InvalidGrammarError, match="belong to nothing"):
+        payload.decode(handmade.seal(stream_of(handmade.struct()) + bytes(1 << 20)))

@@ -156,15 +156,23 @@ def test_counts_beyond_32_bits(engine: str) -> None:
     """2^33 words per rule and several rows of it: counts pass 2^32 and 2^35, nothing is expanded."""
     chain = [[0, 0], *([k + 3, k + 3] for k in range(32))]  # rule 3 = a a, rule 35 = 2^33 times a
     grammar = handmade.grammar(["a", "b", "c"], [*chain, [3 + 31, 1]])
-    assert grammar.expansion_lengths.tolist()[-2:] == [1 << 33, (1 << 32) + 1]
-    column = handmade.column(grammar, [[35] * 5, [36, 36], [2, 1, 2, 2], None])
-    got = column.tadoc.word_count(engine=engine).rows()
-    assert got == [("a", (5 << 33) + (2 << 32)), ("b", 3), ("c", 3)]
-    assert column.tadoc.word_count(engine=engine, lowercase=True, top=1).rows() == got[:1]
-    again = pl.concat([column, handmade.column(handmade.grammar(["b", "z"]), [[0, 1]])])
-    assert again.tadoc.word_count(engine=engine).rows() == [got[0], ("b", 4), ("c", 3), ("z", 1)]
     with tadoc.Config(expansion_limit=1 << 40):
+        assert grammar.expansion_lengths.tolist()[-2:] == [1 << 33, (1 << 32) + 1]
+        column = handmade.column(grammar, [[35] * 5, [36, 36], [2, 1, 2, 2], None])
+        got = column.tadoc.word_count(engine=engine).rows()
+        assert got == [("a", (5 << 33) + (2 << 32)), ("b", 3), ("c", 3)]
+        assert column.tadoc.word_count(engine=engine, lowercase=True, top=1).rows() == got[:1]
+        again = pl.concat([column, handmade.column(handmade.grammar(["b", "z"]), [[0, 1]])])
+        assert again.tadoc.word_count(engine=engine).rows() == [got[0], ("b", 4), ("c", 3), ("z", 1)]
         assert column.tadoc.info()["words"].item() == sum(count for _, count in got)
+
+
+def test_counts_that_would_wrap_are_refused(engine: str) -> None:
+    with tadoc.Config(expansion_limit=1 << 56):
+        column = handmade.column(handmade.grammar(["a"], [[k, k] for k in range(56)]), [[56]] * 256)
+        with pytest.raises(LimitExceededError, match="more words than 64 bits count"):
+            column.tadoc.word_count(engine=engine)
+        assert column.head(127).tadoc.word_count(engine=engine).rows() == [("a", 127 << 56)]
 
 
 def test_a_rule_over_the_limit_is_refused(engine: str) -> None:

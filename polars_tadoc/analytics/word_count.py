@@ -75,9 +75,12 @@ class Request:
         engine: str | None,
     ) -> Request:
         """Check the arguments of :func:`word_count`; errors as there."""
+        require_engine(engine)
+        for name, value in {"top": 0 if top is None else top, "min_count": min_count}.items():
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+                raise TypeError(f"{name}={value!r} must be an integer")
         if top is not None and top < 0:
             raise ValueError(f"top={top} must be at least 0")
-        require_engine(engine)
         return cls(top, min_count, Morphism.from_arguments(normalize, lowercase, stopwords), engine)
 
     def run(self, column: pl.Series) -> Selection:
@@ -159,6 +162,7 @@ def word_count(
 
 def partial(corpus: Corpus, engine: Engine, morphism: Morphism | None = None) -> WordCounts:
     """Count one corpus' words."""
+    corpus.require_countable()
     kernels, grammar = engine.kernels, corpus.grammar
     counts = kernels.top_down_weights(engine.load(corpus.key, grammar), kernels.load_symbols(corpus.roots))
     if morphism is None:

@@ -47,8 +47,8 @@ class Compression:
         """Check the arguments of :func:`compress`; errors as there."""
         if method != "batch_repair":
             raise ValueError(f'method={method!r}: there is "batch_repair"')
-        if rows_per_grammar < 1:
-            raise ValueError(f"rows_per_grammar={rows_per_grammar} must be at least 1")
+        if not isinstance(rows_per_grammar, int) or rows_per_grammar < 1:
+            raise ValueError(f"rows_per_grammar={rows_per_grammar!r} must be an integer of at least 1")
         return cls(Tokenizer.from_argument(tokenizer), lossless, rows_per_grammar, progress)
 
     def run(self, text: pl.Series) -> pl.Series:

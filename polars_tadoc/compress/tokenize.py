@@ -51,8 +51,8 @@ class Tokenizer:
                 pl.Series([""]).str.extract_all(pattern)
             except pl.exceptions.ComputeError as error:
                 raise ValueError(
-                    f"tokenizer: Polars' regex engine cannot run {tokenizer.pattern!r} "
-                    f"(it has no look-around and no back-references): {error}"
+                    f"tokenizer: Polars' regex engine, which has no look-around, no back-references and matches whole "
+                    f"characters only, cannot run {tokenizer.pattern!r}: {error}"
                 ) from error
             return cls(f"regex:{pattern}", pattern)
         if tokenizer in ("words", "whitespace"):

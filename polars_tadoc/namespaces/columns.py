@@ -29,8 +29,7 @@ def compressed_column(schema: pl.Schema, name: str | None, call: str) -> str:
             f"{call}: the frame has no TADOC column; compress one first: "
             'df.with_columns(pl.col("text").tadoc.compress())'
         )
-    if name not in schema:
-        raise ColumnMissingError.for_name(name, schema, call)
+    _require_column(schema, name, call)
     if not is_tadoc(schema[name]):
         raise NotCompressedError.for_column(name, schema[name], call)
     return name
@@ -38,8 +37,7 @@ def compressed_column(schema: pl.Schema, name: str | None, call: str) -> str:
 
 def string_column(schema: pl.Schema, name: str, call: str) -> str:
     """Return the name of the String column meant; errors as :func:`compressed_column`'s."""
-    if name not in schema:
-        raise ColumnMissingError.for_name(name, schema, call)
+    _require_column(schema, name, call)
     if is_tadoc(schema[name]):
         raise TypeError(f'{call}: column "{name}" is compressed already')
     if schema[name] != pl.String:
@@ -47,3 +45,10 @@ def string_column(schema: pl.Schema, name: str, call: str) -> str:
             f'{call}: column "{name}" is {schema[name]}, not String; cast it first: pl.col("{name}").cast(pl.String)'
         )
     return name
+
+
+def _require_column(schema: pl.Schema, name: object, call: str) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f'{call}: name the column by a string, {call}("text"), not by {type(name).__name__}')
+    if name not in schema:
+        raise ColumnMissingError.for_name(name, schema, call)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import lru_cache
 from itertools import pairwise
 from typing import TypeVar
@@ -33,10 +33,20 @@ if hasattr(os, "register_at_fork"):
 
 
 def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """Apply ``function`` to each item on the thread pool; results in the items' order."""
+    """Apply ``function`` to each item on the thread pool; results in the items' order.
+
+    Returns or raises only when no item is being worked on any more: kernels read at addresses whose owners
+    the caller holds.
+    """
     if len(items) <= 1 or thread_count() == 1:
         return [function(item) for item in items]
-    return list(_pool(thread_count()).map(function, items))
+    futures = [_pool(thread_count()).submit(function, item) for item in items]
+    try:
+        return [future.result() for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()
+        wait(futures)
 
 
 def even_chunks(size: int, smallest: int = 1 << 15) -> list[tuple[int, int]]:

@@ -134,6 +134,14 @@ def load_grammar(grammar: Grammar) -> ResidentGrammar:
     )
 
 
+def current_device() -> int:
+    """Return the number of the device that this thread's calls run on."""
+    with _device_errors("asking for the device"):
+        import cupy
+
+        return int(cupy.cuda.runtime.getDevice())
+
+
 def load_symbols(symbols: UInt32) -> Any:
     """Copy symbols to the device.
 
