@@ -162,11 +162,11 @@ def _corpus(
 
 def _grammar(code: pl.Series) -> tuple[str, Grammar]:
     """Decode the grammar of a one-row categorical series, or take it from the cache."""
-    text = code.cast(pl.String)
-    header, size = text.str.head(payload.HEADER_LENGTH)[0], text.str.len_bytes()[0]
-    key = f"{header}:{size}"  # payload.key, without making a Python string of it all
+    cell: Any = code.cast(pl.String).to_arrow(compat_level=pl.CompatLevel.newest())[0]
+    text = cell.as_buffer()  # megabytes: only the header becomes a Python string where the grammar is cached
+    key = payload.key_of(text.slice(0, payload.HEADER_LENGTH).to_pybytes(), text.size)
     grammar = grammars.get(key)
     if grammar is None:
-        return key, grammars.put(key, payload.decode(str(text[0])))
+        return key, grammars.put(key, payload.decode(cell.as_py()))
     grammar.require_within_limit()
     return key, grammar

@@ -39,8 +39,14 @@ def encode(grammar: Grammar) -> str:
 
 
 def key(payload: str) -> str:
-    """Return what caches are keyed by: format, length and content digest."""
-    return f"{payload[:HEADER_LENGTH]}:{len(payload)}"
+    """Return what caches are keyed by: format, content digest and length."""
+    encoded = payload.encode()
+    return key_of(encoded[:HEADER_LENGTH], len(encoded))
+
+
+def key_of(header: bytes, size: int) -> str:
+    """Return the :func:`key` of a payload from its first ``HEADER_LENGTH`` bytes and its length in bytes."""
+    return f"{header.decode(errors='replace')}:{size}"
 
 
 def short_name(payload: str) -> str:
