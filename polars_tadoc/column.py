@@ -26,7 +26,9 @@ DTYPE = pl.Struct(
         "gaps": pl.Binary,
     }
 )
-"""A compressed column: the grammar (shared by many rows), the row's own symbols, what stood between its words."""
+"""A compressed column: the grammar (shared by many rows), the row's own symbols, what stood between its words.
+
+It is carried through any operation, but it is no key: equal texts may have different symbols."""
 
 
 def is_tadoc(dtype: object) -> bool:

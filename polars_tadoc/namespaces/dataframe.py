@@ -12,6 +12,7 @@ from polars_tadoc.analytics.info import info
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
 from polars_tadoc.decompress import decompress
 from polars_tadoc.namespaces.columns import compressed_column, string_column
+from polars_tadoc.namespaces.documented import documented_by
 
 
 @pl.api.register_dataframe_namespace("tadoc")
@@ -36,6 +37,7 @@ class TadocFrame:
         self._held.__dict__.pop("tadoc", None)
         return self._held
 
+    @documented_by(compress)
     def compress(
         self,
         column: str,
@@ -46,12 +48,9 @@ class TadocFrame:
         rows_per_grammar: int = ROWS_PER_GRAMMAR,
         progress: bool = False,
     ) -> pl.DataFrame:
-        """Replace a String column by its compressed form; parameters and errors as :func:`polars_tadoc.compress`.
+        """Replace a String column by its compressed form.
 
-        Raises
-        ------
-        ColumnMissingError
-            There is no such column; the message suggests the nearest names.
+        A misspelt column raises ``ColumnMissingError`` with the nearest names.
 
         Examples
         --------
@@ -75,10 +74,9 @@ class TadocFrame:
             )
         )
 
+    @documented_by(decompress)
     def decompress(self, column: str | None = None) -> pl.DataFrame:
         """Replace a compressed column (may be left out where there is one) by its text.
-
-        Errors as :func:`polars_tadoc.decompress` and for a missing column.
 
         Examples
         --------
@@ -91,6 +89,7 @@ class TadocFrame:
         df = self._frame()
         return df.with_columns(decompress(df[compressed_column(df.schema, column, "decompress")]))
 
+    @documented_by(word_count_analytic.word_count)
     def word_count(
         self,
         column: str | None = None,
@@ -103,8 +102,6 @@ class TadocFrame:
         engine: str | None = None,
     ) -> pl.DataFrame:
         """Count the words of a compressed column (may be left out where there is one).
-
-        Parameters and errors as :func:`polars_tadoc.word_count`.
 
         Returns
         -------
@@ -131,8 +128,9 @@ class TadocFrame:
         )
         return request.run(df[compressed_column(df.schema, column, "word_count")]).to_frame()
 
+    @documented_by(info)
     def info(self, column: str | None = None) -> pl.DataFrame:
-        """Describe a compressed column in one row; columns and errors as :func:`polars_tadoc.info`.
+        """Describe a compressed column in one row; columns as :func:`polars_tadoc.info`'s.
 
         Examples
         --------

@@ -7,8 +7,9 @@ import re
 import polars as pl
 
 from polars_tadoc.column import DTYPE
-from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression
+from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
 from polars_tadoc.decompress import decompress
+from polars_tadoc.namespaces.documented import documented_by
 
 
 @pl.api.register_expr_namespace("tadoc")
@@ -28,6 +29,7 @@ class TadocExpr:
     def __init__(self, expr: pl.Expr) -> None:
         self._expr = expr
 
+    @documented_by(compress)
     def compress(
         self,
         *,
@@ -37,7 +39,7 @@ class TadocExpr:
         rows_per_grammar: int = ROWS_PER_GRAMMAR,
         progress: bool = False,
     ) -> pl.Expr:
-        """Compress a String column; parameters, result and errors as :func:`polars_tadoc.compress`.
+        """Compress a String column; result as :func:`polars_tadoc.compress`'s.
 
         Examples
         --------
@@ -53,8 +55,9 @@ class TadocExpr:
         )
         return self._expr.map_batches(how.run, return_dtype=DTYPE)
 
+    @documented_by(decompress)
     def decompress(self) -> pl.Expr:
-        """Give back the text, byte for byte; errors as :func:`polars_tadoc.decompress`.
+        """Give back the text, byte for byte.
 
         Examples
         --------

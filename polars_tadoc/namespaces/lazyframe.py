@@ -9,8 +9,10 @@ import polars as pl
 
 from polars_tadoc.analytics import info as info_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
-from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR
+from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
+from polars_tadoc.decompress import decompress
 from polars_tadoc.namespaces.columns import compressed_column, string_column
+from polars_tadoc.namespaces.documented import documented_by
 
 
 @pl.api.register_lazyframe_namespace("tadoc")
@@ -37,6 +39,7 @@ class TadocLazyFrame:
         self._held.__dict__.pop("tadoc", None)
         return self._held
 
+    @documented_by(compress)
     def compress(
         self,
         column: str,
@@ -47,7 +50,7 @@ class TadocLazyFrame:
         rows_per_grammar: int = ROWS_PER_GRAMMAR,
         progress: bool = False,
     ) -> pl.LazyFrame:
-        """Replace a String column by its compressed form; parameters and errors as :func:`polars_tadoc.compress`.
+        """Replace a String column by its compressed form.
 
         Examples
         --------
@@ -70,6 +73,7 @@ class TadocLazyFrame:
             )
         )
 
+    @documented_by(decompress)
     def decompress(self, column: str | None = None) -> pl.LazyFrame:
         """Replace a compressed column (may be left out where there is one) by its text.
 
@@ -85,6 +89,7 @@ class TadocLazyFrame:
         name = compressed_column(lf.collect_schema(), column, "decompress")
         return lf.with_columns(pl.col(name).tadoc.decompress())  # type: ignore[attr-defined]
 
+    @documented_by(word_count_analytic.word_count)
     def word_count(
         self,
         column: str | None = None,
@@ -97,8 +102,6 @@ class TadocLazyFrame:
         engine: str | None = None,
     ) -> pl.LazyFrame:
         """Count the words of a compressed column; only that column is read.
-
-        Parameters and errors as :func:`polars_tadoc.word_count`.
 
         Returns
         -------
@@ -126,8 +129,9 @@ class TadocLazyFrame:
             "word_count", column, lambda series: request.run(series).to_frame(), word_count_analytic.SCHEMA
         )
 
+    @documented_by(info_analytic.info)
     def info(self, column: str | None = None) -> pl.LazyFrame:
-        """Describe a compressed column in one row; columns and errors as :func:`polars_tadoc.info`.
+        """Describe a compressed column in one row; columns as :func:`polars_tadoc.info`'s.
 
         Examples
         --------

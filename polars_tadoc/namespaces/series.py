@@ -11,6 +11,7 @@ from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.info import info
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
 from polars_tadoc.decompress import decompress
+from polars_tadoc.namespaces.documented import documented_by
 
 
 @pl.api.register_series_namespace("tadoc")
@@ -34,6 +35,7 @@ class TadocSeries:
         self._held.__dict__.pop("tadoc", None)
         return self._held
 
+    @documented_by(compress)
     def compress(
         self,
         *,
@@ -43,7 +45,7 @@ class TadocSeries:
         rows_per_grammar: int = ROWS_PER_GRAMMAR,
         progress: bool = False,
     ) -> pl.Series:
-        """Compress a String series; parameters, result and errors as :func:`polars_tadoc.compress`.
+        """Compress a String series; result as :func:`polars_tadoc.compress`'s.
 
         Examples
         --------
@@ -62,8 +64,9 @@ class TadocSeries:
             progress=progress,
         )
 
+    @documented_by(decompress)
     def decompress(self) -> pl.Series:
-        """Give back the text, byte for byte; errors as :func:`polars_tadoc.decompress`.
+        """Give back the text, byte for byte.
 
         Examples
         --------
@@ -75,6 +78,7 @@ class TadocSeries:
         """
         return decompress(self._series())
 
+    @documented_by(word_count_analytic.word_count)
     def word_count(
         self,
         *,
@@ -85,7 +89,7 @@ class TadocSeries:
         stopwords: Iterable[str] | None = None,
         engine: str | None = None,
     ) -> pl.DataFrame:
-        """Count words: ``word: String, count: UInt64``; parameters and errors as :func:`polars_tadoc.word_count`.
+        """Count words: ``word: String, count: UInt64``.
 
         Examples
         --------
@@ -105,8 +109,9 @@ class TadocSeries:
         )
         return request.run(self._series()).to_frame()
 
+    @documented_by(info)
     def info(self) -> pl.DataFrame:
-        """Describe the column in one row; columns and errors as :func:`polars_tadoc.info`.
+        """Describe the column in one row; columns as :func:`polars_tadoc.info`'s.
 
         Examples
         --------
