@@ -166,7 +166,7 @@ def _grammar(code: pl.Series) -> tuple[str, Grammar]:
     """Decode the grammar of a one-row categorical series, or take it from the cache."""
     cell: Any = code.cast(pl.String).to_arrow(compat_level=pl.CompatLevel.newest())[0]
     text = cell.as_buffer()  # megabytes: only the header becomes a Python string where the grammar is cached
-    key = payload.key_of(text.slice(0, payload.HEADER_LENGTH).to_pybytes(), text.size)
+    key = payload.key_of(text.slice(0, min(payload.HEADER_LENGTH, text.size)).to_pybytes(), text.size)
     grammar = grammars.get(key)
     if grammar is None:
         return key, grammars.put(key, payload.decode(cell.as_py()))
