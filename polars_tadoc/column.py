@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def require_tadoc(series: pl.Series, call: str) -> None:
 
 
 def build(
-    key: str,
+    encoded: str,
     root_offsets: npt.NDArray[np.int64],
     roots: npt.NDArray[np.uint32],
     gap_offsets: npt.NDArray[np.int64],
@@ -73,7 +74,7 @@ def build(
 
     Parameters
     ----------
-    key
+    encoded
         The grammar's payload.
     root_offsets, roots
         Each row's symbols: int64 offsets, length rows + 1, into uint32 symbols.
@@ -93,7 +94,7 @@ def build(
     else:
         buffers = [None, owned(gap_offsets), owned(gap_data)]
         gaps = pl.Series("gaps", pa.LargeBinaryArray.from_buffers(pa.large_binary(), rows, buffers))
-    grammar = pl.Series("grammar", [key], DTYPE.fields[0].dtype).new_from_index(0, rows)
+    grammar = pl.Series("grammar", [encoded], DTYPE.fields[0].dtype).new_from_index(0, rows)
     column = pl.DataFrame([grammar, pl.Series("symbols", symbols), gaps]).to_struct("text")
     if valid is None:
         return column
@@ -127,8 +128,8 @@ def split(column: pl.Series) -> list[Corpus]:
 def _rows_by_code(codes: npt.NDArray[np.uint32]) -> list[npt.NDArray[np.int64]]:
     """Rows of each distinct code, ascending; codes in order of first use."""
     starts = np.concatenate([[0], np.flatnonzero(codes[1:] != codes[:-1]) + 1])
-    if len(starts) == 1:
-        return [np.arange(len(codes))]
+    if len(np.unique(codes[starts])) == len(starts):  # each grammar's rows stand together, as they are written
+        return [np.arange(start, stop) for start, stop in pairwise([*starts.tolist(), len(codes)])]
     order = np.argsort(codes, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
     return sorted(groups, key=lambda own: int(own[0]))
