@@ -62,6 +62,16 @@ def require_tadoc(series: pl.Series, call: str) -> None:
         raise NotCompressedError.for_column(series.name, series.dtype, call)
 
 
+def require_string(name: str, dtype: object, call: str) -> None:
+    """Raise ``TypeError`` unless a column of this type can be compressed."""
+    if is_tadoc(dtype):
+        raise TypeError(f'{call}: column "{name}" is compressed already')
+    if dtype != pl.String:
+        raise TypeError(
+            f'{call}: column "{name}" is {dtype}, not String; cast it first: pl.col("{name}").cast(pl.String)'
+        )
+
+
 def build(
     encoded: str,
     root_offsets: npt.NDArray[np.int64],

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from polars_tadoc import column, payload
 from polars_tadoc.cache import grammars
-from polars_tadoc.column import DTYPE, is_tadoc, require_series
+from polars_tadoc.column import DTYPE, require_series, require_string
 from polars_tadoc.compress import batch_repair
 from polars_tadoc.compress.prune import prune
 from polars_tadoc.compress.tokenize import Tokenizer, tokenize
@@ -53,7 +53,8 @@ class Compression:
 
     def run(self, text: pl.Series) -> pl.Series:
         """Compress a String series."""
-        require_string(text)
+        require_series(text, "compress")
+        require_string(text.name, text.dtype, "compress")
         text = text.rechunk()
         parts = []
         with tqdm(total=len(text), unit=" rows", desc="compress", disable=not self.progress) as bar:
@@ -61,15 +62,6 @@ class Compression:
                 parts.append(_compress_block(text.slice(start, stop - start), self.tokenizer, self.lossless, bar))
                 bar.update(stop - start)
         return (pl.concat(parts) if parts else pl.Series(dtype=DTYPE)).alias(text.name)
-
-
-def require_string(text: pl.Series) -> None:
-    """Raise ``TypeError`` unless it is a String series."""
-    require_series(text, "compress")
-    if is_tadoc(text.dtype):
-        raise TypeError(f'compress: column "{text.name}" is compressed already')
-    if text.dtype != pl.String:
-        raise TypeError(f'compress: column "{text.name}" is {text.dtype}, not String; cast it first: .cast(pl.String)')
 
 
 def compress(

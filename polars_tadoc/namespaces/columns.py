@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_tadoc.column import is_tadoc
+from polars_tadoc.column import is_tadoc, require_string
 from polars_tadoc.errors import ColumnMissingError, NotCompressedError
 
 
@@ -38,12 +38,7 @@ def compressed_column(schema: pl.Schema, name: str | None, call: str) -> str:
 def string_column(schema: pl.Schema, name: str, call: str) -> str:
     """Return the name of the String column meant; errors as :func:`compressed_column`'s."""
     _require_column(schema, name, call)
-    if is_tadoc(schema[name]):
-        raise TypeError(f'{call}: column "{name}" is compressed already')
-    if schema[name] != pl.String:
-        raise TypeError(
-            f'{call}: column "{name}" is {schema[name]}, not String; cast it first: pl.col("{name}").cast(pl.String)'
-        )
+    require_string(name, schema[name], call)
     return name
 
 
