@@ -85,8 +85,18 @@ def test_symbols_are_word_ids_and_rules() -> None:
 
 
 def test_method() -> None:
-    with pytest.raises(ValueError, match="method='sequitor': there is \"batch_repair\""):
+    with pytest.raises(ValueError, match='method=\'sequitor\': use "batch_repair" or "sequitur"'):
         tadoc.compress(pl.Series(["a"]), method="sequitor")
+
+
+def test_engine() -> None:
+    with pytest.raises(ValueError, match="engine='abacus'"):
+        tadoc.compress(pl.Series(["a"]), engine="abacus")
+    if tadoc.testing.engines() == ["cpu"]:
+        with pytest.raises(tadoc.errors.EngineUnavailableError, match='engine="gpu"'):
+            tadoc.compress(pl.Series(["a"]), engine="gpu")
+    for engine in ("auto", "cpu"):
+        assert tadoc.decompress(tadoc.compress(pl.Series(["a b"]), engine=engine)).to_list() == ["a b"]
 
 
 @pytest.mark.parametrize("rows_per_grammar", [0, -3])

@@ -1,10 +1,12 @@
-"""A String column becomes a compressed one: tokenize, batch RePair, prune, build."""
+"""A String column becomes a compressed one: tokenize, make rules, build."""
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -14,8 +16,10 @@ from polars_tadoc import column, payload
 from polars_tadoc.cache import grammars
 from polars_tadoc.column import DTYPE, require_series, require_string
 from polars_tadoc.compress import batch_repair
-from polars_tadoc.compress.prune import prune
-from polars_tadoc.compress.tokenize import Tokenizer, tokenize
+from polars_tadoc.compress.prune import LevelledRules, prune
+from polars_tadoc.compress.tokenize import Tokenizer, Tokens, tokenize
+from polars_tadoc.engine import require_engine
+from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.grammar import Grammar
 
 ROWS_PER_GRAMMAR = 250_000
@@ -25,14 +29,20 @@ BYTES_PER_GRAMMAR = 1 << 28
 """Text bytes of one grammar's rows (about 2^26 words); a longer single row still has one grammar."""
 
 
+METHODS = ("batch_repair", "sequitur")
+"""Ways to make rules."""
+
+
 @dataclass(frozen=True)
 class Compression:
     """How to compress, checked when it is made."""
 
     tokenizer: Tokenizer
+    method: str
     lossless: bool
     rows_per_grammar: int
     progress: bool
+    engine: str
 
     @classmethod
     def from_arguments(
@@ -43,13 +53,16 @@ class Compression:
         lossless: bool,
         rows_per_grammar: int,
         progress: bool,
+        engine: str | None,
     ) -> Compression:
         """Check the arguments of :func:`compress`; errors as there."""
-        if method != "batch_repair":
-            raise ValueError(f'method={method!r}: there is "batch_repair"')
+        if method not in METHODS:
+            raise ValueError(f'method={method!r}: use "batch_repair" or "sequitur"')
         if not isinstance(rows_per_grammar, int) or rows_per_grammar < 1:
             raise ValueError(f"rows_per_grammar={rows_per_grammar!r} must be an integer of at least 1")
-        return cls(Tokenizer.from_argument(tokenizer), lossless, rows_per_grammar, progress)
+        return cls(
+            Tokenizer.from_argument(tokenizer), method, lossless, rows_per_grammar, progress, require_engine(engine)
+        )
 
     def run(self, text: pl.Series) -> pl.Series:
         """Compress a String series."""
@@ -59,7 +72,7 @@ class Compression:
         parts = []
         with tqdm(total=len(text), unit=" rows", desc="compress", disable=not self.progress) as bar:
             for start, stop in _blocks(text, self.rows_per_grammar):
-                parts.append(_compress_block(text.slice(start, stop - start), self.tokenizer, self.lossless, bar))
+                parts.append(_compress_block(text.slice(start, stop - start), self, bar))
                 bar.update(stop - start)
         return (pl.concat(parts) if parts else pl.Series(dtype=DTYPE)).alias(text.name)
 
@@ -72,6 +85,7 @@ def compress(
     lossless: bool = True,
     rows_per_grammar: int = ROWS_PER_GRAMMAR,
     progress: bool = False,
+    engine: str | None = None,
 ) -> pl.Series:
     r"""Compress a String series into a grammar-compressed one.
 
@@ -84,13 +98,16 @@ def compress(
         word by itself; ``"whitespace"``: what ``str.split()`` of Python gives; or a compiled regex whose
         matches are the words (run by Polars' regex engine: no look-around, no back-references).
     method
-        ``"batch_repair"``, see :mod:`polars_tadoc.compress.batch_repair`.
+        How rules are made: ``"batch_repair"`` (:mod:`polars_tadoc.compress.batch_repair`), or ``"sequitur"``, the
+        TADOC papers' own algorithm (Nevill-Manning and Witten, 1997), for comparison.
     lossless
         Keep what stands between words. Without it ``decompress`` gives the words joined by single spaces.
     rows_per_grammar
         Rows that share one grammar, in row order; a grammar also ends at 256 MiB of text.
     progress
         Show a progress bar (tqdm) on standard error.
+    engine
+        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
 
     Returns
     -------
@@ -102,7 +119,9 @@ def compress(
     TypeError
         The series is not String.
     ValueError
-        Unknown tokenizer or method, or a regex that Polars cannot run.
+        Unknown tokenizer, method or engine, or a regex that Polars cannot run.
+    EngineUnavailableError
+        ``engine="gpu"`` cannot run here.
 
     Examples
     --------
@@ -114,7 +133,12 @@ def compress(
 
     """
     return Compression.from_arguments(
-        tokenizer=tokenizer, method=method, lossless=lossless, rows_per_grammar=rows_per_grammar, progress=progress
+        tokenizer=tokenizer,
+        method=method,
+        lossless=lossless,
+        rows_per_grammar=rows_per_grammar,
+        progress=progress,
+        engine=engine,
     ).run(text)
 
 
@@ -130,28 +154,38 @@ def _blocks(text: pl.Series, rows_per_grammar: int) -> Iterator[tuple[int, int]]
         start = stop
 
 
-def _compress_block(text: pl.Series, tokenizer: Tokenizer, lossless: bool, bar: tqdm[None]) -> pl.Series:
-    tokens = tokenize(text, tokenizer, lossless=lossless)
+def _compress_block(text: pl.Series, how: Compression, bar: tqdm[None]) -> pl.Series:
+    """Compress rows that share one grammar; here, and nowhere else, the engine is chosen."""
+    if how.engine == "gpu":
+        raise EngineUnavailableError('engine="gpu": compress runs on the CPU only so far; use "auto" or "cpu"')
+    tokens = tokenize(text, how.tokenizer, lossless=how.lossless)
+    rules = build_rules(tokens, len(text), how.method, bar)
+    return assemble(tokens, rules, how, text.is_not_null() if text.null_count() else None)
+
+
+def build_rules(tokens: Tokens, rows: int, method: str, bar: tqdm[None]) -> LevelledRules:
+    """Make the rules by the method; ``tokens.sequence`` is overwritten."""
     size = len(tokens.vocabulary)
-    rules = batch_repair.build(
+    if method == "sequitur":
+        sequitur = importlib.import_module("polars_tadoc.compress.sequitur")
+        return cast(LevelledRules, sequitur.build(tokens.sequence, size, rows))
+    binary = batch_repair.build(
         tokens.sequence, size, lambda round_, alive: bar.set_postfix_str(f"round {round_ + 1}: {alive:,} pairs")
     )
-    levelled = prune(rules, size, len(text))
+    return prune(binary, size, rows)
+
+
+def assemble(tokens: Tokens, rules: LevelledRules, how: Compression, valid: pl.Series | None) -> pl.Series:
+    """Build the rows of one grammar; ``valid`` is false where a row is null, None where none is."""
     grammar = Grammar(
         vocabulary=tokens.vocabulary,
-        rule_offsets=levelled.rule_offsets,
-        symbols=levelled.symbols,
-        level_offsets=levelled.level_offsets,
+        rule_offsets=rules.rule_offsets,
+        symbols=rules.symbols,
+        level_offsets=rules.level_offsets,
         gap_vocabulary=tokens.gap_vocabulary,
-        tokenizer=tokenizer.name,
+        tokenizer=how.tokenizer.name,
     )
     encoded = payload.encode(grammar)
     grammars.put(payload.key(encoded), grammar)
-    return column.build(
-        encoded,
-        levelled.root_offsets,
-        levelled.roots,
-        tokens.gap_offsets,
-        tokens.gap_data if lossless else None,
-        text.is_not_null() if text.null_count() else None,
-    )
+    gap_data = tokens.gap_data if how.lossless else None
+    return column.build(encoded, rules.root_offsets, rules.roots, tokens.gap_offsets, gap_data, valid)

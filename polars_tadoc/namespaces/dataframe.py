@@ -47,6 +47,7 @@ class TadocFrame:
         lossless: bool = True,
         rows_per_grammar: int = ROWS_PER_GRAMMAR,
         progress: bool = False,
+        engine: str | None = None,
     ) -> pl.DataFrame:
         """Replace a String column by its compressed form.
 
@@ -71,6 +72,7 @@ class TadocFrame:
                 lossless=lossless,
                 rows_per_grammar=rows_per_grammar,
                 progress=progress,
+                engine=engine,
             )
         )
 

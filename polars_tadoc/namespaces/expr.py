@@ -38,6 +38,7 @@ class TadocExpr:
         lossless: bool = True,
         rows_per_grammar: int = ROWS_PER_GRAMMAR,
         progress: bool = False,
+        engine: str | None = None,
     ) -> pl.Expr:
         """Compress a String column; result as :func:`polars_tadoc.compress`'s.
 
@@ -51,7 +52,12 @@ class TadocExpr:
 
         """
         how = Compression.from_arguments(
-            tokenizer=tokenizer, method=method, lossless=lossless, rows_per_grammar=rows_per_grammar, progress=progress
+            tokenizer=tokenizer,
+            method=method,
+            lossless=lossless,
+            rows_per_grammar=rows_per_grammar,
+            progress=progress,
+            engine=engine,
         )
         return self._expr.map_batches(how.run, return_dtype=DTYPE)
 

@@ -49,6 +49,7 @@ class TadocLazyFrame:
         lossless: bool = True,
         rows_per_grammar: int = ROWS_PER_GRAMMAR,
         progress: bool = False,
+        engine: str | None = None,
     ) -> pl.LazyFrame:
         """Replace a String column by its compressed form.
 
@@ -70,6 +71,7 @@ class TadocLazyFrame:
                 lossless=lossless,
                 rows_per_grammar=rows_per_grammar,
                 progress=progress,
+                engine=engine,
             )
         )
 

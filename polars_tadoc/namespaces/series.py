@@ -44,6 +44,7 @@ class TadocSeries:
         lossless: bool = True,
         rows_per_grammar: int = ROWS_PER_GRAMMAR,
         progress: bool = False,
+        engine: str | None = None,
     ) -> pl.Series:
         """Compress a String series; result as :func:`polars_tadoc.compress`'s.
 
@@ -62,6 +63,7 @@ class TadocSeries:
             lossless=lossless,
             rows_per_grammar=rows_per_grammar,
             progress=progress,
+            engine=engine,
         )
 
     @documented_by(decompress)
