@@ -32,6 +32,7 @@ package.__path__ = [str(ROOT / "polars_tadoc")]
 sys.modules.setdefault("polars_tadoc", package)
 
 from polars_tadoc.kernels import cuda  # noqa: E402
+from polars_tadoc.kernels.cuda import device as cuda_device  # noqa: E402
 from polars_tadoc.kernels.cuda import fuse_levels  # noqa: E402
 
 REPEAT = 60
@@ -309,7 +310,7 @@ def owners_of(grammar: Any, resident: Any, variant: str) -> Any:
 def measure_variants(
     device: Device, grammar: Any, roots: np.ndarray, root_copies: Sequence[Any], word_ids: np.ndarray, default: Any
 ) -> dict[str, float]:
-    standard, source = cuda.design, cuda.source
+    standard, source = cuda.design, cuda_device.source
     designs: dict[str, dict[str, int]] = {
         "as is": {},
         "512 x 1": {"threads": 512},
@@ -342,13 +343,13 @@ def measure_variants(
             assert family != "top_down" or standing in source(family)
             return source(family).replace(standing, text + "using Owners = Variant;")
 
-        cuda.source = changed
+        cuda_device.source = changed
         forget_kernels()
         owners = owners_of(grammar, default[0], label)
         residents = [dataclasses.replace(resident, owners=owners.copy()) for resident in default]
         check_counts(residents[0], root_copies[0], word_ids)
         times[label] = sweep_seconds(device, residents, root_copies)
-    cuda.source = source
+    cuda_device.source = source
     forget_kernels()
     return times
 
@@ -360,7 +361,7 @@ def check_counts(resident: Any, roots: Any, word_ids: np.ndarray) -> None:
 
 
 def forget_kernels() -> None:
-    for cached in (cuda._module, cuda._kernel, cuda._top_down):
+    for cached in (cuda_device._module, cuda_device.get_kernel, cuda._top_down):
         cached.cache_clear()
 
 
@@ -370,7 +371,7 @@ def compile_times() -> dict[str, float]:
     taken = {}
     for family, kernel in (("owners", "mark_owners"), ("map_counts", "map_counts"), ("select", "survey")):
         start = time.perf_counter()
-        cuda._kernel(family, kernel)
+        cuda_device.get_kernel(family, kernel)
         taken[family] = time.perf_counter() - start
     start = time.perf_counter()
     cuda._top_down(cupy.cuda.runtime.getDevice(), 0, cuda.design.hot_slots, cuda.design)

@@ -6,11 +6,8 @@ for the device at hand when its first kernel is launched and kept in CuPy's cach
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +15,8 @@ import numpy.typing as npt
 
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.cuda import fuse_levels
+from polars_tadoc.kernels.cuda.device import device_errors, even_blocks, get_kernel
+from polars_tadoc.kernels.cuda.device import device_problem as device_problem
 
 if TYPE_CHECKING:
     from polars_tadoc.grammar import Grammar
@@ -106,14 +105,14 @@ def load_grammar(grammar: Grammar) -> ResidentGrammar:
             f'engine="gpu": a grammar of {len(symbols):,} symbols is beyond its 32-bit positions; '
             'use engine="cpu", or compress in more parts'
         )
-    with _device_errors(f"loading a grammar of {len(symbols):,} symbols"):
+    with device_errors(f"loading a grammar of {len(symbols):,} symbols"):
         import cupy
 
         padded = cupy.zeros(tiles * _TILE, np.uint32)
         padded[: len(symbols)].set(np.ascontiguousarray(symbols))
         marks = cupy.empty((tiles * _TILE // 32, 2), np.uint32)
         if len(marks):
-            _kernel("owners", "mark_owners")(
+            get_kernel("owners", "mark_owners")(
                 (-(-len(marks) // 256),),
                 (256,),
                 (cupy.asarray(starts), np.uint32(bodies), marks, np.uint32(len(marks))),
@@ -136,7 +135,7 @@ def load_grammar(grammar: Grammar) -> ResidentGrammar:
 
 def current_device() -> int:
     """Return the number of the device that this thread's calls run on."""
-    with _device_errors("asking for the device"):
+    with device_errors("asking for the device"):
         import cupy
 
         return int(cupy.cuda.runtime.getDevice())
@@ -156,7 +155,7 @@ def load_symbols(symbols: UInt32) -> Any:
         The same symbols.
 
     """
-    with _device_errors(f"copying {len(symbols):,} symbols"):
+    with device_errors(f"copying {len(symbols):,} symbols"):
         import cupy
 
         return cupy.asarray(np.ascontiguousarray(symbols, np.uint32))
@@ -176,7 +175,7 @@ def to_host(array: Any) -> npt.NDArray[Any]:
         The same values.
 
     """
-    with _device_errors("copying a result to the host"):
+    with device_errors("copying a result to the host"):
         return array.get()  # type: ignore[no-any-return]  # synchronize!
 
 
@@ -203,7 +202,7 @@ def top_down_weights(grammar: ResidentGrammar, roots: Any) -> Any:
         The device is out of memory or failed.
 
     """
-    with _device_errors(f"counting the words of {len(roots):,} symbols"):
+    with device_errors(f"counting the words of {len(roots):,} symbols"):
         import cupy
 
         vocabulary, rules, steps = grammar.vocabulary_size, grammar.rule_count, len(grammar.steps)
@@ -261,14 +260,14 @@ def map_counts(counts: Any, image: UInt32, size: int) -> Any:
         The device is out of memory or failed.
 
     """
-    with _device_errors(f"mapping the counts of {len(counts):,} words"):
+    with device_errors(f"mapping the counts of {len(counts):,} words"):
         import cupy
 
         sums = cupy.zeros(size, np.uint64)
         if size and len(counts):
             held = min(size, 4096)
-            _kernel("map_counts", "map_counts")(
-                (_even_blocks(len(counts)),),
+            get_kernel("map_counts", "map_counts")(
+                (even_blocks(len(counts)),),
                 (1024,),
                 (counts, load_symbols(image), np.uint32(len(counts)), np.uint32(held), sums),
                 shared_mem=4 * held,
@@ -308,7 +307,7 @@ def select(counts: Any, words: Vocabulary, min_count: int, top: int | None) -> t
     least = max(min_count, 1)
     if len(counts) == 0 or least >= 1 << 64 or (top is not None and top <= 0):
         return np.empty(0, np.uint32), np.empty(0, np.uint64)
-    with _device_errors(f"selecting among {len(counts):,} words"):
+    with device_errors(f"selecting among {len(counts):,} words"):
         if top is not None and top <= min(_CANDIDATES, len(counts)) // 4:
             candidates = _select_candidates(counts, np.uint64(least), top)
             if candidates is not None:
@@ -323,9 +322,9 @@ def _select_candidates(counts: Any, least: np.uint64, top: int) -> tuple[UInt32,
     capacity = min(_CANDIDATES, len(counts))
     zeros = cupy.zeros(1024 + 2, np.uint64)  # 2048 uint32 buckets, and the report
     found = cupy.zeros(1 + 2 * capacity, np.uint64)
-    blocks, size = (_even_blocks(len(counts)),), np.uint32(len(counts))
-    _kernel("select", "survey")(blocks, (1024,), (counts, None, size, least, zeros, zeros[1024:]))
-    _kernel("select", "collect")(
+    blocks, size = (even_blocks(len(counts)),), np.uint32(len(counts))
+    get_kernel("select", "survey")(blocks, (1024,), (counts, None, size, least, zeros, zeros[1024:]))
+    get_kernel("select", "collect")(
         blocks, (1024,), (counts, size, least, np.uint64(top), zeros, np.uint32(capacity), found)
     )
     pairs = found[: 1 + 2 * _FIRST_LOOK].get()  # synchronize!
@@ -348,90 +347,20 @@ def _in_order(ids: UInt32, counts: UInt64, words: Vocabulary, top: int) -> tuple
 def _select_sorted(counts: Any, words: Vocabulary, least: np.uint64, top: int | None) -> tuple[UInt32, UInt64]:
     import cupy
 
-    blocks, size = (_even_blocks(len(counts)),), np.uint32(len(counts))
+    blocks, size = (even_blocks(len(counts)),), np.uint32(len(counts))
     zeros = cupy.zeros(1024 + 2, np.uint64)
     ascending = cupy.asarray(np.append(words.ascending, True))
-    _kernel("select", "survey")(blocks, (1024,), (counts, ascending, size, least, zeros, zeros[1024:]))
+    get_kernel("select", "survey")(blocks, (1024,), (counts, ascending, size, least, zeros, zeros[1024:]))
     kept, disordered = (int(value) for value in zeros[1024:].get())  # synchronize!
     kept = kept if top is None else min(kept, top)
     if not disordered:
         return np.arange(kept, dtype=np.uint32), counts[:kept].get()  # synchronize!
     keys, by_rank = cupy.empty(len(counts), np.uint64), cupy.empty(len(counts), np.uint32)
-    _kernel("select", "order_keys")(blocks, (1024,), (counts, load_symbols(words.rank), size, least, keys, by_rank))
+    get_kernel("select", "order_keys")(blocks, (1024,), (counts, load_symbols(words.rank), size, least, keys, by_rank))
     order = cupy.argsort(keys)  # stable: equal counts stay in code point order
     ids, chosen = cupy.empty(kept, np.uint32), cupy.empty(kept, np.uint64)
-    _kernel("select", "gather")(blocks, (1024,), (counts, by_rank, order, np.uint32(kept), ids, chosen))
+    get_kernel("select", "gather")(blocks, (1024,), (counts, by_rank, order, np.uint32(kept), ids, chosen))
     return ids.get(), chosen.get()  # synchronize!
-
-
-@cache
-def device_problem() -> str | None:
-    """Tell why the GPU kernels cannot run here, in one sentence with the mend; None where they can."""
-    try:
-        import cupy
-    except ImportError as error:
-        return f"CuPy cannot be imported ({error}): pip install 'polars-tadoc[gpu-cuda13]' (CUDA 12: [gpu-cuda12])"
-    try:
-        count = cupy.cuda.runtime.getDeviceCount()
-    except cupy.cuda.runtime.CUDARuntimeError as error:
-        return f"no CUDA device can be used: {error}"
-    if count == 0:
-        return "no CUDA device is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES"
-    try:
-        device = cupy.cuda.Device()
-        if int(device.compute_capability) < 70:
-            return (
-                f"the CUDA device has compute capability {device.compute_capability[:-1]}."
-                f"{device.compute_capability[-1]}; 7.0 or newer is needed"
-            )
-        cupy.cuda.nvrtc.getVersion()
-    except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
-        return f"the CUDA device cannot be used: {error}"
-    except (RuntimeError, OSError, ImportError) as error:
-        return f"CUDA's compiler NVRTC cannot be loaded ({error}): pip install 'cupy-cuda13x[ctk]' (CUDA 12: 12x)"
-    return None
-
-
-@contextmanager
-def _device_errors(action: str) -> Iterator[None]:
-    """Turn what the device reports into a named message."""
-    try:
-        import cupy
-    except ImportError:
-        raise EngineUnavailableError(f'engine="gpu": {device_problem()}') from None
-    try:
-        yield
-    except cupy.cuda.memory.OutOfMemoryError as error:
-        raise EngineUnavailableError(
-            f'engine="gpu": the device is out of memory while {action} ({error}); use engine="cpu", fewer rows at '
-            "a time, or a smaller tadoc.Config(device_cache_bytes=…)"
-        ) from error
-    except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
-        raise EngineUnavailableError(f'engine="gpu": the device failed while {action}: {error}') from error
-    except cupy.cuda.compiler.CompileException as error:
-        raise EngineUnavailableError(f'engine="gpu": a kernel did not compile while {action}: {error}') from error
-
-
-def source(family: str) -> str:
-    """Return the text of one ``.cu`` file with its headers in place, so that CuPy's cache sees every change."""
-    folder = Path(__file__).parent
-    text = (folder / f"{family}.cu").read_text("utf-8")
-    for header in sorted(folder.glob("*.cuh")):
-        text = text.replace(f'#include "{header.name}"', header.read_text("utf-8"))
-    return text
-
-
-@cache
-def _module(family: str, defines: tuple[str, ...], cooperative: bool) -> Any:
-    import cupy
-
-    return cupy.RawModule(code=source(family), options=("-std=c++17", *defines), enable_cooperative_groups=cooperative)
-
-
-@cache
-def _kernel(family: str, kernel: str, defines: tuple[str, ...] = (), cooperative: bool = False) -> Any:
-    """Return a kernel; CuPy compiles it for the current device on the first launch there."""
-    return _module(family, defines, cooperative).get_function(kernel)
 
 
 def _shared_counters(vocabulary: int) -> tuple[int, int]:
@@ -450,18 +379,10 @@ def _top_down(device: int, held: int, hot_slots: int, design: Design) -> tuple[A
 
     sizes = {"THREADS": design.threads, "BLOCKS": design.blocks_per_multiprocessor, "HOT_SLOTS": hot_slots}
     defines = tuple(f"-D{macro}={value}" for macro, value in sizes.items())
-    kernel = _kernel("top_down", "top_down_weights", defines, cooperative=True)
+    kernel = get_kernel("top_down", "top_down_weights", defines, cooperative=True)
     attributes = cupy.cuda.Device(device).attributes
     kernel.max_dynamic_shared_size_bytes = attributes["MaxSharedMemoryPerBlockOptin"]
     resident = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
         kernel.kernel.ptr, design.threads, 4 * (held + 2 * hot_slots)
     )
     return kernel, min(resident, design.blocks_per_multiprocessor) * attributes["MultiProcessorCount"]
-
-
-def _even_blocks(size: int) -> int:
-    """Return blocks of 1,024 threads for a pass over so many items: at most two per multiprocessor."""
-    import cupy
-
-    multiprocessors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
-    return max(1, min(-(-size // 1024), 2 * multiprocessors))

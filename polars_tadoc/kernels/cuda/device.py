@@ -1,0 +1,89 @@
+"""The device as the kernels see it: whether it can run them, their compilation, its errors as messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from polars_tadoc.errors import EngineUnavailableError
+
+
+@cache
+def device_problem() -> str | None:
+    """Tell why the GPU kernels cannot run here, in one sentence with the mend; None where they can."""
+    try:
+        import cupy
+    except ImportError as error:
+        return f"CuPy cannot be imported ({error}): pip install 'polars-tadoc[gpu-cuda13]' (CUDA 12: [gpu-cuda12])"
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"no CUDA device can be used: {error}"
+    if count == 0:
+        return "no CUDA device is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES"
+    try:
+        device = cupy.cuda.Device()
+        if int(device.compute_capability) < 70:
+            return (
+                f"the CUDA device has compute capability {device.compute_capability[:-1]}."
+                f"{device.compute_capability[-1]}; 7.0 or newer is needed"
+            )
+        cupy.cuda.nvrtc.getVersion()
+    except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
+        return f"the CUDA device cannot be used: {error}"
+    except (RuntimeError, OSError, ImportError) as error:
+        return f"CUDA's compiler NVRTC cannot be loaded ({error}): pip install 'cupy-cuda13x[ctk]' (CUDA 12: 12x)"
+    return None
+
+
+@contextmanager
+def device_errors(action: str) -> Iterator[None]:
+    """Turn what the device reports into a named message."""
+    try:
+        import cupy
+    except ImportError:
+        raise EngineUnavailableError(f'engine="gpu": {device_problem()}') from None
+    try:
+        yield
+    except cupy.cuda.memory.OutOfMemoryError as error:
+        raise EngineUnavailableError(
+            f'engine="gpu": the device is out of memory while {action} ({error}); use engine="cpu", fewer rows at '
+            "a time, or a smaller tadoc.Config(device_cache_bytes=…)"
+        ) from error
+    except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
+        raise EngineUnavailableError(f'engine="gpu": the device failed while {action}: {error}') from error
+    except cupy.cuda.compiler.CompileException as error:
+        raise EngineUnavailableError(f'engine="gpu": a kernel did not compile while {action}: {error}') from error
+
+
+def source(family: str) -> str:
+    """Return the text of one ``.cu`` file with its headers in place, so that CuPy's cache sees every change."""
+    folder = Path(__file__).parent
+    text = (folder / f"{family}.cu").read_text("utf-8")
+    for header in sorted(folder.glob("*.cuh")):
+        text = text.replace(f'#include "{header.name}"', header.read_text("utf-8"))
+    return text
+
+
+@cache
+def _module(family: str, defines: tuple[str, ...], cooperative: bool) -> Any:
+    import cupy
+
+    return cupy.RawModule(code=source(family), options=("-std=c++17", *defines), enable_cooperative_groups=cooperative)
+
+
+@cache
+def get_kernel(family: str, kernel: str, defines: tuple[str, ...] = (), cooperative: bool = False) -> Any:
+    """Return a kernel; CuPy compiles it for the current device on the first launch there."""
+    return _module(family, defines, cooperative).get_function(kernel)
+
+
+def even_blocks(size: int) -> int:
+    """Return blocks of 1,024 threads for a pass over so many items: at most two per multiprocessor."""
+    import cupy
+
+    multiprocessors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+    return max(1, min(-(-size // 1024), 2 * multiprocessors))
