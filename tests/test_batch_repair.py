@@ -120,3 +120,11 @@ def test_real_corpus_is_lossless_and_deterministic(corpus: Callable[[str], pl.Da
     rules = list(zip(first.left.tolist(), first.right.tolist(), strict=True))
     rows = expanded(rules, unflatten(first.sequence), size)
     assert np.array_equal(flatten(rows), tokens.sequence)
+
+
+@given(given_rows=sequences())
+def test_equal_rows_get_equal_symbols(given_rows: tuple[list[list[int]], int]) -> None:
+    rows, vocabulary_size = given_rows
+    rules, compressed = build([*rows, *rows[::-1]], vocabulary_size, 1)
+    assert compressed[: len(rows)] == compressed[len(rows) :][::-1]
+    assert len(set(rules)) == len(rules)  # no pair is a rule twice

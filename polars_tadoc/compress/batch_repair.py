@@ -54,9 +54,7 @@ def build(
     state = np.zeros((size + 23) // 8 * 8, np.uint8)  # eight dead positions at least follow the last
     slots = np.empty(size, np.uint32)
     alive = sum(map_parallel(lambda c: kernels.mark_alive(sequence, state, *c), even_chunks(size)))
-    left: list[UInt32] = []
-    right: list[UInt32] = []
-    next_symbol = vocabulary_size
+    rules = _Rules(vocabulary_size)
     round_number = 0
     stalled_before = False
     counter = _Counter()
@@ -70,15 +68,38 @@ def build(
         if stalled and (stalled_before or not any_selected):
             break
         stalled_before = stalled
-        rules_left, rules_right = pairs.make_rules(new, next_symbol)
-        left.append(rules_left)
-        right.append(rules_right)
-        next_symbol += new
+        pairs.make_rules(new, rules)
         size, alive = pairs.rewrite(stalled)
         del pairs  # its table, before the next round's
         state[size : (size + 15) // 8 * 8] = kernels.DEAD
-    nothing = np.zeros(0, np.uint32)
-    return BinaryRules(np.concatenate([nothing, *left]), np.concatenate([nothing, *right]), sequence[:size].copy())
+    return BinaryRules(*rules.arrays(), sequence[:size].copy())
+
+
+class _Rules:
+    """The rules made so far, and an index that finds them by pair."""
+
+    def __init__(self, vocabulary_size: int) -> None:
+        self.vocabulary_size, self.known = vocabulary_size, 0
+        self.left, self.right = np.empty(1 << 10, np.uint32), np.empty(1 << 10, np.uint32)
+        self.index = np.zeros(1 << 12, np.uint32)
+
+    def assign(self, table: UInt32, entries: UInt32, symbols: UInt32) -> None:
+        """Give each listed table entry its rule's symbol."""
+        most = self.known + len(entries)
+        if most > len(self.left):
+            capacity = 1 << most.bit_length()
+            self.left, self.right = np.resize(self.left, capacity), np.resize(self.right, capacity)
+            self.index = np.zeros(4 * capacity, np.uint32)
+            kernels.fill_index(self.left, self.right, self.known, self.index)
+        self.known = int(
+            kernels.assign_rules(
+                table, entries, self.vocabulary_size, self.known, symbols, self.left, self.right, self.index
+            )
+        )
+
+    def arrays(self) -> tuple[UInt32, UInt32]:
+        """Left and right symbols by rule."""
+        return self.left[: self.known].copy(), self.right[: self.known].copy()
 
 
 @dataclass(frozen=True)
@@ -158,13 +179,11 @@ class _Pairs:
         )
         return sum(new for new, _ in found), any(selected for _, selected in found)
 
-    def make_rules(self, new: int, next_symbol: int) -> tuple[UInt32, UInt32]:
-        """Number the rules by first use, from ``next_symbol``; returns their left and right symbols."""
+    def make_rules(self, new: int, rules: _Rules) -> None:
+        """Find or make the rules of the pairs to replace; new ones are numbered by first use."""
         entries, places = np.empty(new, np.uint32), np.empty(new, np.uint32)
         kernels.list_rules(self.table, self.rules, entries, places)
-        left, right = np.empty(new, np.uint32), np.empty(new, np.uint32)
-        kernels.assign_rules(self.table, entries[np.argsort(places)], next_symbol, self.rules, left, right)
-        return left, right
+        rules.assign(self.table, entries[np.argsort(places)], self.rules)
 
     def rewrite(self, stalled: bool) -> tuple[int, int]:
         """Rewrite every chunk in place, then close the gaps; returns the new size and the alive positions."""

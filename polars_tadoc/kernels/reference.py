@@ -114,11 +114,11 @@ def batch_repair(sequences: list[list[int]], vocabulary_size: int) -> tuple[list
     In each round
 
     1. the pairs at alive positions are counted; one counted twice or more has the priority
-       (count, low half of its hash);
-    2. a position is selected where its priority is above both neighbours'; where it equals one, only at
-       an even position of the sequence;
-    3. pairs selected at two positions or more become rules, numbered by their first selected position,
-       and are replaced there;
+       (count, hash);
+    2. a position is selected where its priority is above both neighbours'; where it equals one (in a run of
+       one symbol: different pairs have different hashes), only at even distance from the run's start;
+    3. pairs selected at two positions or more are replaced there; those that are no rules yet become rules,
+       numbered by their first selected position;
     4. positions whose pair was counted once die; those whose pair holds a new symbol come alive. Where
        the round made no rule, the selected positions die as well, so that their neighbours get a turn.
 
@@ -133,28 +133,31 @@ def batch_repair(sequences: list[list[int]], vocabulary_size: int) -> tuple[list
     separator = -1
     sequence = [symbol for row in sequences for symbol in (*row, separator)]
     alive = [a != separator != b for a, b in _neighbours(sequence, separator)]
-    rules: list[Pair] = []
+    rules: dict[Pair, int] = {}
     stalled_before = False
     while sum(alive) > 1:
         pairs = _neighbours(sequence, separator)
         counts = Counter(pair for pair, is_alive in zip(pairs, alive, strict=True) if is_alive)
         nothing = (0, 0)
         priority = [
-            (counts[pair], hash_pair(pair) & 0xFFFFFFFF) if is_alive and counts[pair] > 1 else nothing
+            (counts[pair], hash_pair(pair)) if is_alive and counts[pair] > 1 else nothing
             for pair, is_alive in zip(pairs, alive, strict=True)
         ]
-        before, after = [nothing, *priority[:-1]], [*priority[1:], nothing]
-        selected = [
-            here > nothing and ((here > b and here > a) or (here >= b and here >= a and i % 2 == 0))
-            for i, (b, here, a) in enumerate(zip(before, priority, after, strict=True))
-        ]
+        selected = []
+        run_start = 0
+        for i, here in enumerate(priority):
+            run_start = run_start if i > 0 and sequence[i] == sequence[i - 1] else i
+            even = (i - run_start) % 2 == 0
+            neighbours = [priority[j] for j in (i - 1, i + 1) if 0 <= j < len(priority)]
+            selected.append(here > nothing and all(here > n or (here == n and even) for n in neighbours))
         times = Counter(pair for pair, is_selected in zip(pairs, selected, strict=True) if is_selected)
         new = [pair for pair in times if times[pair] > 1]  # a Counter keeps the order of first places
         if not new and (stalled_before or not any(selected)):
             break
         stalled_before = not new
-        symbol_of = {pair: vocabulary_size + len(rules) + k for k, pair in enumerate(new)}
-        rules += new
+        for pair in new:
+            rules.setdefault(pair, vocabulary_size + len(rules))
+        symbol_of = {pair: rules[pair] for pair in new}
         written: list[tuple[int, bool, bool]] = []  # symbol, alive as it was, new
         i = 0
         while i < len(sequence):
@@ -176,7 +179,7 @@ def batch_repair(sequences: list[list[int]], vocabulary_size: int) -> tuple[list
             rows.append([])
         else:
             rows[-1].append(symbol)
-    return rules, rows[:-1]
+    return list(rules), rows[:-1]
 
 
 def _neighbours(items: list[Item], after_last: Item) -> list[tuple[Item, Item]]:

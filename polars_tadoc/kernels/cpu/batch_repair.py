@@ -34,7 +34,6 @@ BATCH = 64
 
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _32 = np.uint64(32)
-_LOW = np.uint64(0xFFFFFFFF)
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
@@ -172,16 +171,29 @@ def count(
 
 
 @nb.njit(nogil=True, cache=True)
+def _wins_tie(sequence: UInt32, i: int, neighbour: int, run_start: int) -> Any:
+    """Settle equal priorities of the pairs at two adjacent positions.
+
+    Equal pairs stand side by side only within a run of one symbol: there every other position counts, from
+    the run's start, so that equal runs are cut alike wherever they stand.
+    """
+    if sequence[i] == sequence[neighbour] and sequence[i + 1] == sequence[neighbour + 1]:
+        return (i - run_start) & 1 == 0
+    return _hash(sequence[i], sequence[i + 1]) > _hash(sequence[neighbour], sequence[neighbour + 1])
+
+
+@nb.njit(nogil=True, cache=True)
 def select(
     sequence: UInt32, state: UInt8, blocks: UInt64, slots: UInt32, table: UInt32, first_block: int, stop_block: int
 ) -> None:
     """Select the positions whose pair has priority over both neighbours.
 
-    Positions whose pair occurs once die. Priority is (count, hash of the pair). Equal neighbours (a run of
-    one symbol) yield to even positions: parity needs no scan for the run's start.
+    Positions whose pair occurs once die. Priority is (count, hash of the pair); of the hash the upper 32 bits are
+    looked at unless they tie.
     """
     zero = nb.uint64(0)
     before = here = after = zero
+    run_start = tied = nb.int64(-1)
     for block in range(first_block, stop_block):
         if blocks[block] == 0:
             continue
@@ -195,7 +207,7 @@ def select(
                 occurrences = table[FIELDS * nb.int64(slots[i + 1]) + COUNT]
                 if occurrences >= 2:
                     h = _hash(sequence[i + 1], sequence[i + 2])
-                    after = (nb.uint64(occurrences) << _32) | (h & _LOW)
+                    after = (nb.uint64(occurrences) << _32) | (h >> _32)
                 else:
                     state[i + 1] = DEAD
             if i < 8 * block:
@@ -204,11 +216,23 @@ def select(
                     occurrences = table[FIELDS * nb.int64(slots[i]) + COUNT]
                     if occurrences >= 2:
                         h = _hash(sequence[i], sequence[i + 1])
-                        before = (nb.uint64(occurrences) << _32) | (h & _LOW)
+                        before = (nb.uint64(occurrences) << _32) | (h >> _32)
                 here = after
                 continue
-            if here != zero and here >= before and here >= after and ((here > before and here > after) or i & 1 == 0):
-                state[i] = SELECTED
+            if here != zero and here >= before and here >= after:
+                wins = True
+                if here == before or here == after:
+                    if tied < 0 or tied != i - 1 or sequence[i] != sequence[i - 1]:
+                        run_start = i
+                        while run_start > 0 and sequence[run_start - 1] == sequence[i]:
+                            run_start -= 1
+                    tied = i
+                    if here == before:
+                        wins = _wins_tie(sequence, i, i - 1, run_start)
+                    if here == after:
+                        wins = wins and _wins_tie(sequence, i, i + 1, run_start)
+                if wins:
+                    state[i] = SELECTED
             before = here
             here = after
 
@@ -247,7 +271,7 @@ def count_selected(
 
 @nb.njit(nogil=True, cache=True)
 def list_rules(table: UInt32, first_place: UInt32, entries: UInt32, places: UInt32) -> None:
-    """List the table entries that get a rule, with the first place each is used."""
+    """List the table entries whose pair is replaced, with the first place each is used."""
     out = 0
     for entry in range(len(first_place)):
         if table[FIELDS * entry + CHOSEN] >= 2:
@@ -257,16 +281,54 @@ def list_rules(table: UInt32, first_place: UInt32, entries: UInt32, places: UInt
 
 
 @nb.njit(nogil=True, cache=True)
-def assign_rules(table: UInt32, entries: UInt32, next_symbol: int, rules: UInt32, left: UInt32, right: UInt32) -> None:
-    """Number the new rules in the order given; entries without a rule get ``NO_RULE``."""
+def assign_rules(
+    table: UInt32,
+    entries: UInt32,
+    vocabulary_size: int,
+    known: int,
+    rules: UInt32,
+    left: UInt32,
+    right: UInt32,
+    index: UInt32,
+) -> int:
+    """Give the listed entries their rules' symbols, the others ``NO_RULE``; returns how many rules there are now.
+
+    A pair that is a rule already keeps its symbol. New rules are numbered in the order given and appended
+    to ``left`` and ``right``; ``index``, a hash table of rule numbers + 1, finds rules by pair.
+    """
     for entry in range(len(rules)):
         if table[FIELDS * entry + CHOSEN] < 2:
             rules[entry] = NO_RULE
+    mask = nb.uint64(len(index) - 1)
     for k in range(len(entries)):
         entry = nb.int64(entries[k])
-        rules[entry] = next_symbol + k
-        left[k] = table[FIELDS * entry + LEFT]
-        right[k] = table[FIELDS * entry + RIGHT]
+        first, second = table[FIELDS * entry + LEFT], table[FIELDS * entry + RIGHT]
+        s = nb.int64(_hash(first, second) & mask)
+        while True:
+            rule = nb.int64(index[s]) - 1
+            if rule < 0:
+                rule = known
+                index[s] = rule + 1
+                left[rule] = first
+                right[rule] = second
+                known += 1
+                break
+            if left[rule] == first and right[rule] == second:
+                break
+            s = (s + 1) & nb.int64(mask)
+        rules[entry] = vocabulary_size + rule
+    return known
+
+
+@nb.njit(nogil=True, cache=True)
+def fill_index(left: UInt32, right: UInt32, known: int, index: UInt32) -> None:
+    """Enter the rules made so far into an empty, larger index."""
+    mask = nb.uint64(len(index) - 1)
+    for rule in range(known):
+        s = nb.int64(_hash(left[rule], right[rule]) & mask)
+        while index[s] != 0:
+            s = (s + 1) & nb.int64(mask)
+        index[s] = rule + 1
 
 
 @nb.njit(nogil=True, cache=True)
