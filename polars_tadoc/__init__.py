@@ -18,6 +18,7 @@ from polars_tadoc.analytics.info import info
 from polars_tadoc.analytics.word_count import word_count
 from polars_tadoc.column import DTYPE, is_tadoc
 from polars_tadoc.compress.compress import compress
+from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.config import Config
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.decompress import decompress
@@ -37,6 +38,7 @@ __all__ = [
     "info",
     "is_tadoc",
     "namespaces",
+    "recompress",
     "testing",
     "word_count",
 ]

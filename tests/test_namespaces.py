@@ -20,6 +20,7 @@ from polars_tadoc.namespaces.series import TadocSeries
 ACCESSORS = [TadocFrame, TadocLazyFrame, TadocSeries, TadocExpr]
 FUNCTIONS = {
     "compress": tadoc.compress,
+    "recompress": tadoc.recompress,
     "decompress": tadoc.decompress,
     "word_count": tadoc.word_count,
     "info": tadoc.info,

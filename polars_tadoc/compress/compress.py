@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from tqdm import tqdm
 
@@ -71,7 +72,8 @@ class Compression:
         text = text.rechunk()
         parts = []
         with tqdm(total=len(text), unit=" rows", desc="compress", disable=not self.progress) as bar:
-            for start, stop in _blocks(text, self.rows_per_grammar):
+            sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
+            for start, stop in cut_blocks(sizes, self.rows_per_grammar):
                 parts.append(_compress_block(text.slice(start, stop - start), self, bar))
                 bar.update(stop - start)
         return (pl.concat(parts) if parts else pl.Series(dtype=DTYPE)).alias(text.name)
@@ -142,31 +144,31 @@ def compress(
     ).run(text)
 
 
-def _blocks(text: pl.Series, rows_per_grammar: int) -> Iterator[tuple[int, int]]:
-    """Cut the rows into blocks of at most so many rows and ``BYTES_PER_GRAMMAR``, one row at least."""
-    ends = text.str.len_bytes().fill_null(0).cast(pl.Int64).cum_sum().to_numpy()
+def cut_blocks(sizes: npt.NDArray[np.int64], rows_per_grammar: int) -> Iterator[tuple[int, int]]:
+    """Cut rows of the given text bytes into blocks of so many rows and ``BYTES_PER_GRAMMAR``, one row at least."""
+    ends = np.cumsum(sizes)
     start = 0
-    while start < len(text):
+    while start < len(sizes):
         before = int(ends[start - 1]) if start else 0
         stop = int(np.searchsorted(ends, before + BYTES_PER_GRAMMAR, side="right"))
-        stop = min(max(stop, start + 1), start + rows_per_grammar, len(text))
+        stop = min(max(stop, start + 1), start + rows_per_grammar, len(sizes))
         yield start, stop
         start = stop
 
 
 def _compress_block(text: pl.Series, how: Compression, bar: tqdm[None]) -> pl.Series:
-    """Compress rows that share one grammar; here, and nowhere else, the engine is chosen."""
-    if how.engine == "gpu":
-        raise EngineUnavailableError('engine="gpu": compress runs on the CPU only so far; use "auto" or "cpu"')
+    """Compress rows that share one grammar."""
     tokens = tokenize(text, how.tokenizer, lossless=how.lossless)
-    rules = build_rules(tokens, len(text), how.method, bar)
+    rules = build_rules(tokens, len(text), how, bar)
     return assemble(tokens, rules, how, text.is_not_null() if text.null_count() else None)
 
 
-def build_rules(tokens: Tokens, rows: int, method: str, bar: tqdm[None]) -> LevelledRules:
-    """Make the rules by the method; ``tokens.sequence`` is overwritten."""
+def build_rules(tokens: Tokens, rows: int, how: Compression, bar: tqdm[None]) -> LevelledRules:
+    """Make the rules; here, and nowhere else, the engine is chosen. ``tokens.sequence`` is overwritten."""
+    if how.engine == "gpu":
+        raise EngineUnavailableError('engine="gpu": rules are made on the CPU only so far; use "auto" or "cpu"')
     size = len(tokens.vocabulary)
-    if method == "sequitur":
+    if how.method == "sequitur":
         sequitur = importlib.import_module("polars_tadoc.compress.sequitur")
         return cast(LevelledRules, sequitur.build(tokens.sequence, size, rows))
     binary = batch_repair.build(
@@ -189,3 +191,9 @@ def assemble(tokens: Tokens, rules: LevelledRules, how: Compression, valid: pl.S
     grammars.put(payload.key(encoded), grammar)
     gap_data = tokens.gap_data if how.lossless else None
     return column.build(encoded, rules.root_offsets, rules.roots, tokens.gap_offsets, gap_data, valid)
+
+
+def named_tokenizer(grammar: Grammar) -> Tokenizer:
+    """Return the tokenizer that a grammar was made with."""
+    name = grammar.tokenizer
+    return Tokenizer(name, name.removeprefix("regex:") if name.startswith("regex:") else None)

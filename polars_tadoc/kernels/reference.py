@@ -351,3 +351,20 @@ def decode_gaps(data: bytes, words: int, gap_vocabulary: Sequence[str]) -> list[
         gaps[place] = gap_vocabulary[gap]
         place += 1
     return gaps
+
+
+def expand_rows(
+    vocabulary_size: int, bodies: Sequence[Sequence[int]], rows: Sequence[Sequence[int]], word_ids: Sequence[int]
+) -> list[list[int]]:
+    """List each row's words, every word under its new id.
+
+    Examples
+    --------
+    >>> expand_rows(2, [[0, 1]], [[2, 0], []], [5, 7])
+    [[5, 7, 5], []]
+
+    """
+    expansions = [[word_ids[word]] for word in range(vocabulary_size)]
+    for body in bodies:
+        expansions.append([word for symbol in body for word in expansions[symbol]])
+    return [[word for symbol in row for word in expansions[symbol]] for row in rows]

@@ -10,6 +10,7 @@ import polars as pl
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.info import info
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
+from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.decompress import decompress
 from polars_tadoc.namespaces.columns import compressed_column, string_column
 from polars_tadoc.namespaces.documented import documented_by
@@ -70,6 +71,38 @@ class TadocFrame:
                 tokenizer=tokenizer,
                 method=method,
                 lossless=lossless,
+                rows_per_grammar=rows_per_grammar,
+                progress=progress,
+                engine=engine,
+            )
+        )
+
+    @documented_by(recompress)
+    def recompress(
+        self,
+        column: str | None = None,
+        *,
+        method: str = "batch_repair",
+        rows_per_grammar: int = ROWS_PER_GRAMMAR,
+        progress: bool = False,
+        engine: str | None = None,
+    ) -> pl.DataFrame:
+        """Merge the grammars of a compressed column (may be left out where there is one).
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.concat([pl.DataFrame({"text": [text]}).tadoc.compress("text") for text in ("to be", "to do")])
+        >>> df.tadoc.recompress().tadoc.info()["grammars"].to_list()
+        [1]
+
+        """
+        df = self._frame()
+        return df.with_columns(
+            recompress(
+                df[compressed_column(df.schema, column, "recompress")],
+                method=method,
                 rows_per_grammar=rows_per_grammar,
                 progress=progress,
                 engine=engine,

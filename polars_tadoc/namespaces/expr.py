@@ -8,6 +8,7 @@ import polars as pl
 
 from polars_tadoc.column import DTYPE
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
+from polars_tadoc.compress.recompress import Recompression, recompress
 from polars_tadoc.decompress import decompress
 from polars_tadoc.namespaces.documented import documented_by
 
@@ -58,6 +59,31 @@ class TadocExpr:
             rows_per_grammar=rows_per_grammar,
             progress=progress,
             engine=engine,
+        )
+        return self._expr.map_batches(how.run, return_dtype=DTYPE)
+
+    @documented_by(recompress)
+    def recompress(
+        self,
+        *,
+        method: str = "batch_repair",
+        rows_per_grammar: int = ROWS_PER_GRAMMAR,
+        progress: bool = False,
+        engine: str | None = None,
+    ) -> pl.Expr:
+        """Merge the grammars of a compressed column, which is held in memory as a whole.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["to be", "or not"]}).tadoc.compress("text", rows_per_grammar=1)
+        >>> df.with_columns(pl.col("text").tadoc.recompress()).tadoc.info()["grammars"].to_list()
+        [1]
+
+        """
+        how = Recompression.from_arguments(
+            method=method, rows_per_grammar=rows_per_grammar, progress=progress, engine=engine
         )
         return self._expr.map_batches(how.run, return_dtype=DTYPE)
 

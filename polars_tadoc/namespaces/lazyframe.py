@@ -10,6 +10,7 @@ import polars as pl
 from polars_tadoc.analytics import info as info_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
+from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.decompress import decompress
 from polars_tadoc.namespaces.columns import compressed_column, string_column
 from polars_tadoc.namespaces.documented import documented_by
@@ -72,6 +73,37 @@ class TadocLazyFrame:
                 rows_per_grammar=rows_per_grammar,
                 progress=progress,
                 engine=engine,
+            )
+        )
+
+    @documented_by(recompress)
+    def recompress(
+        self,
+        column: str | None = None,
+        *,
+        method: str = "batch_repair",
+        rows_per_grammar: int = ROWS_PER_GRAMMAR,
+        progress: bool = False,
+        engine: str | None = None,
+    ) -> pl.LazyFrame:
+        """Merge the grammars of a compressed column (may be left out where there is one).
+
+        All rows of the column are held in memory, compressed.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.concat([pl.LazyFrame({"text": [text]}).tadoc.compress("text") for text in ("to be", "to do")])
+        >>> lf.tadoc.recompress().tadoc.info().collect()["grammars"].to_list()
+        [1]
+
+        """
+        lf = self._frame()
+        name = compressed_column(lf.collect_schema(), column, "recompress")
+        return lf.with_columns(
+            pl.col(name).tadoc.recompress(  # type: ignore[attr-defined]
+                method=method, rows_per_grammar=rows_per_grammar, progress=progress, engine=engine
             )
         )
 

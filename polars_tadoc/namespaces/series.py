@@ -10,6 +10,7 @@ import polars as pl
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.info import info
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
+from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.decompress import decompress
 from polars_tadoc.namespaces.documented import documented_by
 
@@ -64,6 +65,30 @@ class TadocSeries:
             rows_per_grammar=rows_per_grammar,
             progress=progress,
             engine=engine,
+        )
+
+    @documented_by(recompress)
+    def recompress(
+        self,
+        *,
+        method: str = "batch_repair",
+        rows_per_grammar: int = ROWS_PER_GRAMMAR,
+        progress: bool = False,
+        engine: str | None = None,
+    ) -> pl.Series:
+        """Merge the grammars of a compressed series.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> column = pl.concat([pl.Series(["to be"]).tadoc.compress(), pl.Series(["to do"]).tadoc.compress()])
+        >>> column.tadoc.recompress().tadoc.info()["grammars"].to_list()
+        [1]
+
+        """
+        return recompress(
+            self._series(), method=method, rows_per_grammar=rows_per_grammar, progress=progress, engine=engine
         )
 
     @documented_by(decompress)

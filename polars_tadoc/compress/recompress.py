@@ -1,0 +1,294 @@
+"""Merges grammars: rows become word ids again, without their text, and one grammar is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+from tqdm import tqdm
+
+from polars_tadoc import column as columns
+from polars_tadoc.arrow import binary_views
+from polars_tadoc.column import DTYPE, require_tadoc
+from polars_tadoc.compress.compress import (
+    ROWS_PER_GRAMMAR,
+    Compression,
+    assemble,
+    build_rules,
+    cut_blocks,
+    named_tokenizer,
+)
+from polars_tadoc.compress.tokenize import Tokens
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.decompress import _measure
+from polars_tadoc.kernels import cpu
+from polars_tadoc.kernels.cpu import append as kernels
+from polars_tadoc.kernels.cpu import tokenize as gap_kernels
+from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
+from polars_tadoc.kernels.cpu.tokenize import EMPTY_ID, SEPARATOR
+
+UInt32 = npt.NDArray[np.uint32]
+Int64 = npt.NDArray[np.int64]
+
+
+def recompress(
+    column: pl.Series,
+    *,
+    method: str = "batch_repair",
+    rows_per_grammar: int = ROWS_PER_GRAMMAR,
+    progress: bool = False,
+    engine: str | None = None,
+) -> pl.Series:
+    """Merge the grammars of a column into one, and drop the words and rules that no row uses any more.
+
+    After many appends, or after a filter that left few rows of each grammar. The result is what compressing the
+    decompressed text would give, made without the text. Rows cut by different tokenizers keep grammars of their own.
+
+    Parameters
+    ----------
+    column
+        Compressed column.
+    method
+        How rules are made, as :func:`polars_tadoc.compress`'s.
+    rows_per_grammar
+        Rows that share one grammar, in row order; a grammar also ends at 256 MiB of text.
+    progress
+        Show a progress bar (tqdm) on standard error.
+    engine
+        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
+
+    Returns
+    -------
+    Series of type ``tadoc.DTYPE``
+        The same rows.
+
+    Raises
+    ------
+    NotCompressedError
+        The series is not a compressed column.
+    InvalidGrammarError, LimitExceededError
+        A payload or a row is damaged or too large.
+    ValueError
+        Unknown method or engine.
+    EngineUnavailableError
+        ``engine="gpu"`` cannot run here.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> parts = [pl.Series("text", [text]).tadoc.compress() for text in ("to be", "or not to be")]
+    >>> column = tadoc.recompress(pl.concat(parts))
+    >>> tadoc.info(column)["grammars"].to_pylist(), tadoc.decompress(column).to_list()
+    ([1], ['to be', 'or not to be'])
+
+    """
+    return Recompression.from_arguments(
+        method=method, rows_per_grammar=rows_per_grammar, progress=progress, engine=engine
+    ).run(column)
+
+
+@dataclass(frozen=True)
+class Recompression:
+    """How to merge, checked when it is made."""
+
+    how: Compression
+    """Its tokenizer is replaced by each grammar's own."""
+
+    @classmethod
+    def from_arguments(cls, *, method: str, rows_per_grammar: int, progress: bool, engine: str | None) -> Recompression:
+        """Check the arguments of :func:`recompress`; errors as there."""
+        return cls(
+            Compression.from_arguments(
+                tokenizer="words",
+                method=method,
+                lossless=True,
+                rows_per_grammar=rows_per_grammar,
+                progress=progress,
+                engine=engine,
+            )
+        )
+
+    def run(self, column: pl.Series) -> pl.Series:
+        """Merge the grammars of a compressed series."""
+        require_tadoc(column, "recompress")
+        corpora = columns.split(column)
+        by_tokenizer: dict[str, list[Corpus]] = {}
+        for corpus in corpora:
+            by_tokenizer.setdefault(corpus.grammar.tokenizer, []).append(corpus)
+        with tqdm(total=len(column), unit=" rows", desc="recompress", disable=not self.how.progress) as bar:
+            if len(by_tokenizer) <= 1:
+                return self._merge(corpora, np.arange(len(column)), bar).alias(column.name)
+            place = np.full(len(column), -1, np.int64)
+            parts, before = [], 0
+            for group in by_tokenizer.values():
+                rows = np.sort(np.concatenate([corpus.rows for corpus in group]))
+                parts.append(self._merge(group, rows, bar))
+                place[rows] = np.arange(before, before + len(rows))
+                before += len(rows)
+        index = pl.Series("place", place).to_frame().select(pl.when(pl.col("place") >= 0).then("place")).to_series()
+        return pl.concat(parts).gather(index).alias(column.name)
+
+    def _merge(self, corpora: Sequence[Corpus], rows: Int64, bar: tqdm[None]) -> pl.Series:
+        """Make the given rows of the column (ascending), of one tokenizer, anew; a row of no corpus is null."""
+        members = [_Documents.of(corpus, np.searchsorted(rows, corpus.rows)) for corpus in corpora]
+        sizes = np.zeros(len(rows), np.int64)
+        for member in members:
+            sizes[member.places] = member.sizes
+        how = self.how
+        if corpora:
+            lossless = any(corpus.gaps.null_count() < len(corpus.gaps) for corpus in corpora)
+            how = replace(how, tokenizer=named_tokenizer(corpora[0].grammar), lossless=lossless)
+        parts = []
+        for start, stop in cut_blocks(sizes, how.rows_per_grammar):
+            block = [within for member in members if len((within := member.within(start, stop)).places)]
+            valid = np.zeros(stop - start, np.bool_)
+            for member in block:
+                valid[member.places] = True
+            tokens = _tokens(block, stop - start, how.lossless)
+            rules = build_rules(tokens, stop - start, how, bar)
+            parts.append(assemble(tokens, rules, how, None if valid.all() else pl.Series(valid)))
+            bar.update(stop - start)
+        return pl.concat(parts) if parts else pl.Series(dtype=DTYPE)
+
+
+@dataclass(frozen=True, eq=False)
+class _Documents:
+    """Documents of one corpus and where they stand among the rows that are merged."""
+
+    corpus: Corpus
+    first: int
+    """The first document meant."""
+    places: Int64
+    """Row of each, ascending."""
+    words: Int64
+    sizes: Int64
+    """Text bytes of each."""
+
+    @classmethod
+    def of(cls, corpus: Corpus, places: Int64) -> _Documents:
+        words, sizes = _measure(corpus, *binary_views(corpus.gaps))
+        return cls(corpus, 0, places, words, sizes)
+
+    def within(self, start: int, stop: int) -> _Documents:
+        """Those that stand from row ``start`` to before row ``stop``, rows counted from there."""
+        first, last = (int(edge) for edge in np.searchsorted(self.places, [start, stop]))
+        own = slice(first, last)
+        return _Documents(self.corpus, self.first + first, self.places[own] - start, self.words[own], self.sizes[own])
+
+    @property
+    def root_offsets(self) -> Int64:
+        return self.corpus.root_offsets[self.first : self.first + len(self.places) + 1]
+
+    @property
+    def roots(self) -> UInt32:
+        """Symbols of these documents."""
+        return self.corpus.roots[self.root_offsets[0] : self.root_offsets[-1]]
+
+    @property
+    def gaps(self) -> pl.Series:
+        return self.corpus.gaps.slice(self.first, len(self.places))
+
+
+def _tokens(block: Sequence[_Documents], rows: int, lossless: bool) -> Tokens:
+    """What tokenizing the rows' text would give."""
+    row_words = np.zeros(rows, np.int64)
+    for documents in block:
+        row_words[documents.places] = documents.words
+    starts = np.concatenate([[0], np.cumsum(row_words + 1)])
+    if lossless:
+        gap_vocabulary, gap_offsets, gap_data = _gaps(block, row_words, starts)
+    else:
+        gap_vocabulary = pa.array([], pa.large_string())
+        gap_offsets, gap_data = np.zeros(rows + 1, np.int64), np.zeros(0, np.uint8)
+    vocabulary, ids = _number_words(block)
+    sequence = np.empty(int(starts[-1]), np.uint32)
+    sequence[starts[1:] - 1] = SEPARATOR
+    for documents, word_ids in zip(block, ids, strict=True):
+        _expand(documents, word_ids, starts[documents.places], sequence)
+    return Tokens(vocabulary, gap_vocabulary, sequence, gap_offsets, gap_data)
+
+
+def _number_words(block: Sequence[_Documents]) -> tuple[pa.LargeStringArray, list[UInt32]]:
+    """Merge the vocabularies; returns it and, for each part of the block, the new id by its own."""
+    tallies = [cpu.top_down_weights(documents.corpus.grammar, documents.roots).astype(np.int64) for documents in block]
+    used = [np.flatnonzero(tally) for tally in tallies]
+    strings = [d.corpus.grammar.vocabulary.take(pa.array(own)) for d, own in zip(block, used, strict=True)]
+    vocabulary, final = _merge_strings(strings, [tally[own] for tally, own in zip(tallies, used, strict=True)])
+    ids = []
+    for tally, own, new in zip(tallies, used, final, strict=True):
+        ids.append(np.zeros(len(tally), np.uint32))
+        ids[-1][own] = new
+    return vocabulary, ids
+
+
+def _merge_strings(
+    strings: Sequence[pa.LargeStringArray], tallies: Sequence[Int64]
+) -> tuple[pa.LargeStringArray, list[UInt32]]:
+    """Merge vocabularies as ``tokenize`` numbers one: by falling tally, then code point order; tally 0 is left out."""
+    interned = pa.concat_arrays([pa.array([], pa.large_string()), *strings]).dictionary_encode()
+    codes, distinct = interned.indices.to_numpy(), interned.dictionary
+    tally = np.zeros(len(distinct), np.int64)
+    np.add.at(tally, codes, np.concatenate([np.zeros(0, np.int64), *tallies]))
+    by_word = pl.Series(pl.from_arrow(distinct)).arg_sort().to_numpy()
+    order = by_word[np.argsort(-tally[by_word], kind="stable")][: np.count_nonzero(tally)]
+    final = np.zeros(len(distinct), np.uint32)
+    final[order] = np.arange(len(order), dtype=np.uint32)
+    ends = np.cumsum([len(own) for own in strings])
+    return distinct.take(pa.array(order)), np.split(final[codes], ends)[:-1]
+
+
+def _expand(documents: _Documents, word_ids: UInt32, starts: Int64, sequence: UInt32) -> None:
+    grammar = documents.corpus.grammar
+    lengths = grammar.expansion_lengths
+
+    def expand(rows: tuple[int, int]) -> None:
+        first, stop = rows
+        kernels.expand_rows(
+            grammar.vocabulary_size,
+            grammar.rule_offsets,
+            grammar.symbols,
+            grammar.level_count,
+            lengths,
+            word_ids,
+            documents.root_offsets[first : stop + 1],
+            documents.corpus.roots,
+            starts[first:stop],
+            sequence,
+        )
+
+    map_parallel(expand, weighted_chunks(np.concatenate([[0], np.cumsum(documents.words)])))
+
+
+def _gaps(
+    block: Sequence[_Documents], row_words: Int64, starts: Int64
+) -> tuple[pa.LargeStringArray, Int64, npt.NDArray[np.uint8]]:
+    """Merge the gap vocabularies and encode the rows' gaps anew."""
+    first = pa.array([" ", ""], pa.large_string())  # they get the ids SPACE_ID and EMPTY_ID
+    interned = pa.concat_arrays([first, *(d.corpus.grammar.gap_vocabulary for d in block)]).dictionary_encode()
+    codes = interned.indices.to_numpy().astype(np.uint32)
+    tallies = np.zeros(len(interned.dictionary), np.int64)
+    gaps = np.empty(int(starts[-1]), np.uint32)
+    gaps[starts[:-1]] = EMPTY_ID  # rows of no words
+    at = 2
+    for documents in block:
+        size = len(documents.corpus.grammar.gap_vocabulary)
+        addresses, sizes, owner = binary_views(documents.gaps)
+        kernels.place_gaps(
+            codes[at : at + size], addresses, sizes, starts[documents.places], documents.words, gaps, tallies
+        )
+        del owner
+        at += size
+    vocabulary, (ids,) = _merge_strings([interned.dictionary], [tallies])
+    rows = len(row_words)
+    ends = np.cumsum(row_words)
+    row_sizes = np.empty(rows, np.int64)
+    gap_kernels.encode_gaps(gaps, ends, ids, False, row_sizes, np.zeros(0, np.uint8))
+    offsets = np.concatenate([[0], np.cumsum(row_sizes)])
+    data = np.empty(int(offsets[-1]), np.uint8)
+    gap_kernels.encode_gaps(gaps, ends, ids, True, np.zeros(0, np.int64), data)
+    return vocabulary, offsets, data
