@@ -87,3 +87,9 @@ def even_blocks(size: int) -> int:
 
     multiprocessors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
     return max(1, min(-(-size // 1024), 2 * multiprocessors))
+
+
+def launch_each(family: str, kernel: str, items: int, *arguments: Any) -> None:
+    """Launch a kernel with one thread for each item, if there are any."""
+    if items:
+        get_kernel(family, kernel)((-(-items // 256),), (256,), arguments)

@@ -1,0 +1,35 @@
+"""Puts rows that stand in several buffers one after another."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.cpu.memory import load_u8, load_u64, store_u8, store_u64
+
+
+@nb.njit(nogil=True, cache=True)
+def gather_bytes(
+    addresses: npt.NDArray[np.uint64], before: npt.NDArray[np.int64], first: int, stop: int, to: int
+) -> None:
+    """Copy bytes ``first`` to ``stop`` of the rows, as they stand one after another, to an address.
+
+    ``before`` holds the bytes before each row, and all; length rows + 1.
+    """
+    row = np.searchsorted(before, first, side="right") - 1
+    target = nb.uint64(to)
+    at = first
+    while at < stop:
+        source = addresses[row] + nb.uint64(at - before[row])
+        count = nb.uint64(min(stop, before[row + 1]) - at)
+        i = nb.uint64(0)
+        while i + nb.uint64(8) <= count:
+            store_u64(target + i, load_u64(source + i))
+            i += nb.uint64(8)
+        while i < count:
+            store_u8(target + i, load_u8(source + i))
+            i += nb.uint64(1)
+        target += count
+        at += nb.int64(count)
+        row += 1

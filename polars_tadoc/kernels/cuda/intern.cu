@@ -1,0 +1,227 @@
+// Interns byte strings exactly, orders the distinct ones and numbers them.
+#include "counters.cuh"
+
+#ifndef HASH_MASK  // tests let hashes collide
+#define HASH_MASK 0xFFFFFFFFFFFFFFFFull
+#endif
+#ifndef HOT_SLOTS
+#define HOT_SLOTS 2048
+#endif
+
+constexpr u32 THREADS = 512;
+
+// Eight bytes at any address; up to 15 after p may be read and must be there.
+__device__ __forceinline__ u64 load_eight(const unsigned char* __restrict__ bytes, u32 p)
+{
+    const u64* words = reinterpret_cast<const u64*>(bytes) + (p >> 3);
+    const u32 shift = 8 * (p & 7);
+    const u64 low = words[0];
+    return shift == 0 ? low : low >> shift | words[1] << (64 - shift);
+}
+
+// The first of the eight bytes, as many as the string has from there on.
+__device__ __forceinline__ u64 load_part(const unsigned char* __restrict__ bytes, u32 p, u32 left)
+{
+    const u64 eight = load_eight(bytes, p);
+    return left >= 8 ? eight : eight & ((1ull << (8 * left)) - 1);
+}
+
+__device__ u64 hash_bytes(const unsigned char* __restrict__ bytes, u32 begin, u32 end)
+{
+    u64 h = (end - begin) * 0x9E3779B97F4A7C15ull;
+    for (u32 p = begin; p < end; p += 8) {
+        h = (h ^ load_part(bytes, p, end - p)) * 0xD6E8FEB86659FD93ull;
+        h ^= h >> 32;
+    }
+    h *= 0x9E3779B97F4A7C15ull;
+    return (h ^ h >> 29) & HASH_MASK;
+}
+
+__device__ bool equal_bytes(const unsigned char* __restrict__ bytes, u32 a, u32 b, u32 length)
+{
+    for (u32 i = 0; i < length; i += 8)
+        if (load_part(bytes, a + i, length - i) != load_part(bytes, b + i, length - i))
+            return false;
+    return true;
+}
+
+// Slot of a string, which is taken if it was not there. slots: high half of the hash, place of a string + 1.
+// Returns NONE where no slot is free. Any string of equal ones may be the one that the slot names.
+__device__ u32 find_slot(const unsigned char* __restrict__ bytes, const u32* __restrict__ starts,
+    const u32* __restrict__ stops, u32 place, u64* slots, u32 mask, bool* taken)
+{
+    const u32 begin = starts[place];
+    const u32 length = stops[place] - begin;
+    const u64 h = hash_bytes(bytes, begin, begin + length);
+    const u32 tag = static_cast<u32>(h >> 32);
+    const u64 own = static_cast<u64>(tag) << 32 | (place + 1);
+    u32 slot = static_cast<u32>(h) & mask;
+    for (u32 probes = 0; probes <= mask; ++probes) {
+        u64 seen = __ldcg(slots + slot);
+        if (seen == 0) {
+            seen = atomicCAS(slots + slot, 0ull, own);
+            if (seen == 0) {
+                *taken = true;
+                return slot;
+            }
+        }
+        if (static_cast<u32>(seen >> 32) == tag) {
+            const u32 known = static_cast<u32>(seen) - 1;
+            const u32 known_begin = starts[known];
+            if (stops[known] - known_begin == length && equal_bytes(bytes, known_begin, begin, length))
+                return slot;
+        }
+        slot = (slot + 1) & mask;
+    }
+    return NONE;
+}
+
+// Counts of often seen slots, held by the block until its end: one string repeated all over must not queue.
+struct HeldCounts {
+    u32* keys;
+    u32* counts;
+    u32* whole;
+
+    __device__ void clear()
+    {
+        for (u32 i = threadIdx.x; i < HOT_SLOTS; i += blockDim.x) {
+            keys[i] = NONE;
+            counts[i] = 0;
+        }
+    }
+
+    __device__ void add(u32 slot, u32 amount)
+    {
+        const u32 i = (slot * 0x9E3779B1u >> 16) % HOT_SLOTS;
+        u32 key = *const_cast<volatile u32*>(keys + i);
+        if (key == NONE) {
+            key = atomicCAS(keys + i, NONE, slot);
+            key = key == NONE ? slot : key;
+        }
+        atomicAdd(key == slot ? counts + i : whole + slot, amount);
+    }
+
+    __device__ void flush()
+    {
+        for (u32 i = threadIdx.x; i < HOT_SLOTS; i += blockDim.x)
+            if (counts[i] != 0)
+                atomicAdd(whole + keys[i], counts[i]);
+    }
+};
+
+// Interns strings bytes[starts[i]:stops[i]]. string_slots[i]: the slot of each, NONE for those without bytes if
+// they are to be left out. slot_counts: occurrences. entries: the slots taken, in no order. state: how many
+// were taken; more than `limit` mean that the table is too full, and the rest of the work is not done.
+extern "C" __global__ void __launch_bounds__(THREADS) intern(const unsigned char* __restrict__ bytes,
+    const u32* __restrict__ starts, const u32* __restrict__ stops, u32 strings, u32 leave_empty_out, u64* slots,
+    u32 mask, u32 limit, u32* __restrict__ string_slots, u32* slot_counts, u32* __restrict__ entries, u32* state)
+{
+    __shared__ u32 keys[HOT_SLOTS];
+    __shared__ u32 counts[HOT_SLOTS];
+    HeldCounts held = {keys, counts, slot_counts};
+    held.clear();
+    __syncthreads();
+    const u32 lane = threadIdx.x & 31;
+    const u32 stride = gridDim.x * THREADS;
+    for (u64 warp_first = blockIdx.x * THREADS + (threadIdx.x & ~31u); warp_first < strings; warp_first += stride) {
+        if (__shfl_sync(0xFFFFFFFFu, __ldcg(state), 0) > limit)
+            break;  // the whole warp or none of it
+        const u64 place = warp_first + lane;
+        u32 slot = NONE;
+        bool taken = false;
+        if (place < strings) {
+            const u32 i = static_cast<u32>(place);
+            if (!leave_empty_out || starts[i] != stops[i]) {
+                slot = find_slot(bytes, starts, stops, i, slots, mask, &taken);
+                if (slot == NONE)
+                    atomicMax(state, limit + 1);
+            }
+            string_slots[i] = slot;
+        }
+        if (taken) {
+            const u32 entry = atomicAdd(state, 1u);
+            if (entry < limit)
+                entries[entry] = slot;
+        }
+        __syncwarp();
+        const u32 peers = __match_any_sync(0xFFFFFFFFu, slot);
+        if (slot != NONE && lane == __ffs(peers) - 1)
+            held.add(slot, __popc(peers));
+        __syncwarp();
+    }
+    __syncthreads();
+    held.flush();
+}
+
+// What the distinct strings are ordered by first: falling counts. Also gives their spans.
+extern "C" __global__ void describe_entries(const u32* __restrict__ entries, u32 count,
+    const u64* __restrict__ slots, const u32* __restrict__ slot_counts, const u32* __restrict__ starts,
+    const u32* __restrict__ stops, u32* __restrict__ falling, u32* __restrict__ entry_starts,
+    u32* __restrict__ entry_stops)
+{
+    const u32 entry = blockIdx.x * blockDim.x + threadIdx.x;
+    if (entry >= count)
+        return;
+    const u32 slot = entries[entry];
+    const u32 place = static_cast<u32>(slots[slot]) - 1;
+    falling[entry] = ~slot_counts[slot];
+    entry_starts[entry] = starts[place];
+    entry_stops[entry] = stops[place];
+}
+
+// Seven bytes of each entry from a depth on, the first highest, and below them how many bytes are left, 8 for
+// more than seven: keys order as the strings do, and equal ones tie only where more than seven are left.
+extern "C" __global__ void order_keys(const unsigned char* __restrict__ bytes, const u32* __restrict__ entry_starts,
+    const u32* __restrict__ entry_stops, const u32* __restrict__ members, u32 count, u32 depth,
+    u64* __restrict__ keys)
+{
+    const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count)
+        return;
+    const u32 entry = members[i];
+    const u32 begin = entry_starts[entry] + depth;
+    const u32 left = min(entry_stops[entry] - begin, 8u);
+    const u64 part = load_part(bytes, begin, min(left, 7u));
+    u64 key = 0;
+    for (u32 k = 0; k < 7; ++k)
+        key |= (part >> (8 * k) & 0xFF) << (56 - 8 * k);
+    keys[i] = key | left;
+}
+
+// The final number of each slot's string, by the order of the entries; and the strings' lengths in it.
+extern "C" __global__ void number_entries(const u32* __restrict__ order, u32 count, const u32* __restrict__ entries,
+    const u32* __restrict__ entry_starts, const u32* __restrict__ entry_stops, u32* __restrict__ slot_ids,
+    u64* __restrict__ lengths)
+{
+    const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count)
+        return;
+    const u32 entry = order[i];
+    slot_ids[entries[entry]] = i;
+    lengths[i] = entry_stops[entry] - entry_starts[entry];
+}
+
+// Copies strings one after another, a warp for each; stops: where each ends in the copy.
+extern "C" __global__ void copy_entries(const unsigned char* __restrict__ bytes, const u32* __restrict__ order,
+    u32 count, const u32* __restrict__ entry_starts, const u64* __restrict__ stops, unsigned char* __restrict__ copy)
+{
+    const u64 warp = (static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+    if (warp >= count)
+        return;
+    const u64 begin = warp == 0 ? 0 : stops[warp - 1];
+    const u64 length = stops[warp] - begin;
+    const unsigned char* source = bytes + entry_starts[order[warp]];
+    for (u64 i = threadIdx.x & 31; i < length; i += 32)
+        copy[begin + i] = source[i];
+}
+
+// Ids of the strings; those left out become NONE.
+extern "C" __global__ void map_slots(
+    const u32* __restrict__ string_slots, u32 strings, const u32* __restrict__ slot_ids, u32* __restrict__ ids)
+{
+    const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= strings)
+        return;
+    const u32 slot = string_slots[i];
+    ids[i] = slot == NONE ? NONE : slot_ids[slot];
+}

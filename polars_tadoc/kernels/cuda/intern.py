@@ -1,0 +1,156 @@
+"""Gives equal byte strings on the device the same number: by falling count, then code point order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from polars_tadoc.arrow import allocate
+from polars_tadoc.kernels.cuda.device import get_kernel, launch_each
+
+_THREADS = 512  # of intern.cu
+_LEAST_SLOTS = 1 << 10
+_MOST_SLOTS = 1 << 31
+_STRINGS_PER_SLOT = 4  # of natural text at first: one string in eight may be a new one
+_GROWTH = 8
+_DEVICE_ROUNDS = 16  # of ordering by seven bytes each: what ties even then is ordered on the host
+_HOST_TIES = 1 << 10  # and so few are from the start
+
+hash_defines: tuple[str, ...] = ()
+"""Macros that intern.cu is compiled with: tests let hashes collide."""
+
+
+@dataclass(frozen=True, eq=False)
+class Interned:
+    """Distinct strings and the number of each string."""
+
+    distinct: pa.LargeStringArray
+    """By falling count, equal ones in code point order."""
+    ids: Any
+    """cupy uint32 by string; 0xFFFFFFFF for those left out."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """Strings in a hash table of 64-bit slots."""
+
+    slots: Any
+    slot_counts: Any
+    string_slots: Any
+    entries: Any
+    """Slots that are taken, in no order."""
+
+
+def intern(text: Any, starts: Any, stops: Any, *, leave_empty_out: bool) -> Interned:
+    """Number the strings ``text[starts[i]:stops[i]]``.
+
+    Equal hashes are told apart by the bytes, so that the result never depends on them.
+
+    Parameters
+    ----------
+    text
+        cupy uint8 with :data:`~.upload.PADDING` bytes behind the last string.
+    starts, stops
+        cupy uint32, less than 2^30 strings.
+    leave_empty_out
+        Strings without bytes get no number.
+
+    """
+    import cupy
+
+    if len(starts) == 0:
+        return Interned(pa.array([], pa.large_string()), cupy.empty(0, np.uint32))
+    table = _fill_table(text, starts, stops, leave_empty_out)
+    count = np.uint32(len(table.entries))
+    falling, entry_starts, entry_stops = (cupy.empty(len(table.entries), np.uint32) for _ in range(3))
+    launch_each(
+        *("intern", "describe_entries", len(table.entries)),
+        *(table.entries, count, table.slots, table.slot_counts, starts, stops, falling, entry_starts, entry_stops),
+    )
+    order = _order(text, falling, entry_starts, entry_stops)
+    slot_ids, lengths = cupy.empty(len(table.slots), np.uint32), cupy.empty(len(table.entries), np.uint64)
+    launch_each(
+        *("intern", "number_entries", len(table.entries)),
+        *(order, count, table.entries, entry_starts, entry_stops, slot_ids, lengths),
+    )
+    ids = cupy.empty(len(starts), np.uint32)
+    launch_each("intern", "map_slots", len(starts), table.string_slots, np.uint32(len(starts)), slot_ids, ids)
+    return Interned(_copy_strings(text, entry_starts, order, lengths), ids)
+
+
+def _fill_table(text: Any, starts: Any, stops: Any, leave_empty_out: bool) -> _Table:
+    import cupy
+
+    strings = len(starts)
+    capacity = max(_LEAST_SLOTS, 1 << (strings // _STRINGS_PER_SLOT).bit_length())
+    blocks = min(-(-strings // _THREADS), 4 * int(cupy.cuda.Device().attributes["MultiProcessorCount"]))
+    while True:
+        limit = capacity // 2
+        slots, slot_counts = cupy.zeros(capacity, np.uint64), cupy.zeros(capacity, np.uint32)
+        string_slots, entries = cupy.empty(strings, np.uint32), cupy.empty(min(limit, strings), np.uint32)
+        taken = cupy.zeros(1, np.uint32)
+        get_kernel("intern", "intern", hash_defines)(
+            (blocks,),
+            (_THREADS,),
+            (
+                *(text, starts, stops, np.uint32(strings), np.uint32(leave_empty_out)),
+                *(slots, np.uint32(capacity - 1), np.uint32(limit), string_slots, slot_counts, entries, taken),
+            ),
+        )
+        distinct = int(taken[0])  # synchronize!
+        if distinct <= limit:
+            return _Table(slots, slot_counts, string_slots, entries[:distinct])
+        capacity = min(_GROWTH * capacity, _MOST_SLOTS)
+
+
+def _order(text: Any, falling: Any, starts: Any, stops: Any) -> Any:
+    """Order the entries by ``falling``, then by their bytes: seven more of them in each round, for those that tie."""
+    import cupy
+
+    order = cupy.empty(len(falling), np.uint32)
+    members = places = cupy.arange(len(falling), dtype=np.uint32)
+    group = falling
+    for round_ in range(_DEVICE_ROUNDS):
+        if len(members) <= _HOST_TIES and round_:
+            break
+        keys = cupy.empty(len(members), np.uint64)
+        launch_each(
+            *("intern", "order_keys", len(members)),
+            *(text, starts, stops, members, np.uint32(len(members)), np.uint32(7 * round_), keys),
+        )
+        by_key = cupy.argsort(keys)
+        sorted_ = by_key[cupy.argsort(group[by_key])]  # stable: those of one group stay in the order of the keys
+        members, keys, group = members[sorted_], keys[sorted_], group[sorted_]
+        order[places] = members
+        same = (keys[1:] == keys[:-1]) & (group[1:] == group[:-1]) & (keys[1:] & np.uint64(0xFF) == np.uint64(8))
+        tied = cupy.zeros(len(members) + 1, np.bool_)
+        tied[1:-1] = same
+        kept = cupy.flatnonzero(tied[1:] | tied[:-1])  # synchronize!
+        group = cupy.cumsum(~tied[:-1], dtype=np.uint32)[kept]
+        members, places = members[kept], places[kept]
+    if len(members):
+        lengths = (stops[members] - starts[members]).astype(np.uint64)
+        strings = _copy_strings(text, starts, members, lengths).cast(pa.large_binary()).to_pylist()
+        groups = group.get().tolist()  # synchronize!
+        sorted_ = np.array(sorted(range(len(members)), key=lambda i: (groups[i], strings[i])), np.int64)
+        order[places] = members[cupy.asarray(sorted_)]
+    return order
+
+
+def _copy_strings(text: Any, starts: Any, order: Any, lengths: Any) -> pa.LargeStringArray:
+    """Copy entries in an order to host memory that Arrow owns."""
+    import cupy
+
+    stops = cupy.cumsum(lengths)
+    offset_buffer, offsets = allocate(len(order) + 1, np.int64)
+    offsets[0] = 0
+    stops.view(np.int64).get(out=offsets[1:])  # synchronize!
+    copy = cupy.empty(int(offsets[-1]), np.uint8)
+    launch_each("intern", "copy_entries", 32 * len(order), text, order, np.uint32(len(order)), starts, stops, copy)
+    data_buffer, data = allocate(len(copy), np.uint8)
+    if len(copy):
+        copy.get(out=data)  # synchronize!
+    return pa.LargeStringArray.from_buffers(len(order), offset_buffer, data_buffer)
