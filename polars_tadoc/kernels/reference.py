@@ -368,3 +368,149 @@ def expand_rows(
     for body in bodies:
         expansions.append([word for symbol in body for word in expansions[symbol]])
     return [[word for symbol in row for word in expansions[symbol]] for row in rows]
+
+
+def gap_keys(
+    row: Sequence[int], vocabulary_size: int, rule_offsets: Sequence[int], symbols: Sequence[int]
+) -> list[int]:
+    """Name what predicts the gap between each word of a row and the next.
+
+    Two words meet either between two top-level symbols of the row: the key is then the word after the gap;
+    or between places k - 1 and k of one rule body: the key is then ``vocabulary_size + rule_offsets[rule] + k``.
+
+    Examples
+    --------
+    >>> gap_keys([2, 2, 1], 2, [0, 2], [0, 1])  # rule 2 stands for the words 0 and 1
+    [3, 0, 3, 1]
+
+    """
+    keys = []
+
+    def visit(symbol: int, key: int | None) -> None:
+        if symbol < vocabulary_size:
+            keys.append(symbol if key is None else key)
+            return
+        first = rule_offsets[symbol - vocabulary_size]
+        for place in range(first, rule_offsets[symbol - vocabulary_size + 1]):
+            visit(int(symbols[place]), key if place == first else vocabulary_size + place)
+
+    for symbol in row:
+        visit(int(symbol), None)
+    return keys[1:]
+
+
+def predict_gaps(
+    rows: Sequence[Sequence[int]],
+    codes: Sequence[Sequence[int]],
+    vocabulary_size: int,
+    rule_offsets: Sequence[int],
+    symbols: Sequence[int],
+) -> list[int]:
+    """Predict a gap code for each key of :func:`gap_keys`: the one seen there most often over all rows.
+
+    Equally frequent ones give way to the smallest; a code seen only once does not count. Where nothing counts
+    it is code 0.
+
+    Parameters
+    ----------
+    rows
+        Each row's top-level symbols.
+    codes
+        Each row's words + 1 gap codes: 0 for a single space, else 1 + the gap's id. The first and the last
+        stand before and after all words and are not predicted.
+    vocabulary_size, rule_offsets, symbols
+        The grammar.
+
+    Returns
+    -------
+    list of int
+        By key: ``vocabulary_size + len(symbols)`` codes.
+
+    Examples
+    --------
+    >>> predict_gaps([[2, 1], [2, 2]], [[0, 5, 4, 0], [0, 5, 4, 6, 0]], 2, [0, 2], [0, 1])
+    [0, 0, 0, 5]
+
+    """
+    seen: list[Counter[int]] = [Counter() for _ in range(vocabulary_size + len(symbols))]
+    for row, row_codes in zip(rows, codes, strict=True):
+        for key, code in zip(gap_keys(row, vocabulary_size, rule_offsets, symbols), row_codes[1:-1], strict=True):
+            seen[key][code] += 1
+    return [
+        min((-count, code) for code, count in [*counts.items(), (0, 1)] if count > 1 or code == 0)[1] for counts in seen
+    ]
+
+
+def encode_predicted_gaps(codes: Sequence[int], predicted: Sequence[int]) -> bytes:
+    """Write a row's gaps that are not as predicted: varint pairs of gaps passed over and gap code.
+
+    Parameters
+    ----------
+    codes
+        The row's words + 1 gap codes, as for :func:`predict_gaps`, but 0 says *nothing* where the gap stands
+        before the first or after the last word.
+    predicted
+        The predicted code of each gap between two words.
+
+    Examples
+    --------
+    >>> list(encode_predicted_gaps([0, 5, 0, 7, 2], [5, 6, 7]))
+    [2, 0, 1, 2]
+
+    """
+    assumed = [0, *predicted, 0] if len(codes) > 1 else [0]
+    data = bytearray()
+    passed = 0
+    for code, expected in zip(codes, assumed, strict=True):
+        if code == expected:
+            passed += 1
+            continue
+        for number in (passed, code):
+            while number >= 0x80:
+                data.append(number & 0x7F | 0x80)
+                number >>= 7
+            data.append(number)
+        passed = 0
+    return bytes(data)
+
+
+def decode_predicted_gaps(data: bytes, predicted: Sequence[int] | None, gap_vocabulary: Sequence[str]) -> list[str]:
+    """List the words + 1 gaps of a row; ``predicted`` is None where it has no word.
+
+    Raises
+    ------
+    ValueError
+        The stream ends inside a number, or names a gap or a place that is not there.
+
+    Examples
+    --------
+    >>> decode_predicted_gaps(bytes([2, 0, 1, 2]), [1, 2, 1], [", ", "-"])
+    ['', ', ', ' ', ', ', '-']
+
+    """
+    strings = [" ", *gap_vocabulary]
+    gaps = [""] if predicted is None else ["", *(strings[code] for code in predicted), ""]
+    for place, code in _varint_pairs(data):
+        if place >= len(gaps) or code >= len(strings):
+            raise ValueError("no such place or gap")
+        gaps[place] = strings[code]
+    return gaps
+
+
+def _varint_pairs(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield place and value of each varint pair (places passed over, value)."""
+    numbers: list[int] = []
+    value = shift = 0
+    for byte in data:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            numbers.append(value)
+            value = shift = 0
+    if shift or len(numbers) % 2:
+        raise ValueError("the stream ends inside a number")
+    place = 0
+    for passed, value in zip(numbers[::2], numbers[1::2], strict=True):
+        place += passed
+        yield place, value
+        place += 1
