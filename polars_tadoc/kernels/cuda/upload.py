@@ -43,11 +43,11 @@ def upload_rows(addresses: npt.NDArray[np.uint64], before: npt.NDArray[np.int64]
     text[size:] = 0
     chunks = list(pairwise([*range(0, size, _CHUNK), size]))
     workers = min(thread_count(), len(chunks))
-    stream, device = cupy.cuda.get_current_stream(), cupy.cuda.Device()
+    stream, device = cupy.cuda.get_current_stream(), cupy.cuda.Device().id
     pinned = cupy.cuda.alloc_pinned_memory(max(1, 2 * workers) * _CHUNK)
 
     def work(worker: int) -> None:
-        with device:
+        with cupy.cuda.Device(device):
             copied = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
             for turn, (first, stop) in enumerate(chunks[worker::workers]):
                 staged = pinned.ptr + (2 * worker + turn % 2) * _CHUNK

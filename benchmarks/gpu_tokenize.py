@@ -1,0 +1,150 @@
+"""Tokenizing on the GPU: all of it, its stages and its kernels, against the CPU.
+
+``python -m benchmarks.gpu_tokenize [--together] corpora``: text in host memory to word ids on the device. The
+stages are timed with the device waited for after each, the kernels with events; ``--variants`` compiles the
+interning kernel with other sizes.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from benchmarks import corpora
+from polars_tadoc.arrow import binary_views
+from polars_tadoc.compress import characters
+from polars_tadoc.compress import tokenize as on_cpu
+from polars_tadoc.compress.tokenize import Tokenizer
+from polars_tadoc.kernels.cuda import bitmap, device, gaps, intern, tokenize, upload
+
+WORDS = Tokenizer("words")
+VARIANTS = {
+    "as is": (),
+    "no hot slots": ("-DHOT_SLOTS=1",),
+    "512 hot slots": ("-DHOT_SLOTS=512",),
+    "4096 hot slots": ("-DHOT_SLOTS=4096",),
+    "as is, again": (),
+}
+
+
+def stages(text: pl.Series) -> dict[str, float]:
+    """Milliseconds of each stage of one run."""
+    import cupy
+
+    taken: dict[str, float] = {}
+
+    def timed(stage: str, call: Callable[[], Any]) -> Any:
+        cupy.cuda.Device().synchronize()
+        start = time.perf_counter()
+        result = call()
+        cupy.cuda.Device().synchronize()
+        taken[stage] = 1e3 * (time.perf_counter() - start)
+        return result
+
+    addresses, lengths, views = timed("views", lambda: binary_views(text))
+    before = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    bytes_ = timed("upload", lambda: upload.upload_rows(addresses, before))
+    del views
+    classes = characters.classes("words")
+    spans = timed("spans", lambda: tokenize._spans_of_classes(bytes_, before.astype(np.uint32), classes))
+    timed("intern words", lambda: intern.intern(bytes_, spans.starts, spans.stops, leave_empty_out=True))
+    noted = timed("note gaps", lambda: gaps.note_gaps(bytes_, spans.starts, spans.stops, spans.row_tokens))
+    timed("encode gaps", lambda: gaps.encode_gaps(noted))
+    return taken
+
+
+def kernels(text: pl.Series) -> dict[str, float]:
+    """Milliseconds of each kernel of ours in one run."""
+    import cupy
+
+    marks: list[tuple[str, Any, Any]] = []
+    standing = device.get_kernel
+
+    def recording(family: str, kernel: str, *rest: Any) -> Callable[..., None]:
+        def launch(*arguments: Any, **options: Any) -> None:
+            begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+            begin.record()
+            standing(family, kernel, *rest)(*arguments, **options)
+            end.record()
+            marks.append((f"{family}.{kernel}", begin, end))
+
+        return launch
+
+    for module in (device, bitmap, intern):
+        module.get_kernel = recording  # type: ignore[assignment]
+    tokens = tokenize.tokenize(text, WORDS)
+    assert tokens.gaps is not None
+    gaps.encode_gaps(tokens.gaps)
+    for module in (device, bitmap, intern):
+        module.get_kernel = standing
+    cupy.cuda.Device().synchronize()
+    taken: dict[str, float] = defaultdict(float)
+    for name, begin, end in marks:
+        taken[name] += cupy.cuda.get_elapsed_time(begin, end)
+    return taken
+
+
+def median_of(run: Callable[[], dict[str, float]], repeat: int) -> dict[str, float]:
+    """Median of each figure over repeated runs, after one that warms up."""
+    run()
+    runs = [run() for _ in range(repeat)]
+    return {key: statistics.median(one[key] for one in runs) for key in runs[0]}
+
+
+def wall(call: Callable[[], Any]) -> dict[str, float]:
+    """Milliseconds of one call with the device waited for."""
+    import cupy
+
+    cupy.cuda.Device().synchronize()
+    start = time.perf_counter()
+    call()
+    cupy.cuda.Device().synchronize()
+    return {"ms": 1e3 * (time.perf_counter() - start)}
+
+
+def main() -> None:
+    parser = corpora.arguments(__doc__ or "")
+    parser.add_argument("--together", action="store_true", help="all corpora as one column")
+    parser.add_argument("--variants", action="store_true", help="time other sizes of the interning kernel")
+    parser.add_argument("--no-cpu", action="store_true", help="leave the CPU's time out")
+    args = parser.parse_args()
+    import cupy
+
+    name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    print(f"machine: {corpora.machine()}; {name}, CuPy {cupy.__version__}")
+    texts = dict(corpora.load(name) for name in corpora.names(args.corpora))
+    if args.together:
+        texts = {"all": pl.concat(list(texts.values())).rechunk()}
+    for label, text in texts.items():
+        size = int(text.str.len_bytes().sum())
+        whole = median_of(lambda: wall(lambda: tokenize.tokenize(text, WORDS)), args.repeat)["ms"]  # noqa: B023
+        lossy = median_of(lambda: wall(lambda: tokenize.tokenize(text, WORDS, lossless=False)), args.repeat)["ms"]  # noqa: B023
+        tokens = tokenize.tokenize(text, WORDS)
+        assert tokens.gaps is not None
+        print(
+            f"{label}: {len(text):,} rows, {size:,} bytes, {len(tokens.sequence) - len(text):,} words, "
+            f"{len(tokens.vocabulary):,} distinct; {len(tokens.gaps.ids):,} gaps noted, "
+            f"{len(tokens.gaps.vocabulary):,} distinct"
+        )
+        print(f"  whole {whole:.2f} ms ({size / whole / 1e6:.2f} GB/s), without gaps {lossy:.2f} ms")
+        del tokens
+        if not args.no_cpu:
+            cpu = median_of(lambda: wall(lambda: on_cpu.tokenize(text, WORDS)), min(args.repeat, 3))["ms"]  # noqa: B023
+            print(f"  CPU {cpu:.2f} ms, {cpu / whole:.1f} x")
+        for heading, figures in (("stages", stages), ("kernels", kernels)):
+            taken = median_of(lambda: figures(text), args.repeat)  # noqa: B023
+            print(f"  {heading}: " + ", ".join(f"{key} {value:.3f}" for key, value in taken.items()))
+        if args.variants:
+            for variant, defines in VARIANTS.items():
+                intern.hash_defines = defines
+                print(f"  {variant}: intern {median_of(lambda: kernels(text), args.repeat)['intern.intern']:.3f} ms")  # noqa: B023
+
+
+if __name__ == "__main__":
+    main()
