@@ -1,0 +1,237 @@
+"""Predicts gaps by the rule place or the word that follows them, and encodes those that come otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+UInt8 = npt.NDArray[np.uint8]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+
+@nb.njit(nogil=True, cache=True)
+def measure_rules(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, lengths: Int64, firsts: UInt32) -> None:
+    """Fill the words that each symbol stands for and the first of them, by symbol (words, then rules ascending)."""
+    for word in range(vocabulary_size):
+        lengths[word] = 1
+        firsts[word] = word
+    for rule in range(len(rule_offsets) - 1):
+        total = nb.int64(0)
+        for i in range(rule_offsets[rule], rule_offsets[rule + 1]):
+            total += lengths[symbols[i]]
+        lengths[vocabulary_size + rule] = total
+        firsts[vocabulary_size + rule] = firsts[symbols[rule_offsets[rule]]]
+
+
+@nb.njit(nogil=True, cache=True)
+def count_row_words(lengths: Int64, root_offsets: Int64, roots: UInt32, row_words: Int64) -> None:
+    """Fill the words of each row."""
+    for row in range(len(row_words)):
+        total = nb.int64(0)
+        for i in range(root_offsets[row], root_offsets[row + 1]):
+            total += lengths[roots[i]]
+        row_words[row] = total
+
+
+@nb.njit(nogil=True, cache=True)
+def fill_keys(
+    vocabulary_size: int,
+    rule_offsets: UInt32,
+    symbols: UInt32,
+    levels: int,
+    lengths: Int64,
+    firsts: UInt32,
+    root_offsets: Int64,
+    roots: UInt32,
+    starts: Int64,
+    keys: UInt32,
+) -> None:
+    """Write the key of each gap: gap g of a row at ``keys[starts[row] + g]``, 0 for a row's first and last.
+
+    A rule is walked where it is met first; later occurrences are copied from there.
+    """
+    position = np.empty(levels + 1, np.int64)
+    stop = np.empty(levels + 1, np.int64)
+    known = np.full(len(rule_offsets) - 1, -1, np.int64)  # where the keys inside each rule stand already
+    for row in range(len(starts)):
+        at = starts[row]
+        for i in range(root_offsets[row], root_offsets[row + 1]):
+            symbol = nb.int64(roots[i])
+            keys[at] = firsts[symbol] if i > root_offsets[row] else nb.uint32(0)
+            at += 1
+            depth = 0
+            while True:
+                rule = symbol - vocabulary_size
+                if rule >= 0 and known[rule] < 0:
+                    known[rule] = at
+                    position[depth] = nb.int64(rule_offsets[rule]) + 1
+                    stop[depth] = rule_offsets[rule + 1]
+                    depth += 1
+                    symbol = nb.int64(symbols[rule_offsets[rule]])
+                    continue
+                if rule >= 0:
+                    inside = lengths[symbol] - 1
+                    source = known[rule]
+                    for k in range(inside):
+                        keys[at + k] = keys[source + k]
+                    at += inside
+                while depth > 0 and position[depth - 1] == stop[depth - 1]:
+                    depth -= 1
+                if depth == 0:
+                    break
+                place = position[depth - 1]
+                position[depth - 1] += 1
+                keys[at] = vocabulary_size + place
+                at += 1
+                symbol = nb.int64(symbols[place])
+        keys[at] = 0
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _read_varint(data: Any, at: int) -> Any:
+    value = nb.int64(0)
+    shift = nb.int64(0)
+    while True:
+        byte = nb.int64(data[at])
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+@nb.njit(nogil=True, cache=True)
+def list_seen(
+    keys: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap_data: UInt8, totals: UInt32, seen: UInt64
+) -> int:
+    """Count each key in ``totals`` and list ``key << 32 | code`` of the gaps that are not one space.
+
+    Returns how many are listed. The gaps are the tokenizer's: varint pairs of gaps passed over and gap id.
+    """
+    count = 0
+    for row in range(len(starts)):
+        for i in range(starts[row] + 1, starts[row] + row_words[row]):
+            totals[keys[i]] += nb.uint32(1)
+        at = gap_offsets[row]
+        place = nb.int64(0)
+        while at < gap_offsets[row + 1]:
+            passed, at = _read_varint(gap_data, at)
+            gap, at = _read_varint(gap_data, at)
+            place += passed
+            if 0 < place < row_words[row]:
+                seen[count] = (nb.uint64(keys[starts[row] + place]) << nb.uint64(32)) | nb.uint64(gap + 1)
+                count += 1
+            place += 1
+    return count
+
+
+@nb.njit(nogil=True, cache=True)
+def decide(seen: UInt64, totals: UInt32, codes: UInt32) -> None:
+    """Set each key's most frequent code; ``seen`` ascends, ``codes`` comes in as zeros.
+
+    A code seen only once does not count; equally frequent ones give way to the smaller, 0 above all.
+    """
+    i = 0
+    while i < len(seen):
+        key = seen[i] >> nb.uint64(32)
+        spaces = nb.int64(totals[key])
+        most = nb.int64(1)
+        best = nb.uint32(0)
+        while i < len(seen) and seen[i] >> nb.uint64(32) == key:
+            first = i
+            while i < len(seen) and seen[i] == seen[first]:
+                i += 1
+            spaces -= i - first
+            if i - first > most:
+                most = i - first
+                best = nb.uint32(seen[first] & nb.uint64(0xFFFFFFFF))
+        codes[key] = best if most > spaces else nb.uint32(0)
+
+
+@nb.njit(nogil=True, cache=True)
+def look_up(codes: UInt32, keys: UInt32) -> None:
+    """Put each key's code in its place."""
+    for i in range(len(keys)):
+        keys[i] = codes[keys[i]]
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _varint_size(value: int) -> int:
+    size = 1
+    while value >= 0x80:
+        value >>= 7
+        size += 1
+    return size
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _write_varint(data: Any, at: int, value: int) -> int:
+    while value >= 0x80:
+        data[at] = (value & 0x7F) | 0x80
+        value >>= 7
+        at += 1
+    data[at] = value
+    return at + 1
+
+
+@nb.njit(nogil=True, cache=True)
+def encode(
+    assumed: UInt32,
+    starts: Int64,
+    row_words: Int64,
+    gap_offsets: Int64,
+    gap_data: UInt8,
+    writing: bool,
+    sizes: Int64,
+    data: UInt8,
+) -> None:
+    """Encode each row's gaps that are not as assumed: varint pairs of gaps passed over and gap code.
+
+    Either ``sizes`` (bytes by row) is filled, or, ``writing``, the bytes are. ``assumed`` holds codes as
+    :func:`fill_keys` holds keys; a row's first and last gap are assumed to be nothing.
+    """
+    out = nb.int64(0)
+    for row in range(len(starts)):
+        at, end = gap_offsets[row], gap_offsets[row + 1]
+        start, words = starts[row], row_words[row]
+        size = nb.int64(0)
+        following = nb.int64(0)  # the first gap after the last one encoded
+        place = nb.int64(-1)  # the last gap read
+        i = nb.int64(1)
+        while True:
+            # gaps up to the next one that is not a space are spaces
+            code = nb.int64(0)
+            upto = words
+            if at < end:
+                passed, at = _read_varint(gap_data, at)
+                code, at = _read_varint(gap_data, at)
+                code += 1
+                place += 1 + passed
+                upto = min(place, words)
+            while i < upto:
+                if assumed[start + i] != 0:
+                    if writing:
+                        out = _write_varint(data, out, i - following)
+                        data[out] = 0
+                        out += 1
+                    else:
+                        size += _varint_size(i - following) + 1
+                    following = i + 1
+                i += 1
+            if code == 0:
+                break
+            if place == 0 or place >= words or nb.int64(assumed[start + place]) != code:
+                if writing:
+                    out = _write_varint(data, out, place - following)
+                    out = _write_varint(data, out, code)
+                else:
+                    size += _varint_size(place - following) + _varint_size(code)
+                following = place + 1
+            i = max(i, place + 1)
+        if not writing:
+            sizes[row] = size

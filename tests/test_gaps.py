@@ -1,0 +1,93 @@
+"""Predicted gaps: the definition, and every kind of gap back again."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polars_tadoc as tadoc
+from polars_tadoc.compress.gaps import PredictedGaps, predict_gaps
+from polars_tadoc.compress.prune import LevelledRules
+from polars_tadoc.kernels import reference
+from tests import handmade
+from tests.strategies import grammars
+
+GAPS = [", ", "\n", " - ", "", "  "]
+
+
+@st.composite
+def gapped(draw: st.DrawFn) -> tuple[int, LevelledRules, list[list[int]]]:
+    """A grammar with rows, and each row's words + 1 gap codes, 0 for the assumed one."""
+    vocabulary_size, bodies, level_offsets, rows = draw(grammars())
+    rows = draw(st.lists(st.sampled_from(rows), max_size=8)) if rows else rows
+    rules = levelled(bodies, level_offsets, rows)
+    often = draw(st.lists(st.integers(0, len(GAPS)), min_size=1, max_size=3))  # some codes prevail
+    codes = []
+    for row in rows:
+        words = sum(
+            len(reference.expand(s, vocabulary_size, rules.rule_offsets.tolist(), rules.symbols.tolist())) for s in row
+        )
+        code = st.one_of(st.sampled_from(often), st.integers(0, len(GAPS)))
+        codes.append(draw(st.lists(code, min_size=min(words, 60) + 1, max_size=min(words, 60) + 1)))
+        codes[-1] += [codes[-1][i % len(codes[-1])] for i in range(words + 1 - len(codes[-1]))]
+    return vocabulary_size, rules, codes
+
+
+def levelled(bodies: list[list[int]], level_offsets: list[int], rows: list[list[int]]) -> LevelledRules:
+    made = handmade.grammar([], bodies, level_offsets)
+    return LevelledRules(
+        made.rule_offsets,
+        made.symbols,
+        made.level_offsets,
+        np.cumsum([0, *(len(row) for row in rows)]),
+        np.array([s for row in rows for s in row], np.uint32),
+    )
+
+
+def listed(codes: list[list[int]]) -> tuple[Any, Any]:
+    """The tokenizer's form of the rows' gaps: varint pairs with gap ids."""
+    data = bytearray()
+    ends = [0]
+    for row in codes:
+        passed = 0
+        for code in row:
+            if code == 0:
+                passed += 1
+            else:
+                data += bytes([passed]) if passed < 0x80 else bytes([passed & 0x7F | 0x80, passed >> 7])
+                data.append(code - 1)
+                passed = 0
+        ends.append(len(data))
+    return np.array(ends), np.frombuffer(bytes(data), np.uint8)
+
+
+def predict(vocabulary_size: int, rules: LevelledRules, codes: list[list[int]], threads: int) -> PredictedGaps:
+    with tadoc.Config(threads=threads):
+        return predict_gaps(rules, vocabulary_size, *listed(codes))
+
+
+def row_symbols(rules: LevelledRules) -> list[list[int]]:
+    return handmade.cut(rules.roots, rules.root_offsets)
+
+
+@given(made=gapped(), threads=st.sampled_from([1, 2]))
+def test_as_defined(made: tuple[int, LevelledRules, list[list[int]]], threads: int) -> None:
+    vocabulary_size, rules, codes = made
+    body = (vocabulary_size, rules.rule_offsets.tolist(), rules.symbols.tolist())
+    rows = row_symbols(rules)
+    got = predict(vocabulary_size, rules, codes, threads)
+    predicted = reference.predict_gaps(rows, codes, *body)
+    assert got.codes.tolist() == predicted
+    for row, row_codes, (first, stop) in zip(rows, codes, pairwise(got.offsets), strict=True):
+        expected = [predicted[key] for key in reference.gap_keys(row, *body)]
+        data = got.data[first:stop].tobytes()
+        assert data == reference.encode_predicted_gaps(row_codes, expected)
+        inside = [[" ", *GAPS][code] for code in row_codes]
+        outside = ["", *GAPS]
+        assert reference.decode_predicted_gaps(data, expected if row else None, GAPS) == (
+            [outside[row_codes[0]], *inside[1:-1], outside[row_codes[-1]]] if row else [outside[row_codes[0]]]
+        )
