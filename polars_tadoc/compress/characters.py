@@ -8,12 +8,22 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.compress import unicode_ranges
-from polars_tadoc.kernels.cpu.tokenize import GAP, MARK, SINGLE, WORD
+from polars_tadoc.kernels.cpu.tokenize import GAP, MARK, SINGLE, WORD, Classes
 
 Table = tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint8]]
 
 WHITESPACE = "9-d 1c-20 85 a0 1680 2000-200a 2028-2029 202f 205f 3000"
 """What Python's ``str.split()`` splits on."""
+
+
+@cache
+def classes(tokenizer: str) -> Classes:
+    """Classes of a built-in tokenizer, ``words`` or ``whitespace``, as the kernels take them."""
+    page_of, pages = words_table() if tokenizer == "words" else whitespace_table()
+    edges = np.flatnonzero(np.diff(pages[:128] != GAP, prepend=False, append=False)).reshape(-1, 2)
+    firsts, widths = np.zeros((2, 4), np.uint8)  # no tokenizer has more than four ranges
+    firsts[: len(edges)], widths[: len(edges)] = edges[:, 0], edges[:, 1] - edges[:, 0]
+    return Classes(page_of, pages, firsts.view(np.uint32)[0], widths.view(np.uint32)[0])
 
 
 @cache

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
+from queue import SimpleQueue
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +14,17 @@ import pyarrow as pa
 
 from polars_tadoc.arrow import allocate, binary_views
 from polars_tadoc.compress import characters
+from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.cpu import tokenize as kernels
-from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
+from polars_tadoc.kernels.cpu.parallel import map_parallel
 
 UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
+
+PIECE_BYTES = 1 << 19
+"""Text that a thread takes on at a time: a thread that was held up leaves the rest to the others."""
 
 
 @dataclass(frozen=True)
@@ -78,38 +84,63 @@ class Tokens:
 
 @dataclass
 class _Table:
-    """Interned strings as the kernels take them; the table doubles when half the slots are taken."""
+    """Interned strings as the kernels take them."""
 
-    slots: npt.NDArray[np.int32]
-    entries: UInt64
-    distinct: int = 0
+    arrays: kernels.Table
+    distinct: int
 
     @classmethod
-    def with_room(cls, strings: int) -> _Table:
-        capacity = 1 << max(10, (2 * strings).bit_length())
-        return cls(np.zeros(capacity, np.int32), np.zeros(kernels.FIELDS * (capacity // 2 + 1), np.uint64))
+    def of(cls, strings: list[bytes]) -> _Table:
+        """Make a table that holds some short strings."""
+        table = cls(_new_arrays(len(strings)), len(strings))
+        for own, string in enumerate(strings):
+            table.arrays.hot[2 * own : 2 * own + 2] = 0
+            table.arrays.cold[3 * own : 3 * own + 3] = int.from_bytes(string, "little"), 0, len(string)
+        kernels.rehash(table.arrays, table.distinct)
+        return table
 
-    def grow(self) -> None:
-        larger = _Table.with_room(len(self.slots) // 2)
-        used = kernels.FIELDS * self.distinct
-        larger.entries[:used] = self.entries[:used]
-        kernels.rehash(larger.slots, larger.entries, self.distinct)
-        self.slots, self.entries = larger.slots, larger.entries
+    def reserve(self, strings: int) -> None:
+        """Make room for so many strings more."""
+        if 3 * (self.distinct + strings) < len(self.arrays.slots):  # two for each place
+            return
+        larger = _new_arrays(self.distinct + strings)
+        larger.hot[: 2 * self.distinct] = self.arrays.hot[: 2 * self.distinct]
+        larger.cold[: 3 * self.distinct] = self.arrays.cold[: 3 * self.distinct]
+        kernels.rehash(larger, self.distinct)
+        self.arrays = larger
 
-    def field(self, field: int) -> UInt64:
-        """One field of all entries."""
-        return self.entries[field : kernels.FIELDS * self.distinct : kernels.FIELDS]
+
+def _new_arrays(strings: int) -> kernels.Table:
+    places = 1 << max(10, (3 * strings // 2).bit_length())
+    room = 2 * places // 3 + 1
+    return kernels.Table(np.zeros(2 * places, np.uint64), np.empty(2 * room, np.uint64), np.empty(3 * room, np.uint64))
+
+
+class _Thread:
+    """What one thread interns into, and its work space."""
+
+    def __init__(self) -> None:
+        self.words = _Table.of([b""])  # kernels.SEPARATOR_ID
+        self.gaps = _Table.of([b" ", b""])  # kernels.SPACE_ID, kernels.EMPTY_ID
+        self.pairs = np.empty(0, np.uint8)
+        self.tail = np.empty(kernels.BLOCK, np.uint8)
+
+    def reserve(self, count: int) -> None:
+        """Make room for so many words and gaps."""
+        self.words.reserve(count)
+        self.gaps.reserve(count)
+        if len(self.pairs) < kernels.MOST_PAIR_BYTES * count:
+            self.pairs = np.empty(kernels.MOST_PAIR_BYTES * count, np.uint8)
 
 
 @dataclass
-class _Chunk:
-    """What one thread scanned."""
+class _Scanned:
+    """A piece's gaps, and whose ids its words and gaps have."""
 
-    words: UInt32
-    gaps: UInt32
-    row_ends: Int64
-    word_table: _Table
-    gap_table: _Table
+    thread: int
+    pairs: UInt8
+    skipped: int
+    had_pair: bool
 
 
 def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) -> Tokens:
@@ -118,96 +149,123 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
     Parameters
     ----------
     text
-        String series in one chunk.
+        String series.
     tokenizer
         How to cut.
     lossless
         Keep what stands between words; without it ``gap_data`` is empty.
 
+    Raises
+    ------
+    ValueError
+        A row is not UTF-8: what other libraries hand to Polars is not checked there.
+
     """
+    _require_utf8(text)
     addresses, lengths, views = binary_views(text)
+    before = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=before[1:])
     if tokenizer.pattern is None:
-        page_of, pages = characters.words_table() if tokenizer.name == "words" else characters.whitespace_table()
-        match_starts = match_lengths = np.zeros(0, np.uint32)
-        match_ends = np.zeros(0, np.int64)
+        classes, matches = characters.classes(tokenizer.name), _NO_MATCHES
+        pieces = _pieces(addresses, lengths, before, classes)
     else:
-        page_of, pages = np.zeros(0, np.uint16), np.zeros(0, np.uint8)
-        match_starts, match_lengths, match_ends = _regex_matches(text, tokenizer.pattern)
-    before = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        classes, matches = _NO_CLASSES, _regex_matches(text, tokenizer.pattern)
+        pieces = _pieces(addresses, lengths, before, None)
+    # ids are counted first so that each piece writes where its own will stay: one array, no copy
+    places = np.zeros(len(pieces) + 1, np.int64)
+    places[1:] = map_parallel(
+        lambda piece: kernels.count_ids(addresses, lengths, piece, classes, matches, np.empty(kernels.BLOCK, np.uint8)),
+        pieces,
+    )
+    np.cumsum(places, out=places)
+    sequence = np.empty(places[-1], np.uint32)
+    gap_offsets = np.zeros(len(lengths) + 1, np.int64)
+    threads = [_Thread() for _ in range(min(thread_count(), len(pieces)))]
+    idle: SimpleQueue[int] = SimpleQueue()
+    for i in range(len(threads)):
+        idle.put(i)
 
-    def scan(rows: tuple[int, int]) -> _Chunk:
-        first, stop = rows
-        size = int(before[stop] - before[first])
-        if len(match_ends):
-            most = int(match_ends[stop - 1] - (match_ends[first - 1] if first else 0)) if stop > first else 0
-        else:
-            most = (size + 1) // 2 + (stop - first)  # adjacent words are at least 3 bytes each
-        chunk = _Chunk(
-            words=np.empty(most, np.uint32),
-            gaps=np.empty(most + stop - first, np.uint32),
-            row_ends=np.empty(stop - first, np.int64),
-            word_table=_Table.with_room(min(size // 16, 1 << 15)),
-            gap_table=_Table.with_room(256),
+    def scan(i: int) -> _Scanned:
+        thread = threads[own := idle.get()]
+        thread.reserve(int(places[i + 1] - places[i]))
+        thread.words.distinct, thread.gaps.distinct, size, skipped, had_pair = kernels.scan(
+            addresses,
+            lengths,
+            pieces[i],
+            classes,
+            matches,
+            thread.words.arrays,
+            thread.words.distinct,
+            thread.gaps.arrays,
+            thread.gaps.distinct,
+            sequence[places[i] : places[i + 1]],
+            lossless,
+            gap_offsets[1:],
+            thread.pairs,
+            thread.tail,
         )
-        state = np.zeros(7, np.int64)
-        _seed_gaps(chunk.gap_table)
-        state[kernels.DISTINCT_GAPS] = chunk.gap_table.distinct
-        state[kernels.MATCH] = match_ends[first - 1] if first and len(match_ends) else 0
-        ends_here = match_ends[first:stop]
-        while True:
-            code = kernels.scan(
-                addresses[first:stop],
-                lengths[first:stop],
-                stop - first,
-                page_of,
-                pages,
-                match_starts,
-                match_lengths,
-                ends_here,
-                state,
-                chunk.words,
-                chunk.gaps,
-                chunk.row_ends,
-                chunk.word_table.slots,
-                chunk.word_table.entries,
-                chunk.gap_table.slots,
-                chunk.gap_table.entries,
-            )
-            chunk.word_table.distinct = int(state[kernels.DISTINCT_WORDS])
-            chunk.gap_table.distinct = int(state[kernels.DISTINCT_GAPS])
-            if code == kernels.DONE:
-                break
-            for table in (chunk.word_table, chunk.gap_table):
-                if 2 * (table.distinct + kernels.BATCH) >= len(table.slots):
-                    table.grow()
-        chunk.words = chunk.words[: state[kernels.WORDS]]
-        chunk.gaps = chunk.gaps[: state[kernels.GAPS]]
-        return chunk
+        found = _Scanned(own, thread.pairs[:size].copy(), skipped, had_pair)
+        idle.put(own)
+        return found
 
-    chunks = map_parallel(scan, weighted_chunks(before))
-    # gaps are encoded and freed before the sequence is made: peak memory
-    if lossless:
-        gap_vocabulary, gap_ids = _merge([c.gap_table for c in chunks])
-        gap_offsets, gap_data = _encode_gaps(chunks, gap_ids)
-    else:
-        gap_vocabulary = pa.array([], pa.large_string())
-        gap_offsets, gap_data = np.zeros(len(text) + 1, np.int64), np.zeros(0, np.uint8)
-    for chunk in chunks:
-        chunk.gaps = np.zeros(0, np.uint32)
-    vocabulary, word_ids = _merge([c.word_table for c in chunks])
-    sequence = np.empty(sum(len(c.words) + len(c.row_ends) for c in chunks), np.uint32)
-    starts = np.cumsum([0, *(len(c.words) + len(c.row_ends) for c in chunks)])
+    scanned = map_parallel(scan, range(len(pieces)))
+    for thread in threads:
+        thread.words.arrays.hot[2 * kernels.SEPARATOR_ID + 1] = 0  # it is no word
+    (vocabulary, word_ids), (gap_vocabulary, gap_ids) = map_parallel(
+        _number, [[thread.words for thread in threads], [thread.gaps for thread in threads]]
+    )
+    threads.clear()
+    del views  # the tables' addresses pointed into them
+    for ids in word_ids:
+        ids[kernels.SEPARATOR_ID] = kernels.SEPARATOR
 
     def renumber(i: int) -> None:
-        chunk = chunks[i]
-        kernels.renumber_rows(chunk.words, chunk.row_ends, word_ids[i], sequence[starts[i] : starts[i + 1]])
+        kernels.renumber(sequence[places[i] : places[i + 1]], word_ids[scanned[i].thread])
 
-    map_parallel(renumber, range(len(chunks)))
-    del views  # the tables' addresses point into them until here
+    map_parallel(renumber, range(len(pieces)))
+    gap_data = _encode_gaps(pieces, scanned, gap_ids, gap_offsets)
     return Tokens(vocabulary, gap_vocabulary, sequence, gap_offsets, gap_data)
 
 
-def _regex_matches(text: pl.Series, pattern: str) -> tuple[UInt32, UInt32, Int64]:
+def _require_utf8(text: pl.Series) -> None:
+    binary = text.cast(pl.Binary)
+    try:
+        binary.cast(pl.String)  # Polars checks 10 GB/s and more
+    except pl.exceptions.ComputeError:
+        for row, value in enumerate(binary):
+            try:
+                bytes(value or b"").decode()
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f'column "{text.name}", row {row}: not UTF-8 ({error.reason} at byte {error.start}); '
+                    f"mend the text where it comes from, such as by bytes.decode(errors='replace')"
+                ) from None
+        raise
+
+
+def _pieces(addresses: UInt64, lengths: UInt32, before: Int64, classes: kernels.Classes | None) -> list[kernels.Piece]:
+    """Cut the text into pieces of about ``PIECE_BYTES``: between rows and, given classes, where a word ends."""
+    rows, size = len(lengths), int(before[-1])
+    edges = [(0, 0)]
+    count = max(1, size // PIECE_BYTES)
+    for i in range(1, count):
+        target, limit = size * i // count, size * (i + 1) // count
+        row = int(np.searchsorted(before, target, side="right")) - 1
+        edge = row, 0
+        if classes is not None and int(lengths[row]) > PIECE_BYTES // 16:
+            start, stop = target - int(before[row]), min(limit - int(before[row]), int(lengths[row]))
+            at = kernels.word_end_from(addresses[row], int(lengths[row]), start, stop, classes)
+            edge = (row, at) if at >= 0 else edges[-1]
+        if edge > edges[-1]:
+            edges.append(edge)
+    return [kernels.Piece(*first, *last) for first, last in pairwise([*edges, (rows, 0)])]
+
+
+_NO_MATCHES = kernels.Matches(np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.int64))
+_NO_CLASSES = kernels.Classes(np.zeros(0, np.uint16), np.zeros(0, np.uint8), np.uint32(0), np.uint32(0))
+
+
+def _regex_matches(text: pl.Series, pattern: str) -> kernels.Matches:
     """Return where each non-empty match starts in its row, its bytes, and the matches up to the end of each row."""
     size = pl.element().str.len_bytes()
     found = (
@@ -222,73 +280,73 @@ def _regex_matches(text: pl.Series, pattern: str) -> tuple[UInt32, UInt32, Int64
     counts, lengths = matches.list.len().to_numpy(), matches.explode(empty_as_null=False).to_numpy().copy()
     starts, ends = np.empty(len(lengths), np.uint32), np.zeros(len(counts), np.int64)
     if not lengths.any():  # an empty regex splits otherwise than it matches
-        return starts[:0], lengths[:0], ends
+        return kernels.Matches(starts[:0], lengths[:0], ends)
     if len(gaps) != len(lengths) + len(counts):
         raise ValueError(f"tokenizer: Polars splits otherwise by {pattern!r} than it matches; use another regex")
     kept = kernels.match_spans(gaps, counts, lengths, starts, ends)
-    return starts[:kept], lengths[:kept], ends
+    return kernels.Matches(starts[:kept], lengths[:kept], ends)
 
 
-_SEEDS = np.frombuffer(b" ", np.uint8)
-
-
-def _seed_gaps(table: _Table) -> None:
-    """Give one space and nothing their fixed ids, so that the scan need not look them up."""
-    for entry, (length, key) in {kernels.SPACE_ID: (1, ord(" ")), kernels.EMPTY_ID: (0, 0)}.items():
-        table.entries[kernels.FIELDS * entry : kernels.FIELDS * (entry + 1)] = key, _SEEDS.ctypes.data, length, 0
-    table.distinct = 2
-    kernels.rehash(table.slots, table.entries, table.distinct)
-
-
-def _merge(tables: list[_Table]) -> tuple[pa.LargeStringArray, list[UInt32]]:
-    """Merge the chunks' strings; number them by falling frequency, then code point order.
+def _number(tables: list[_Table]) -> tuple[pa.LargeStringArray, list[UInt32]]:
+    """Merge the threads' strings; number them by falling frequency, then code point order.
 
     Strings with tally 0 (gaps that were only ever assumed) are left out. Returns the strings and, for
-    each chunk, the final id by its own id.
+    each table, the final id by its own id.
     """
-    merged = _Table.with_room(sum(table.distinct for table in tables))
-    ids = []
-    for table in tables:
-        chunk_ids = np.empty(table.distinct, np.uint32)
-        merged.distinct = kernels.merge_table(
-            merged.slots, merged.entries, merged.distinct, table.entries, table.distinct, chunk_ids
-        )
-        ids.append(chunk_ids)
-    addresses, lengths = merged.field(kernels.ADDRESS), merged.field(kernels.LENGTH)
-    tallies = merged.field(kernels.TALLY).astype(np.int64)
-    by_word = pl.Series(pl.from_arrow(_gather(addresses, lengths))).arg_sort().to_numpy()
-    order = by_word[np.argsort(-tallies[by_word], kind="stable")]
-    order = order[: np.count_nonzero(tallies)]
+    merged = tables[0]
+    ids = [np.arange(merged.distinct, dtype=np.uint32)]
+    for table in tables[1:]:
+        ids.append(np.empty(table.distinct, np.uint32))
+        merged.reserve(table.distinct)
+        merged.distinct = kernels.merge(merged.arrays, merged.distinct, table.arrays, ids[-1])
+    tallies = merged.arrays.hot[1 : 2 * merged.distinct : 2]
+    first, second = kernels.sort_keys(merged.arrays, merged.distinct)
+    falling = tallies.max() - tallies
+    order = np.flatnonzero(tallies).astype(np.uint32)
+    for keys in (second, first, falling):
+        order = kernels.sort_stably(order, keys)
+    equal = np.ones(max(len(order) - 1, 0), np.bool_)
+    for keys in (second, first, falling):
+        equal &= keys[order[1:]] == keys[order[:-1]]
+    if equal.any():
+        _sort_ties(merged.arrays, order, equal)
     final = np.zeros(merged.distinct, np.uint32)
     final[order] = np.arange(len(order), dtype=np.uint32)
-    return _gather(addresses[order], lengths[order]), [final[chunk_ids] for chunk_ids in ids]
+    return _strings(merged.arrays, order), [final[own] for own in ids]
 
 
-def _gather(addresses: UInt64, lengths: UInt64) -> pa.LargeStringArray:
-    offset_buffer, offsets = allocate(len(lengths) + 1, np.int64)
+def _sort_ties(table: kernels.Table, order: UInt32, equal: npt.NDArray[np.bool_]) -> None:
+    """Sort runs of strings that the sort keys do not tell apart; ``equal[i]``: string i + 1 goes with string i."""
+    run = np.concatenate([[0], np.cumsum(~equal)])
+    tied = np.concatenate([[False], equal]) | np.concatenate([equal, [False]])
+    by_string = pl.Series(pl.from_arrow(_strings(table, order[tied]))).arg_sort().to_numpy()
+    order[tied] = order[tied][by_string[np.argsort(run[tied][by_string], kind="stable")]]
+
+
+def _strings(table: kernels.Table, order: UInt32) -> pa.LargeStringArray:
+    """Copy the strings of the ids in ``order`` out of the text."""
+    offset_buffer, offsets = allocate(len(order) + 1, np.int64)
     offsets[0] = 0
-    np.cumsum(lengths.astype(np.int64), out=offsets[1:])
+    np.cumsum(table.cold[2::3][order], out=offsets[1:])
     data_buffer, data = allocate(int(offsets[-1]), np.uint8)
-    kernels.copy_strings(addresses, offsets, data)
-    return pa.LargeStringArray.from_buffers(len(lengths), offset_buffer, data_buffer)
+    kernels.copy_strings(table, order, offsets, data)
+    return pa.LargeStringArray.from_buffers(len(order), offset_buffer, data_buffer)
 
 
-def _encode_gaps(chunks: list[_Chunk], ids: list[UInt32]) -> tuple[Int64, UInt8]:
-    rows = np.cumsum([0, *(len(c.row_ends) for c in chunks)])
-    sizes = np.empty(rows[-1], np.int64)
-    no_data, no_sizes = np.zeros(0, np.uint8), np.zeros(0, np.int64)
+def _encode_gaps(pieces: list[kernels.Piece], scanned: list[_Scanned], ids: list[UInt32], gap_offsets: Int64) -> UInt8:
+    """Give the pairs their final ids, row after row; ``gap_offsets`` of the pieces' pairs become those of all."""
+    passed = [0]
+    for piece, found in zip(pieces, scanned, strict=True):
+        in_same_row = piece.first_row == piece.last_row and not found.had_pair
+        passed.append(found.skipped + (passed[-1] if in_same_row else 0) if piece.last_byte else 0)
 
-    def measure(i: int) -> None:
-        chunk = chunks[i]
-        kernels.encode_gaps(chunk.gaps, chunk.row_ends, ids[i], False, sizes[rows[i] : rows[i + 1]], no_data)
+    def encode(i: int, start: int, writing: bool, data: UInt8) -> int:
+        ends = gap_offsets[1 + pieces[i].first_row : 1 + pieces[i].last_row]
+        found = scanned[i]
+        return int(kernels.encode_gaps(found.pairs, ends, ids[found.thread], passed[i], start, writing, data))
 
-    map_parallel(measure, range(len(chunks)))
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    data = np.empty(int(offsets[-1]), np.uint8)
-
-    def write(i: int) -> None:
-        chunk, own = chunks[i], data[offsets[rows[i]] : offsets[rows[i + 1]]]
-        kernels.encode_gaps(chunk.gaps, chunk.row_ends, ids[i], True, no_sizes, own)
-
-    map_parallel(write, range(len(chunks)))
-    return offsets, data
+    sizes = map_parallel(lambda i: encode(i, 0, False, np.zeros(0, np.uint8)), range(len(pieces)))
+    starts = np.cumsum([0, *sizes])
+    data = np.empty(starts[-1], np.uint8)
+    map_parallel(lambda i: encode(i, int(starts[i]), True, data), range(len(pieces)))
+    return data

@@ -66,6 +66,23 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
     return types.void(array, types.int64), generate
 
 
+@intrinsic
+def prefetch_address(typing_context: Any, address: Any) -> Any:
+    """Ask for the cache line at an address; any address is harmless."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        i32 = ir.IntType(32)
+        byte_pointer = ir.IntType(8).as_pointer()
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte_pointer], ir.FunctionType(ir.VoidType(), [byte_pointer, i32, i32, i32])
+        )
+        read, keep, data = i32(0), i32(3), i32(1)
+        builder.call(function, [builder.inttoptr(arguments[0], byte_pointer), read, keep, data])
+        return context.get_dummy_value()
+
+    return types.void(types.uint64), generate
+
+
 @nb.njit(nogil=True, cache=True, inline="always")
 def equal_bytes(a: int, b: int, length: int) -> bool:
     """Compare ``length`` (at least 8) bytes at two addresses, eight at a time, the last eight overlapping."""
@@ -76,3 +93,80 @@ def equal_bytes(a: int, b: int, length: int) -> bool:
             return False
         i += nb.uint64(8)
     return bool(load_u64(nb.uint64(a) + last) == load_u64(nb.uint64(b) + last))
+
+
+@intrinsic
+def trailing_zeros(typing_context: Any, value: Any) -> Any:
+    """Count the zero bits below the lowest one bit; 64 for zero."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.IntType(1)(0))
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic
+def count_ones(typing_context: Any, value: Any) -> Any:
+    """Count the one bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic
+def byte_swapped(typing_context: Any, value: Any) -> Any:
+    """Reverse the order of the eight bytes."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bswap(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+_BLOCK = ir.VectorType(ir.IntType(8), 64)
+
+
+def _load_block(builder: Any, address: Any) -> Any:
+    value = builder.load(builder.inttoptr(address, _BLOCK.as_pointer()))
+    value.align = 1
+    return value
+
+
+@intrinsic
+def high_bits(typing_context: Any, address: Any) -> Any:
+    """Of the 64 bytes at an address, bit i tells whether byte i is 0x80 or more."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        block = _load_block(builder, arguments[0])
+        return builder.bitcast(builder.icmp_signed("<", block, _BLOCK(None)), ir.IntType(64))
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def range_bits(typing_context: Any, address: Any, firsts: Any, widths: Any) -> Any:
+    """Of the 64 bytes at an address, bit i tells whether byte i lies in one of four ranges.
+
+    Byte k of ``firsts`` and of ``widths`` are where range k begins and how many values it holds. LLVM makes
+    vector instructions of it on any processor.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address, firsts, widths = arguments
+        block = _load_block(builder, address)
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), 64), None)
+
+        def spread(packed: Any, k: int) -> Any:
+            byte = builder.trunc(builder.lshr(packed, ir.IntType(32)(8 * k)), ir.IntType(8))
+            single = builder.insert_element(ir.Constant(_BLOCK, ir.Undefined), byte, ir.IntType(32)(0))
+            return builder.shuffle_vector(single, ir.Constant(_BLOCK, ir.Undefined), zeros)
+
+        inside = None
+        for k in range(4):
+            one = builder.icmp_unsigned("<", builder.sub(block, spread(firsts, k)), spread(widths, k))
+            inside = one if inside is None else builder.or_(inside, one)
+        return builder.bitcast(inside, ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint32, types.uint32), generate

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.memory import equal_bytes, load_u8, load_u16, load_u32, load_u64, prefetch
+from polars_tadoc.kernels.cpu.memory import (
+    byte_swapped,
+    count_ones,
+    equal_bytes,
+    high_bits,
+    load_u8,
+    load_u16,
+    load_u32,
+    load_u64,
+    prefetch_address,
+    range_bits,
+    store_u8,
+    store_u64,
+    trailing_zeros,
+)
+
+UInt8 = npt.NDArray[np.uint8]
+UInt16 = npt.NDArray[np.uint16]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
 
 GAP, SINGLE, WORD, MARK = 0, 1, 2, 3
 """Character classes: SINGLE is a word of one character (with the marks that follow it); those above it go on a word."""
@@ -19,212 +39,507 @@ SPACE_ID, EMPTY_ID = 0, 1
 SEPARATOR = 0xFFFFFFFF
 """Stands after each row in the sequence that grammar construction works on."""
 
-DONE, TABLE_FULL = 0, 1
-ROW, POSITION, WORDS, GAPS, DISTINCT_WORDS, DISTINCT_GAPS, MATCH = range(7)
-"""Places in the state vector that lets a scan stop for larger tables and go on."""
+SEPARATOR_ID = 0
+"""Its id while scanning: the empty string, which is no word."""
 
-FIELDS = 4
-KEY, ADDRESS, LENGTH, TALLY = range(FIELDS)
-"""An interned string's entry, 32 bytes: its key (see :func:`_key`), where it stands, bytes, occurrences."""
+BLOCK = 64
+"""Bytes classified at once."""
 
-BATCH = 64
+BATCH = 128
 """Words whose cache lines are asked for before the first of them is looked up."""
 
-_K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+MOST_PAIR_BYTES = 10
+"""Bytes that a gap may take while scanning."""
+
+_SPANS = 256
+_RECENT_GAPS = 256
+_K1, _K2, _K3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), np.uint64(0xC2B2AE3D27D4EB4F)
+
+# by length: which bits of the first and of the second eight bytes belong to a string of up to 16 bytes
+_LOW = np.array([(1 << 8 * min(n, 8)) - 1 for n in range(17)], np.uint64)
+_HIGH = np.array([(1 << 8 * max(n - 8, 0)) - 1 for n in range(17)], np.uint64)
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
-def _key(address: int, length: int) -> Any:
-    """Up to 8 bytes: the bytes themselves (overlapping loads, injective for one length); more: a 64-bit hash."""
+# Numba counts the users of an array, atomically, wherever one is passed on: so the innermost functions take addresses,
+# and no kernel assigns a table anew. The arrays behind the addresses are all arguments of the kernel: none is freed
+# before its end.
+
+
+class Classes(NamedTuple):
+    """What cuts: character classes as a two-stage table, and the ASCII characters of words as four ranges."""
+
+    page_of: UInt16
+    pages: UInt8
+    firsts: np.uint32
+    widths: np.uint32
+
+
+class Matches(NamedTuple):
+    """What cuts instead, where ``ends`` is not empty: spans found before, ``ends[row]`` of them up to that row."""
+
+    starts: UInt32
+    lengths: UInt32
+    ends: Int64
+
+
+class Piece(NamedTuple):
+    """Text from one byte of a row to before another byte of the same or a later row."""
+
+    first_row: int
+    first_byte: int
+    last_row: int
+    last_byte: int
+
+
+class Table(NamedTuple):
+    """Interned strings: open addressing, at most two thirds full.
+
+    A string of up to 16 bytes is known by its bytes (``low``, ``high``, zero beyond its end) and length; a
+    longer one by a hash, its last 8 bytes, its length and, to be exact, a comparison at its address.
+    """
+
+    slots: UInt64
+    """Two for each place: ``low``; length << 32 | id + 1, or 0 where the place is free."""
+    hot: UInt64
+    """Two for each id: ``high``; the tally."""
+    cold: UInt64
+    """Three for each id: ``low``; address; length."""
+
+
+@nb.njit(nogil=True, cache=True)
+def rehash(table: Table, distinct: int) -> None:
+    """Fill empty slots from what the ids' fields say."""
+    mask = len(table.slots) // 2 - 1
+    for own in range(distinct):
+        low, high, length = table.cold[3 * own], table.hot[2 * own], table.cold[3 * own + 2]
+        p = nb.int64(_place(low, high, length, mask))
+        while table.slots[2 * p + 1] != 0:
+            p = (p + 1) & mask
+        table.slots[2 * p] = low
+        table.slots[2 * p + 1] = (length << nb.uint64(32)) | nb.uint64(own + 1)
+
+
+@nb.njit(nogil=True, cache=True)
+def _place(low: int, high: int, length: int, mask: int) -> Any:
+    h = (nb.uint64(low) ^ (nb.uint64(high) * _K1) ^ (nb.uint64(length) * _K3)) * _K2
+    return (h ^ (h >> nb.uint64(32))) & nb.uint64(mask)
+
+
+@nb.njit(nogil=True, cache=True)
+def _load_up_to_8(address: int, length: int) -> Any:
+    """Load a string's own bytes and no other, zeros beyond them."""
     p = nb.uint64(address)
     n = nb.uint64(length)
-    if length > 8:
-        last = n - nb.uint64(8)
-        h = n * _K1
-        i = nb.uint64(0)
-        while i < last:
-            h = (h ^ load_u64(p + i)) * _K2
-            h ^= h >> nb.uint64(32)
-            i += nb.uint64(8)
-        h = (h ^ load_u64(p + last)) * _K2
-        return h ^ (h >> nb.uint64(32))
+    if length >= 8:
+        return load_u64(p)
     if length >= 4:
-        return nb.uint64(load_u32(p)) | (nb.uint64(load_u32(p + n - nb.uint64(4))) << nb.uint64(32))
+        rest = n - nb.uint64(4)
+        return nb.uint64(load_u32(p)) | (nb.uint64(load_u32(p + rest)) << (nb.uint64(8) * rest))
     if length >= 2:
-        return nb.uint64(load_u16(p)) | (nb.uint64(load_u16(p + n - nb.uint64(2))) << nb.uint64(16))
+        rest = n - nb.uint64(2)
+        return nb.uint64(load_u16(p)) | (nb.uint64(load_u16(p + rest)) << (nb.uint64(8) * rest))
     if length == 1:
         return nb.uint64(load_u8(p))
     return nb.uint64(0)
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
-def _slot(key: int, length: int, mask: int) -> Any:
-    h = (nb.uint64(key) + nb.uint64(length) * _K1) * _K2
-    return nb.int64((h ^ (h >> nb.uint64(29))) & nb.uint64(mask))
+@nb.njit(nogil=True, cache=True)
+def _key(address: int, length: int) -> Any:
+    """Return ``low`` and ``high`` of a string, reading its own bytes only."""
+    p = nb.uint64(address)
+    if length <= 8:
+        return _load_up_to_8(p, length), nb.uint64(0)
+    if length <= 16:
+        return load_u64(p), _load_up_to_8(p + nb.uint64(8), length - 8)
+    last = nb.uint64(length) - nb.uint64(8)
+    h = nb.uint64(length) * _K1
+    i = nb.uint64(0)
+    while i < last:
+        h = (h ^ load_u64(p + i)) * _K2
+        h ^= h >> nb.uint64(32)
+        i += nb.uint64(8)
+    high = load_u64(p + last)
+    h = (h ^ high) * _K2
+    return h ^ (h >> nb.uint64(32)), high
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
-def _intern(address: int, length: int, key: int, slots: Any, entries: Any, distinct: int) -> Any:
-    """Return the string's id; ``distinct`` means that it is new and its entry has been written."""
-    mask = len(slots) - 1
-    s = _slot(key, length, mask)
+@nb.njit(nogil=True, cache=True)
+def _find_or_add(
+    slots: int, mask: int, hot: int, cold: int, distinct: int, low: int, high: int, length: int, address: int
+) -> Any:
+    """Return the string's id, which is ``distinct`` where it is new; the table's arrays are given by address."""
+    place = _place(low, high, length, mask)
     while True:
-        known = nb.int64(slots[s]) - 1
-        if known < 0:
-            slots[s] = distinct + 1
-            at = FIELDS * distinct
-            entries[at + KEY] = key
-            entries[at + ADDRESS] = address
-            entries[at + LENGTH] = length
-            entries[at + TALLY] = 0
-            return distinct
-        at = FIELDS * known
-        if (
-            entries[at + KEY] == key
-            and entries[at + LENGTH] == nb.uint64(length)
-            and (length <= 8 or equal_bytes(entries[at + ADDRESS], address, length))
-        ):
-            return known
-        s = (s + 1) & mask
+        slot = slots + place * nb.uint64(16)
+        described = load_u64(slot + nb.uint64(8))
+        if described == 0:
+            break
+        if load_u64(slot) == low and (described >> nb.uint64(32)) == nb.uint64(length):
+            known = (described & nb.uint64(0xFFFFFFFF)) - nb.uint64(1)
+            if load_u64(hot + known * nb.uint64(16)) == high and (
+                length <= 16 or equal_bytes(load_u64(cold + known * nb.uint64(24) + nb.uint64(8)), address, length)
+            ):
+                return nb.int64(known)
+        place = (place + nb.uint64(1)) & nb.uint64(mask)
+    own = nb.uint64(distinct)
+    store_u64(slot, low)
+    store_u64(slot + nb.uint64(8), (nb.uint64(length) << nb.uint64(32)) | (own + nb.uint64(1)))
+    store_u64(hot + own * nb.uint64(16), high)
+    store_u64(hot + own * nb.uint64(16) + nb.uint64(8), nb.uint64(0))
+    store_u64(cold + own * nb.uint64(24), low)
+    store_u64(cold + own * nb.uint64(24) + nb.uint64(8), nb.uint64(address))
+    store_u64(cold + own * nb.uint64(24) + nb.uint64(16), nb.uint64(length))
+    return nb.int64(own)
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
-def _classify(address: int, left: int, page_of: Any, pages: Any) -> Any:
+@nb.njit(nogil=True, cache=True)
+def _tally(hot: int, own: int, count: int) -> None:
+    at = nb.uint64(hot) + nb.uint64(own) * nb.uint64(16) + nb.uint64(8)
+    store_u64(at, load_u64(at) + nb.uint64(count))
+
+
+@nb.njit(nogil=True, cache=True)
+def classify(address: int, left: int, page_of: int, pages: int) -> Any:
     """Class and width in bytes of the character at an address; ``left`` bytes may be read."""
     p = nb.uint64(address)
     lead = nb.int64(load_u8(p))
-    if lead < 0x80:
-        return nb.int64(pages[lead]), 1
-    width = 2 if lead < 0xE0 else (3 if lead < 0xF0 else 4)
+    width = 1 if lead < 0x80 else (2 if lead < 0xE0 else (3 if lead < 0xF0 else 4))
     width = min(width, left)
-    point = lead & (0xFF >> (width + 1))
+    point = lead if lead < 0x80 else lead & (0xFF >> (width + 1))
     for i in range(1, width):
         point = (point << 6) | (nb.int64(load_u8(p + nb.uint64(i))) & 0x3F)
     point = min(point, 0x10FFFF)
-    return nb.int64(pages[(nb.int64(page_of[point >> 8]) << 8) + (point & 0xFF)]), width
+    page = nb.uint64(load_u16(nb.uint64(page_of) + nb.uint64(2 * (point >> 8))))
+    return nb.int64(load_u8(nb.uint64(pages) + (page << nb.uint64(8)) + nb.uint64(point & 0xFF))), width
+
+
+@nb.njit(nogil=True, cache=True)
+def _lowest(count: int) -> Any:
+    """The lowest ``count`` bits, 1 to 64 of them."""
+    return ~nb.uint64(0) >> nb.uint64(64 - count)
+
+
+@nb.njit(nogil=True, cache=True)
+def _classify_wide(
+    address: int, size: int, last: bool, words: int, wide: int, single_end: int, page_of: int, pages: int
+) -> Any:
+    """Classify the characters beyond ASCII of a block.
+
+    Returns the bits of bytes of words, the bits where a new word begins even after a byte of a word, how many
+    bytes the block has (it ends before a character that does not wholly lie in it, unless it is the ``last``)
+    and ``single_end`` for the next block: where a character that stands alone, with its marks, ended.
+    """
+    breaks = nb.uint64(single_end == 0)
+    while wide != 0:
+        at = trailing_zeros(wide)
+        if not last and at + 4 > size:
+            lead = load_u8(nb.uint64(address) + nb.uint64(at))
+            if at + (2 if lead < 0xE0 else (3 if lead < 0xF0 else 4)) > size:
+                size = at
+                words &= _lowest(size)
+                breaks &= _lowest(size)
+                break
+        kind, width = classify(nb.uint64(address) + nb.uint64(at), size - at, page_of, pages)
+        own = _lowest(width) << nb.uint64(at)
+        wide &= ~own
+        if kind != GAP:
+            words |= own
+        if kind == SINGLE or (kind == MARK and at == single_end):
+            here = nb.uint64(1) << nb.uint64(at)
+            breaks = breaks | here if kind == SINGLE else breaks & ~here
+            single_end = at + width
+            if single_end < BLOCK:
+                breaks |= nb.uint64(1) << nb.uint64(single_end)
+    return words, breaks, size, single_end - size
+
+
+@nb.njit(nogil=True, cache=True)
+def _cut_block(
+    address: int,
+    left: int,
+    in_word: int,
+    single_end: int,
+    firsts: int,
+    widths: int,
+    page_of: int,
+    pages: int,
+    tail: int,
+) -> Any:
+    """Find where words start and end in the next bytes of a row, as bits of two words, at most 64 bytes.
+
+    ``in_word`` is 1 where the byte before belongs to a word. Returns the starts, the ends, the bytes
+    cut, ``in_word`` and ``single_end`` for the next block. An end at the end of the block is left to the next.
+    """
+    size = min(left, BLOCK)
+    if size < BLOCK:  # never read beyond the row: its bytes may be the buffer's last
+        address = _copied(address, size, tail)
+    inside = _lowest(size)
+    words = range_bits(address, firsts, widths) & inside
+    wide = high_bits(address) & inside
+    breaks = nb.uint64(single_end == 0)
+    if wide != 0:
+        words, breaks, size, single_end = _classify_wide(
+            address, size, left <= BLOCK, words, wide, single_end, page_of, pages
+        )
+    else:
+        single_end = -1
+    after = (words << nb.uint64(1)) | nb.uint64(in_word)
+    starts = words & (~after | breaks)
+    ends = after & (~words | breaks) & _lowest(size)
+    return starts, ends, size, nb.int64(words >> nb.uint64(size - 1)) & 1, single_end
+
+
+@nb.njit(nogil=True, cache=True)
+def _copied(address: int, size: int, tail: int) -> Any:
+    p, to, n = nb.uint64(address), nb.uint64(tail), nb.uint64(size)
+    i = nb.uint64(0)
+    while i + nb.uint64(8) <= n:
+        store_u64(to + i, load_u64(p + i))
+        i += nb.uint64(8)
+    while i < n:
+        store_u8(to + i, load_u8(p + i))
+        i += nb.uint64(1)
+    return to
+
+
+@nb.njit(nogil=True, cache=True)
+def word_end_from(address: int, length: int, start: int, stop: int, classes: Classes) -> int:
+    """Find the first place from ``start`` on where a word has just ended, whatever stands elsewhere; -1 if none.
+
+    Text cut there has the same words as uncut.
+    """
+    p = nb.uint64(address)
+    page_of, pages = classes.page_of.ctypes.data, classes.pages.ctypes.data
+    at = start
+    while at < stop and (load_u8(p + nb.uint64(at)) & 0xC0) == 0x80:
+        at += 1
+    before = GAP
+    while at < stop:
+        kind, width = classify(p + nb.uint64(at), length - at, page_of, pages)
+        if before != GAP and kind <= SINGLE:
+            return at
+        before = kind
+        at += width
+    return -1
+
+
+@nb.njit(nogil=True, cache=True)
+def count_ids(addresses: UInt64, lengths: UInt32, piece: Piece, classes: Classes, matches: Matches, tail: UInt8) -> int:
+    """Count a piece's words and the rows that end in it; arguments as for :func:`scan`."""
+    count = piece.last_row - piece.first_row
+    if len(matches.ends):
+        last = nb.int64(matches.ends[piece.last_row - 1]) if piece.last_row > 0 else 0
+        return count + last - (nb.int64(matches.ends[piece.first_row - 1]) if piece.first_row > 0 else 0)
+    page_of, pages = nb.uint64(classes.page_of.ctypes.data), nb.uint64(classes.pages.ctypes.data)
+    tail_at = nb.uint64(tail.ctypes.data)
+    for row in range(piece.first_row, piece.last_row + 1):
+        position = piece.first_byte if row == piece.first_row else 0
+        stop = nb.int64(lengths[row]) if row < piece.last_row else piece.last_byte
+        in_word, single_end = 0, -1
+        while position < stop:
+            starts, _, size, in_word, single_end = _cut_block(
+                addresses[row] + nb.uint64(position),
+                stop - position,
+                in_word,
+                single_end,
+                classes.firsts,
+                classes.widths,
+                page_of,
+                pages,
+                tail_at,
+            )
+            count += count_ones(starts)
+            position += size
+    return count
 
 
 @nb.njit(nogil=True, cache=True)
 def scan(
-    row_addresses: npt.NDArray[np.uint64],
-    row_lengths: npt.NDArray[np.uint32],
-    stop_row: int,
-    page_of: npt.NDArray[np.uint16],
-    pages: npt.NDArray[np.uint8],
-    match_starts: npt.NDArray[np.uint32],
-    match_lengths: npt.NDArray[np.uint32],
-    match_ends: npt.NDArray[np.int64],
-    state: npt.NDArray[np.int64],
-    words: npt.NDArray[np.uint32],
-    gaps: npt.NDArray[np.uint32],
-    row_ends: npt.NDArray[np.int64],
-    word_slots: npt.NDArray[np.int32],
-    word_entries: npt.NDArray[np.uint64],
-    gap_slots: npt.NDArray[np.int32],
-    gap_entries: npt.NDArray[np.uint64],
-) -> int:
-    """Cut rows ``state[ROW]`` to ``stop_row`` into word ids and gap ids.
+    addresses: UInt64,
+    lengths: UInt32,
+    piece: Piece,
+    classes: Classes,
+    matches: Matches,
+    words: Table,
+    distinct_words: int,
+    gaps: Table,
+    distinct_gaps: int,
+    sequence: UInt32,
+    lossless: bool,
+    gap_ends: Int64,
+    pairs: UInt8,
+    tail: UInt8,
+) -> tuple[int, int, int, int, bool]:
+    """Cut a piece into word ids, ``SEPARATOR_ID`` after each row that ends in it, and gaps.
 
-    A row of n words has n + 1 gaps. ``row_ends[row]`` becomes the words written so far. Where
-    ``match_ends`` is empty the character classes cut; otherwise the words are the given matches, which
-    start so many bytes into their row. The tallies of gaps leave out those that decompression assumes anyway (one
-    space inside a row, nothing at its ends).
+    A row of n words has n + 1 gaps. Those that are not what decompression assumes anyway (one space inside a
+    row, nothing at its ends) are written as pairs of varints: gaps passed over in the row since the last pair,
+    gap id. ``gap_ends[row]`` becomes the bytes written up to the row's end.
+
+    Parameters
+    ----------
+    addresses, lengths
+        All rows.
+    piece
+        What to cut.
+    classes, matches
+        How to cut.
+    words, distinct_words, gaps, distinct_gaps
+        Tables with room for all words, and gaps, of the piece, and what is in them already. The tally of a
+        gap leaves out where it is assumed.
+    sequence
+        Becomes the ids, length words + rows that end in the piece.
+    lossless
+        Whether gaps are wanted.
+    gap_ends
+        By row.
+    pairs
+        Room for ``MOST_PAIR_BYTES`` for each id.
+    tail
+        Work space, ``BLOCK`` bytes.
+
+    Returns
+    -------
+    (int, int, int, int, bool)
+        Strings in both tables; bytes of pairs; and of a row that the piece leaves before its end: the gaps
+        passed over since its last pair, whether it had a pair.
+
     """
-    row, position = state[ROW], state[POSITION]
-    written, gaps_written = state[WORDS], state[GAPS]
-    distinct_words, distinct_gaps, match = state[DISTINCT_WORDS], state[DISTINCT_GAPS], state[MATCH]
-    by_class = len(match_ends) == 0
-    word_mask = len(word_slots) - 1
-    addresses = np.empty(BATCH, np.uint64)
-    lengths = np.empty(BATCH, np.int64)
-    keys = np.empty(BATCH, np.uint64)
-    code = DONE
-    while row < stop_row and code == DONE:
-        if 2 * (distinct_words + BATCH) >= len(word_slots):
-            code = TABLE_FULL
-            break
-        many = 0
-        while many < BATCH and row < stop_row:
-            if 2 * (distinct_gaps + 1) >= len(gap_slots):
-                code = TABLE_FULL
-                break
-            base = row_addresses[row]
-            length = nb.int64(row_lengths[row])
-            start = position
-            end = length
+    by_class = len(matches.ends) == 0
+    match = nb.int64(matches.ends[piece.first_row - 1]) if not by_class and piece.first_row > 0 else 0
+    page_of, pages = nb.uint64(classes.page_of.ctypes.data), nb.uint64(classes.pages.ctypes.data)
+    tail_at, pairs_at = nb.uint64(tail.ctypes.data), nb.uint64(pairs.ctypes.data)
+    slots, hot, cold = _addresses(words)
+    gap_slots, gap_hot, gap_cold = _addresses(gaps)
+    mask, gap_mask = nb.uint64(len(words.slots) // 2 - 1), nb.uint64(len(gaps.slots) // 2 - 1)
+    span_starts, span_ends = np.empty(_SPANS + BLOCK, np.int64), np.empty(_SPANS + BLOCK, np.int64)
+    room = BATCH + _SPANS + BLOCK
+    low, high, where = np.empty(room, np.uint64), np.empty(room, np.uint64), np.empty(room, np.uint64)
+    size_of = np.empty(room, np.int64)
+    recent, recent_ids = np.full(_RECENT_GAPS, ~np.uint64(0)), np.zeros(_RECENT_GAPS, np.int64)
+    at = written = many = skipped = row_pairs = 0
+    final_row = piece.last_row if piece.last_byte > 0 else piece.last_row - 1
+    for row in range(piece.first_row, final_row + 1):
+        ends_here = row < piece.last_row
+        position = piece.first_byte if row == piece.first_row else 0
+        stop = nb.int64(lengths[row]) if ends_here else piece.last_byte
+        base = addresses[row]
+        gap_start = position
+        assumed = EMPTY_ID if position == 0 else SPACE_ID
+        in_word, single_end = 0, -1
+        started = ended = 0
+        skipped = row_pairs = 0
+        more = True
+        while more:
             if by_class:
-                kind, width = GAP, 0
-                while start < length:
-                    kind, width = _classify(base + nb.uint64(start), length - start, page_of, pages)
-                    if kind != GAP:
-                        break
-                    start += width
-                end = start + width
-                if kind == SINGLE:
-                    while end < length:
-                        following, width = _classify(base + nb.uint64(end), length - end, page_of, pages)
-                        if following != MARK:
-                            break
-                        end += width
-                elif kind != GAP:
-                    while end < length:
-                        following, width = _classify(base + nb.uint64(end), length - end, page_of, pages)
-                        if following <= SINGLE:
-                            break
-                        end += width
-            elif match < match_ends[row]:
-                start = nb.int64(match_starts[match])
-                end = start + nb.int64(match_lengths[match])
-                match += 1
+                while position < stop and started < _SPANS:
+                    starts, ends, size, in_word, single_end = _cut_block(
+                        base + nb.uint64(position),
+                        stop - position,
+                        in_word,
+                        single_end,
+                        classes.firsts,
+                        classes.widths,
+                        page_of,
+                        pages,
+                        tail_at,
+                    )
+                    while starts != 0:
+                        span_starts[started] = position + trailing_zeros(starts)
+                        starts &= starts - nb.uint64(1)
+                        started += 1
+                    while ends != 0:
+                        span_ends[ended] = position + trailing_zeros(ends)
+                        ends &= ends - nb.uint64(1)
+                        ended += 1
+                    position += size
+                more = position < stop
+                if not more and in_word:
+                    span_ends[ended] = stop
+                    ended += 1
             else:
-                start = length
-            gap = start - position
-            at_end = start >= length
-            if gap == 1 and load_u8(base + nb.uint64(position)) == 32:
-                g = SPACE_ID
-            elif gap == 0:
-                g = EMPTY_ID
-            else:
-                where = base + nb.uint64(position)
-                g = _intern(where, gap, _key(where, gap), gap_slots, gap_entries, distinct_gaps)
-                distinct_gaps = max(distinct_gaps, g + 1)
-            if g != (EMPTY_ID if position == 0 or at_end else SPACE_ID):
-                gap_entries[FIELDS * g + TALLY] += nb.uint64(1)
-            gaps[gaps_written] = g
-            gaps_written += 1
-            if at_end:
-                row_ends[row] = written + many
-                row += 1
-                position = 0
-            else:
-                where = base + nb.uint64(start)
-                key = _key(where, end - start)
-                prefetch(word_slots, _slot(key, end - start, word_mask))
-                addresses[many], lengths[many], keys[many] = where, end - start, key
+                while match < matches.ends[row] and started < _SPANS:
+                    span_starts[started] = nb.int64(matches.starts[match])
+                    span_ends[started] = span_starts[started] + nb.int64(matches.lengths[match])
+                    started += 1
+                    match += 1
+                more = match < matches.ends[row]
+                ended = started
+            if not more and ends_here:  # the row's end counts as a word of no bytes, the separator
+                span_starts[ended] = span_ends[ended] = stop
+                started += 1
+                ended += 1
+            for k in range(ended):
+                start = span_starts[k]
+                length = span_ends[k] - start
+                if lossless:
+                    if length == 0:
+                        assumed = EMPTY_ID
+                    gap = start - gap_start
+                    from_ = base + nb.uint64(gap_start)
+                    packed = ~nb.uint64(0)
+                    if gap < 8:
+                        packed = load_u64(from_) & _LOW[gap] if gap_start + 8 <= stop else _load_up_to_8(from_, gap)
+                        packed |= nb.uint64(gap) << nb.uint64(56)
+                    r = (packed * _K1) >> nb.uint64(56)
+                    g = recent_ids[r]
+                    if gap >= 8 or recent[r] != packed:
+                        low_, high_ = _key(from_, gap)
+                        g = _find_or_add(gap_slots, gap_mask, gap_hot, gap_cold, distinct_gaps, low_, high_, gap, from_)
+                        distinct_gaps = max(distinct_gaps, g + 1)
+                        recent[r] = packed
+                        recent_ids[r] = g
+                    differs = nb.int64(g != assumed)
+                    _tally(gap_hot, g, differs)
+                    if (skipped | g) < 0x80:
+                        pairs[at] = skipped
+                        pairs[at + 1] = g
+                        at += 2 * differs
+                    elif differs:
+                        at = _write_varint(pairs_at, at, skipped)
+                        at = _write_varint(pairs_at, at, g)
+                    skipped = 0 if differs else skipped + 1
+                    row_pairs |= differs
+                    gap_start = start + length
+                    assumed = SPACE_ID
+                word = base + nb.uint64(start)
+                if length <= 16 and start + 16 <= stop:
+                    low[many] = load_u64(word) & _LOW[length]
+                    high[many] = load_u64(word + nb.uint64(8)) & _HIGH[length]
+                else:
+                    low[many], high[many] = _key(word, length)
+                where[many] = word
+                size_of[many] = length
+                prefetch_address(slots + nb.uint64(16) * _place(low[many], high[many], length, mask))
                 many += 1
-                position = end
-        for k in range(many):
-            prefetch(word_entries, FIELDS * (nb.int64(word_slots[_slot(keys[k], lengths[k], word_mask)]) - 1))
-        for k in range(many):
-            w = _intern(addresses[k], lengths[k], keys[k], word_slots, word_entries, distinct_words)
-            distinct_words = max(distinct_words, w + 1)
-            word_entries[FIELDS * w + TALLY] += nb.uint64(1)
-            words[written + k] = w
-        written += many
-    state[ROW], state[POSITION] = row, position
-    state[WORDS], state[GAPS] = written, gaps_written
-    state[DISTINCT_WORDS], state[DISTINCT_GAPS], state[MATCH] = distinct_words, distinct_gaps, match
-    return code
+            if started > ended:
+                span_starts[0] = span_starts[ended]
+            started -= ended
+            ended = 0
+            if many >= BATCH or (row == final_row and not more):
+                for k in range(many):
+                    w = _find_or_add(slots, mask, hot, cold, distinct_words, low[k], high[k], size_of[k], where[k])
+                    distinct_words = max(distinct_words, w + 1)
+                    _tally(hot, w, 1)
+                    sequence[written + k] = w
+                written += many
+                many = 0
+        if ends_here and lossless:
+            gap_ends[row] = at
+    return distinct_words, distinct_gaps, at, skipped, row_pairs != 0
 
 
 @nb.njit(nogil=True, cache=True)
-def match_spans(
-    gap_lengths: npt.NDArray[np.uint32],
-    match_counts: npt.NDArray[np.uint32],
-    match_lengths: npt.NDArray[np.uint32],
-    starts: npt.NDArray[np.uint32],
-    ends: npt.NDArray[np.int64],
-) -> int:
+def _addresses(table: Table) -> Any:
+    return (
+        nb.uint64(table.slots.ctypes.data),
+        nb.uint64(table.hot.ctypes.data),
+        nb.uint64(table.cold.ctypes.data),
+    )
+
+
+@nb.njit(nogil=True, cache=True)
+def match_spans(gap_lengths: UInt32, match_counts: UInt32, match_lengths: UInt32, starts: UInt32, ends: Int64) -> int:
     """Find where matches start in their rows, from the lengths of all matches and of what stands between them.
 
     A row of n matches has n + 1 gaps. Empty matches are dropped: ``starts`` and ``match_lengths`` are
@@ -248,66 +563,95 @@ def match_spans(
 
 
 @nb.njit(nogil=True, cache=True)
-def rehash(slots: npt.NDArray[np.int32], entries: npt.NDArray[np.uint64], distinct: int) -> None:
-    """Fill an empty, larger slot array from the entries."""
-    mask = len(slots) - 1
-    for entry in range(distinct):
-        s = _slot(entries[FIELDS * entry + KEY], nb.int64(entries[FIELDS * entry + LENGTH]), mask)
-        while slots[s] != 0:
-            s = (s + 1) & mask
-        slots[s] = entry + 1
+def merge(table: Table, distinct: int, other: Table, ids: UInt32) -> int:
+    """Intern another table's strings, ``len(ids)`` of them, with their tallies into a table with room for all.
 
-
-@nb.njit(nogil=True, cache=True)
-def merge_table(
-    slots: npt.NDArray[np.int32],
-    entries: npt.NDArray[np.uint64],
-    distinct: int,
-    others: npt.NDArray[np.uint64],
-    other_distinct: int,
-    ids: npt.NDArray[np.uint32],
-) -> int:
-    """Intern another table's strings into a table with room for all; ``ids`` maps the other's ids to this one's."""
-    for entry in range(other_distinct):
-        at = FIELDS * entry
-        length = nb.int64(others[at + LENGTH])
-        g = _intern(others[at + ADDRESS], length, others[at + KEY], slots, entries, distinct)
-        distinct = max(distinct, g + 1)
-        entries[FIELDS * g + TALLY] += others[at + TALLY]
-        ids[entry] = g
+    ``ids`` becomes this table's ids by the other's. Returns how many strings the table has then.
+    """
+    slots, hot, cold = _addresses(table)
+    mask = nb.uint64(len(table.slots) // 2 - 1)
+    for i in range(len(ids)):
+        low, high = other.cold[3 * i], other.hot[2 * i]
+        address, length = other.cold[3 * i + 1], nb.int64(other.cold[3 * i + 2])
+        own = _find_or_add(slots, mask, hot, cold, distinct, low, high, length, address)
+        distinct = max(distinct, own + 1)
+        _tally(hot, own, nb.int64(other.hot[2 * i + 1]))
+        ids[i] = own
     return distinct
 
 
 @nb.njit(nogil=True, cache=True)
-def copy_strings(addresses: Any, offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> None:
-    """Copy each string from its address to ``data[offsets[i]:offsets[i + 1]]``."""
-    for i in range(len(offsets) - 1):
-        base = addresses[i]
-        first = offsets[i]
-        for j in range(offsets[i + 1] - first):
-            data[first + j] = load_u8(base + nb.uint64(j))
+def sort_keys(table: Table, distinct: int) -> tuple[UInt64, UInt64]:
+    """Return the first and the second eight bytes of each string as numbers that compare like them."""
+    first, second = np.empty(distinct, np.uint64), np.empty(distinct, np.uint64)
+    for i in range(distinct):
+        low, high = table.cold[3 * i], table.hot[2 * i]
+        if table.cold[3 * i + 2] > 16:
+            address = table.cold[3 * i + 1]
+            low, high = load_u64(address), load_u64(address + nb.uint64(8))
+        first[i], second[i] = byte_swapped(low), byte_swapped(high)
+    return first, second
 
 
 @nb.njit(nogil=True, cache=True)
-def renumber_rows(
-    words: npt.NDArray[np.uint32],
-    row_ends: npt.NDArray[np.int64],
-    ids: npt.NDArray[np.uint32],
-    sequence: npt.NDArray[np.uint32],
-) -> None:
-    """Write each row's words under their final ids, a separator after each row."""
-    out = 0
-    i = 0
-    for row in range(len(row_ends)):
-        while i < row_ends[row]:
-            sequence[out] = ids[words[i]]
-            out += 1
-            i += 1
-        sequence[out] = SEPARATOR
-        out += 1
+def sort_stably(order: UInt32, keys: UInt64) -> UInt32:
+    """Sort ``order`` by rising ``keys[order[i]]``, byte by byte from the lowest; it is used up as work space."""
+    counts = np.zeros((8, 256), np.int64)
+    for i in order:
+        for b in range(8):
+            counts[b, (keys[i] >> nb.uint64(8 * b)) & nb.uint64(255)] += 1
+    other = np.empty_like(order)
+    for b in range(8):
+        shift = nb.uint64(8 * b)
+        start = counts[b]
+        if start.max() == len(order):
+            continue  # all alike
+        total = 0
+        for digit in range(256):
+            count = start[digit]
+            start[digit] = total
+            total += count
+        for i in range(len(order)):
+            digit_ = (keys[order[i]] >> shift) & nb.uint64(255)
+            other[start[digit_]] = order[i]
+            start[digit_] += 1
+        order, other = other, order
+    return order
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@nb.njit(nogil=True, cache=True)
+def copy_strings(table: Table, order: UInt32, offsets: Int64, data: UInt8) -> None:
+    """Copy the strings of the ids in ``order`` to ``data[offsets[i]:offsets[i + 1]]``."""
+    to = nb.uint64(data.ctypes.data)
+    for i in range(len(order)):
+        own = nb.int64(order[i])
+        length = nb.int64(table.cold[3 * own + 2])
+        at = to + nb.uint64(offsets[i])
+        if length <= 16:
+            low, high = table.cold[3 * own], table.hot[2 * own]
+            if offsets[i] + 16 <= len(data):  # the next strings overwrite what is too much
+                store_u64(at, low)
+                store_u64(at + nb.uint64(8), high)
+            else:
+                for j in range(length):
+                    byte = low >> nb.uint64(8 * j) if j < 8 else high >> nb.uint64(8 * (j - 8))
+                    store_u8(at + nb.uint64(j), nb.uint8(byte))
+        else:
+            address = table.cold[3 * own + 1]
+            for j in range(0, length - 8, 8):
+                store_u64(at + nb.uint64(j), load_u64(address + nb.uint64(j)))
+            last = nb.uint64(length - 8)
+            store_u64(at + last, load_u64(address + last))
+
+
+@nb.njit(nogil=True, cache=True)
+def renumber(sequence: UInt32, ids: UInt32) -> None:
+    """Replace each id by ``ids[id]``."""
+    for i in range(len(sequence)):
+        sequence[i] = ids[sequence[i]]
+
+
+@nb.njit(nogil=True, cache=True)
 def _varint_size(value: int) -> int:
     size = 1
     while value >= 0x80:
@@ -316,48 +660,52 @@ def _varint_size(value: int) -> int:
     return size
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
-def _write_varint(data: Any, at: int, value: int) -> int:
+@nb.njit(nogil=True, cache=True)
+def _write_varint(data: int, at: int, value: int) -> int:
     while value >= 0x80:
-        data[at] = (value & 0x7F) | 0x80
+        store_u8(data + nb.uint64(at), nb.uint8((value & 0x7F) | 0x80))
         value >>= 7
         at += 1
-    data[at] = value
+    store_u8(data + nb.uint64(at), nb.uint8(value))
     return at + 1
 
 
 @nb.njit(nogil=True, cache=True)
-def encode_gaps(
-    gaps: npt.NDArray[np.uint32],
-    row_ends: npt.NDArray[np.int64],
-    ids: npt.NDArray[np.uint32],
-    writing: bool,
-    sizes: npt.NDArray[np.int64],
-    data: npt.NDArray[np.uint8],
-) -> None:
-    """Encode each row's gaps that are not the assumed ones as varint pairs: gaps passed over, gap id.
+def _read_varint(data: int, at: int) -> Any:
+    value = 0
+    shift = 0
+    while True:
+        byte = nb.int64(load_u8(data + nb.uint64(at)))
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at
 
-    Either ``sizes`` (bytes by row) is filled, or, ``writing``, the bytes are.
+
+@nb.njit(nogil=True, cache=True)
+def encode_gaps(pairs: UInt8, gap_ends: Int64, ids: UInt32, passed: int, start: int, writing: bool, data: UInt8) -> int:
+    """Put final ids into the pairs of a piece.
+
+    ``passed`` gaps of its first row were passed over before the piece. With ``writing``, the pairs go to
+    ``data`` from ``start`` on, and the ``gap_ends`` of the rows that end in the piece become places in it.
+    Returns where the piece's pairs end in ``data``.
     """
-    at = 0
-    g = 0
-    before = 0
-    for row in range(len(row_ends)):
-        count = row_ends[row] - before
-        before = row_ends[row]
-        skipped = 0
-        size = 0
-        for i in range(count + 1):
-            gap = gaps[g]
-            g += 1
-            if gap == (EMPTY_ID if i == 0 or i == count else SPACE_ID):
-                skipped += 1
-            elif writing:
-                at = _write_varint(data, at, skipped)
-                at = _write_varint(data, at, nb.int64(ids[gap]))
-                skipped = 0
+    pairs_at, data_at = nb.uint64(pairs.ctypes.data), nb.uint64(data.ctypes.data)
+    at, i = start, 0
+    for row in range(len(gap_ends) + 1):
+        stop = gap_ends[row] if row < len(gap_ends) else len(pairs)
+        while i < stop:
+            skipped, i = _read_varint(pairs_at, i)
+            gap, i = _read_varint(pairs_at, i)
+            skipped += passed
+            passed = 0
+            if writing:
+                at = _write_varint(data_at, at, skipped)
+                at = _write_varint(data_at, at, nb.int64(ids[gap]))
             else:
-                size += _varint_size(skipped) + _varint_size(nb.int64(ids[gap]))
-                skipped = 0
-        if not writing:
-            sizes[row] = size
+                at += _varint_size(skipped) + _varint_size(nb.int64(ids[gap]))
+        passed = 0
+        if writing and row < len(gap_ends):
+            gap_ends[row] = at
+    return at
