@@ -6,12 +6,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.compress.gaps import PredictedGaps, predict_gaps
 from polars_tadoc.compress.prune import LevelledRules
+from polars_tadoc.compress.tokenize import Tokens
 from polars_tadoc.kernels import reference
 from tests import handmade
 from tests.strategies import grammars
@@ -67,7 +69,11 @@ def listed(codes: list[list[int]]) -> tuple[Any, Any]:
 
 def predict(vocabulary_size: int, rules: LevelledRules, codes: list[list[int]], threads: int) -> PredictedGaps:
     with tadoc.Config(threads=threads):
-        return predict_gaps(rules, vocabulary_size, *listed(codes))
+        offsets, data = listed(codes)
+        size = sum(max(len(row), 1) for row in codes)
+        vocabulary = pa.array(handmade.words(vocabulary_size), pa.large_string())
+        tokens = Tokens(vocabulary, pa.array(GAPS, pa.large_string()), np.empty(size, np.uint32), offsets, data)
+        return predict_gaps(tokens, rules)
 
 
 def row_symbols(rules: LevelledRules) -> list[list[int]]:

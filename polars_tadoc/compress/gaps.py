@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.compress.prune import LevelledRules
+from polars_tadoc.compress.tokenize import Tokens
 from polars_tadoc.kernels.cpu import gaps as kernels
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 
@@ -33,26 +34,24 @@ class PredictedGaps:
     """Varint pairs: gaps passed over, gap code."""
 
 
-def predict_gaps(rules: LevelledRules, vocabulary_size: int, gap_offsets: Int64, gap_data: UInt8) -> PredictedGaps:
+def predict_gaps(tokens: Tokens, rules: LevelledRules) -> PredictedGaps:
     """Predict the gaps of rows from all rows, and encode the rest.
 
     Parameters
     ----------
+    tokens
+        What the rows were cut into; ``sequence``, whose rules are made by now, is overwritten.
     rules
         Rules and rows.
-    vocabulary_size
-        Number of words.
-    gap_offsets, gap_data
-        Each row's gaps as the tokenizer lists them: varint pairs of gaps passed over (one space inside a row,
-        nothing at its ends) and gap id.
 
     """
+    vocabulary_size, gap_offsets, gap_data = len(tokens.vocabulary), tokens.gap_offsets, tokens.gap_data
     lengths, firsts = symbol_lengths(vocabulary_size, rules.rule_offsets, rules.symbols)
     rows = len(rules.root_offsets) - 1
     row_words = np.empty(rows, np.int64)
     kernels.count_row_words(lengths, rules.root_offsets, rules.roots, row_words)
     starts = np.concatenate([[0], np.cumsum(row_words + 1)])
-    keys = np.empty(int(starts[-1]), np.uint32)
+    keys = tokens.sequence  # as long as all rows' words and one for each row: fresh pages would cost more than the work
     size = vocabulary_size + len(rules.symbols)
     chunks = weighted_chunks(starts)
 
@@ -109,20 +108,12 @@ def _encode(
     sizes = np.empty(len(row_words), np.int64)
 
     def encode(chunk: tuple[int, int], writing: bool, data: UInt8) -> None:
-        first, stop = chunk
-        kernels.encode(
-            keys,
-            starts[first:stop],
-            row_words[first:stop],
-            gap_offsets[first : stop + 1],
-            gap_data,
-            writing,
-            sizes[first:stop],
-            data,
-        )
+        own = slice(*chunk)
+        kernels.encode(keys, starts[own], row_words[own], writing, sizes[own], data)
 
     def measure(chunk: tuple[int, int]) -> None:
-        kernels.look_up(codes, keys[starts[chunk[0]] : starts[chunk[1]]])
+        own = slice(*chunk)
+        kernels.mark(codes, starts[own], row_words[own], gap_offsets[chunk[0] : chunk[1] + 1], gap_data, keys)
         encode(chunk, False, np.zeros(0, np.uint8))
 
     map_parallel(measure, chunks)

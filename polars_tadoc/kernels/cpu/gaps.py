@@ -13,6 +13,9 @@ UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
+OTHER = 1 << 31
+"""Added to a gap code that is not the predicted one; there are fewer gaps than bytes of text."""
+
 
 @nb.njit(nogil=True, cache=True)
 def measure_rules(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, lengths: Int64, firsts: UInt32) -> None:
@@ -154,10 +157,28 @@ def decide(seen: UInt64, totals: UInt32, codes: UInt32) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
-def look_up(codes: UInt32, keys: UInt32) -> None:
-    """Put each key's code in its place."""
-    for i in range(len(keys)):
-        keys[i] = codes[keys[i]]
+def mark(
+    codes: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap_data: UInt8, marks: UInt32
+) -> None:
+    """Turn each gap's key into 0 where it is as predicted, ``OTHER`` + its code where not, anything else for a space.
+
+    The gaps before the first and after the last word are predicted to be nothing.
+    """
+    for row in range(len(starts)):
+        start, words = starts[row], row_words[row]
+        for i in range(start + 1, start + words):
+            marks[i] = codes[marks[i]]
+        marks[start] = 0
+        marks[start + words] = 0
+        at = gap_offsets[row]
+        i = start
+        while at < gap_offsets[row + 1]:
+            passed, at = _read_varint(gap_data, at)
+            gap, at = _read_varint(gap_data, at)
+            i += passed
+            code = nb.uint32(gap + 1)
+            marks[i] = nb.uint32(0) if marks[i] == code else code | nb.uint32(OTHER)
+            i += 1
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
@@ -180,58 +201,24 @@ def _write_varint(data: Any, at: int, value: int) -> int:
 
 
 @nb.njit(nogil=True, cache=True)
-def encode(
-    assumed: UInt32,
-    starts: Int64,
-    row_words: Int64,
-    gap_offsets: Int64,
-    gap_data: UInt8,
-    writing: bool,
-    sizes: Int64,
-    data: UInt8,
-) -> None:
-    """Encode each row's gaps that are not as assumed: varint pairs of gaps passed over and gap code.
+def encode(marks: UInt32, starts: Int64, row_words: Int64, writing: bool, sizes: Int64, data: UInt8) -> None:
+    """Encode each row's gaps that are not as predicted: varint pairs of gaps passed over and gap code.
 
-    Either ``sizes`` (bytes by row) is filled, or, ``writing``, the bytes are. ``assumed`` holds codes as
-    :func:`fill_keys` holds keys; a row's first and last gap are assumed to be nothing.
+    Either ``sizes`` (bytes by row) is filled, or, ``writing``, the bytes are.
     """
     out = nb.int64(0)
     for row in range(len(starts)):
-        at, end = gap_offsets[row], gap_offsets[row + 1]
-        start, words = starts[row], row_words[row]
         size = nb.int64(0)
-        following = nb.int64(0)  # the first gap after the last one encoded
-        place = nb.int64(-1)  # the last gap read
-        i = nb.int64(1)
-        while True:
-            # gaps up to the next one that is not a space are spaces
-            code = nb.int64(0)
-            upto = words
-            if at < end:
-                passed, at = _read_varint(gap_data, at)
-                code, at = _read_varint(gap_data, at)
-                code += 1
-                place += 1 + passed
-                upto = min(place, words)
-            while i < upto:
-                if assumed[start + i] != 0:
-                    if writing:
-                        out = _write_varint(data, out, i - following)
-                        data[out] = 0
-                        out += 1
-                    else:
-                        size += _varint_size(i - following) + 1
-                    following = i + 1
-                i += 1
-            if code == 0:
-                break
-            if place == 0 or place >= words or nb.int64(assumed[start + place]) != code:
-                if writing:
-                    out = _write_varint(data, out, place - following)
-                    out = _write_varint(data, out, code)
-                else:
-                    size += _varint_size(place - following) + _varint_size(code)
-                following = place + 1
-            i = max(i, place + 1)
+        following = starts[row]  # the gap after the last one encoded
+        for i in range(starts[row], starts[row] + row_words[row] + 1):
+            if marks[i] == 0:
+                continue
+            code = nb.int64(marks[i]) - OTHER if marks[i] >= OTHER else 0
+            if writing:
+                out = _write_varint(data, out, i - following)
+                out = _write_varint(data, out, code)
+            else:
+                size += _varint_size(i - following) + _varint_size(code)
+            following = i + 1
         if not writing:
             sizes[row] = size
