@@ -94,6 +94,19 @@ def build(
         Boolean series, false where the row is null; None where no row is.
 
     """
+    grammar = pl.Series("grammar", [encoded], DTYPE.fields[0].dtype)
+    return build_rows(grammar, root_offsets, roots, gap_offsets, gap_data, valid)
+
+
+def build_rows(
+    grammar: pl.Series,
+    root_offsets: npt.NDArray[np.int64],
+    roots: npt.NDArray[np.uint32],
+    gap_offsets: npt.NDArray[np.int64],
+    gap_data: npt.NDArray[np.uint8] | None,
+    valid: pl.Series | None,
+) -> pl.Series:
+    """Build the rows that share one grammar, given as a ``grammar`` field of one row; the rest as for :func:`build`."""
     rows = len(root_offsets) - 1
     values = pa.UInt32Array.from_buffers(pa.uint32(), len(roots), [None, owned(roots)])
     symbols = pa.LargeListArray.from_buffers(
@@ -104,8 +117,7 @@ def build(
     else:
         buffers = [None, owned(gap_offsets), owned(gap_data)]
         gaps = pl.Series("gaps", pa.LargeBinaryArray.from_buffers(pa.large_binary(), rows, buffers))
-    grammar = pl.Series("grammar", [encoded], DTYPE.fields[0].dtype).new_from_index(0, rows)
-    column = pl.DataFrame([grammar, pl.Series("symbols", symbols), gaps]).to_struct("text")
+    column = pl.DataFrame([grammar.new_from_index(0, rows), pl.Series("symbols", symbols), gaps]).to_struct("text")
     if valid is None:
         return column
     return pl.DataFrame([column, valid.alias("valid")]).select(pl.when("valid").then("text")).to_series()

@@ -15,8 +15,9 @@ from tqdm import tqdm
 
 from polars_tadoc import column, payload
 from polars_tadoc.cache import grammars
-from polars_tadoc.column import DTYPE, require_series, require_string
+from polars_tadoc.column import DTYPE, require_series, require_string, require_tadoc
 from polars_tadoc.compress import batch_repair
+from polars_tadoc.compress.append import Recent, encode, stored_bytes
 from polars_tadoc.compress.prune import LevelledRules, prune
 from polars_tadoc.compress.tokenize import Tokenizer, Tokens, tokenize
 from polars_tadoc.engine import require_engine
@@ -44,14 +45,17 @@ class Compression:
     rows_per_grammar: int
     progress: bool
     engine: str
+    recent: Recent | None = None
+    """A grammar to encode rows with where that pays."""
 
     @classmethod
     def from_arguments(
         cls,
         *,
-        tokenizer: str | re.Pattern[str],
+        like: pl.Series | None,
+        tokenizer: str | re.Pattern[str] | None,
         method: str,
-        lossless: bool,
+        lossless: bool | None,
         rows_per_grammar: int,
         progress: bool,
         engine: str | None,
@@ -61,9 +65,24 @@ class Compression:
             raise ValueError(f'method={method!r}: use "batch_repair" or "sequitur"')
         if not isinstance(rows_per_grammar, int) or rows_per_grammar < 1:
             raise ValueError(f"rows_per_grammar={rows_per_grammar!r} must be an integer of at least 1")
-        return cls(
-            Tokenizer.from_argument(tokenizer), method, lossless, rows_per_grammar, progress, require_engine(engine)
-        )
+        cut = None if tokenizer is None else Tokenizer.from_argument(tokenizer)
+        recent = None
+        if like is not None:
+            require_tadoc(like, "compress(like=)")
+            recent = Recent.of(like)
+        if recent is None:
+            cut = cut or Tokenizer("words")
+            lossless = True if lossless is None else lossless
+        else:
+            own = named_tokenizer(recent.corpus.grammar)
+            if cut not in (None, own):
+                raise ValueError(f'compress: like= was cut by tokenizer "{own.name}", not "{cut.name}"; leave out one')
+            cut = own
+            if lossless not in (None, recent.lossless):
+                recent = None  # its grammar does not fit, its tokenizer does
+            else:
+                lossless = recent.lossless
+        return cls(cut, method, lossless, rows_per_grammar, progress, require_engine(engine), recent)
 
     def run(self, text: pl.Series) -> pl.Series:
         """Compress a String series."""
@@ -74,7 +93,10 @@ class Compression:
         with tqdm(total=len(text), unit=" rows", desc="compress", disable=not self.progress) as bar:
             sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
             for start, stop in cut_blocks(sizes, self.rows_per_grammar):
-                parts.append(_compress_block(text.slice(start, stop - start), self, bar))
+                block = text.slice(start, stop - start)
+                parts.append(
+                    _compress_like(block, self, self.recent, bar) if self.recent else _compress_block(block, self, bar)
+                )
                 bar.update(stop - start)
         return (pl.concat(parts) if parts else pl.Series(dtype=DTYPE)).alias(text.name)
 
@@ -82,9 +104,10 @@ class Compression:
 def compress(
     text: pl.Series,
     *,
-    tokenizer: str | re.Pattern[str] = "words",
+    like: pl.Series | None = None,
+    tokenizer: str | re.Pattern[str] | None = None,
     method: str = "batch_repair",
-    lossless: bool = True,
+    lossless: bool | None = None,
     rows_per_grammar: int = ROWS_PER_GRAMMAR,
     progress: bool = False,
     engine: str | None = None,
@@ -95,15 +118,21 @@ def compress(
     ----------
     text
         String series; null rows stay null.
+    like
+        Compressed series that the rows are to be appended to. Rows whose words its grammar has are encoded with the
+        words and rules that are there, if that takes fewer bytes than a new grammar for all rows; the grammar is the
+        one that most of its last 250,000 rows use. The result holds the new rows only:
+        ``pl.concat([column, tadoc.compress(text, like=column)])``.
     tokenizer
-        ``"words"``: runs of Unicode word characters (as ``\w+`` in Polars), each Han or kana character a
-        word by itself; ``"whitespace"``: what ``str.split()`` of Python gives; or a compiled regex whose
-        matches are the words (run by Polars' regex engine: no look-around, no back-references).
+        By default that of ``like``, else ``"words"``: runs of Unicode word characters (as ``\w+`` in Polars), each Han
+        or kana character a word by itself; ``"whitespace"``: what ``str.split()`` of Python gives; or a compiled regex
+        whose matches are the words (run by Polars' regex engine: no look-around, no back-references).
     method
         How rules are made: ``"batch_repair"`` (:mod:`polars_tadoc.compress.batch_repair`), or ``"sequitur"``, the
         TADOC papers' own algorithm (Nevill-Manning and Witten, 1997), for comparison.
     lossless
-        Keep what stands between words. Without it ``decompress`` gives the words joined by single spaces.
+        Keep what stands between words; by default as in ``like``, else true. Without it ``decompress`` gives the words
+        joined by single spaces.
     rows_per_grammar
         Rows that share one grammar, in row order; a grammar also ends at 256 MiB of text.
     progress
@@ -120,8 +149,10 @@ def compress(
     ------
     TypeError
         The series is not String.
+    NotCompressedError
+        ``like`` is not a compressed column.
     ValueError
-        Unknown tokenizer, method or engine, or a regex that Polars cannot run.
+        Unknown tokenizer, method or engine, a regex that Polars cannot run, or a tokenizer other than that of ``like``.
     EngineUnavailableError
         ``engine="gpu"`` cannot run here.
 
@@ -135,6 +166,7 @@ def compress(
 
     """
     return Compression.from_arguments(
+        like=like,
         tokenizer=tokenizer,
         method=method,
         lossless=lossless,
@@ -154,6 +186,26 @@ def cut_blocks(sizes: npt.NDArray[np.int64], rows_per_grammar: int) -> Iterator[
         stop = min(max(stop, start + 1), start + rows_per_grammar, len(sizes))
         yield start, stop
         start = stop
+
+
+def _compress_like(text: pl.Series, how: Compression, recent: Recent, bar: tqdm[None]) -> pl.Series:
+    """Compress a block with a grammar that exists where that takes fewer bytes than a new one for all rows."""
+    anew = _compress_block(text, how, bar)
+    encoded, rows = encode(tokenize(text, how.tokenizer, lossless=how.lossless), recent, text.is_not_null().to_numpy())
+    if len(rows) == 0:
+        return anew
+    place = np.full(len(text), -1, np.int64)
+    place[rows] = np.arange(len(rows))
+    rest = np.flatnonzero((place < 0) & text.is_not_null().to_numpy())
+    mixed, size = encoded, stored_bytes(encoded, without_grammars=True)
+    if len(rest):
+        others = _compress_block(text.gather(rest), how, bar)
+        place[rest] = np.arange(len(rows), len(rows) + len(rest))
+        mixed, size = pl.concat([encoded, others]), size + stored_bytes(others)
+    if size > stored_bytes(anew):
+        return anew
+    index = pl.Series("place", place).to_frame().select(pl.when(pl.col("place") >= 0).then("place")).to_series()
+    return mixed.gather(index)
 
 
 def _compress_block(text: pl.Series, how: Compression, bar: tqdm[None]) -> pl.Series:

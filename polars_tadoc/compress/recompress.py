@@ -27,7 +27,6 @@ from polars_tadoc.corpus import Corpus
 from polars_tadoc.decompress import _measure
 from polars_tadoc.kernels import cpu
 from polars_tadoc.kernels.cpu import append as kernels
-from polars_tadoc.kernels.cpu import tokenize as gap_kernels
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.tokenize import EMPTY_ID, SEPARATOR
 
@@ -104,6 +103,7 @@ class Recompression:
         """Check the arguments of :func:`recompress`; errors as there."""
         return cls(
             Compression.from_arguments(
+                like=None,
                 tokenizer="words",
                 method=method,
                 lossless=True,
@@ -284,11 +284,15 @@ def _gaps(
         del owner
         at += size
     vocabulary, (ids,) = _merge_strings([interned.dictionary], [tallies])
-    rows = len(row_words)
-    ends = np.cumsum(row_words)
-    row_sizes = np.empty(rows, np.int64)
-    gap_kernels.encode_gaps(gaps, ends, ids, False, row_sizes, np.zeros(0, np.uint8))
+    chunks = weighted_chunks(starts)
+    row_sizes, nothing = np.empty(len(row_words), np.int64), np.zeros(0, np.uint8)
+
+    def encode(rows: tuple[int, int], writing: bool, data: npt.NDArray[np.uint8]) -> None:
+        own = slice(*rows)
+        kernels.list_gaps(gaps, starts[own], row_words[own], ids, writing, row_sizes[own], data)
+
+    map_parallel(lambda rows: encode(rows, False, nothing), chunks)
     offsets = np.concatenate([[0], np.cumsum(row_sizes)])
     data = np.empty(int(offsets[-1]), np.uint8)
-    gap_kernels.encode_gaps(gaps, ends, ids, True, np.zeros(0, np.int64), data)
+    map_parallel(lambda rows: encode(rows, True, data[offsets[rows[0]] : offsets[rows[1]]]), chunks)
     return vocabulary, offsets, data

@@ -514,3 +514,61 @@ def _varint_pairs(data: bytes) -> Iterator[tuple[int, int]]:
         place += passed
         yield place, value
         place += 1
+
+
+def fewest_symbols(
+    vocabulary_size: int, bodies: Sequence[Sequence[int]], rows_of_words: Sequence[Sequence[int]]
+) -> list[int]:
+    """Count the words and rules that each row takes where the fewest are used.
+
+    Examples
+    --------
+    >>> fewest_symbols(2, [[0, 1], [2, 2]], [[0, 1, 0, 1, 1], []])
+    [2, 0]
+
+    """
+    expansions = expand_rows(
+        vocabulary_size, bodies, [[s] for s in range(vocabulary_size + len(bodies))], range(vocabulary_size)
+    )
+    counts = []
+    for row in rows_of_words:
+        fewest = [0]
+        for end in range(1, len(row) + 1):
+            fewest.append(
+                1 + min(fewest[end - len(e)] for e in expansions if len(e) <= end and row[end - len(e) : end] == e)
+            )
+        counts.append(fewest[-1])
+    return counts
+
+
+class _Symbol:
+    """A symbol of a row or of a rule's body, between its neighbours; ``None`` is the end of a row or body."""
+
+    def __init__(self, value: int, rule: _Rule | None = None) -> None:
+        self.value = value
+        self.names = rule
+        self.owner: _Rule | None = None  # set at both ends of a body
+        self.before: _Symbol | None = None
+        self.after: _Symbol | None = None
+        self.gone = False
+
+    @property
+    def digram(self) -> Pair | None:
+        return None if self.gone or self.after is None else (self.value, self.after.value)
+
+    @property
+    def whole_body(self) -> _Rule | None:
+        """The rule whose body is this digram and nothing else."""
+        ends = self.before is None and self.after is not None and self.after.after is None
+        return self.owner if ends else None
+
+
+class _Rule:
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.uses = 0
+        self.first: _Symbol | None = None
+        self.last: _Symbol | None = None
+
+    def body(self) -> list[int]:
+        return _values(self.first)

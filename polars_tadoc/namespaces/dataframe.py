@@ -43,9 +43,10 @@ class TadocFrame:
         self,
         column: str,
         *,
-        tokenizer: str | re.Pattern[str] = "words",
+        like: pl.Series | None = None,
+        tokenizer: str | re.Pattern[str] | None = None,
         method: str = "batch_repair",
-        lossless: bool = True,
+        lossless: bool | None = None,
         rows_per_grammar: int = ROWS_PER_GRAMMAR,
         progress: bool = False,
         engine: str | None = None,
@@ -68,6 +69,7 @@ class TadocFrame:
         return df.with_columns(
             compress(
                 df[name],
+                like=like,
                 tokenizer=tokenizer,
                 method=method,
                 lossless=lossless,

@@ -34,9 +34,10 @@ class TadocExpr:
     def compress(
         self,
         *,
-        tokenizer: str | re.Pattern[str] = "words",
+        like: pl.Series | None = None,
+        tokenizer: str | re.Pattern[str] | None = None,
         method: str = "batch_repair",
-        lossless: bool = True,
+        lossless: bool | None = None,
         rows_per_grammar: int = ROWS_PER_GRAMMAR,
         progress: bool = False,
         engine: str | None = None,
@@ -53,6 +54,7 @@ class TadocExpr:
 
         """
         how = Compression.from_arguments(
+            like=like,
             tokenizer=tokenizer,
             method=method,
             lossless=lossless,

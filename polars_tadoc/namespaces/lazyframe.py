@@ -45,9 +45,10 @@ class TadocLazyFrame:
         self,
         column: str,
         *,
-        tokenizer: str | re.Pattern[str] = "words",
+        like: pl.Series | None = None,
+        tokenizer: str | re.Pattern[str] | None = None,
         method: str = "batch_repair",
-        lossless: bool = True,
+        lossless: bool | None = None,
         rows_per_grammar: int = ROWS_PER_GRAMMAR,
         progress: bool = False,
         engine: str | None = None,
@@ -67,6 +68,7 @@ class TadocLazyFrame:
         name = string_column(lf.collect_schema(), column, "compress")
         return lf.with_columns(
             pl.col(name).tadoc.compress(  # type: ignore[attr-defined]
+                like=like,
                 tokenizer=tokenizer,
                 method=method,
                 lossless=lossless,

@@ -40,9 +40,10 @@ class TadocSeries:
     def compress(
         self,
         *,
-        tokenizer: str | re.Pattern[str] = "words",
+        like: pl.Series | None = None,
+        tokenizer: str | re.Pattern[str] | None = None,
         method: str = "batch_repair",
-        lossless: bool = True,
+        lossless: bool | None = None,
         rows_per_grammar: int = ROWS_PER_GRAMMAR,
         progress: bool = False,
         engine: str | None = None,
@@ -59,6 +60,7 @@ class TadocSeries:
         """
         return compress(
             self._series(),
+            like=like,
             tokenizer=tokenizer,
             method=method,
             lossless=lossless,

@@ -1,0 +1,170 @@
+"""New rows with the words and rules of a grammar that exists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc import column as columns
+from polars_tadoc.cache import ByteLRU
+from polars_tadoc.compress.tokenize import Tokens
+from polars_tadoc.config import settings
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.grammar import Grammar
+from polars_tadoc.kernels.cpu import append as kernels
+from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
+from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
+from polars_tadoc.vocabulary import Vocabulary
+
+UInt32 = npt.NDArray[np.uint32]
+Int64 = npt.NDArray[np.int64]
+
+RECENT_ROWS = 250_000
+"""Rows at the column's end among which the grammar to reuse is chosen."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recent:
+    """The grammar that most of a column's recent rows use."""
+
+    row: pl.Series
+    """One row that uses it."""
+    corpus: Corpus
+    lossless: bool
+
+    @classmethod
+    def of(cls, column: pl.Series) -> Recent | None:
+        """Find it (among equals the one used last); None where no row has one."""
+        tail = column.tail(RECENT_ROWS)
+        codes = tail.struct.field("grammar").to_physical()
+        used = (codes.is_not_null() & tail.struct.field("symbols").is_not_null()).arg_true().to_numpy()
+        if len(used) == 0:
+            return None
+        _, from_end, counts = np.unique(codes.gather(used[::-1]).to_numpy(), return_index=True, return_counts=True)
+        nearest = int(from_end[counts == counts.max()].min())
+        row = tail.slice(int(used[len(used) - 1 - nearest]), 1)
+        (corpus,) = columns.split(row)
+        return cls(row, corpus, corpus.gaps.null_count() == 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Parser:
+    """A grammar prepared for parsing with its rules."""
+
+    words: _Lookup
+    gaps: _Lookup
+    edges: UInt32
+    rules: UInt32
+    inner: npt.NDArray[np.bool_]
+    begins: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, key: str, grammar: Grammar) -> Parser:
+        """Prepare a grammar, or take what was prepared from the cache."""
+        return _parsers.get(key) or _parsers.put(key, cls._prepare(grammar))
+
+    @classmethod
+    def _prepare(cls, grammar: Grammar) -> Parser:
+        size = len(grammar.symbols)
+        edges = np.zeros(3 << max(4, (2 * size).bit_length()), np.uint32)
+        rules, inner = np.zeros(size + 1, np.uint32), np.zeros(size + 1, np.bool_)
+        begins = np.zeros(grammar.vocabulary_size + grammar.rule_count, np.bool_)
+        kernels.build_trie(grammar.vocabulary_size, grammar.rule_offsets, grammar.symbols, edges, rules, inner, begins)
+        return cls(_Lookup.of(grammar.words), _Lookup.of(grammar.gaps), edges, rules, inner, begins)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that it holds beyond the grammar's own."""
+        strings = sum(lookup.ascending.estimated_size() + lookup.ids.nbytes for lookup in (self.words, self.gaps))
+        return int(strings + self.edges.nbytes + self.rules.nbytes + self.inner.nbytes + self.begins.nbytes)
+
+    def parse(self, starts: Int64, symbols: UInt32, sizes: Int64) -> None:
+        """Parse rows in place; see the kernel."""
+        before = np.concatenate([[0], np.cumsum(sizes)])
+
+        def parse(rows: tuple[int, int]) -> None:
+            own = slice(*rows)
+            kernels.parse_rows(self.edges, self.rules, self.inner, self.begins, starts[own], symbols, sizes[own])
+
+        map_parallel(parse, weighted_chunks(before))
+
+
+@dataclass(frozen=True, eq=False)
+class _Lookup:
+    """Strings in code point order with their ids."""
+
+    ascending: pl.Series
+    ids: UInt32
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> _Lookup:
+        ids = vocabulary.series.arg_sort().to_numpy().astype(np.uint32)
+        return cls(vocabulary.series.gather(ids), ids)
+
+    def find(self, strings: pl.Series) -> UInt32:
+        """Return the id of each string, ``kernels.UNKNOWN`` where it is not there."""
+        if len(self.ids) == 0:
+            return np.full(len(strings), kernels.UNKNOWN, np.uint32)
+        place = self.ascending.search_sorted(strings).to_numpy().clip(max=len(self.ids) - 1)
+        found = (self.ascending.gather(place) == strings).to_numpy()
+        return np.where(found, self.ids[place], np.uint32(kernels.UNKNOWN)).astype(np.uint32)
+
+
+_parsers: ByteLRU[Parser] = ByteLRU(lambda: settings().host_cache_bytes // 4, lambda parser: parser.nbytes)
+"""Grammars prepared for parsing."""
+
+
+def encode(tokens: Tokens, recent: Recent, valid: npt.NDArray[np.bool_]) -> tuple[pl.Series, Int64]:
+    """Encode the rows whose words and gaps the grammar has.
+
+    Parameters
+    ----------
+    tokens
+        All rows, cut by the grammar's tokenizer.
+    recent
+        The grammar.
+    valid
+        Whether each row is there; a null row is none of those encoded.
+
+    Returns
+    -------
+    (Series of type ``DTYPE``, int64 array)
+        The encoded rows and which they are, ascending.
+
+    """
+    grammar = recent.corpus.grammar
+    parser = Parser.of(recent.corpus.key, grammar)
+    word_ids = parser.words.find(Vocabulary(tokens.vocabulary).series)
+    gap_ids = parser.gaps.find(Vocabulary(tokens.gap_vocabulary).series)
+    ends = np.flatnonzero(tokens.sequence == SEPARATOR)
+    starts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else np.zeros(0, np.int64)
+    symbols = np.append(word_ids, np.uint32(SEPARATOR))[np.minimum(tokens.sequence, len(word_ids))]
+    gaps_known = np.empty(len(ends), np.int64)
+    all_rows, nothing = np.arange(len(ends)), np.zeros(0, np.uint8)
+    kernels.translate_gaps(gap_ids, tokens.gap_offsets, tokens.gap_data, all_rows, False, gaps_known, nothing)
+    known = valid & (gaps_known >= 0)
+    known[np.searchsorted(ends, np.flatnonzero(symbols == kernels.UNKNOWN))] = False
+    rows = np.flatnonzero(known)
+    row_words = (ends - starts)[rows]
+    sizes = row_words.copy()
+    parser.parse(starts[rows], symbols, sizes)
+    root_offsets = np.concatenate([[0], np.cumsum(sizes)])
+    roots = symbols[np.arange(root_offsets[-1]) + np.repeat(starts[rows] - root_offsets[:-1], sizes)]
+    offsets = np.concatenate([[0], np.cumsum(gaps_known[rows])])
+    data = np.empty(int(offsets[-1]), np.uint8)
+    kernels.translate_gaps(gap_ids, tokens.gap_offsets, tokens.gap_data, rows, True, gaps_known, data)
+    grammar_of_rows = recent.row.struct.field("grammar")
+    gap_data = data if recent.lossless else None
+    return columns.build_rows(grammar_of_rows, root_offsets, roots, offsets, gap_data, None), rows
+
+
+def stored_bytes(column: pl.Series, *, without_grammars: bool = False) -> int:
+    """Bytes of a column's arrays: each payload once (or not at all), four a symbol, and the gaps."""
+    fields = column.struct
+    rows = 4 * int(fields.field("symbols").list.len().sum()) + int(fields.field("gaps").bin.size().sum())
+    if without_grammars:
+        return rows
+    return rows + int(fields.field("grammar").unique().cast(pl.String).str.len_bytes().sum())

@@ -1,0 +1,191 @@
+"""Appending: new rows with the grammar of a column that exists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polars_tadoc as tadoc
+from polars_tadoc.kernels import reference
+from polars_tadoc.kernels.cpu import append as kernels
+from tests import handmade, strategies
+
+
+def grammar_count(column: pl.Series) -> int:
+    return len(tadoc.column.split(column))
+
+
+def like(text: pl.Series, column: pl.Series, **options: object) -> pl.Series:
+    """Compress like a column; the text comes back, and the words counted are those of the text."""
+    got = tadoc.compress(text, like=column, **options)
+    assert got.dtype == tadoc.DTYPE
+    assert got.name == text.name
+    assert tadoc.decompress(got).equals(text, check_names=True, null_equal=True)
+    tokenizer = next((c.grammar.tokenizer for c in tadoc.column.split(got)), None)
+    if tokenizer in ("words", "whitespace"):
+        assert got.tadoc.word_count().equals(tadoc.compress(text, tokenizer=tokenizer).tadoc.word_count())
+    return got
+
+
+@given(
+    before=st.lists(st.tuples(strategies.columns, st.integers(1, 5)), max_size=3),
+    after=st.lists(strategies.columns, min_size=1, max_size=3),
+    tokenizer=st.sampled_from(["words", "whitespace", re.compile("[a-z]+")]),
+)
+def test_text_comes_back(
+    before: list[tuple[list[str | None], int]], after: list[list[str | None]], tokenizer: str
+) -> None:
+    parts = [
+        tadoc.compress(pl.Series("t", rows, pl.String), tokenizer=tokenizer, rows_per_grammar=per)
+        for rows, per in before
+    ]
+    column = pl.concat([pl.Series("t", [], tadoc.DTYPE), *parts])
+    expected = [text for rows, _ in before for text in rows]
+    for rows in after:
+        column = pl.concat([column, like(pl.Series("t", rows, pl.String), column)])
+        expected += rows
+    assert tadoc.decompress(column).to_list() == expected
+    assert tadoc.decompress(tadoc.recompress(column)).to_list() == expected
+
+
+@given(strategies.columns, st.data())
+def test_rows_that_are_there_already(rows: list[str | None], data: st.DataObject) -> None:
+    column = tadoc.compress(pl.Series("t", rows, pl.String))
+    again = data.draw(st.lists(st.sampled_from(rows), max_size=30)) if rows else []
+    both = pl.concat([column, like(pl.Series("t", again, pl.String), column)])
+    assert grammar_count(both) <= max(1, grammar_count(column))
+
+
+def test_unknown_words_get_one_grammar_more() -> None:
+    known = [f"the {animal} sat on the {thing}" for animal in ("cat", "dog", "emu") for thing in ("mat", "hat", "bat")]
+    column = tadoc.compress(pl.Series("t", known * 9))
+    text = pl.Series("t", [*known * 5, "an okapi", None, *known * 5, "", "another okapi"])
+    got = like(text, column)
+    first = tadoc.column.split(column)[0]
+    reused, other = tadoc.column.split(got)
+    assert reused.key == first.key
+    assert other.rows.tolist() == [45, 93]
+    assert reused.grammar is first.grammar
+
+
+def test_unknown_gaps_get_another_grammar() -> None:
+    column = tadoc.compress(pl.Series("t", ["a b c d e f"] * 50))
+    got = like(pl.Series("t", ["a b c d e f", "a; b", "a b c d e f"] * 9), column)
+    assert sorted(len(corpus.rows) for corpus in tadoc.column.split(got)) == [9, 18]
+    lossy = tadoc.compress(pl.Series("t", ["a b c d e f"] * 50), lossless=False)
+    assert grammar_count(pl.concat([lossy, tadoc.compress(pl.Series("t", ["a; b"]), like=lossy)])) == 1
+
+
+def test_a_batch_that_a_new_grammar_stores_better_gets_one() -> None:
+    words = [f"w{i}" for i in range(200)]
+    column = tadoc.compress(pl.Series("t", words))
+    got = like(pl.Series("t", [" ".join(words)] * 500), column)
+    assert tadoc.column.split(got)[0].key != tadoc.column.split(column)[0].key
+
+
+def test_the_grammar_is_the_one_that_most_recent_rows_use() -> None:
+    old = tadoc.compress(pl.Series("t", ["a b"] * 10))
+    new = tadoc.compress(pl.Series("t", ["a b c"] * 10))
+    for column, expected in ((pl.concat([old, new, old.head(1)]), old), (pl.concat([old, new]), new)):
+        got = tadoc.compress(pl.Series("t", ["a b"]), like=column)
+        assert tadoc.column.split(got)[0].key == tadoc.column.split(expected)[0].key
+
+
+@pytest.mark.parametrize("rows", [[], [None], [None, None]])
+def test_like_nothing(rows: list[None]) -> None:
+    column = pl.Series("t", rows, tadoc.DTYPE)
+    assert tadoc.column.split(like(pl.Series("t", ["a b", None]), column))[0].grammar.tokenizer == "words"
+    got = tadoc.compress(pl.Series("t", ["a-b"]), like=column, tokenizer="whitespace", lossless=False)
+    assert tadoc.column.split(got)[0].grammar.tokenizer == "whitespace"
+
+
+def test_tokenizer_is_inherited() -> None:
+    regex = re.compile("[a-z]+", re.IGNORECASE)
+    for tokenizer in ("words", "whitespace", regex):
+        column = tadoc.compress(pl.Series("t", ["A-b c", "d"]), tokenizer=tokenizer)
+        expected = tadoc.column.split(column)[0].grammar.tokenizer
+        for given_too in (None, tokenizer):
+            got = like(pl.Series("t", ["e-f A", "d"]), column, tokenizer=given_too)
+            assert {corpus.grammar.tokenizer for corpus in tadoc.column.split(got)} == {expected}
+    with pytest.raises(ValueError, match=r'like= was cut by tokenizer "regex:.*", not "words"'):
+        tadoc.compress(pl.Series(["a"]), like=column, tokenizer="words")
+
+
+def test_lossless_is_inherited() -> None:
+    column = tadoc.compress(pl.Series("t", ["a,  b"]), lossless=False)
+    text = pl.Series("t", ["b,a", "c,d"])
+    assert tadoc.decompress(tadoc.compress(text, like=column)).to_list() == ["b a", "c d"]
+    assert tadoc.decompress(tadoc.compress(text, like=column, lossless=True)).to_list() == ["b,a", "c,d"]
+    column = tadoc.compress(pl.Series("t", ["a,  b"]))
+    assert tadoc.decompress(tadoc.compress(text, like=column)).to_list() == ["b,a", "c,d"]
+    assert tadoc.decompress(tadoc.compress(text, like=column, lossless=False)).to_list() == ["b a", "c d"]
+
+
+def test_namespaces_pass_it_on() -> None:
+    column = tadoc.compress(pl.Series("t", ["a b c d"] * 50))
+    key = tadoc.column.split(column)[0].key
+    df = pl.DataFrame({"t": ["a b c d"] * 3})
+    for got in (
+        df["t"].tadoc.compress(like=column),
+        df.tadoc.compress("t", like=column)["t"],
+        df.lazy().tadoc.compress("t", like=column).collect()["t"],
+        df.select(pl.col("t").tadoc.compress(like=column))["t"],
+    ):
+        assert tadoc.column.split(got)[0].key == key
+
+
+def test_errors() -> None:
+    for wrong in (pl.Series(["a"]), pl.Series([1])):
+        with pytest.raises(tadoc.errors.NotCompressedError, match="like="):
+            tadoc.compress(pl.Series(["a"]), like=wrong)
+    with pytest.raises(TypeError, match="Series"):
+        tadoc.compress(pl.Series(["a"]), like="text")
+    damaged = handmade.column("TADOC1nonsense", [[0]])
+    with pytest.raises(tadoc.errors.InvalidGrammarError):
+        tadoc.compress(pl.Series(["a"]), like=damaged)
+
+
+@given(strategies.grammars())
+def test_parse_rows(example: tuple[int, list[list[int]], list[int], list[list[int]]]) -> None:
+    size, bodies, levels, rows = example
+    rows_of_words = reference.expand_rows(size, bodies, rows, range(size))
+    rows_of_words = [words[:40] for words in rows_of_words]
+    grammar = handmade.grammar(handmade.words(size), bodies, levels)
+    starts = np.cumsum([0, *(len(row) for row in rows_of_words)])
+    symbols = np.array([word for row in rows_of_words for word in row], np.uint32)
+    sizes = np.diff(starts)
+    space = len(grammar.symbols) + 1
+    edges = np.zeros(3 << 10, np.uint32)
+    rules, inner = np.zeros(space, np.uint32), np.zeros(space, np.bool_)
+    begins = np.zeros(size + len(bodies), np.bool_)
+    kernels.build_trie(size, grammar.rule_offsets, grammar.symbols, edges, rules, inner, begins)
+    kernels.parse_rows(edges, rules, inner, begins, starts[:-1], symbols, sizes)
+    parsed = [symbols[first : first + n].tolist() for first, n in zip(starts[:-1], sizes, strict=True)]
+    assert reference.expand_rows(size, bodies, parsed, range(size)) == rows_of_words
+    assert sizes.tolist() == reference.fewest_symbols(size, bodies, rows_of_words)
+
+
+def test_long_rows_are_parsed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = " ".join(f"w{i % 7}" for i in range(2 * kernels.PIECE + 5))
+    column = tadoc.compress(pl.Series("t", [row]))
+    assert grammar_count(pl.concat([column, like(pl.Series("t", [row]), column)])) == 1
+
+
+def test_many_rules_at_one_position() -> None:
+    rows = [" ".join(["a"] * n) for n in range(1, 300)]
+    column = tadoc.compress(pl.Series("t", rows * 2))
+    assert tadoc.decompress(like(pl.Series("t", rows[::-1]), column)).to_list() == rows[::-1]
+
+
+@pytest.mark.parametrize("name", ["logs_dmesg", "docs_peps", "multi_cldr_annotations"])
+def test_corpora(name: str, corpus: Callable[[str], pl.DataFrame]) -> None:
+    text = corpus(name)["text"].head(6000)
+    column = tadoc.compress(text.head(3000))
+    got = like(text, column)
+    assert tadoc.decompress(pl.concat([column, got])).equals(pl.concat([text.head(3000), text]))
