@@ -19,10 +19,17 @@ import numpy.typing as npt
 
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.cpu import batch_repair as kernels
+from polars_tadoc.kernels.cpu import pairs as counting
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
 
+UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+POSITIONS_AT_A_TIME = 1 << 21
+"""Positions that are counted between two meetings of the threads; 18 bytes each."""
 
 
 @dataclass(frozen=True)
@@ -52,26 +59,25 @@ def build(
     """
     size = len(sequence)
     state = np.zeros((size + 23) // 8 * 8, np.uint8)  # eight dead positions at least follow the last
-    slots = np.empty(size, np.uint32)
+    slots = np.empty((size + 7) // 8 * 8, np.uint32)
     alive = sum(map_parallel(lambda c: kernels.mark_alive(sequence, state, *c), even_chunks(size)))
     rules = _Rules(vocabulary_size)
     round_number = 0
     stalled_before = False
-    counter = _Counter()
+    counter = _Counter(alive)
     while alive > 1:
         on_round(round_number, alive)
         round_number += 1
         pairs = counter.count(_Sequence(sequence[:size], state, slots), alive)
         pairs.select()
-        new, any_selected = pairs.count_selected()
-        stalled = new == 0
+        replaced, any_selected = pairs.make_rules(rules)
+        stalled = replaced == 0
         if stalled and (stalled_before or not any_selected):
             break
         stalled_before = stalled
-        pairs.make_rules(new, rules)
         size, alive = pairs.rewrite(stalled)
         del pairs  # its table, before the next round's
-        state[size : (size + 15) // 8 * 8] = kernels.DEAD
+        state[size : (size + 15) // 8 * 8] = counting.DEAD
     return BinaryRules(*rules.arrays(), sequence[:size].copy())
 
 
@@ -83,7 +89,7 @@ class _Rules:
         self.left, self.right = np.empty(1 << 10, np.uint32), np.empty(1 << 10, np.uint32)
         self.index = np.zeros(1 << 12, np.uint32)
 
-    def assign(self, table: UInt32, entries: UInt32, symbols: UInt32) -> None:
+    def assign(self, table: UInt64, entries: UInt32, symbols: UInt32) -> None:
         """Give each listed table entry its rule's symbol."""
         most = self.known + len(entries)
         if most > len(self.left):
@@ -107,11 +113,13 @@ class _Sequence:
     """The sequence as one round sees it."""
 
     symbols: UInt32
-    state: npt.NDArray[np.uint8]
+    state: UInt8
     slots: UInt32
+    """Each alive position's entry in the table of pairs."""
 
     @property
-    def blocks(self) -> npt.NDArray[np.uint64]:
+    def blocks(self) -> UInt64:
+        """The state eight positions at a time, so that dead stretches cost an eighth."""
         return self.state.view(np.uint64)[: (len(self.symbols) + 7) // 8]
 
     def chunks(self) -> list[tuple[int, int]]:
@@ -119,78 +127,118 @@ class _Sequence:
         return even_chunks(len(self.blocks), 1 << 12)
 
 
-@dataclass
+class _Bucket:
+    """The pairs whose hashes begin alike: counted by one thread at a time, in a table of their own."""
+
+    def __init__(self, positions: int, sieved: bool) -> None:
+        # four bits a position: one in twelve pairs that occur once still gets an entry
+        self.seen = np.zeros(1 << max(0, positions // 32).bit_length() if sieved else 1, np.uint64)
+        self.index = np.zeros(1 << (64 + positions // 16).bit_length(), np.uint32)
+        self.progress = np.zeros(5, np.int64)
+
+    def count(self, hashes: UInt64, filled: Int64, own: int, which: int, pairs: _Pairs) -> None:
+        """Count what all threads dropped into this bucket, which is number ``own``."""
+        self.progress[[counting.SHARE, counting.PLACE]] = 0
+        while counting.count(
+            hashes, filled, own, which, self.seen, self.index, self.progress, pairs.table, pairs.rules, pairs.free
+        ):
+            larger = np.zeros(2 * len(self.index), np.uint32)
+            counting.fill_index(self.index, pairs.table, larger)
+            self.index = larger
+
+
 class _Counter:
     """Counts the pairs of each round; what one round met decides how the next is counted."""
 
-    worth_sieving: bool = True
-    expected: int = 0
-    """Distinct pairs of one thread's share, where they are not sieved."""
+    def __init__(self, alive: int) -> None:
+        self.threads = thread_count()
+        size = max(1 << 12, 2 * min(alive, POSITIONS_AT_A_TIME) // self.threads)
+        self.hashes = np.empty((self.threads, size), np.uint64)
+        self.bucket_of = np.empty((self.threads, size), np.uint8)
+        self.worth_sieving = True
 
     def count(self, sequence: _Sequence, alive: int) -> _Pairs:
         """Count pairs exactly."""
-        threads = thread_count() if alive > 1 << 14 else 1
-        arrays = (sequence.symbols, sequence.state, sequence.blocks)
+        bucket_count = 1 << max(0, min(alive >> 14, counting.BUCKETS).bit_length() - 1)
+        pairs = _Pairs(sequence, alive + bucket_count * counting.RUN)
+        buckets = [_Bucket(alive // bucket_count, self.worth_sieving) for _ in range(bucket_count)]
         if self.worth_sieving:
-            # at most a byte a position, so that the first round's peak stays low
-            wanted = min(2 * alive, len(sequence.slots)) // threads
-            seen = [np.zeros(1 << min(max(10, wanted.bit_length()), 23), np.uint8) for _ in range(threads)]
-            room = max(map_parallel(lambda t: kernels.sieve(*arrays, t, threads, seen[t]), range(threads)))
+            self._count(sequence, buckets, pairs, counting.REPEATED)
+            self._count(sequence, buckets, pairs, counting.KNOWN)
         else:
-            seen = [np.zeros(0, np.uint8)] * threads
-            room = min(self.expected, alive)
-        capacity = 1 << max(6, (5 * room // 4).bit_length())
-        while True:
-            table = np.zeros(capacity * threads * kernels.FIELDS, np.uint32)
+            self._count(sequence, buckets, pairs, counting.ALL)
+        pairs.close()
+        # few pairs that occur once: to look twice costs more than their entries
+        self.worth_sieving = len(pairs.rules) > alive // 16
+        return pairs
 
-            def count(t: int, table: UInt32 = table) -> int:
-                return int(kernels.count(*arrays, t, threads, seen[t], table, sequence.slots))
+    def _count(self, sequence: _Sequence, buckets: list[_Bucket], pairs: _Pairs, which: int) -> None:
+        """Count positions, or, where only ``KNOWN`` pairs count, those without an entry."""
+        waiting = which == counting.KNOWN
+        walk = (sequence.state, sequence.blocks, sequence.slots, waiting)
+        threads = self.threads if len(buckets) > 1 else 1
+        filled = np.zeros((threads, len(buckets)), np.int64)
+        edges = [len(sequence.blocks) * t // threads for t in range(threads + 1)]
+        at = edges[:-1]
+        groups = range(0, len(buckets), max(1, len(buckets) // (8 * threads)))
 
-            entries = map_parallel(count, range(threads))
-            if min(entries) >= 0:
-                break
-            capacity *= 2
-        # few pairs that occur once: the sieve's pass over the sequence costs more than their entries
-        self.worth_sieving = sum(entries) > alive // 16
-        self.expected = max(entries)
-        return _Pairs(sequence, threads, table)
+        def scatter(t: int) -> int:
+            own = (self.hashes[t], filled[t], self.bucket_of[t])
+            return int(counting.scatter(sequence.symbols, *walk, at[t], edges[t + 1], *own))
+
+        def count(first: int) -> None:
+            for own in range(first, min(first + groups.step, len(buckets))):
+                buckets[own].count(self.hashes[:threads], filled, own, which, pairs)
+
+        def gather(t: int) -> None:
+            counting.gather(*walk, at[t], stopped[t], self.hashes[t], len(buckets), self.bucket_of[t])
+
+        while at != edges[1:]:
+            stopped = map_parallel(scatter, range(threads))
+            map_parallel(count, groups)
+            map_parallel(gather, range(threads))
+            at = stopped
 
 
 class _Pairs:
-    """The pairs of one round: one table of counts per thread, one after another."""
+    """The pairs of one round."""
 
-    def __init__(self, sequence: _Sequence, threads: int, table: UInt32) -> None:
-        self.sequence, self.threads, self.table = sequence, threads, table
-        self.rules = np.empty(len(table) // kernels.FIELDS, np.uint32)  # first places until the rules are numbered
+    def __init__(self, sequence: _Sequence, most: int) -> None:
+        self.sequence = sequence
+        # memory that is never touched is never there
+        self.table = np.empty(counting.FIELDS * most, np.uint64)
+        self.rules = np.empty(most, np.uint32)  # first places until the rules are numbered
+        self.free = np.zeros(1, np.uint64)
+
+    def close(self) -> None:
+        """Cut off the entries that were never taken."""
+        taken = int(self.free[0])
+        self.table, self.rules = self.table[: counting.FIELDS * taken], self.rules[:taken]
 
     def select(self) -> None:
         """Select the positions to replace."""
         s = self.sequence
         map_parallel(
-            lambda chunk: kernels.select(s.symbols, s.state, s.blocks, s.slots, self.table, *chunk), s.chunks()
+            lambda chunk: kernels.select(s.symbols, s.state, s.blocks, s.slots, self.table, self.rules, *chunk),
+            s.chunks(),
         )
 
-    def count_selected(self) -> tuple[int, bool]:
-        """Count selected positions by pair; returns how many pairs get a rule and whether any was selected."""
-        s = self.sequence
-        found = map_parallel(
-            lambda t: kernels.count_selected(s.state, s.blocks, s.slots, t, self.threads, self.table, self.rules),
-            range(self.threads),
-        )
-        return sum(new for new, _ in found), any(selected for _, selected in found)
+    def make_rules(self, rules: _Rules) -> tuple[int, bool]:
+        """Find or make the rules of the pairs to replace, new ones numbered by first use.
 
-    def make_rules(self, new: int, rules: _Rules) -> None:
-        """Find or make the rules of the pairs to replace; new ones are numbered by first use."""
-        entries, places = np.empty(new, np.uint32), np.empty(new, np.uint32)
-        kernels.list_rules(self.table, self.rules, entries, places)
-        rules.assign(self.table, entries[np.argsort(places)], self.rules)
+        Returns how many pairs are replaced, and whether any position is selected at all.
+        """
+        entries, places = np.empty(len(self.rules), np.uint32), np.empty(len(self.rules), np.uint32)
+        count, any_selected = kernels.list_rules(self.table, self.rules, entries, places)
+        rules.assign(self.table, entries[:count][np.argsort(places[:count])], self.rules)
+        return count, any_selected
 
     def rewrite(self, stalled: bool) -> tuple[int, int]:
         """Rewrite every chunk in place, then close the gaps; returns the new size and the alive positions."""
         s, rules = self.sequence, self.rules
         chunks = [(8 * first, min(8 * stop, len(s.symbols))) for first, stop in s.chunks()]
         consumed = [
-            first > 0 and s.state[first - 1] == kernels.SELECTED and rules[s.slots[first - 1]] != kernels.NO_RULE
+            first > 0 and s.state[first - 1] == counting.SELECTED and rules[s.slots[first - 1]] != counting.NONE
             for first, _ in chunks
         ]
         written = map_parallel(
@@ -202,10 +250,10 @@ class _Pairs:
             if size > 0 and symbols > 0:  # the pair across the seam
                 last = size - 1
                 if s.symbols[first] == SEPARATOR:
-                    alive -= int(s.state[last] != kernels.DEAD)
-                    s.state[last] = kernels.DEAD
-                elif starts_new and s.symbols[last] != SEPARATOR and s.state[last] == kernels.DEAD:
-                    s.state[last] = kernels.ALIVE
+                    alive -= int(s.state[last] != counting.DEAD)
+                    s.state[last] = counting.DEAD
+                elif starts_new and s.symbols[last] != SEPARATOR and s.state[last] == counting.DEAD:
+                    s.state[last] = counting.ALIVE
                     alive += 1
             if size != first:
                 s.symbols[size : size + symbols] = s.symbols[first : first + symbols]

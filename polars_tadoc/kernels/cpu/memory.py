@@ -10,6 +10,7 @@ from typing import Any
 import numba as nb
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 
@@ -170,3 +171,36 @@ def range_bits(typing_context: Any, address: Any, firsts: Any, widths: Any) -> A
         return builder.bitcast(inside, ir.IntType(64))
 
     return types.uint64(types.uint64, types.uint32, types.uint32), generate
+
+
+def _atomic(operation: str) -> Any:
+    def update(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            view = context.make_array(signature.args[0])(context, builder, arguments[0])
+            place = builder.gep(view.data, [arguments[1]])
+            return builder.atomic_rmw(operation, place, arguments[2], "monotonic")
+
+        return array.dtype(array, types.int64, array.dtype), generate
+
+    return intrinsic(update)
+
+
+atomic_add = _atomic("add")
+"""``atomic_add(array, index, value)``: add to an integer that other threads change too; returns what it was."""
+
+atomic_min = _atomic("umin")
+"""The same for the smaller of both."""
+
+
+@intrinsic
+def move(typing_context: Any, array: Any, target: Any, source: Any, count: Any) -> Any:
+    """Move ``count`` items within an array; the stretches may overlap."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        width = context.get_abi_sizeof(context.get_data_type(signature.args[0].dtype))
+        to, start = (builder.gep(view.data, [arguments[k]]) for k in (1, 2))
+        cgutils.raw_memmove(builder, to, start, arguments[3], width)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64, types.int64), generate
