@@ -188,6 +188,82 @@ extern "C" __global__ void order_keys(const unsigned char* __restrict__ bytes, c
     keys[i] = key | left;
 }
 
+// -1, 0, 1 as the string a stands before b, is not told from it by so many bytes, or stands behind it. Their
+// first `depth` bytes are equal.
+struct Span {
+    u32 begin;
+    u32 end;
+};
+
+__device__ int compare(const unsigned char* __restrict__ bytes, Span a, Span b, u32 depth, u32 most)
+{
+    for (u32 at = depth; at < depth + most; at += 8) {
+        const u32 left_a = a.end - a.begin - at;
+        const u32 left_b = b.end - b.begin - at;
+        const u64 part_a = load_part(bytes, a.begin + at, left_a);
+        const u64 part_b = load_part(bytes, b.begin + at, left_b);
+        if (part_a != part_b) {
+            const u32 shift = (__ffsll(part_a ^ part_b) - 1) & ~7;
+            return (part_a >> shift & 0xFF) < (part_b >> shift & 0xFF) ? -1 : 1;
+        }
+        if (left_a <= 8 || left_b <= 8)  // zeros stood for what is not there
+            return left_a < left_b ? -1 : left_a > left_b;
+    }
+    return 0;
+}
+
+// A warp for each of the members, sorted by group and key, finds its place among those that tie with it by
+// comparing it with all of them. unfinished: set where that would be too much; the places of members that tie
+// are then of no use.
+extern "C" __global__ void place_ties(const unsigned char* __restrict__ bytes, const u32* __restrict__ entry_starts,
+    const u32* __restrict__ entry_stops, const u32* __restrict__ members, const u32* __restrict__ groups,
+    const u64* __restrict__ keys, u32 count, u32 depth, const u32* __restrict__ places, u32* __restrict__ order,
+    u32* __restrict__ unfinished)
+{
+    constexpr u32 MOST_TIES = 2048;
+    constexpr u32 MOST_BYTES = 512;
+    const u32 lane = threadIdx.x & 31;
+    const u64 warp = (static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+    if (warp >= count)
+        return;
+    const u32 own = static_cast<u32>(warp);
+    const u64 key = keys[own];
+    const u32 group = groups[own];
+    u32 first = own;  // of those that tie, and the one behind them
+    u32 stop = own + 1;
+    if ((key & 0xFF) == 8) {
+        for (u32 run = 32; run == 32 && own - first < MOST_TIES;) {
+            const bool ties = lane < first && keys[first - 1 - lane] == key && groups[first - 1 - lane] == group;
+            const u32 others = ~__ballot_sync(0xFFFFFFFFu, ties);
+            run = others == 0 ? 32 : __ffs(others) - 1;
+            first -= run;
+        }
+        for (u32 run = 32; run == 32 && stop - own < MOST_TIES;) {
+            const u64 at = static_cast<u64>(stop) + lane;
+            const u32 others = ~__ballot_sync(0xFFFFFFFFu, at < count && keys[at] == key && groups[at] == group);
+            run = others == 0 ? 32 : __ffs(others) - 1;
+            stop += run;
+        }
+    }
+    u32 smaller = 0;
+    bool told = stop - first <= MOST_TIES;
+    if (told && stop - first > 1) {
+        const Span span = {entry_starts[members[own]], entry_stops[members[own]]};
+        for (u32 other = first + lane; other < stop; other += 32) {
+            const Span rival = {entry_starts[members[other]], entry_stops[members[other]]};
+            const int compared = other == own ? 1 : compare(bytes, rival, span, depth, MOST_BYTES);
+            smaller += compared < 0;
+            told &= compared != 0;
+        }
+        for (u32 step = 16; step > 0; step /= 2)
+            smaller += __shfl_xor_sync(0xFFFFFFFFu, smaller, step);
+    }
+    if (!told)
+        *unfinished = 1;
+    if (lane == 0)
+        order[places[first + smaller]] = members[own];
+}
+
 // The final number of each slot's string, by the order of the entries; and the strings' lengths in it.
 extern "C" __global__ void number_entries(const u32* __restrict__ order, u32 count, const u32* __restrict__ entries,
     const u32* __restrict__ entry_starts, const u32* __restrict__ entry_stops, u32* __restrict__ slot_ids,

@@ -17,7 +17,6 @@ _MOST_SLOTS = 1 << 31
 _STRINGS_PER_SLOT = 4  # of natural text at first: one string in eight may be a new one
 _GROWTH = 8
 _DEVICE_ROUNDS = 16  # of ordering by seven bytes each: what ties even then is ordered on the host
-_HOST_TIES = 1 << 10  # and so few are from the start
 
 hash_defines: tuple[str, ...] = ()
 """Macros that intern.cu is compiled with: tests let hashes collide."""
@@ -107,36 +106,39 @@ def _fill_table(text: Any, starts: Any, stops: Any, leave_empty_out: bool) -> _T
 
 
 def _order(text: Any, falling: Any, starts: Any, stops: Any) -> Any:
-    """Order the entries by ``falling``, then by their bytes: seven more of them in each round, for those that tie."""
+    """Order the entries by ``falling``, then by their bytes.
+
+    Each round sorts by seven more bytes. What ties then is mostly little and placed by comparisons; only where
+    that is too much is there a further round, for what ties.
+    """
     import cupy
 
     order = cupy.empty(len(falling), np.uint32)
     members = places = cupy.arange(len(falling), dtype=np.uint32)
     group = falling
     for round_ in range(_DEVICE_ROUNDS):
-        if len(members) <= _HOST_TIES and round_:
-            break
-        keys = cupy.empty(len(members), np.uint64)
-        launch_each(
-            *("intern", "order_keys", len(members)),
-            *(text, starts, stops, members, np.uint32(len(members)), np.uint32(7 * round_), keys),
-        )
+        keys, count, depth = cupy.empty(len(members), np.uint64), np.uint32(len(members)), 7 * round_
+        launch_each("intern", "order_keys", len(members), text, starts, stops, members, count, np.uint32(depth), keys)
         by_key = cupy.argsort(keys)
         sorted_ = by_key[cupy.argsort(group[by_key])]  # stable: those of one group stay in the order of the keys
         members, keys, group = members[sorted_], keys[sorted_], group[sorted_]
-        order[places] = members
-        same = (keys[1:] == keys[:-1]) & (group[1:] == group[:-1]) & (keys[1:] & np.uint64(0xFF) == np.uint64(8))
+        unfinished = cupy.zeros(1, np.uint32)
+        launch_each(
+            *("intern", "place_ties", 32 * len(members)),
+            *(text, starts, stops, members, group, keys, count, np.uint32(depth + 7), places, order, unfinished),
+        )
+        if not int(unfinished[0]):  # synchronize!
+            return order
         tied = cupy.zeros(len(members) + 1, np.bool_)
-        tied[1:-1] = same
+        tied[1:-1] = (keys[1:] == keys[:-1]) & (group[1:] == group[:-1]) & (keys[1:] & np.uint64(0xFF) == np.uint64(8))
         kept = cupy.flatnonzero(tied[1:] | tied[:-1])  # synchronize!
         group = cupy.cumsum(~tied[:-1], dtype=np.uint32)[kept]
         members, places = members[kept], places[kept]
-    if len(members):
-        lengths = (stops[members] - starts[members]).astype(np.uint64)
-        strings = _copy_strings(text, starts, members, lengths).cast(pa.large_binary()).to_pylist()
-        groups = group.get().tolist()  # synchronize!
-        sorted_ = np.array(sorted(range(len(members)), key=lambda i: (groups[i], strings[i])), np.int64)
-        order[places] = members[cupy.asarray(sorted_)]
+    lengths = (stops[members] - starts[members]).astype(np.uint64)
+    strings = _copy_strings(text, starts, members, lengths).cast(pa.large_binary()).to_pylist()
+    groups = group.get().tolist()  # synchronize!
+    by_bytes = np.array(sorted(range(len(members)), key=lambda i: (groups[i], strings[i])), np.int64)
+    order[places] = members[cupy.asarray(by_bytes)]
     return order
 
 
