@@ -541,34 +541,189 @@ def fewest_symbols(
     return counts
 
 
-class _Symbol:
-    """A symbol of a row or of a rule's body, between its neighbours; ``None`` is the end of a row or body."""
+def sequitur(sequences: list[list[int]], vocabulary_size: int) -> tuple[list[list[int]], list[int], list[list[int]]]:
+    """Infer a grammar word by word (Nevill-Manning and Witten, 1997); all rows share its rules.
 
-    def __init__(self, value: int, rule: _Rule | None = None) -> None:
-        self.value = value
-        self.names = rule
-        self.owner: _Rule | None = None  # set at both ends of a body
-        self.before: _Symbol | None = None
-        self.after: _Symbol | None = None
-        self.gone = False
+    No two digrams are alike unless they overlap (digram uniqueness), and every rule is named twice or more
+    (rule utility). A digram is two neighbouring symbols of a row or of a rule's body. One place of each
+    digram is recorded, of a run the first; a place whose digram is new is pending. While places are
+    pending, the latest is looked at:
 
-    @property
-    def digram(self) -> Pair | None:
-        return None if self.gone or self.after is None else (self.value, self.after.value)
+    1. its digram is not recorded: now it is;
+    2. the recorded place overlaps (three equal symbols): the first of both is recorded, and the one after
+       it is pending;
+    3. the recorded place, or else this one, is the whole body of a rule: that rule stands for the other;
+    4. the first symbol is a rule that is named in these two places only: the second symbol goes to the end
+       of its body (what a new rule and rule utility would lead to);
+    5. otherwise the digram becomes a rule, in the recorded place, then in the other.
 
-    @property
-    def whole_body(self) -> _Rule | None:
-        """The rule whose body is this digram and nothing else."""
-        ends = self.before is None and self.after is not None and self.after.after is None
-        return self.owner if ends else None
+    After 3 to 5 the first, then the last symbol of that rule's body gives way to its own body where nothing
+    else names it. Should both places be whole bodies, both stay. A pending place comes before the places
+    that were pending already; a symbol put in place makes itself and then the one before it pending, so
+    that the one before is looked at first.
+
+    Returns
+    -------
+    (bodies, level_offsets, rows)
+        As :func:`prune` returns them: a rule's level is one above the highest rule in its body, within one
+        level rules stand as they were made.
+
+    Examples
+    --------
+    >>> sequitur([[0, 1, 2, 0, 1, 2], [1, 2]], 3)
+    ([[1, 2], [0, 3]], [0, 1, 2], [[4, 4], [3]])
+
+    """
+    inference = _Sequitur(vocabulary_size)
+    for words in sequences:
+        row: list[int] = []
+        inference.rows.append(row)
+        for word in words:
+            inference.append(row, word)
+    return inference.levelled()
 
 
-class _Rule:
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.uses = 0
-        self.first: _Symbol | None = None
-        self.last: _Symbol | None = None
+class _Sequitur:
+    """Rows and bodies as lists of places; a place has a symbol as long as it stands in a line."""
 
-    def body(self) -> list[int]:
-        return _values(self.first)
+    def __init__(self, vocabulary_size: int) -> None:
+        self.vocabulary_size = vocabulary_size
+        self.symbols: list[int] = []
+        self.lines: dict[int, list[int]] = {}
+        self.rows: list[list[int]] = []
+        self.bodies: dict[int, list[int]] = {}
+        self.rules_made = 0
+        self.recorded: dict[Pair, int] = {}
+        self.pending: list[int] = []
+
+    def append(self, row: list[int], word: int) -> None:
+        place = len(self.symbols)
+        self.symbols.append(word)
+        self.lines[place] = row
+        row.append(place)
+        self.pending = row[-2:-1]
+        while self.pending:
+            self.look_at(self.pending.pop())
+
+    def neighbour(self, place: int, step: int) -> int | None:
+        line = self.lines[place]
+        i = line.index(place) + step
+        return line[i] if 0 <= i < len(line) else None
+
+    def digram(self, place: int | None) -> Pair | None:
+        if place is None or place not in self.lines:
+            return None
+        after = self.neighbour(place, 1)
+        return None if after is None else (self.symbols[place], self.symbols[after])
+
+    def uses(self, symbol: int) -> int:
+        return sum(self.symbols[place] == symbol for place in self.lines)
+
+    def look_at(self, place: int) -> None:
+        digram = self.digram(place)
+        if digram is None:
+            return
+        known = self.recorded.setdefault(digram, place)
+        if known == place or self.neighbour(known, 1) == place:
+            return
+        if self.neighbour(place, 1) == known:
+            self.recorded[digram] = place
+            self.pending += self.lines[known][self.lines[known].index(known) + 1 :][:1]
+        else:
+            self.match(digram, place, known)
+
+    def match(self, digram: Pair, place: int, known: int) -> None:
+        whole = {id(body): rule for rule, body in self.bodies.items() if len(body) == 2}
+        rule, own_rule = whole.get(id(self.lines[known])), whole.get(id(self.lines[place]))
+        if rule is not None and own_rule is not None:
+            return
+        if rule is not None:
+            self.substitute(place, rule)
+        elif own_rule is not None:
+            rule = own_rule
+            del self.recorded[digram]
+            self.substitute(known, rule)
+            self.recorded[digram] = place
+        elif digram[0] >= self.vocabulary_size and self.uses(digram[0]) == 2:
+            del self.recorded[digram]
+            moved = self.detach_second(known)
+            self.detach_second(place)
+            body = self.bodies[digram[0]]
+            self.pending.append(body[-1])
+            body.append(moved)
+            self.lines[moved] = body
+            self.expand(moved)
+            return
+        else:
+            rule = self.vocabulary_size + self.rules_made
+            self.rules_made += 1
+            del self.recorded[digram]
+            self.bodies[rule] = body = [self.substitute(known, rule), self.substitute(place, rule)]
+            for moved, symbol in zip(body, digram, strict=True):
+                self.lines[moved], self.symbols[moved] = body, symbol
+            self.recorded[digram] = body[0]
+        self.expand(self.bodies[rule][0])
+        self.expand(self.bodies[rule][-1])
+
+    def forget(self, place: int | None) -> None:
+        """The digram at a place is about to be gone; another of its run takes its turn."""
+        digram = self.digram(place)
+        if place is None or digram is None or self.recorded.get(digram) != place:
+            return
+        del self.recorded[digram]
+        for overlapping in (self.neighbour(place, -1), self.neighbour(place, 1)):
+            if overlapping is not None and self.digram(overlapping) == digram:
+                self.pending.append(overlapping)
+
+    def detach_second(self, place: int) -> int:
+        second = self.neighbour(place, 1)
+        assert second is not None
+        self.forget(second)
+        self.lines.pop(second).remove(second)
+        if self.digram(place) is not None:
+            self.pending.append(place)
+        return second
+
+    def substitute(self, place: int, rule: int) -> int:
+        before = self.neighbour(place, -1)
+        self.forget(before)
+        second = self.detach_second(place)
+        self.symbols[place] = rule
+        if before is not None:
+            self.pending.append(before)
+        return second
+
+    def expand(self, place: int) -> None:
+        rule = self.symbols[place]
+        if rule < self.vocabulary_size or self.uses(rule) != 1:
+            return
+        before = self.neighbour(place, -1)
+        self.forget(before)
+        self.forget(place)
+        line, body = self.lines.pop(place), self.bodies.pop(rule)
+        i = line.index(place)
+        line[i : i + 1] = body
+        self.lines.update(dict.fromkeys(body, line))
+        if self.digram(body[-1]) is not None:
+            self.pending.append(body[-1])
+        if before is not None:
+            self.pending.append(before)
+
+    def levelled(self) -> tuple[list[list[int]], list[int], list[list[int]]]:
+        levels: dict[int, int] = {}
+        while len(levels) < len(self.bodies):
+            for rule, body in self.bodies.items():
+                named = [self.symbols[p] for p in body if self.symbols[p] >= self.vocabulary_size]
+                if all(symbol in levels for symbol in named):
+                    levels[rule] = 1 + max((levels[symbol] for symbol in named), default=-1)
+        order = sorted(levels, key=lambda rule: (levels[rule], rule))
+        number = {rule: self.vocabulary_size + k for k, rule in enumerate(order)}
+
+        def renumber(line: list[int]) -> list[int]:
+            return [number.get(self.symbols[place], self.symbols[place]) for place in line]
+
+        heights = Counter(levels.values())
+        offsets = [0]
+        for level in range(len(heights)):
+            offsets.append(offsets[-1] + heights[level])
+        return [renumber(self.bodies[rule]) for rule in order], offsets, [renumber(row) for row in self.rows]
