@@ -117,8 +117,9 @@ def batch_repair(sequences: list[list[int]], vocabulary_size: int) -> tuple[list
        (count, hash);
     2. a position is selected where its priority is above both neighbours'; where it equals one (in a run of
        one symbol: different pairs have different hashes), only at even distance from the run's start;
-    3. pairs selected at two positions or more are replaced there; those that are no rules yet become rules,
-       numbered by their first selected position;
+    3. pairs selected at two positions or more, and at half of those counted or more, are replaced there
+       (the others' counts are stale: they wait for the next round); those that are no rules yet become
+       rules, numbered by their first selected position;
     4. positions whose pair was counted once die; those whose pair holds a new symbol come alive. Where
        the round made no rule, the selected positions die as well, so that their neighbours get a turn.
 
@@ -151,7 +152,8 @@ def batch_repair(sequences: list[list[int]], vocabulary_size: int) -> tuple[list
             neighbours = [priority[j] for j in (i - 1, i + 1) if 0 <= j < len(priority)]
             selected.append(here > nothing and all(here > n or (here == n and even) for n in neighbours))
         times = Counter(pair for pair, is_selected in zip(pairs, selected, strict=True) if is_selected)
-        new = [pair for pair in times if times[pair] > 1]  # a Counter keeps the order of first places
+        # a Counter keeps the order of first places
+        new = [pair for pair in times if times[pair] > 1 and 2 * times[pair] >= counts[pair]]
         if not new and (stalled_before or not any(selected)):
             break
         stalled_before = not new
@@ -480,7 +482,8 @@ def decode_predicted_gaps(data: bytes, predicted: Sequence[int] | None, gap_voca
     Raises
     ------
     ValueError
-        The stream ends inside a number, or names a gap or a place that is not there.
+        The stream ends inside a number, names a gap or a place that is not there, or has code 0 before the first or
+        after the last word.
 
     Examples
     --------
@@ -491,7 +494,7 @@ def decode_predicted_gaps(data: bytes, predicted: Sequence[int] | None, gap_voca
     strings = [" ", *gap_vocabulary]
     gaps = [""] if predicted is None else ["", *(strings[code] for code in predicted), ""]
     for place, code in _varint_pairs(data):
-        if place >= len(gaps) or code >= len(strings):
+        if place >= len(gaps) or code >= len(strings) or (code == 0 and place in (0, len(gaps) - 1)):
             raise ValueError("no such place or gap")
         gaps[place] = strings[code]
     return gaps

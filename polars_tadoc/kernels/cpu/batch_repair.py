@@ -20,8 +20,12 @@ UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 
-_32, _33 = np.uint64(32), np.uint64(33)
+PENDING = 1 << 10
+"""Entries whose selections a thread adds up before it tells the others: hot ones would go to and fro between cores."""
+
+_32 = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
+_SPREAD = 0x9E3779B1
 
 
 @nb.njit(nogil=True, cache=True)
@@ -66,6 +70,7 @@ def select(
     zero = nb.uint64(0)
     before = here = after = zero
     run_start = tied = nb.int64(-1)
+    pending, times = np.full(PENDING, -1, np.int64), np.zeros(PENDING, np.uint64)
     for block in range(first_block, stop_block):
         if blocks[block] == 0:
             continue
@@ -98,12 +103,19 @@ def select(
                 if wins:
                     state[i] = SELECTED
                     entry = nb.int64(slots[i])
-                    if table[FIELDS * entry + TALLY] >> _33 == 0:  # twice is enough: hot entries stay in every cache
-                        atomic_add(table, FIELDS * entry + TALLY, nb.uint64(1) << _32)
-                    if i < first_place[entry]:
-                        atomic_min(first_place, entry, nb.uint32(i))
+                    at = ((entry * _SPREAD) & NONE) >> 22
+                    if pending[at] != entry:
+                        if pending[at] >= 0:
+                            atomic_add(table, FIELDS * pending[at] + TALLY, times[at] << _32)
+                        pending[at], times[at] = entry, zero
+                        if i < first_place[entry]:
+                            atomic_min(first_place, entry, nb.uint32(i))
+                    times[at] += nb.uint64(1)
             before = here
             here = after
+    for at in range(PENDING):
+        if pending[at] >= 0:
+            atomic_add(table, FIELDS * pending[at] + TALLY, times[at] << _32)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -116,8 +128,9 @@ def list_rules(table: UInt64, first_place: UInt32, entries: UInt32, places: UInt
     out = 0
     any_selected = False
     for entry in range(len(first_place)):
-        selected = table[FIELDS * entry + TALLY] >> _32
-        if selected >= 2:
+        tally = table[FIELDS * entry + TALLY]
+        selected = tally >> _32
+        if selected >= 2 and nb.uint64(2) * selected >= tally & _LOW:
             entries[out] = entry
             places[out] = first_place[entry]
             out += 1
