@@ -1,0 +1,484 @@
+// NOTE (from the lead, 13:27; delete when done): the definition changed once more, see reference.batch_repair step 3: a pair is replaced where selected at >= 2 positions AND 2 * selected >= counted.
+// The passes of one round of batch RePair over a sequence of symbols; kernels/reference.py defines the result.
+//
+// A position is the pair that starts there. Its top bit tells that it is dead: the pair cannot occur twice.
+// Symbols fit in the other 31 bits, and a separator, all ones, is dead. Passes read a neighbour's symbol
+// while its owner sets the top bit, which is why they mask it.
+#include "counters.cuh"
+#include "scan.cuh"
+
+#ifndef THREADS
+#define THREADS 256
+#endif
+
+constexpr u32 DEAD = 0x80000000u;
+constexpr u32 SYMBOL = 0x7FFFFFFFu;
+constexpr u32 SEPARATOR = 0xFFFFFFFFu;
+constexpr u32 NO_ENTRY = 0xFFFFFFFFu;
+constexpr u64 NO_PAIR = 0xFFFFFFFFFFFFFFFFull;
+
+constexpr u32 WARPS = THREADS / 32;
+constexpr u32 WORDS = 8;  // bitmap words of 32 positions that each warp takes
+constexpr u32 SPAN = 32 * WORDS;
+constexpr u32 TILE = WARPS * SPAN;
+constexpr u32 MOST_PROBES = 128;  // a table so crowded is too small
+
+// Tables start as all ones.
+struct alignas(16) Entry {
+    u64 pair;
+    u32 repeats;  // occurrences but one
+    u32 first;  // first selected position
+};
+
+// What becomes of an entry's pair, in an array beside the table: at first how many positions are selected but
+// one, then, if it is replaced, its symbol with the top bit set.
+constexpr u32 NUMBERED = 0x80000000u;
+
+// What one round tells the host; starts as zeros.
+struct Report {
+    u32 alive;
+    u32 size;
+    u32 rules;
+    u32 any_selected;
+    u32 table_full;
+    u32 tiles_taken;
+};
+
+__device__ __forceinline__ u64 pair_of(u32 left, u32 right)
+{
+    return static_cast<u64>(left & SYMBOL) << 32 | (right & SYMBOL);
+}
+
+__device__ __forceinline__ u64 hash_pair(u64 pair)
+{
+    u64 h = pair * 0x9E3779B97F4A7C15ull;
+    h = (h ^ h >> 32) * 0xD6E8FEB86659FD93ull;
+    return h ^ h >> 32;
+}
+
+// Lane l of word k has position first + 32 k + l.
+struct Span {
+    u32 first;
+    u32 symbol[WORDS];
+    u32 before;  // the symbol before the span, and the one after it
+    u32 after;
+
+    __device__ __forceinline__ Span(const u32* sequence, u32 size, u32 tile)
+    {
+        const u32 lane = threadIdx.x % 32;
+        first = tile * TILE + threadIdx.x / 32 * SPAN;
+#pragma unroll
+        for (u32 k = 0; k < WORDS; ++k)
+            symbol[k] = first + 32 * k + lane < size ? sequence[first + 32 * k + lane] : SEPARATOR;
+        before = 0 < first && first - 1 < size ? sequence[first - 1] : SEPARATOR;
+        after = first + SPAN < size ? sequence[first + SPAN] : SEPARATOR;
+    }
+
+    __device__ __forceinline__ u32 next(u32 k) const
+    {
+        const u32 edge = k + 1 < WORDS ? __shfl_sync(ALL_LANES, symbol[k + 1 < WORDS ? k + 1 : 0], 0) : after;
+        const u32 right = __shfl_down_sync(ALL_LANES, symbol[k], 1);
+        return threadIdx.x % 32 == 31 ? edge : right;
+    }
+
+    // A bit for each position of word k that holds another symbol than the one before it.
+    __device__ __forceinline__ u32 run_starts(u32 k) const
+    {
+        const u32 edge = k > 0 ? __shfl_sync(ALL_LANES, symbol[k > 0 ? k - 1 : 0], 31) : before;
+        const u32 left = __shfl_up_sync(ALL_LANES, symbol[k], 1);
+        const u32 previous = threadIdx.x % 32 == 0 ? edge : left;
+        return __ballot_sync(ALL_LANES, ((symbol[k] ^ previous) & SYMBOL) != 0 || first + 32 * k + threadIdx.x % 32 == 0);
+    }
+};
+
+// Position + 1 of the last run start up to the word's end, given the last one before it.
+__device__ __forceinline__ u32 last_start(u32 word_first, u32 starts, u32 before)
+{
+    return starts == 0 ? before : word_first + 32 - __clz(starts);
+}
+
+// Marks the positions whose pair does not lie within one row.
+extern "C" __global__ void __launch_bounds__(THREADS) mark_alive(u32* sequence, u32 size, Report* report)
+{
+    const Span span(sequence, size, blockIdx.x);
+    u32 alive = 0;
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k) {
+        const u32 i = span.first + 32 * k + threadIdx.x % 32;
+        const u32 here = span.symbol[k];
+        const u32 next = span.next(k);
+        const bool inside = here != SEPARATOR && (next & SYMBOL) != SYMBOL;
+        if (i < size && !inside)
+            sequence[i] = here | DEAD;
+        alive += __popc(__ballot_sync(ALL_LANES, inside));
+    }
+    if (threadIdx.x % 32 == 0)
+        atomicAdd(&report->alive, alive);
+}
+
+// Two bits of a sieve, ones at first: the lower is cleared by the first pair of this hash, the upper by the second.
+// Most pairs of natural text occur once: they never get an entry in the exact table.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    sieve_pairs(const u32* __restrict__ sequence, u32 size, u32* sieve, u32 cell_mask)
+{
+    const Span span(sequence, size, blockIdx.x);
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k) {
+        const u32 next = span.next(k);
+        if ((span.symbol[k] & DEAD) == 0) {
+            const u32 cell = static_cast<u32>(hash_pair(pair_of(span.symbol[k], next)) >> 32) & cell_mask;
+            const u32 once = 1u << (2 * (cell % 16));
+            if ((__ldcg(sieve + cell / 16) & 2 * once) != 0 && (atomicAnd(sieve + cell / 16, ~once) & once) == 0)
+                atomicAnd(sieve + cell / 16, ~(2 * once));
+        }
+    }
+}
+
+// The pair's entry, made where it was not there; NO_ENTRY where the table is too full.
+__device__ __forceinline__ u32 find_entry(Entry* table, u32 capacity, u64 pair, u64 hash)
+{
+    u32 slot = __umulhi(static_cast<u32>(hash), capacity);
+    for (u32 probe = 0; probe < MOST_PROBES; ++probe) {
+        // may be out of date, but an entry never changes once it is taken
+        u64 holder = table[slot].pair;
+        if (holder == NO_PAIR)
+            holder = atomicCAS(&table[slot].pair, NO_PAIR, pair);
+        if (holder == NO_PAIR || holder == pair)
+            return slot;
+        slot = slot + 1 < capacity ? slot + 1 : 0;
+    }
+    return NO_ENTRY;
+}
+
+// Counts the pairs of alive positions and notes each position's entry; what the sieve saw once dies.
+extern "C" __global__ void __launch_bounds__(THREADS) count_pairs(u32* sequence, u32 size, const u32* sieve,
+    u32 cell_mask, Entry* table, u32 capacity, u32* slots, u32* tile_starts, Report* report)
+{
+    __shared__ u32 last;
+    if (threadIdx.x == 0)
+        last = 0;
+    __syncthreads();
+    const u32 lane = threadIdx.x % 32;
+    const Span span(sequence, size, blockIdx.x);
+    u32 start = 0;
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k) {
+        const u32 i = span.first + 32 * k + lane;
+        const u32 here = span.symbol[k];
+        const u32 next = span.next(k);
+        start = last_start(span.first + 32 * k, span.run_starts(k), start);
+        bool alive = (here & DEAD) == 0;
+        if (!__any_sync(ALL_LANES, alive))
+            continue;
+        u32 slot = NO_ENTRY;
+        if (alive) {
+            const u64 pair = pair_of(here, next);
+            const u64 hash = hash_pair(pair);
+            const u32 cell = static_cast<u32>(hash >> 32) & cell_mask;
+            if (sieve != nullptr && (sieve[cell / 16] >> (2 * (cell % 16)) & 2) != 0) {
+                sequence[i] = here | DEAD;
+            } else {
+                slot = find_entry(table, capacity, pair, hash);
+                slots[i] = slot;
+                if (slot == NO_ENTRY)
+                    report->table_full = 1;
+            }
+        }
+        // a pair that many lanes have is added to once
+        const u32 same = __match_any_sync(ALL_LANES, slot);
+        if (slot != NO_ENTRY && lane == static_cast<u32>(__ffs(same) - 1))
+            atomicAdd(&table[slot].repeats, static_cast<u32>(__popc(same)));
+    }
+    if (lane == 0)
+        atomicMax(&last, start);
+    __syncthreads();
+    if (threadIdx.x == 0)
+        tile_starts[blockIdx.x] = last;
+}
+
+// Occurrences of the pair at a position, 0 where it is dead or alone.
+__device__ __forceinline__ u32 occurrences(u32 symbol, const Entry* table, const u32* slots, u32 position)
+{
+    if ((symbol & DEAD) != 0)
+        return 0;
+    const u32 repeats = table[slots[position]].repeats;
+    return repeats == 0 ? 0 : repeats + 1;
+}
+
+// Position + 1 of the last run start before the tile.
+__device__ u32 start_before_tile(const u32* tile_starts)
+{
+    __shared__ u32 start;
+    if (threadIdx.x == 0)
+        start = 0;
+    for (u32 stop = blockIdx.x; stop > 0; stop -= min(stop, static_cast<u32>(THREADS))) {
+        __syncthreads();
+        if (threadIdx.x < stop)
+            atomicMax(&start, tile_starts[stop - 1 - threadIdx.x]);
+        __syncthreads();
+        if (start != 0)
+            break;
+    }
+    return start;
+}
+
+// Selects the positions whose pair has priority over both neighbours: it occurs oftener or, if as often, has
+// the higher hash. Equal pairs stand side by side only within a run of one symbol: there every other position
+// counts, from the run's start. Notes how often each pair is selected, and where first.
+extern "C" __global__ void __launch_bounds__(THREADS) select_pairs(u32* sequence, u32 size, Entry* table,
+    const u32* __restrict__ slots, const u32* __restrict__ tile_starts, u32* rules, u32* selected, Report* report)
+{
+    if (report->table_full != 0)
+        return;
+    __shared__ u32 warp_starts[WARPS];
+    const u32 warp = threadIdx.x / 32;
+    const u32 lane = threadIdx.x % 32;
+    const Span span(sequence, size, blockIdx.x);
+    u32 counts[WORDS];
+    u32 start = 0;
+    bool any = false;
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k) {
+        const u32 i = span.first + 32 * k + lane;
+        counts[k] = occurrences(span.symbol[k], table, slots, i);
+        if (counts[k] == 0 && (span.symbol[k] & DEAD) == 0)
+            sequence[i] = span.symbol[k] | DEAD;
+        any |= counts[k] != 0;
+        start = last_start(span.first + 32 * k, span.run_starts(k), start);
+    }
+    if (lane == 0)
+        warp_starts[warp] = start;
+    __syncthreads();
+    start = 0;
+    for (u32 w = 0; w < warp; ++w)
+        start = max(start, warp_starts[w]);
+    // only a run that comes from the tile before needs to know where it began
+    const u32 tile_first = blockIdx.x * TILE;
+    if (tile_first > 0 && ((sequence[tile_first] ^ sequence[tile_first - 1]) & SYMBOL) == 0)
+        start = max(start, start_before_tile(tile_starts));
+    if (!__any_sync(ALL_LANES, any)) {
+        if (lane < WORDS && span.first + 32 * lane < size)
+            selected[span.first / 32 + lane] = 0;
+        return;
+    }
+
+    u32 edge_count = 0;
+    u64 edge_hash = 0;
+    if (lane == 0 && span.first > 0 && span.first < size) {
+        edge_count = occurrences(span.before, table, slots, span.first - 1);
+        edge_hash = hash_pair(pair_of(span.before, span.symbol[0]));
+    } else if (lane == 31 && span.first + SPAN < size) {
+        edge_count = occurrences(span.after, table, slots, span.first + SPAN);
+        const u32 second = span.first + SPAN + 1 < size ? sequence[span.first + SPAN + 1] : SEPARATOR;
+        edge_hash = hash_pair(pair_of(span.after, second));
+    }
+    u64 hash = hash_pair(pair_of(span.symbol[0], span.next(0)));
+    u64 last_hash = 0;  // of the word before
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k) {
+        const u32 word_first = span.first + 32 * k;
+        const u32 i = word_first + lane;
+        const u32 following = k + 1 < WORDS ? k + 1 : k;
+        const u64 next_hash = k + 1 < WORDS ? hash_pair(pair_of(span.symbol[following], span.next(following))) : 0;
+        u32 count_before = __shfl_up_sync(ALL_LANES, counts[k], 1);
+        u64 hash_before = __shfl_up_sync(ALL_LANES, hash, 1);
+        u32 count_after = __shfl_down_sync(ALL_LANES, counts[k], 1);
+        u64 hash_after = __shfl_down_sync(ALL_LANES, hash, 1);
+        const u32 left_count = k == 0 ? edge_count : __shfl_sync(ALL_LANES, counts[k == 0 ? 0 : k - 1], 31);
+        const u64 left_hash = k == 0 ? edge_hash : __shfl_sync(ALL_LANES, last_hash, 31);
+        const u32 right_count = k + 1 == WORDS ? edge_count : __shfl_sync(ALL_LANES, counts[following], 0);
+        const u64 right_hash = k + 1 == WORDS ? edge_hash : __shfl_sync(ALL_LANES, next_hash, 0);
+        if (lane == 0) {
+            count_before = left_count;
+            hash_before = left_hash;
+        } else if (lane == 31) {
+            count_after = right_count;
+            hash_after = right_hash;
+        }
+        const u32 count = counts[k];
+        const bool ties = count != 0
+            && ((count == count_before && hash == hash_before) || (count == count_after && hash == hash_after));
+        bool wins = count != 0 && (count > count_before || (count == count_before && hash >= hash_before))
+            && (count > count_after || (count == count_after && hash >= hash_after));
+        const u32 starts = span.run_starts(k);
+        if (ties && wins) {
+            const u32 own_start = last_start(word_first, starts << (31 - lane) >> (31 - lane), start) - 1;
+            wins = (i - own_start) % 2 == 0;
+        }
+        start = last_start(word_first, starts, start);
+        const u32 winners = __ballot_sync(ALL_LANES, wins);
+        if (lane == 0 && word_first < size)
+            selected[word_first / 32] = winners;
+        if (winners != 0) {
+            const u32 slot = wins ? slots[i] : NO_ENTRY;
+            const u32 same = __match_any_sync(ALL_LANES, slot);
+            if (wins && lane == static_cast<u32>(__ffs(same) - 1)) {
+                atomicAdd(rules + slot, static_cast<u32>(__popc(same)));
+                if (i < __ldcg(&table[slot].first))
+                    atomicMin(&table[slot].first, i);
+            }
+            if (lane == 0)
+                report->any_selected = 1;
+        }
+        last_hash = hash;
+        hash = next_hash;
+    }
+}
+
+// Number + 1 of the rule of a pair among those of earlier rounds, or 0. Rules of this round are other pairs.
+__device__ __forceinline__ u32 find_rule(const u32* index, u32 index_size, u64 pair, u32 known, const u32* left,
+    const u32* right)
+{
+    u32 slot = __umulhi(static_cast<u32>(hash_pair(pair)), index_size);
+    while (true) {
+        const u32 rule = __ldcg(index + slot);
+        if (rule == 0 || (rule <= known && pair_of(left[rule - 1], right[rule - 1]) == pair))
+            return rule;
+        slot = slot + 1 < index_size ? slot + 1 : 0;
+    }
+}
+
+__device__ __forceinline__ void enter_rule(u32* index, u32 index_size, u64 pair, u32 rule)
+{
+    u32 slot = __umulhi(static_cast<u32>(hash_pair(pair)), index_size);
+    while (atomicCAS(index + slot, 0u, rule + 1) != 0)
+        slot = slot + 1 < index_size ? slot + 1 : 0;
+}
+
+// Finds or makes the rules of the pairs that are replaced: those selected twice or more and at half of their
+// occurrences or more. New ones are numbered by first selected position. Marks the positions to replace.
+// tiles: sums of positions to replace and of new rules, up to each tile.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    number_rules(const u32* __restrict__ sequence, u32 size, const Entry* __restrict__ table,
+        const u32* __restrict__ slots, const u32* __restrict__ selected, u32* rules, u32* replaced, u32* left,
+        u32* right, u32* index, u32 index_size, u32 vocabulary, u32 known, u64* tiles, Report* report)
+{
+    if (report->table_full != 0)
+        return;
+    const u32 lane = threadIdx.x % 32;
+    const u32 tile = take_tile(&report->tiles_taken);
+    const u32 first = tile * TILE + threadIdx.x / 32 * SPAN;
+    const u32 chosen = lane < WORDS && first + 32 * lane < size ? selected[first / 32 + lane] : 0;
+    u32 made[WORDS];
+    u32 replacements = 0;
+    u32 rules_made = 0;
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k) {
+        const u32 i = first + 32 * k + lane;
+        const u32 word = __shfl_sync(ALL_LANES, chosen, k);
+        made[k] = 0;
+        if (word == 0) {
+            if (lane == 0 && first + 32 * k < size)
+                replaced[first / 32 + k] = 0;
+            continue;
+        }
+        bool replace = false;
+        bool makes = false;
+        if ((word >> lane & 1) != 0) {
+            const u32 slot = slots[i];
+            const u32 fate = __ldcg(rules + slot);
+            const Entry entry = table[slot];
+            replace = (fate & NUMBERED) != 0 || (fate > 0 && 2 * (fate + 1) > entry.repeats);
+            if (replace && entry.first == i) {
+                const u32 rule = find_rule(index, index_size, entry.pair, known, left, right);
+                makes = rule == 0;
+                if (rule != 0)
+                    rules[slot] = NUMBERED | (vocabulary + rule - 1);
+            }
+        }
+        const u32 bits = __ballot_sync(ALL_LANES, replace);
+        made[k] = __ballot_sync(ALL_LANES, makes);
+        if (lane == 0)
+            replaced[first / 32 + k] = bits;
+        replacements += __popc(bits);
+        rules_made += __popc(made[k]);
+    }
+    const u64 own = two_sums(replacements, rules_made);
+    const u64 before = warps_before<WARPS>(tiles, tile, own);
+    if (tile == gridDim.x - 1 && threadIdx.x == THREADS - 1) {
+        report->size = size - first_sum(before + own);
+        report->rules = known + second_sum(before + own);
+    }
+    u32 number = known + second_sum(before);
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k) {
+        if ((made[k] >> lane & 1) != 0) {
+            const u32 rule = number + __popc(made[k] & ((1u << lane) - 1));
+            const u32 slot = slots[first + 32 * k + lane];
+            const u64 pair = table[slot].pair;
+            left[rule] = static_cast<u32>(pair >> 32);
+            right[rule] = static_cast<u32>(pair);
+            rules[slot] = NUMBERED | (vocabulary + rule);
+            enter_rule(index, index_size, pair, rule);
+        }
+        number += __popc(made[k]);
+    }
+}
+
+// Writes the sequence with its pairs replaced. Positions whose pair holds a new symbol come alive; if nothing
+// was replaced, what was selected dies, so that its neighbours get their turn.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    rewrite(const u32* __restrict__ sequence, u32 size, const u32* __restrict__ slots, const u32* __restrict__ rules,
+        const u32* __restrict__ selected, const u32* __restrict__ replaced, const u64* __restrict__ tiles, u32* target,
+        Report* report)
+{
+    if (report->table_full != 0)
+        return;
+    __shared__ u32 warp_sums[WARPS];
+    __shared__ u32 all_alive;
+    const u32 warp = threadIdx.x / 32;
+    const u32 lane = threadIdx.x % 32;
+    const bool stalled = report->size == size;
+    const Span span(sequence, size, blockIdx.x);
+    // lane l has word l - 1: the word before the span, the span's, the one after it
+    const u32 word = span.first / 32 + lane - 1;
+    const bool there = (lane > 0 || span.first > 0) && lane < WORDS + 2 && 32 * static_cast<u64>(word) < size;
+    const u32 words = there ? replaced[word] : 0;
+    const u32 vain = there && stalled ? selected[word] : 0;
+    const u32 own = lanes_sum(0 < lane && lane <= WORDS ? static_cast<u32>(__popc(words)) : 0u);
+    if (threadIdx.x == 0)
+        all_alive = 0;
+    if (lane == 0)
+        warp_sums[warp] = own;
+    __syncthreads();
+    u32 before = blockIdx.x == 0 ? 0 : first_sum(tiles[blockIdx.x - 1]);
+    for (u32 w = 0; w < warp; ++w)
+        before += warp_sums[w];
+    u32 alive_here = 0;
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k) {
+        const u32 i = span.first + 32 * k + lane;
+        const u32 previous_word = __shfl_sync(ALL_LANES, words, k);
+        const u32 own_word = __shfl_sync(ALL_LANES, words, k + 1);
+        const u32 next_word = __shfl_sync(ALL_LANES, words, k + 2);
+        const bool in_vain = (__shfl_sync(ALL_LANES, vain, k + 1) >> lane & 1) != 0;
+        const bool consumed = ((lane == 0 ? previous_word >> 31 : own_word >> (lane - 1)) & 1) != 0;
+        const bool next_new = ((lane == 31 ? next_word : own_word >> (lane + 1)) & 1) != 0;
+        bool alive = false;
+        if (i < size && !consumed) {
+            u32 symbol = span.symbol[k] & SYMBOL;
+            if ((own_word >> lane & 1) != 0) {
+                symbol = rules[slots[i]] & SYMBOL;
+                alive = i + 2 < size && sequence[i + 2] != SEPARATOR;
+            } else {
+                alive = symbol != SYMBOL && (next_new || ((span.symbol[k] & DEAD) == 0 && !in_vain));
+            }
+            target[i - before - __popc(own_word & ((1u << lane) - 1))] = alive ? symbol : symbol | DEAD;
+        }
+        before += __popc(own_word);
+        alive_here += __popc(__ballot_sync(ALL_LANES, alive));
+    }
+    if (lane == 0 && alive_here != 0)
+        atomicAdd(&all_alive, alive_here);
+    __syncthreads();
+    if (threadIdx.x == 0 && all_alive != 0)
+        atomicAdd(&report->alive, all_alive);
+}
+
+// Copies the sequence without the marks of dead positions.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    strip_marks(const u32* __restrict__ sequence, u32 size, u32* __restrict__ target)
+{
+    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < size; i += gridDim.x * THREADS)
+        target[i] = sequence[i] == SEPARATOR ? SEPARATOR : sequence[i] & SYMBOL;
+}
