@@ -1,13 +1,10 @@
 // Interns byte strings exactly, orders the distinct ones and numbers them.
 #include "counters.cuh"
+#include "held_counts.cuh"
 
 #ifndef HASH_MASK  // tests let hashes collide
 #define HASH_MASK 0xFFFFFFFFFFFFFFFFull
 #endif
-#ifndef HOT_SLOTS
-#define HOT_SLOTS 2048
-#endif
-
 constexpr u32 THREADS = 512;
 
 // Eight bytes at any address; up to 15 after p may be read and must be there.
@@ -76,39 +73,6 @@ __device__ u32 find_slot(const unsigned char* __restrict__ bytes, const u32* __r
     return NONE;
 }
 
-// Counts of often seen slots, held by the block until its end: one string repeated all over must not queue.
-struct HeldCounts {
-    u32* keys;
-    u32* counts;
-    u32* whole;
-
-    __device__ void clear()
-    {
-        for (u32 i = threadIdx.x; i < HOT_SLOTS; i += blockDim.x) {
-            keys[i] = NONE;
-            counts[i] = 0;
-        }
-    }
-
-    __device__ void add(u32 slot, u32 amount)
-    {
-        const u32 i = (slot * 0x9E3779B1u >> 16) % HOT_SLOTS;
-        u32 key = *const_cast<volatile u32*>(keys + i);
-        if (key == NONE) {
-            key = atomicCAS(keys + i, NONE, slot);
-            key = key == NONE ? slot : key;
-        }
-        atomicAdd(key == slot ? counts + i : whole + slot, amount);
-    }
-
-    __device__ void flush()
-    {
-        for (u32 i = threadIdx.x; i < HOT_SLOTS; i += blockDim.x)
-            if (counts[i] != 0)
-                atomicAdd(whole + keys[i], counts[i]);
-    }
-};
-
 // Interns strings bytes[starts[i]:stops[i]]. string_slots[i]: the slot of each, NONE for those without bytes if
 // they are to be left out. slot_counts: occurrences. entries: the slots taken, in no order. state: how many
 // were taken; more than `limit` mean that the table is too full, and the rest of the work is not done.
@@ -116,11 +80,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) intern(const unsigned char
     const u32* __restrict__ starts, const u32* __restrict__ stops, u32 strings, u32 leave_empty_out, u64* slots,
     u32 mask, u32 limit, u32* __restrict__ string_slots, u32* slot_counts, u32* __restrict__ entries, u32* state)
 {
-    __shared__ u32 keys[HOT_SLOTS];
-    __shared__ u32 counts[HOT_SLOTS];
-    HeldCounts held = {keys, counts, slot_counts};
-    held.clear();
-    __syncthreads();
+    __shared__ HeldCounts held;
+    held.clear(slot_counts);
     const u32 lane = threadIdx.x & 31;
     const u32 stride = gridDim.x * THREADS;
     for (u64 warp_first = blockIdx.x * THREADS + (threadIdx.x & ~31u); warp_first < strings; warp_first += stride) {
@@ -143,13 +104,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) intern(const unsigned char
             if (entry < limit)
                 entries[entry] = slot;
         }
-        __syncwarp();
-        const u32 peers = __match_any_sync(0xFFFFFFFFu, slot);
-        if (slot != NONE && lane == __ffs(peers) - 1)
-            held.add(slot, __popc(peers));
-        __syncwarp();
+        held.add_warp(slot);
     }
-    __syncthreads();
     held.flush();
 }
 
@@ -188,13 +144,13 @@ extern "C" __global__ void order_keys(const unsigned char* __restrict__ bytes, c
     keys[i] = key | left;
 }
 
-// -1, 0, 1 as the string a stands before b, is not told from it by so many bytes, or stands behind it. Their
-// first `depth` bytes are equal.
 struct Span {
     u32 begin;
     u32 end;
 };
 
+// -1, 0, 1 as the string a stands before b, is not told from it by so many bytes, or stands behind it. Their
+// first `depth` bytes are equal.
 __device__ int compare(const unsigned char* __restrict__ bytes, Span a, Span b, u32 depth, u32 most)
 {
     for (u32 at = depth; at < depth + most; at += 8) {
