@@ -18,10 +18,12 @@ import polars as pl
 
 from benchmarks import corpora
 from polars_tadoc.arrow import binary_views
-from polars_tadoc.compress import characters
+from polars_tadoc.compress import batch_repair, characters
 from polars_tadoc.compress import tokenize as on_cpu
+from polars_tadoc.compress.prune import prune
 from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.kernels.cuda import bitmap, device, gaps, intern, tokenize, upload
+from polars_tadoc.kernels.cuda.prune import DeviceLevelledRules
 
 WORDS = Tokenizer("words")
 VARIANTS = {
@@ -59,7 +61,18 @@ def stages(text: pl.Series) -> dict[str, float]:
     return taken
 
 
-def kernels(text: pl.Series) -> dict[str, float]:
+def rules_of(text: pl.Series) -> tuple[int, Any]:
+    """Vocabulary size and rules, made by the CPU and copied to the device."""
+    import cupy
+
+    tokens = on_cpu.tokenize(text, WORDS)
+    size = len(tokens.vocabulary)
+    rules = prune(batch_repair.build(tokens.sequence, size), size, len(text))
+    fields = (rules.rule_offsets, rules.symbols, rules.level_offsets, rules.root_offsets, rules.roots)
+    return size, DeviceLevelledRules(*(cupy.asarray(field) for field in fields))
+
+
+def kernels(run: Callable[[], Any]) -> dict[str, float]:
     """Milliseconds of each kernel of ours in one run."""
     import cupy
 
@@ -76,12 +89,11 @@ def kernels(text: pl.Series) -> dict[str, float]:
 
         return launch
 
-    for module in (device, bitmap, intern):
-        module.get_kernel = recording  # type: ignore[assignment]
-    tokens = tokenize.tokenize(text, WORDS)
-    assert tokens.gaps is not None
-    gaps.encode_gaps(tokens.gaps)
-    for module in (device, bitmap, intern):
+    modules: tuple[Any, ...] = (device, bitmap, intern, gaps)
+    for module in modules:
+        module.get_kernel = recording
+    run()
+    for module in modules:
         module.get_kernel = standing
     cupy.cuda.Device().synchronize()
     taken: dict[str, float] = defaultdict(float)
@@ -112,6 +124,7 @@ def main() -> None:
     parser = corpora.arguments(__doc__ or "")
     parser.add_argument("--together", action="store_true", help="all corpora as one column")
     parser.add_argument("--variants", action="store_true", help="time other sizes of the interning kernel")
+    parser.add_argument("--predict", action="store_true", help="time the prediction of gaps too; the CPU makes rules")
     parser.add_argument("--no-cpu", action="store_true", help="leave the CPU's time out")
     args = parser.parse_args()
     import cupy
@@ -137,13 +150,28 @@ def main() -> None:
         if not args.no_cpu:
             cpu = median_of(lambda: wall(lambda: on_cpu.tokenize(text, WORDS)), min(args.repeat, 3))["ms"]  # noqa: B023
             print(f"  CPU {cpu:.2f} ms, {cpu / whole:.1f} x")
-        for heading, figures in (("stages", stages), ("kernels", kernels)):
-            taken = median_of(lambda: figures(text), args.repeat)  # noqa: B023
-            print(f"  {heading}: " + ", ".join(f"{key} {value:.3f}" for key, value in taken.items()))
+        for heading, figures in (
+            ("stages", lambda: stages(text)),  # noqa: B023
+            ("kernels", lambda: kernels(lambda: tokenize.tokenize(text, WORDS))),  # noqa: B023
+        ):
+            show(heading, median_of(figures, args.repeat))
+        if args.predict:
+            noted, (words, rules) = tokenize.tokenize(text, WORDS).gaps, rules_of(text)
+            assert noted is not None
+            predict = lambda: gaps.predict_gaps(noted, words, rules)  # noqa: B023, E731
+            raw, left = len(gaps.encode_gaps(noted)[1]), len(predict().data)
+            print(f"  predicted gaps: {raw:,} bytes become {left:,}, {median_of(lambda: wall(predict), args.repeat)}")  # noqa: B023
+            show("kernels", median_of(lambda: kernels(predict), args.repeat))  # noqa: B023
         if args.variants:
             for variant, defines in VARIANTS.items():
                 intern.hash_defines = defines
-                print(f"  {variant}: intern {median_of(lambda: kernels(text), args.repeat)['intern.intern']:.3f} ms")  # noqa: B023
+                taken = median_of(lambda: kernels(lambda: tokenize.tokenize(text, WORDS)), args.repeat)  # noqa: B023
+                print(f"  {variant}: intern {taken['intern.intern']:.3f} ms")
+
+
+def show(heading: str, figures: dict[str, float]) -> None:
+    """Print figures on one line."""
+    print(f"  {heading}: " + ", ".join(f"{key} {value:.3f}" for key, value in figures.items()))
 
 
 if __name__ == "__main__":

@@ -13,10 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from polars_tadoc.compress import batch_repair
+from polars_tadoc.compress.gaps import predict_gaps
+from polars_tadoc.compress.prune import prune
 from polars_tadoc.compress.tokenize import Tokenizer, tokenize
 from polars_tadoc.kernels import cuda
 from polars_tadoc.kernels.cuda import intern
 from polars_tadoc.kernels.cuda.gaps import encode_gaps
+from polars_tadoc.kernels.cuda.gaps import predict_gaps as predict_gaps_on_device
+from polars_tadoc.kernels.cuda.prune import DeviceLevelledRules
 from polars_tadoc.kernels.cuda.tokenize import tokenize as tokenize_on_device
 from tests.strategies import columns, columns_without_nulls
 
@@ -39,6 +44,28 @@ def assert_same(text: pl.Series, tokenizer: Tokenizer = WORDS) -> None:
     assert np.array_equal(data.get(), expected.gap_data)
     for strings in (tokens.vocabulary, tokens.gaps.vocabulary):
         strings.validate(full=True)
+
+
+def assert_same_predictions(text: pl.Series) -> None:
+    import cupy
+
+    tokens = tokenize(text, WORDS)
+    size = len(tokens.vocabulary)
+    rules = prune(batch_repair.build(tokens.sequence, size), size, len(text))
+    codes, offsets, data = predict_gaps(tokens, rules)
+    on_device = DeviceLevelledRules(
+        cupy.asarray(rules.rule_offsets),
+        cupy.asarray(rules.symbols),
+        cupy.asarray(rules.level_offsets),
+        cupy.asarray(rules.root_offsets),
+        cupy.asarray(rules.roots),
+    )
+    noted = tokenize_on_device(text, WORDS).gaps
+    assert noted is not None
+    predicted = predict_gaps_on_device(noted, size, on_device)
+    assert np.array_equal(predicted.codes.get(), codes)
+    assert np.array_equal(predicted.offsets.get(), offsets)
+    assert np.array_equal(predicted.data.get(), data)
 
 
 def strings(rows: list[str | None]) -> pl.Series:
@@ -159,3 +186,22 @@ def test_lossy_keeps_no_gaps() -> None:
 @pytest.mark.parametrize("tokenizer", [WORDS, WHITESPACE], ids=lambda tokenizer: tokenizer.name)
 def test_corpora(corpus: Callable[[str], pl.DataFrame], name: str, tokenizer: Tokenizer) -> None:
     assert_same(corpus(name)["text"], tokenizer)
+
+
+@given(rows=columns)
+def test_predicted_gaps(rows: list[str | None]) -> None:
+    assert_same_predictions(strings([row and row * 3 for row in rows]))
+
+
+def test_predicted_gaps_of_no_row_and_of_no_word() -> None:
+    for rows in ([], [""], ["", None], [",,", "", " "]):
+        assert_same_predictions(strings(rows))
+
+
+def test_predicted_gaps_of_one_rule_and_one_gap() -> None:
+    assert_same_predictions(strings(["a, " * 200_000, "a  " * 5 + "b"]))
+
+
+@pytest.mark.parametrize("name", ["logs_dmesg", "versioned_longhorn", "docs_peps", "prose_books"])
+def test_predicted_gaps_of_corpora(corpus: Callable[[str], pl.DataFrame], name: str) -> None:
+    assert_same_predictions(corpus(name)["text"])
