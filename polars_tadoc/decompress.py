@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -73,42 +75,60 @@ def decompress(column: pl.Series) -> pl.Series:
     return pl.concat(texts).gather(index).alias(column.name)
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """Words and UTF-8 bytes of each document, int64; bytes may be a bound."""
+
+    words: npt.NDArray[np.int64]
+    bytes: npt.NDArray[np.int64]
+
+
 def text_bytes(corpus: Corpus) -> int:
     """UTF-8 bytes of the corpus' text, without writing it."""
-    _, sizes = _measure(corpus, *binary_views(corpus.gaps))
-    return int(sizes.sum())
+    return int(document_sizes(corpus).bytes.sum())
 
 
-def _measure(
-    corpus: Corpus, addresses: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint32], owner: object
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Words and bytes of each document, from the views of their gaps; checks every gap stream."""
+def document_sizes(corpus: Corpus) -> Sizes:
+    """Words and UTF-8 bytes of each document; checks every gap stream.
+
+    Raises
+    ------
+    InvalidGrammarError
+        A row is damaged.
+    LimitExceededError
+        The rows stand for more words than ``Config(expansion_limit=)``.
+
+    """
+    addresses, gap_sizes, owner = binary_views(corpus.gaps)
+    sizes = _bounds(corpus, addresses, gap_sizes)
+    _tighten(corpus, addresses, gap_sizes, sizes)
+    del owner  # the addresses point into it until here
+    return sizes
+
+
+def _bounds(corpus: Corpus, addresses: npt.NDArray[np.uint64], gap_sizes: npt.NDArray[np.uint32]) -> Sizes:
+    """Words of each document and a bound of its bytes, from the views of their gaps; checks every gap stream."""
     grammar = corpus.grammar
-    gap_bytes = np.diff(grammar.gaps.offsets).astype(np.uint64)
-    words, size = np.empty(corpus.document_count, np.int64), np.empty(corpus.document_count, np.int64)
+    sizes = Sizes(np.empty(corpus.document_count, np.int64), np.empty(corpus.document_count, np.int64))
     limit = settings().expansion_limit
     # made here, not on several threads at once
-    word_bytes, expansion_lengths, expansion_bytes = (
-        grammar.word_bytes,
-        grammar.expansion_lengths,
-        grammar.expansion_bytes,
-    )
+    gap_bytes, expansion_lengths, (inside, before) = grammar.gap_bytes, grammar.expansion_lengths, grammar.symbol_bytes
 
     def measure(rows: tuple[int, int]) -> tuple[int, int]:
         first, stop = rows
         code, row = kernels.measure(
             grammar.vocabulary_size,
-            word_bytes,
             expansion_lengths,
-            expansion_bytes,
+            inside,
+            before,
             gap_bytes,
             corpus.root_offsets[first : stop + 1],
             corpus.roots,
             addresses[first:stop],
-            sizes[first:stop],
+            gap_sizes[first:stop],
             limit,
-            words[first:stop],
-            size[first:stop],
+            sizes.words[first:stop],
+            sizes.bytes[first:stop],
         )
         return code, first + row
 
@@ -116,30 +136,62 @@ def _measure(
     for code, document in outcomes:
         if code in _WRONG:
             raise InvalidGrammarError(f"row {corpus.rows[document]}: {_WRONG[code]}: the data is damaged")
-    if any(code == kernels.TOO_LONG for code, _ in outcomes) or words.sum() > limit:
+    if any(code == kernels.TOO_LONG for code, _ in outcomes) or sizes.words.sum() > limit:
         raise LimitExceededError(
             f"decompress: the rows stand for more than {limit:,} words or {16 * limit:,} bytes; take fewer rows at a "
             "time, or if the data is trusted raise the limit: tadoc.Config(expansion_limit=…)"
         )
-    return words, size
+    return sizes
+
+
+def _tighten(
+    corpus: Corpus, addresses: npt.NDArray[np.uint64], gap_sizes: npt.NDArray[np.uint32], sizes: Sizes
+) -> None:
+    """Turn bounds of bytes into the bytes themselves: a search for each gap that is not as predicted."""
+    grammar = corpus.grammar
+    _, before = grammar.symbol_bytes
+
+    def tighten(rows: tuple[int, int]) -> None:
+        first, stop = rows
+        kernels.replaced_bytes(
+            grammar.vocabulary_size,
+            grammar.rule_offsets,
+            grammar.symbols,
+            grammar.expansion_lengths,
+            before,
+            grammar.gap_bytes,
+            grammar.predicted_gaps,
+            corpus.root_offsets[first : stop + 1],
+            corpus.roots,
+            addresses[first:stop],
+            gap_sizes[first:stop],
+            sizes.words[first:stop],
+            sizes.bytes[first:stop],
+        )
+
+    map_parallel(tighten, weighted_chunks(corpus.root_offsets))
 
 
 def _texts(corpus: Corpus) -> pl.Series:
     grammar = corpus.grammar
     addresses, gap_sizes, owner = binary_views(corpus.gaps)
-    words, sizes = _measure(corpus, addresses, gap_sizes, owner)
-    if sizes.max(initial=0) >= 1 << 32:
-        row = corpus.rows[int(sizes.argmax())]
-        raise LimitExceededError(
-            f"decompress: row {row} stands for {sizes.max():,} bytes; a String holds less than 2^32"
-        )
+    sizes = _bounds(corpus, addresses, gap_sizes)
+    if sizes.bytes.max(initial=0) >= 1 << 32:
+        _tighten(corpus, addresses, gap_sizes, sizes)
+        if sizes.bytes.max() >= 1 << 32:
+            row = corpus.rows[int(sizes.bytes.argmax())]
+            raise LimitExceededError(
+                f"decompress: row {row} stands for {sizes.bytes.max():,} bytes; a String holds less than 2^32"
+            )
     # held here while kernels read at their addresses: a cached property made on two threads at once keeps one
     word_offsets, word_data = grammar.words.offsets, grammar.words.data
-    gap_word_offsets, gap_data = grammar.gaps.offsets, grammar.gaps.data
-    offset_buffer, offsets = allocate(len(sizes) + 1, np.int64)
-    offsets[0] = 0
-    np.cumsum(sizes, out=offsets[1:])
-    data_buffer, data = allocate(int(offsets[-1]), np.uint8)
+    gap_offsets, gap_data = grammar.gaps.offsets, grammar.gaps.data
+    inside, _ = grammar.symbol_bytes
+    first_words = grammar.first_words
+    starts = np.concatenate([[0], np.cumsum(sizes.bytes)])
+    buffer, data = allocate(int(starts[-1]), np.uint8)
+    address = data.ctypes.data
+    chunks = weighted_chunks(starts)
 
     def write(rows: tuple[int, int]) -> None:
         first, stop = rows
@@ -148,20 +200,32 @@ def _texts(corpus: Corpus) -> pl.Series:
             grammar.rule_offsets,
             grammar.symbols,
             grammar.level_count,
+            grammar.expansion_lengths,
+            inside,
+            first_words,
+            grammar.predicted_gaps,
             word_offsets,
             word_data.ctypes.data,
-            gap_word_offsets,
+            gap_offsets,
             gap_data.ctypes.data,
             corpus.root_offsets[first : stop + 1],
             corpus.roots,
             addresses[first:stop],
             gap_sizes[first:stop],
-            words[first:stop],
-            data.ctypes.data + int(offsets[first]),
-            data.ctypes.data + int(offsets[stop]),
+            sizes.words[first:stop],
+            sizes.bytes[first:stop],
+            address + int(starts[first]),
+            address + int(starts[stop]),
         )
 
-    map_parallel(write, weighted_chunks(offsets))
+    map_parallel(write, chunks)
     del owner  # the gaps' addresses point into it until here
-    strings = pa.LargeStringArray.from_buffers(len(sizes), offset_buffer, data_buffer)
+    offset_buffer, offsets = allocate(len(sizes.bytes) + 1, np.int64)
+    offsets[0] = 0
+    np.cumsum(sizes.bytes, out=offsets[1:])
+    for first, stop in chunks:  # close up: bytes were bounds before
+        if offsets[first] != starts[first]:
+            size = int(offsets[stop] - offsets[first])
+            ctypes.memmove(address + int(offsets[first]), address + int(starts[first]), size)
+    strings = pa.LargeStringArray.from_buffers(len(sizes.bytes), offset_buffer, buffer)
     return cast(pl.Series, pl.from_arrow(strings))

@@ -15,7 +15,7 @@ from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.cpu import grammar as kernels
 from polars_tadoc.vocabulary import Vocabulary
 
-VERSION = 1
+VERSION = 2
 
 ARROW_TYPE = pa.struct(
     [
@@ -24,6 +24,7 @@ ARROW_TYPE = pa.struct(
         pa.field("symbols", pa.large_list(pa.uint32())),
         pa.field("level_offsets", pa.large_list(pa.uint32())),
         pa.field("gap_vocabulary", pa.large_list(pa.large_string())),
+        pa.field("predicted_gaps", pa.large_list(pa.uint32())),
         pa.field("tokenizer", pa.large_string()),
         pa.field("version", pa.uint32()),
     ]
@@ -61,6 +62,10 @@ class Grammar:
         uint32, levels + 1: the first rule of each level.
     gap_vocabulary
         What stood between words, in id order, ``large_string``.
+    predicted_gaps
+        uint32, vocabulary + symbols: the gap assumed before each word where it starts a top-level symbol of a row
+        (not the first), then at each place of the bodies (unused at their first ones); 0 is one space, else 1 +
+        the gap's id.
     tokenizer
         Name of the tokenizer that cut the words.
 
@@ -71,6 +76,7 @@ class Grammar:
     symbols: npt.NDArray[np.uint32]
     level_offsets: npt.NDArray[np.uint32]
     gap_vocabulary: pa.LargeStringArray
+    predicted_gaps: npt.NDArray[np.uint32]
     tokenizer: str
 
     @property
@@ -133,21 +139,38 @@ class Grammar:
         return Vocabulary(self.gap_vocabulary)
 
     @cached_property
-    def word_bytes(self) -> npt.NDArray[np.uint64]:
-        """UTF-8 bytes of each word, uint64 by word id."""
-        return np.diff(self.words.offsets).astype(np.uint64)
+    def first_words(self) -> npt.NDArray[np.uint32]:
+        """First word of each symbol's expansion, uint32 by symbol."""
+        return kernels.first_words(  # type: ignore[no-any-return]
+            self.vocabulary_size, self.rule_offsets, self.symbols
+        )
 
     @cached_property
-    def expansion_bytes(self) -> npt.NDArray[np.uint64]:
-        """UTF-8 bytes of the words of each rule's expansion, without what stands between them, uint64 by rule."""
-        return kernels.bottom_up_sums(self.word_bytes, self.rule_offsets, self.symbols)  # type: ignore[no-any-return]
+    def gap_bytes(self) -> npt.NDArray[np.uint64]:
+        """UTF-8 bytes of each gap, uint64 by gap code."""
+        return np.concatenate([[1], np.diff(self.gaps.offsets)]).astype(np.uint64)
+
+    @cached_property
+    def symbol_bytes(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        """UTF-8 bytes of each symbol's expansion with its predicted gaps, and of the gap predicted before it.
+
+        Both uint64 by symbol; the gap is the one between it and a top-level symbol before it.
+        """
+        size = self.vocabulary_size + self.rule_count
+        inside, before = np.empty(size, np.uint64), np.empty(size, np.uint64)
+        word_bytes = np.diff(self.words.offsets).astype(np.uint64)
+        kernels.measure_bytes(
+            word_bytes, self.gap_bytes, self.predicted_gaps, self.rule_offsets, self.symbols, inside, before
+        )
+        return inside, before
 
     @cached_property
     def nbytes(self) -> int:
         """Bytes of memory that the arrays hold, with the tables made on first use counted in."""
         stored = self.rule_offsets.nbytes + self.symbols.nbytes + self.level_offsets.nbytes
+        stored += self.predicted_gaps.nbytes
         strings = 2 * (self.vocabulary.nbytes + self.gap_vocabulary.nbytes)  # Arrow's and Polars' form
-        return int(stored + strings + 16 * self.rule_count + 12 * self.vocabulary_size)
+        return int(stored + strings + 28 * self.rule_count + 32 * self.vocabulary_size)
 
     def to_arrow(self) -> pa.StructArray:
         """Return the grammar as an Arrow struct array of length 1, type ``ARROW_TYPE``."""
@@ -157,6 +180,7 @@ class Grammar:
             _cell(pa.array(self.symbols)),
             _cell(pa.array(self.level_offsets)),
             _cell(self.gap_vocabulary),
+            _cell(pa.array(self.predicted_gaps)),
             pa.array([self.tokenizer], pa.large_string()),
             pa.array([VERSION], pa.uint32()),
         ]
@@ -197,21 +221,30 @@ class Grammar:
         tokenizer = array.field("tokenizer")[0].as_py()
         if tokenizer is None:
             raise InvalidGrammarError("grammar: the tokenizer's name is missing")
-        cells = {name: _values(array.field(name), name) for name in ARROW_TYPE.names[:5]}
+        cells = {name: _values(array.field(name), name) for name in ARROW_TYPE.names[:6]}
         grammar = cls(
             vocabulary=cells["vocabulary"],
             rule_offsets=cells["rule_offsets"].to_numpy(),
             symbols=cells["symbols"].to_numpy(),
             level_offsets=cells["level_offsets"].to_numpy(),
             gap_vocabulary=cells["gap_vocabulary"],
+            predicted_gaps=cells["predicted_gaps"].to_numpy(),
             tokenizer=tokenizer,
         )
-        if grammar.vocabulary_size + max(grammar.rule_count, 0) >= 1 << 32:
-            raise InvalidGrammarError("grammar: more words and rules than 32-bit symbols can name")
-        if grammar.words.series.n_unique() != grammar.vocabulary_size:
-            raise InvalidGrammarError("grammar: the vocabulary holds a word twice")
-        grammar.expansion_lengths  # noqa: B018 - the check
+        grammar.check()
         return grammar
+
+    def check(self) -> None:
+        """Check all that kernels rely on; errors as for :meth:`from_arrow`."""
+        if self.vocabulary_size + max(self.rule_count, 0) >= 1 << 32:
+            raise InvalidGrammarError("grammar: more words and rules than 32-bit symbols can name")
+        if self.words.series.n_unique() != self.vocabulary_size:
+            raise InvalidGrammarError("grammar: the vocabulary holds a word twice")
+        self.expansion_lengths  # noqa: B018 - the check
+        if len(self.predicted_gaps) != self.vocabulary_size + len(self.symbols):
+            raise InvalidGrammarError("grammar: predicted_gaps has not one entry for each word and symbol")
+        if self.predicted_gaps.max(initial=0) > len(self.gap_vocabulary):
+            raise InvalidGrammarError("grammar: predicted_gaps names a gap that is not there")
 
 
 def _too_long(rule: str, limit: int) -> LimitExceededError:

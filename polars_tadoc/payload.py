@@ -19,7 +19,7 @@ from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.grammar import ARROW_TYPE, Grammar
 
 MAGIC = "TADOC"
-FORMAT = "1"
+FORMAT = "2"
 HEADER_LENGTH = len(MAGIC) + 1 + 16 + 32
 _ZSTD = pa.Codec("zstd", compression_level=3)
 _SCHEMA = pa.schema(list(ARROW_TYPE))

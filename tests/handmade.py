@@ -28,14 +28,17 @@ def grammar(
     bodies: Sequence[Sequence[int]] = (),
     level_offsets: Sequence[int] | None = None,
     gaps: Sequence[str] = (),
+    predicted_gaps: Sequence[int] | None = None,
 ) -> tadoc.Grammar:
-    """A grammar; without levels each rule has its own."""
+    """A grammar; without levels each rule has its own, without predictions every gap is expected to be a space."""
+    keys = len(vocabulary) + sum(len(body) for body in bodies)
     return tadoc.Grammar(
         vocabulary=pa.array(vocabulary, pa.large_string()),
         rule_offsets=np.cumsum([0, *(len(body) for body in bodies)]).astype(np.uint32),
         symbols=np.array([s for body in bodies for s in body], np.uint32),
         level_offsets=np.array(range(len(bodies) + 1) if level_offsets is None else level_offsets, np.uint32),
         gap_vocabulary=pa.array(gaps, pa.large_string()),
+        predicted_gaps=np.array([0] * keys if predicted_gaps is None else predicted_gaps, np.uint32),
         tokenizer="words",
     )
 
@@ -63,8 +66,9 @@ def struct(**changes: Any) -> pa.StructArray:
         "symbols": [0, 1, 2, 2],
         "level_offsets": [0, 1, 2],
         "gap_vocabulary": [", "],
+        "predicted_gaps": [0, 1, 0, 0, 0, 1],
         "tokenizer": "words",
-        "version": 1,
+        "version": 2,
     }
     return pa.array([{**cell, **changes}], ARROW_TYPE)
 
@@ -82,7 +86,7 @@ def seal(frame: bytes, size: int | None = None) -> str:
     packed = pa.Codec("zstd").compress(frame, asbytes=True)
     digest = hashlib.blake2b(packed, digest_size=16).hexdigest()
     size = len(frame) if size is None else size
-    return f"TADOC1{size:016x}{digest}" + binascii.b2a_base64(packed, newline=False).decode()
+    return f"TADOC2{size:016x}{digest}" + binascii.b2a_base64(packed, newline=False).decode()
 
 
 def flatten(rows: Sequence[Sequence[int]]) -> np.ndarray[Any, np.dtype[np.uint32]]:

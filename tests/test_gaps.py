@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.compress.gaps import PredictedGaps, predict_gaps
+from polars_tadoc.compress.gaps import predict_gaps
 from polars_tadoc.compress.prune import LevelledRules
 from polars_tadoc.compress.tokenize import Tokens
 from polars_tadoc.kernels import reference
@@ -67,7 +67,7 @@ def listed(codes: list[list[int]]) -> tuple[Any, Any]:
     return np.array(ends), np.frombuffer(bytes(data), np.uint8)
 
 
-def predict(vocabulary_size: int, rules: LevelledRules, codes: list[list[int]], threads: int) -> PredictedGaps:
+def predict(vocabulary_size: int, rules: LevelledRules, codes: list[list[int]], threads: int) -> tuple[Any, Any, Any]:
     with tadoc.Config(threads=threads):
         offsets, data = listed(codes)
         size = sum(max(len(row), 1) for row in codes)
@@ -85,12 +85,12 @@ def test_as_defined(made: tuple[int, LevelledRules, list[list[int]]], threads: i
     vocabulary_size, rules, codes = made
     body = (vocabulary_size, rules.rule_offsets.tolist(), rules.symbols.tolist())
     rows = row_symbols(rules)
-    got = predict(vocabulary_size, rules, codes, threads)
+    predicted_gaps, offsets, encoded = predict(vocabulary_size, rules, codes, threads)
     predicted = reference.predict_gaps(rows, codes, *body)
-    assert got.codes.tolist() == predicted
-    for row, row_codes, (first, stop) in zip(rows, codes, pairwise(got.offsets), strict=True):
+    assert predicted_gaps.tolist() == predicted
+    for row, row_codes, (first, stop) in zip(rows, codes, pairwise(offsets), strict=True):
         expected = [predicted[key] for key in reference.gap_keys(row, *body)]
-        data = got.data[first:stop].tobytes()
+        data = encoded[first:stop].tobytes()
         assert data == reference.encode_predicted_gaps(row_codes, expected)
         inside = [[" ", *GAPS][code] for code in row_codes]
         outside = ["", *GAPS]

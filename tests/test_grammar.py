@@ -22,6 +22,7 @@ def assert_same(a: tadoc.Grammar, b: tadoc.Grammar) -> None:
     assert a.rule_offsets.tolist() == b.rule_offsets.tolist()
     assert a.symbols.tolist() == b.symbols.tolist()
     assert a.level_offsets.tolist() == b.level_offsets.tolist()
+    assert a.predicted_gaps.tolist() == b.predicted_gaps.tolist()
     assert a.tokenizer == b.tokenizer
 
 
@@ -49,7 +50,13 @@ def test_vocabulary_may_be_a_slice() -> None:
     words = pa.array(["skipped", "a", "bé", "skipped too"], pa.large_string()).slice(1, 2)
     grammar = handmade.grammar(["a", "bé"])
     sliced = tadoc.Grammar(
-        words, grammar.rule_offsets, grammar.symbols, grammar.level_offsets, words.slice(2, 0), "words"
+        words,
+        grammar.rule_offsets,
+        grammar.symbols,
+        grammar.level_offsets,
+        words.slice(2, 0),
+        grammar.predicted_gaps,
+        "words",
     )
     assert sliced.words.offsets.tolist() == [0, 1, 4]
     assert bytes(sliced.words.data[:4]).decode() == "abé"
@@ -88,13 +95,24 @@ WRONG = {
         {"symbols": [0, 1, 2, 3]},
         {"level_offsets": [0, 2]},  # a rule of its own level
     ],
-    "format version 99, this release reads 1": [{"version": 99}],
+    "format version 99, this release reads 2": [{"version": 99}],
     "format version None": [{"version": None}],
     "the tokenizer's name is missing": [{"tokenizer": None}],
     "vocabulary holds nulls": [{"vocabulary": None}, {"vocabulary": ["a", None]}],
     "rule_offsets holds nulls": [{"rule_offsets": None}, {"rule_offsets": [0, None, 4]}],
     "symbols holds nulls": [{"symbols": None}, {"symbols": [0, 1, 2, None]}],
     "level_offsets holds nulls": [{"level_offsets": None}, {"level_offsets": [0, None, 2]}],
+    "predicted_gaps has not one entry for each word and symbol": [
+        {"predicted_gaps": []},
+        {"predicted_gaps": [0] * 5},
+        {"predicted_gaps": [0] * 7},
+    ],
+    "predicted_gaps names a gap that is not there": [
+        {"predicted_gaps": [0, 2, 0, 0, 0, 0]},
+        {"predicted_gaps": [0, 0, 0, 0, 0xFFFFFFFF, 0]},
+        {"gap_vocabulary": []},
+    ],
+    "predicted_gaps holds nulls": [{"predicted_gaps": None}, {"predicted_gaps": [0, 0, 0, None, 0, 0]}],
     "gap_vocabulary holds nulls": [{"gap_vocabulary": None}, {"gap_vocabulary": [None]}],
 }
 
@@ -108,7 +126,7 @@ def test_says_what_is_wrong(message: str, changes: dict[str, Any]) -> None:
 def test_wrong_types() -> None:
     array = handmade.struct()
     for other in (
-        pa.StructArray.from_arrays(array.flatten()[:6], fields=list(ARROW_TYPE)[:6]),
+        pa.StructArray.from_arrays(array.flatten()[:7], fields=list(ARROW_TYPE)[:7]),
         pa.array([1]),
         pa.array([{"symbols": [1]}]),
         array.cast(pa.struct([f.with_type(pa.int64()) if f.name == "version" else f for f in ARROW_TYPE])),

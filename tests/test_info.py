@@ -39,7 +39,7 @@ def test_schema() -> None:
 
 def test_a_known_column() -> None:
     grammar = handmade.grammar(["a", "bé"], [[0, 1], [2, 2, 1]], gaps=["\n"])
-    column = handmade.column(grammar, [[3, 0], [2], None], [b"\x00\x00", b"", None])
+    column = handmade.column(grammar, [[3, 0], [2], None], [b"\x00\x01", b"", None])
     row = tadoc.info(column).to_pylist()[0]
     # "\na bé a bé bé a" and "a bé"
     assert {

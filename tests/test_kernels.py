@@ -144,5 +144,21 @@ def test_expansion_lengths(made: Any) -> None:
     offsets, symbols = grammar.rule_offsets.tolist(), grammar.symbols.tolist()
     expansions = [reference.expand(vocabulary_size + r, vocabulary_size, offsets, symbols) for r in range(len(bodies))]
     assert grammar.expansion_lengths.tolist() == [len(expansion) for expansion in expansions]
-    sizes = [len(word.encode()) for word in handmade.words(vocabulary_size)]
-    assert grammar.expansion_bytes.tolist() == [sum(sizes[w] for w in expansion) for expansion in expansions]
+
+
+@given(made=grammars(), data=st.data())
+def test_symbol_bytes(made: Any, data: st.DataObject) -> None:
+    vocabulary_size, bodies, level_offsets, _ = made
+    words, gaps = handmade.words(vocabulary_size), ["", "é, "]
+    size = vocabulary_size + sum(len(body) for body in bodies)
+    predicted = data.draw(st.lists(st.integers(0, len(gaps)), min_size=size, max_size=size))
+    grammar = handmade.grammar(words, bodies, level_offsets, gaps, predicted)
+    offsets, symbols = grammar.rule_offsets.tolist(), grammar.symbols.tolist()
+    inside, before = grammar.symbol_bytes
+    for symbol in range(vocabulary_size + len(bodies)):
+        expansion = reference.expand(symbol, vocabulary_size, offsets, symbols)
+        keys = reference.gap_keys([symbol], vocabulary_size, offsets, symbols)
+        strings = [words[w] for w in expansion] + [[" ", *gaps][predicted[key]] for key in keys]
+        assert inside[symbol] == sum(len(string.encode()) for string in strings)
+        assert before[symbol] == len([" ", *gaps][predicted[expansion[0]]].encode())
+        assert grammar.first_words[symbol] == expansion[0]

@@ -35,6 +35,7 @@ def test_gives_a_valid_grammar_of_the_rows(given_rows: tuple[list[list[int]], in
         got.symbols,
         got.level_offsets,
         pa.array([], pa.large_string()),
+        np.zeros(vocabulary_size + len(got.symbols), np.uint32),
         "words",
     )
     lengths = Grammar.from_arrow(grammar.to_arrow()).expansion_lengths.tolist()

@@ -10,6 +10,8 @@ import polars as pl
 
 from polars_tadoc import column as columns
 from polars_tadoc.cache import ByteLRU
+from polars_tadoc.compress.gaps import GapKeys
+from polars_tadoc.compress.prune import LevelledRules
 from polars_tadoc.compress.tokenize import Tokens
 from polars_tadoc.config import settings
 from polars_tadoc.corpus import Corpus
@@ -156,6 +158,9 @@ def encode(tokens: Tokens, recent: Recent, valid: npt.NDArray[np.bool_]) -> tupl
     offsets = np.concatenate([[0], np.cumsum(gaps_known[rows])])
     data = np.empty(int(offsets[-1]), np.uint8)
     kernels.translate_gaps(gap_ids, tokens.gap_offsets, tokens.gap_data, rows, True, gaps_known, data)
+    if recent.lossless:
+        like = LevelledRules(grammar.rule_offsets, grammar.symbols, grammar.level_offsets, root_offsets, roots)
+        offsets, data = GapKeys.of(like, grammar.vocabulary_size).encode(grammar.predicted_gaps, offsets, data)
     grammar_of_rows = recent.row.struct.field("grammar")
     gap_data = data if recent.lossless else None
     return columns.build_rows(grammar_of_rows, root_offsets, roots, offsets, gap_data, None), rows

@@ -18,6 +18,7 @@ from polars_tadoc.cache import grammars
 from polars_tadoc.column import DTYPE, require_series, require_string, require_tadoc
 from polars_tadoc.compress import batch_repair
 from polars_tadoc.compress.append import Recent, encode, stored_bytes
+from polars_tadoc.compress.gaps import predict_gaps
 from polars_tadoc.compress.prune import LevelledRules, prune
 from polars_tadoc.compress.tokenize import Tokenizer, Tokens, tokenize
 from polars_tadoc.engine import require_engine
@@ -231,18 +232,21 @@ def build_rules(tokens: Tokens, rows: int, how: Compression, bar: tqdm[None]) ->
 
 def assemble(tokens: Tokens, rules: LevelledRules, how: Compression, valid: pl.Series | None) -> pl.Series:
     """Build the rows of one grammar; ``valid`` is false where a row is null, None where none is."""
+    predicted_gaps, gap_offsets, gap_data = predict_gaps(tokens, rules)
     grammar = Grammar(
         vocabulary=tokens.vocabulary,
         rule_offsets=rules.rule_offsets,
         symbols=rules.symbols,
         level_offsets=rules.level_offsets,
         gap_vocabulary=tokens.gap_vocabulary,
+        predicted_gaps=predicted_gaps,
         tokenizer=how.tokenizer.name,
     )
     encoded = payload.encode(grammar)
     grammars.put(payload.key(encoded), grammar)
-    gap_data = tokens.gap_data if how.lossless else None
-    return column.build(encoded, rules.root_offsets, rules.roots, tokens.gap_offsets, gap_data, valid)
+    return column.build(
+        encoded, rules.root_offsets, rules.roots, gap_offsets, gap_data if how.lossless else None, valid
+    )
 
 
 def named_tokenizer(grammar: Grammar) -> Tokenizer:

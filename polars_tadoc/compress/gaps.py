@@ -23,18 +23,95 @@ Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class PredictedGaps:
-    """The predictions, and rows that hold only what differs from them."""
+class GapKeys:
+    """What predicts each gap of some rows: the place of a rule's body that follows it, or the word."""
 
-    codes: UInt32
-    """By key: 0 for one space, else 1 + gap id; length vocabulary + rule symbols."""
-    offsets: Int64
-    """Where each row's gap bytes start; length rows + 1."""
-    data: UInt8
-    """Varint pairs: gaps passed over, gap code."""
+    size: int
+    """Number of keys: the vocabulary's words, then the places of all bodies."""
+    keys: UInt32
+    """Row after row, words + 1 each: the key of each gap, 0 for the first and the last, which have none."""
+    starts: Int64
+    """Where each row's keys start; length rows + 1."""
+    row_words: Int64
+
+    @classmethod
+    def of(cls, rules: LevelledRules, vocabulary_size: int, work_space: UInt32 | None = None) -> GapKeys:
+        """Find the keys, in ``work_space`` if that is given (uint32, one for each word and row)."""
+        symbols = vocabulary_size + len(rules.rule_offsets) - 1
+        lengths, firsts = np.empty(symbols, np.int64), np.empty(symbols, np.uint32)
+        kernels.measure_rules(vocabulary_size, rules.rule_offsets, rules.symbols, lengths, firsts)
+        row_words = np.empty(len(rules.root_offsets) - 1, np.int64)
+        kernels.count_row_words(lengths, rules.root_offsets, rules.roots, row_words)
+        starts = np.concatenate([[0], np.cumsum(row_words + 1)])
+        keys = np.empty(int(starts[-1]), np.uint32) if work_space is None else work_space
+
+        def fill(chunk: tuple[int, int]) -> None:
+            first, stop = chunk
+            kernels.fill_keys(
+                vocabulary_size,
+                rules.rule_offsets,
+                rules.symbols,
+                len(rules.level_offsets) - 1,
+                lengths,
+                firsts,
+                rules.root_offsets[first : stop + 1],
+                rules.roots,
+                starts[first:stop],
+                keys,
+            )
+
+        map_parallel(fill, weighted_chunks(starts))
+        return cls(vocabulary_size + len(rules.symbols), keys, starts, row_words)
+
+    def predict(self, gap_offsets: Int64, gap_data: UInt8) -> UInt32:
+        """Find each key's prevailing gap code, uint32 by key; the gaps are listed as the tokenizer does."""
+
+        def list_seen(chunk: tuple[int, int]) -> tuple[UInt32, npt.NDArray[np.uint64]]:
+            own, offsets = slice(*chunk), gap_offsets[chunk[0] : chunk[1] + 1]
+            totals = np.zeros(self.size, np.uint32)
+            seen = np.empty(int(offsets[-1] - offsets[0]) // 2, np.uint64)
+            count = kernels.list_seen(self.keys, self.starts[own], self.row_words[own], offsets, gap_data, totals, seen)
+            return totals, np.sort(seen[:count])
+
+        parts = map_parallel(list_seen, weighted_chunks(self.starts))
+        totals = parts[0][0]
+        for part in parts[1:]:
+            totals += part[0]
+        # a stable sort merges sorted parts
+        seen = parts[0][1] if len(parts) == 1 else np.sort(np.concatenate([part[1] for part in parts]), kind="stable")
+        codes = np.zeros(self.size, np.uint32)
+        kernels.decide(seen, totals, codes)
+        return codes
+
+    def encode(self, codes: UInt32, gap_offsets: Int64, gap_data: UInt8) -> tuple[Int64, UInt8]:
+        """List the gaps that differ from the predicted ones; ``keys`` are overwritten.
+
+        Returns
+        -------
+        (int64 array, uint8 array)
+            Where each row's bytes start, length rows + 1; varint pairs of gaps passed over and gap code.
+
+        """
+        sizes = np.empty(len(self.row_words), np.int64)
+        chunks = weighted_chunks(self.starts)
+
+        def encode(chunk: tuple[int, int], writing: bool, data: UInt8) -> None:
+            own = slice(*chunk)
+            kernels.encode(self.keys, self.starts[own], self.row_words[own], writing, sizes[own], data)
+
+        def measure(chunk: tuple[int, int]) -> None:
+            own, offsets = slice(*chunk), gap_offsets[chunk[0] : chunk[1] + 1]
+            kernels.mark(codes, self.starts[own], self.row_words[own], offsets, gap_data, self.keys)
+            encode(chunk, False, np.zeros(0, np.uint8))
+
+        map_parallel(measure, chunks)
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        data = np.empty(int(offsets[-1]), np.uint8)
+        map_parallel(lambda chunk: encode(chunk, True, data[offsets[chunk[0]] : offsets[chunk[1]]]), chunks)
+        return offsets, data
 
 
-def predict_gaps(tokens: Tokens, rules: LevelledRules) -> PredictedGaps:
+def predict_gaps(tokens: Tokens, rules: LevelledRules) -> tuple[UInt32, Int64, UInt8]:
     """Predict the gaps of rows from all rows, and encode the rest.
 
     Parameters
@@ -44,80 +121,16 @@ def predict_gaps(tokens: Tokens, rules: LevelledRules) -> PredictedGaps:
     rules
         Rules and rows.
 
+    Returns
+    -------
+    (uint32 array, int64 array, uint8 array)
+        Gap codes by key: 0 for one space, else 1 + gap id; then as :meth:`GapKeys.encode`.
+
     """
-    vocabulary_size, gap_offsets, gap_data = len(tokens.vocabulary), tokens.gap_offsets, tokens.gap_data
-    lengths, firsts = symbol_lengths(vocabulary_size, rules.rule_offsets, rules.symbols)
-    rows = len(rules.root_offsets) - 1
-    row_words = np.empty(rows, np.int64)
-    kernels.count_row_words(lengths, rules.root_offsets, rules.roots, row_words)
-    starts = np.concatenate([[0], np.cumsum(row_words + 1)])
-    keys = tokens.sequence  # as long as all rows' words and one for each row: fresh pages would cost more than the work
-    size = vocabulary_size + len(rules.symbols)
-    chunks = weighted_chunks(starts)
-
-    def list_seen(chunk: tuple[int, int]) -> tuple[UInt32, npt.NDArray[np.uint64]]:
-        first, stop = chunk
-        kernels.fill_keys(
-            vocabulary_size,
-            rules.rule_offsets,
-            rules.symbols,
-            len(rules.level_offsets) - 1,
-            lengths,
-            firsts,
-            rules.root_offsets[first : stop + 1],
-            rules.roots,
-            starts[first:stop],
-            keys,
-        )
-        totals = np.zeros(size, np.uint32)
-        seen = np.empty(int(gap_offsets[stop] - gap_offsets[first]) // 2, np.uint64)
-        count = kernels.list_seen(
-            keys, starts[first:stop], row_words[first:stop], gap_offsets[first : stop + 1], gap_data, totals, seen
-        )
-        return totals, np.sort(seen[:count])
-
-    parts = map_parallel(list_seen, chunks)
-    totals = parts[0][0]
-    for part in parts[1:]:
-        totals += part[0]
-    # merges sorted parts: a stable sort finds the runs
-    seen = parts[0][1] if len(parts) == 1 else np.sort(np.concatenate([part[1] for part in parts]), kind="stable")
-    codes = np.zeros(size, np.uint32)
-    kernels.decide(seen, totals, codes)
-    del parts, seen, totals
-    return PredictedGaps(codes, *_encode(codes, keys, starts, row_words, gap_offsets, gap_data, chunks))
-
-
-def symbol_lengths(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32) -> tuple[Int64, UInt32]:
-    """Words that each symbol stands for, and the first of them, by symbol."""
-    size = vocabulary_size + len(rule_offsets) - 1
-    lengths, firsts = np.empty(size, np.int64), np.empty(size, np.uint32)
-    kernels.measure_rules(vocabulary_size, rule_offsets, symbols, lengths, firsts)
-    return lengths, firsts
-
-
-def _encode(
-    codes: UInt32,
-    keys: UInt32,
-    starts: Int64,
-    row_words: Int64,
-    gap_offsets: Int64,
-    gap_data: UInt8,
-    chunks: list[tuple[int, int]],
-) -> tuple[Int64, UInt8]:
-    sizes = np.empty(len(row_words), np.int64)
-
-    def encode(chunk: tuple[int, int], writing: bool, data: UInt8) -> None:
-        own = slice(*chunk)
-        kernels.encode(keys, starts[own], row_words[own], writing, sizes[own], data)
-
-    def measure(chunk: tuple[int, int]) -> None:
-        own = slice(*chunk)
-        kernels.mark(codes, starts[own], row_words[own], gap_offsets[chunk[0] : chunk[1] + 1], gap_data, keys)
-        encode(chunk, False, np.zeros(0, np.uint8))
-
-    map_parallel(measure, chunks)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    data = np.empty(int(offsets[-1]), np.uint8)
-    map_parallel(lambda chunk: encode(chunk, True, data[offsets[chunk[0]] : offsets[chunk[1]]]), chunks)
-    return offsets, data
+    vocabulary_size = len(tokens.vocabulary)
+    if len(tokens.gap_data) == 0:
+        return np.zeros(vocabulary_size + len(rules.symbols), np.uint32), tokens.gap_offsets, tokens.gap_data
+    # the sequence has a place for each gap; fresh pages would cost more than the work
+    keys = GapKeys.of(rules, vocabulary_size, tokens.sequence)
+    codes = keys.predict(tokens.gap_offsets, tokens.gap_data)
+    return codes, *keys.encode(codes, tokens.gap_offsets, tokens.gap_data)

@@ -22,13 +22,15 @@ from polars_tadoc.compress.compress import (
     cut_blocks,
     named_tokenizer,
 )
+from polars_tadoc.compress.gaps import GapKeys
+from polars_tadoc.compress.prune import LevelledRules
 from polars_tadoc.compress.tokenize import Tokens
 from polars_tadoc.corpus import Corpus
-from polars_tadoc.decompress import _measure
+from polars_tadoc.decompress import document_sizes
 from polars_tadoc.kernels import cpu
 from polars_tadoc.kernels.cpu import append as kernels
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
-from polars_tadoc.kernels.cpu.tokenize import EMPTY_ID, SEPARATOR
+from polars_tadoc.kernels.cpu.tokenize import EMPTY_ID, SEPARATOR, SPACE_ID
 
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
@@ -171,8 +173,8 @@ class _Documents:
 
     @classmethod
     def of(cls, corpus: Corpus, places: Int64) -> _Documents:
-        words, sizes = _measure(corpus, *binary_views(corpus.gaps))
-        return cls(corpus, 0, places, words, sizes)
+        sizes = document_sizes(corpus)
+        return cls(corpus, 0, places, sizes.words, sizes.bytes)
 
     def within(self, start: int, stop: int) -> _Documents:
         """Those that stand from row ``start`` to before row ``stop``, rows counted from there."""
@@ -278,8 +280,19 @@ def _gaps(
     for documents in block:
         size = len(documents.corpus.grammar.gap_vocabulary)
         addresses, sizes, owner = binary_views(documents.gaps)
+        grammar = documents.corpus.grammar
+        offsets = documents.root_offsets - documents.root_offsets[0]
+        rules = LevelledRules(grammar.rule_offsets, grammar.symbols, grammar.level_offsets, offsets, documents.roots)
         kernels.place_gaps(
-            codes[at : at + size], addresses, sizes, starts[documents.places], documents.words, gaps, tallies
+            np.append(np.uint32(SPACE_ID), codes[at : at + size]),
+            grammar.predicted_gaps,
+            GapKeys.of(rules, grammar.vocabulary_size).keys,
+            addresses,
+            sizes,
+            starts[documents.places],
+            documents.words,
+            gaps,
+            tallies,
         )
         del owner
         at += size

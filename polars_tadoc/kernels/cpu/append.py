@@ -8,7 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.expand import _read_varint as read_varint
+from polars_tadoc.kernels.cpu.expand import read_varint
 from polars_tadoc.kernels.cpu.gaps import _read_varint as read_number
 from polars_tadoc.kernels.cpu.gaps import _varint_size as number_size
 from polars_tadoc.kernels.cpu.gaps import _write_varint as write_number
@@ -84,6 +84,8 @@ def expand_rows(
 @nb.njit(nogil=True, cache=True)
 def place_gaps(
     gap_ids: UInt32,
+    predicted_gaps: UInt32,
+    keys: UInt32,
     addresses: UInt64,
     sizes: UInt32,
     starts: Int64,
@@ -93,13 +95,17 @@ def place_gaps(
 ) -> None:
     """Write the words + 1 gaps of each row under new ids from ``gaps[starts[row]]``; the streams were checked before.
 
-    ``tallies`` counts, by new id, gaps that are not the assumed ones.
+    ``gap_ids`` are new ids by gap code, ``keys`` name what predicts each gap; ``tallies`` counts, by new id, gaps
+    that are not the assumed ones.
     """
+    key = 0
     for row in range(len(starts)):
         first = starts[row]
         words = row_words[row]
         gaps[first] = EMPTY_ID
-        gaps[first + 1 : first + words] = SPACE_ID
+        for i in range(1, words):
+            gaps[first + i] = gap_ids[predicted_gaps[keys[key + i]]]
+        key += words + 1
         gaps[first + words] = EMPTY_ID
         address = addresses[row]
         left = nb.int64(sizes[row])

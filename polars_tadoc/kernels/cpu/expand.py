@@ -1,4 +1,4 @@
-"""Expands rows to text: one pass that measures and checks, one that writes."""
+"""Expands rows to text: a pass that checks and bounds, one that writes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ Int64 = npt.NDArray[np.int64]
 OK, GAPS_CUT, GAP_RANGE, GAP_PLACE, TOO_LONG = 0, 1, 2, 3, 4
 
 _8 = np.uint64(8)
+_NEVER = 1 << 62
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _read_varint(address: int, left: int) -> Any:
+def read_varint(address: int, left: int) -> Any:
     """Value and bytes read; 0 bytes where the stream ends inside or the value passes 35 bits."""
     value = nb.int64(0)
     for i in range(min(left, 5)):
@@ -34,9 +35,9 @@ def _read_varint(address: int, left: int) -> Any:
 @nb.njit(nogil=True, cache=True)
 def measure(
     vocabulary_size: int,
-    word_bytes: UInt64,
     expansion_lengths: UInt64,
-    expansion_bytes: UInt64,
+    inside: UInt64,
+    before: UInt64,
     gap_bytes: UInt64,
     root_offsets: Int64,
     roots: UInt32,
@@ -48,8 +49,9 @@ def measure(
 ) -> Any:
     """Fill words and UTF-8 bytes of each row; returns ``(code, row)`` of the first thing wrong.
 
-    Every gap stream is read to its end here, so that the writing pass need not check again. All rows
-    together may stand for ``limit`` words and sixteen times as many bytes.
+    Bytes are a bound: predicted gaps that the row replaces are counted too, see :func:`replaced_bytes`. Every gap
+    stream is read to its end here, so that the writing pass need not check again. All rows together may stand for
+    ``limit`` words and sixteen times as many bytes.
     """
     total = nb.int64(0)
     total_size = nb.int64(0)
@@ -58,38 +60,33 @@ def measure(
         size = nb.int64(0)
         for i in range(root_offsets[row], root_offsets[row + 1]):
             symbol = nb.int64(roots[i])
-            if symbol < vocabulary_size:
-                words += 1
-                size += nb.int64(word_bytes[symbol])
-            else:
-                words += nb.int64(expansion_lengths[symbol - vocabulary_size])
-                size += nb.int64(expansion_bytes[symbol - vocabulary_size])
+            words += nb.int64(expansion_lengths[symbol - vocabulary_size]) if symbol >= vocabulary_size else 1
+            size += nb.int64(inside[symbol])
+            if i > root_offsets[row]:
+                size += nb.int64(before[symbol])
             if total + words > limit or total_size + size > 16 * limit:
                 return TOO_LONG, row
         total += words
-        size += max(words - 1, 0)
         address = gap_addresses[row]
         left = nb.int64(gap_sizes[row])
         gap = nb.int64(0)
         while left > 0:
-            skipped, used = _read_varint(address, left)
+            passed, used = read_varint(address, left)
             if used == 0:
                 return GAPS_CUT, row
             address += nb.uint64(used)
             left -= used
-            gap_id, used = _read_varint(address, left)
+            code, used = read_varint(address, left)
             if used == 0:
                 return GAPS_CUT, row
             address += nb.uint64(used)
             left -= used
-            gap += skipped
+            gap += passed
             if gap > words:
                 return GAP_PLACE, row
-            if gap_id >= len(gap_bytes):
-                return GAP_RANGE, row
-            size += nb.int64(gap_bytes[gap_id])
-            if gap != 0 and gap != words:
-                size -= 1  # in place of the assumed space
+            if code >= len(gap_bytes) or (code == 0 and (gap == 0 or gap == words)):
+                return GAP_RANGE, row  # code 0 is one space between words
+            size += nb.int64(gap_bytes[code])
             gap += 1
             if total_size + size > 16 * limit:
                 return TOO_LONG, row
@@ -97,6 +94,66 @@ def measure(
         row_words[row] = words
         row_bytes[row] = size
     return OK, 0
+
+
+@nb.njit(nogil=True, cache=True)
+def replaced_bytes(
+    vocabulary_size: int,
+    rule_offsets: UInt32,
+    symbols: UInt32,
+    expansion_lengths: UInt64,
+    before: UInt64,
+    gap_bytes: UInt64,
+    predicted_gaps: UInt32,
+    root_offsets: Int64,
+    roots: UInt32,
+    gap_addresses: UInt64,
+    gap_sizes: UInt32,
+    row_words: Int64,
+    row_bytes: Int64,
+) -> None:
+    """Subtract from each row's bytes the predicted gaps that it replaces; the streams were checked by :func:`measure`.
+
+    Each one is looked for from the top, past symbols that end before it.
+    """
+    for row in range(len(row_words)):
+        address = gap_addresses[row]
+        left = nb.int64(gap_sizes[row])
+        gap = nb.int64(-1)
+        i = root_offsets[row]  # the root symbol that ends at or after the gap
+        after = nb.int64(0)  # words up to its start
+        while left > 0:
+            passed, used = read_varint(address, left)
+            _, used_too = read_varint(address + nb.uint64(used), left - used)
+            address += nb.uint64(used + used_too)
+            left -= used + used_too
+            gap += 1 + passed
+            if gap == 0 or gap == row_words[row]:
+                continue
+            while True:
+                symbol = nb.int64(roots[i])
+                length = nb.int64(expansion_lengths[symbol - vocabulary_size]) if symbol >= vocabulary_size else 1
+                if after + length > gap:
+                    break
+                after += length
+                i += 1
+            if gap == after:
+                row_bytes[row] -= nb.int64(before[symbol])
+                continue
+            start = after
+            while True:  # the gap lies inside the rule, which begins with word number start
+                rule = symbol - vocabulary_size
+                place = nb.int64(rule_offsets[rule])
+                while True:
+                    symbol = nb.int64(symbols[place])
+                    length = nb.int64(expansion_lengths[symbol - vocabulary_size]) if symbol >= vocabulary_size else 1
+                    if start + length > gap:
+                        break
+                    start += length
+                    place += 1
+                if start == gap:
+                    break
+            row_bytes[row] -= nb.int64(gap_bytes[predicted_gaps[vocabulary_size + place]])
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
@@ -115,67 +172,88 @@ def _copy(source: int, target: int, length: int, last: int) -> Any:
     return end
 
 
+@nb.njit(nogil=True, cache=True, inline="always")
+def _next_special(before: int, address: int, left: int) -> Any:
+    """Place and code of the next gap that is not as predicted, and the stream after it."""
+    if left <= 0:
+        return nb.int64(_NEVER), nb.int64(0), address, left
+    passed, used = read_varint(address, left)
+    code, used_too = read_varint(address + nb.uint64(used), left - used)
+    return before + 1 + passed, code, address + nb.uint64(used + used_too), left - used - used_too
+
+
 @nb.njit(nogil=True, cache=True)
 def write(
     vocabulary_size: int,
     rule_offsets: UInt32,
     symbols: UInt32,
     levels: int,
+    expansion_lengths: UInt64,
+    inside: UInt64,
+    firsts: UInt32,
+    predicted_gaps: UInt32,
     word_offsets: Int64,
     words_address: int,
-    gap_word_offsets: Int64,
-    gap_words_address: int,
+    gap_offsets: Int64,
+    gaps_address: int,
     root_offsets: Int64,
     roots: UInt32,
     gap_addresses: UInt64,
     gap_sizes: UInt32,
     row_words: Int64,
+    row_bytes: Int64,
     target: int,
     last: int,
 ) -> None:
-    """Write the rows' text one after another from address ``target``; ``last`` bounds wide stores.
+    """Write the rows' text one after another from address ``target``, and each row's bytes to ``row_bytes``.
 
-    Strings are read eight bytes at a time: both string buffers end in at least eight spare bytes.
+    ``last`` bounds wide stores. Strings are read eight bytes at a time: both string buffers end in at least eight
+    spare bytes. Where all gaps inside a rule are as predicted its text is copied from where it was written first.
     """
     at = nb.uint64(target)
     position = np.empty(levels + 1, np.int64)
     stop = np.empty(levels + 1, np.int64)
+    written = np.zeros(len(rule_offsets) - 1, np.uint64)  # where each rule's predicted text stands
     for row in range(len(row_words)):
+        row_start = at
         address = gap_addresses[row]
         left = nb.int64(gap_sizes[row])
-        words = row_words[row]
-        special = nb.int64(-1)  # the next gap that is not the assumed one
-        special_id = nb.int64(0)
-        if left > 0:
-            special, used = _read_varint(address, left)
-            special_id, used_too = _read_varint(address + nb.uint64(used), left - used)
-            address += nb.uint64(used + used_too)
-            left -= used + used_too
-        word = nb.int64(0)
+        word = nb.int64(0)  # words written
+        special, special_code, address, left = _next_special(nb.int64(-1), address, left)
         for i in range(root_offsets[row], root_offsets[row + 1]):
-            depth = 0
             symbol = nb.int64(roots[i])
+            key = nb.int64(firsts[symbol]) if i > root_offsets[row] else nb.int64(-1)
+            depth = 0
             while True:
-                if symbol >= vocabulary_size:
+                code = nb.int64(-1)
+                if word == special:
+                    code = special_code
+                    special, special_code, address, left = _next_special(special, address, left)
+                elif key >= 0:
+                    code = nb.int64(predicted_gaps[key])
+                if code == 0:
+                    store_u8(at, nb.uint8(32))
+                    at += nb.uint64(1)
+                elif code > 0:
+                    first = gap_offsets[code - 1]
+                    length = gap_offsets[code] - first
+                    at = _copy(nb.uint64(gaps_address) + nb.uint64(first), at, length, last)
+                known = False
+                while symbol >= vocabulary_size:
                     rule = symbol - vocabulary_size
-                    position[depth] = rule_offsets[rule]
+                    length = nb.int64(expansion_lengths[rule])
+                    if special >= word + length:
+                        known = written[rule] != 0
+                        if known:
+                            at = _copy(written[rule], at, nb.int64(inside[symbol]), last)
+                            word += length
+                            break
+                        written[rule] = at
+                    position[depth] = nb.int64(rule_offsets[rule]) + 1
                     stop[depth] = rule_offsets[rule + 1]
                     depth += 1
-                else:
-                    if word == special:
-                        first = gap_word_offsets[special_id]
-                        length = gap_word_offsets[special_id + 1] - first
-                        at = _copy(nb.uint64(gap_words_address) + nb.uint64(first), at, length, last)
-                        special = nb.int64(-1)
-                        if left > 0:
-                            skipped, used = _read_varint(address, left)
-                            special_id, used_too = _read_varint(address + nb.uint64(used), left - used)
-                            address += nb.uint64(used + used_too)
-                            left -= used + used_too
-                            special = word + 1 + skipped
-                    elif word > 0:
-                        store_u8(at, nb.uint8(32))
-                        at += nb.uint64(1)
+                    symbol = nb.int64(symbols[rule_offsets[rule]])
+                if not known:
                     first = word_offsets[symbol]
                     length = word_offsets[symbol + 1] - first
                     at = _copy(nb.uint64(words_address) + nb.uint64(first), at, length, last)
@@ -184,9 +262,12 @@ def write(
                     depth -= 1
                 if depth == 0:
                     break
-                symbol = nb.int64(symbols[position[depth - 1]])
+                place = position[depth - 1]
                 position[depth - 1] += 1
-        if special == words:
-            first = gap_word_offsets[special_id]
-            length = gap_word_offsets[special_id + 1] - first
-            at = _copy(nb.uint64(gap_words_address) + nb.uint64(first), at, length, last)
+                key = vocabulary_size + place
+                symbol = nb.int64(symbols[place])
+        if word == special:
+            first = gap_offsets[special_code - 1]
+            length = gap_offsets[special_code] - first
+            at = _copy(nb.uint64(gaps_address) + nb.uint64(first), at, length, last)
+        row_bytes[row] = nb.int64(at - row_start)

@@ -157,9 +157,7 @@ def decide(seen: UInt64, totals: UInt32, codes: UInt32) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
-def mark(
-    codes: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap_data: UInt8, marks: UInt32
-) -> None:
+def mark(codes: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap_data: UInt8, marks: UInt32) -> None:
     """Turn each gap's key into 0 where it is as predicted, ``OTHER`` + its code where not, anything else for a space.
 
     The gaps before the first and after the last word are predicted to be nothing.

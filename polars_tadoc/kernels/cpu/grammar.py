@@ -1,4 +1,4 @@
-"""Checks of a grammar's arrays, and its bottom-up sums."""
+"""Checks of a grammar's arrays, and its sizes in bytes."""
 
 from __future__ import annotations
 
@@ -73,27 +73,43 @@ def check(
 
 
 @nb.njit(nogil=True, cache=True)
-def bottom_up_sums(
-    word_values: npt.NDArray[np.uint64],
+def first_words(vocabulary_size: int, rule_offsets: npt.NDArray[np.uint32], symbols: npt.NDArray[np.uint32]) -> Any:
+    """Find the first word that each symbol stands for (rules ascending: children first)."""
+    firsts = np.empty(vocabulary_size + len(rule_offsets) - 1, np.uint32)
+    for word in range(vocabulary_size):
+        firsts[word] = word
+    for rule in range(len(rule_offsets) - 1):
+        firsts[vocabulary_size + rule] = firsts[symbols[rule_offsets[rule]]]
+    return firsts
+
+
+@nb.njit(nogil=True, cache=True)
+def measure_bytes(
+    word_bytes: npt.NDArray[np.uint64],
+    gap_bytes: npt.NDArray[np.uint64],
+    predicted_gaps: npt.NDArray[np.uint32],
     rule_offsets: npt.NDArray[np.uint32],
     symbols: npt.NDArray[np.uint32],
-) -> Any:
-    """Sum a value of words over each rule's expansion (rules ascending, so children come first).
+    inside: npt.NDArray[np.uint64],
+    before: npt.NDArray[np.uint64],
+) -> None:
+    """Fill by symbol the bytes of its expansion and of the gap predicted before it (rules ascending: children first).
 
     Sums saturate at 2^62, so that no grammar makes them wrap.
     """
     most = np.uint64(1 << 62)
-    rules = len(rule_offsets) - 1
-    vocabulary_size = len(word_values)
-    sums = np.empty(rules, np.uint64)
-    for r in range(rules):
-        total = np.uint64(0)
-        for i in range(rule_offsets[r], rule_offsets[r + 1]):
-            symbol = symbols[i]
-            total += word_values[symbol] if symbol < vocabulary_size else sums[symbol - vocabulary_size]
+    vocabulary_size = len(word_bytes)
+    for word in range(vocabulary_size):
+        inside[word] = word_bytes[word]
+        before[word] = gap_bytes[predicted_gaps[word]]
+    for rule in range(len(rule_offsets) - 1):
+        first = rule_offsets[rule]
+        total = inside[symbols[first]]
+        for i in range(first + 1, rule_offsets[rule + 1]):
+            total += gap_bytes[predicted_gaps[vocabulary_size + i]] + inside[symbols[i]]
             total = min(total, most)
-        sums[r] = total
-    return sums
+        inside[vocabulary_size + rule] = total
+        before[vocabulary_size + rule] = before[symbols[first]]
 
 
 @nb.njit(nogil=True, cache=True)
