@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.compress import compress as module
+from polars_tadoc.compress.recompress import tail_start
 from polars_tadoc.kernels import reference
 from polars_tadoc.kernels.cpu import append as kernels
 from tests import handmade, strategies
@@ -165,3 +166,45 @@ def test_corpora(name: str, corpus: Callable[[str], pl.DataFrame]) -> None:
     column = pl.concat(parts[::-1])
     assert_as_compressed_anew(column)
     assert_as_compressed_anew(column.gather_every(3))
+
+
+def test_tail_keeps_grammars_few(corpus: Callable[[str], pl.DataFrame]) -> None:
+    text = corpus("logs_elastic")["text"].slice(0, 1280)
+    column = pl.Series("text", [], tadoc.DTYPE)
+    most = 0
+    for at in range(0, len(text), 20):
+        column = pl.concat([column, tadoc.compress(text.slice(at, 20), like=column)])
+        before = column
+        column = tadoc.recompress(column, tail=True)
+        assert column.name == "text"
+        most = max(most, len(tadoc.column.split(column)))
+        kept = tail_start(before, 250_000)
+        assert stored(column.head(kept)) == stored(before.head(kept))
+    assert most <= 7  # log2(64) + 1
+    assert tadoc.decompress(column).equals(text)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "merged"),
+    [
+        ([], 0),
+        ([5], 0),
+        ([5, 4], 0),
+        ([5, 5], 10),
+        ([9, 4, 2, 1], 0),
+        ([9, 4, 2, 1, 1], 8),
+        ([8, 4, 2, 1, 1], 16),
+        ([60, 30, 30], 60),
+        ([1, 90, 90], 0),
+    ],
+)
+def test_tail_start(sizes: list[int], merged: int) -> None:
+    parts = [tadoc.compress(pl.Series([f"w{i}"] * size)) for i, size in enumerate(sizes)]
+    column = pl.concat([pl.Series([], dtype=tadoc.DTYPE), *parts])
+    assert len(column) - tail_start(column, 100) == merged
+
+
+def test_tail_of_rows_without_grammar() -> None:
+    for rows in ([], [None], [None, None]):
+        column = pl.Series("t", rows, tadoc.DTYPE)
+        assert tadoc.recompress(column, tail=True).equals(column)

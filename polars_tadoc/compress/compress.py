@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +14,7 @@ from tqdm import tqdm
 from polars_tadoc import column, payload
 from polars_tadoc.cache import grammars
 from polars_tadoc.column import DTYPE, require_series, require_string, require_tadoc
-from polars_tadoc.compress import batch_repair
+from polars_tadoc.compress import batch_repair, sequitur
 from polars_tadoc.compress.append import Recent, encode, stored_bytes
 from polars_tadoc.compress.gaps import predict_gaps
 from polars_tadoc.compress.prune import LevelledRules, prune
@@ -43,11 +41,14 @@ class Compression:
     tokenizer: Tokenizer
     method: str
     lossless: bool
-    rows_per_grammar: int
+    rows_per_grammar: int | None
+    """None: what suits where the rows go."""
     progress: bool
     engine: str
     recent: Recent | None = None
     """A grammar to encode rows with where that pays."""
+    cached: bool = True
+    """Keep decoded grammars in the cache, as they are made."""
 
     @classmethod
     def from_arguments(
@@ -57,14 +58,14 @@ class Compression:
         tokenizer: str | re.Pattern[str] | None,
         method: str,
         lossless: bool | None,
-        rows_per_grammar: int,
+        rows_per_grammar: int | None,
         progress: bool,
         engine: str | None,
     ) -> Compression:
         """Check the arguments of :func:`compress`; errors as there."""
         if method not in METHODS:
             raise ValueError(f'method={method!r}: use "batch_repair" or "sequitur"')
-        if not isinstance(rows_per_grammar, int) or rows_per_grammar < 1:
+        if rows_per_grammar is not None and (not isinstance(rows_per_grammar, int) or rows_per_grammar < 1):
             raise ValueError(f"rows_per_grammar={rows_per_grammar!r} must be an integer of at least 1")
         cut = None if tokenizer is None else Tokenizer.from_argument(tokenizer)
         recent = None
@@ -93,7 +94,7 @@ class Compression:
         parts = []
         with tqdm(total=len(text), unit=" rows", desc="compress", disable=not self.progress) as bar:
             sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
-            for start, stop in cut_blocks(sizes, self.rows_per_grammar):
+            for start, stop in cut_blocks(sizes, self.rows_per_grammar or ROWS_PER_GRAMMAR):
                 block = text.slice(start, stop - start)
                 parts.append(
                     _compress_like(block, self, self.recent, bar) if self.recent else _compress_block(block, self, bar)
@@ -109,7 +110,7 @@ def compress(
     tokenizer: str | re.Pattern[str] | None = None,
     method: str = "batch_repair",
     lossless: bool | None = None,
-    rows_per_grammar: int = ROWS_PER_GRAMMAR,
+    rows_per_grammar: int | None = None,
     progress: bool = False,
     engine: str | None = None,
 ) -> pl.Series:
@@ -135,7 +136,8 @@ def compress(
         Keep what stands between words; by default as in ``like``, else true. Without it ``decompress`` gives the words
         joined by single spaces.
     rows_per_grammar
-        Rows that share one grammar, in row order; a grammar also ends at 256 MiB of text.
+        Rows that share one grammar, in row order; by default 250,000, or 100,000 in a lazy frame (one row group of
+        ``sink_parquet``). A grammar also ends at 256 MiB of text.
     progress
         Show a progress bar (tqdm) on standard error.
     engine
@@ -222,8 +224,7 @@ def build_rules(tokens: Tokens, rows: int, how: Compression, bar: tqdm[None]) ->
         raise EngineUnavailableError('engine="gpu": rules are made on the CPU only so far; use "auto" or "cpu"')
     size = len(tokens.vocabulary)
     if how.method == "sequitur":
-        sequitur = importlib.import_module("polars_tadoc.compress.sequitur")
-        return cast(LevelledRules, sequitur.build(tokens.sequence, size, rows))
+        return sequitur.build(tokens.sequence, size, rows)
     binary = batch_repair.build(
         tokens.sequence, size, lambda round_, alive: bar.set_postfix_str(f"round {round_ + 1}: {alive:,} pairs")
     )
@@ -243,7 +244,8 @@ def assemble(tokens: Tokens, rules: LevelledRules, how: Compression, valid: pl.S
         tokenizer=how.tokenizer.name,
     )
     encoded = payload.encode(grammar)
-    grammars.put(payload.key(encoded), grammar)
+    if how.cached:
+        grammars.put(payload.key(encoded), grammar)
     return column.build(
         encoded, rules.root_offsets, rules.roots, gap_offsets, gap_data if how.lossless else None, valid
     )

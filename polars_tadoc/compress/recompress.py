@@ -39,6 +39,7 @@ Int64 = npt.NDArray[np.int64]
 def recompress(
     column: pl.Series,
     *,
+    tail: bool = False,
     method: str = "batch_repair",
     rows_per_grammar: int = ROWS_PER_GRAMMAR,
     progress: bool = False,
@@ -53,6 +54,10 @@ def recompress(
     ----------
     column
         Compressed column.
+    tail
+        Merge only the small grammars at the end, each that is begun by no more rows than come after it: a column that
+        grows by batches and is merged so after each keeps few grammars, and each row is merged about log2(rows /
+        batch) times in all.
     method
         How rules are made, as :func:`polars_tadoc.compress`'s.
     rows_per_grammar
@@ -89,7 +94,7 @@ def recompress(
 
     """
     return Recompression.from_arguments(
-        method=method, rows_per_grammar=rows_per_grammar, progress=progress, engine=engine
+        tail=tail, method=method, rows_per_grammar=rows_per_grammar, progress=progress, engine=engine
     ).run(column)
 
 
@@ -99,9 +104,12 @@ class Recompression:
 
     how: Compression
     """Its tokenizer is replaced by each grammar's own."""
+    tail: bool
 
     @classmethod
-    def from_arguments(cls, *, method: str, rows_per_grammar: int, progress: bool, engine: str | None) -> Recompression:
+    def from_arguments(
+        cls, *, tail: bool, method: str, rows_per_grammar: int, progress: bool, engine: str | None
+    ) -> Recompression:
         """Check the arguments of :func:`recompress`; errors as there."""
         return cls(
             Compression.from_arguments(
@@ -112,12 +120,20 @@ class Recompression:
                 rows_per_grammar=rows_per_grammar,
                 progress=progress,
                 engine=engine,
-            )
+            ),
+            tail,
         )
 
     def run(self, column: pl.Series) -> pl.Series:
         """Merge the grammars of a compressed series."""
         require_tadoc(column, "recompress")
+        if self.tail:
+            start = tail_start(column, self.how.rows_per_grammar or ROWS_PER_GRAMMAR)
+            merged = [self._run(column.slice(start))] if start < len(column) else []
+            return pl.concat([column.slice(0, start), *merged])
+        return self._run(column)
+
+    def _run(self, column: pl.Series) -> pl.Series:
         corpora = columns.split(column)
         by_tokenizer: dict[str, list[Corpus]] = {}
         for corpus in corpora:
@@ -146,7 +162,7 @@ class Recompression:
             lossless = any(corpus.gaps.null_count() < len(corpus.gaps) for corpus in corpora)
             how = replace(how, tokenizer=named_tokenizer(corpora[0].grammar), lossless=lossless)
         parts = []
-        for start, stop in cut_blocks(sizes, how.rows_per_grammar):
+        for start, stop in cut_blocks(sizes, how.rows_per_grammar or ROWS_PER_GRAMMAR):
             block = [within for member in members if len((within := member.within(start, stop)).places)]
             valid = np.zeros(stop - start, np.bool_)
             for member in block:
@@ -156,6 +172,27 @@ class Recompression:
             parts.append(assemble(tokens, rules, how, None if valid.all() else pl.Series(valid)))
             bar.update(stop - start)
         return pl.concat(parts) if parts else pl.Series(dtype=DTYPE)
+
+
+def tail_start(column: pl.Series, most_rows: int) -> int:
+    """Return the row from which grammars are to be merged; the column's length where none are.
+
+    A grammar is counted with the rows from its first use to the next one's: going back from the end, each that has no
+    more rows than all after it is taken in, while they are at most ``most_rows`` together. What is left has fewer and
+    fewer rows towards the end, as in a log-structured merge tree (O'Neil et al., 1996).
+    """
+    codes = column.tail(most_rows).struct.field("grammar").to_physical()
+    begun = codes.arg_unique().sort()
+    begun = begun.filter(codes.gather(begun).is_not_null()).to_numpy()
+    if len(begun) < 2:
+        return len(column)
+    sizes = np.diff(begun, append=len(codes))
+    begun_before = int(len(column) > most_rows)  # then the first one's rows are not all in sight, and too many
+    first, rows = len(sizes) - 1, int(sizes[-1])
+    while first > begun_before and sizes[first - 1] <= rows <= most_rows - sizes[first - 1]:
+        first -= 1
+        rows += int(sizes[first])
+    return len(column) - rows if first < len(sizes) - 1 else len(column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,10 +320,12 @@ def _gaps(
         grammar = documents.corpus.grammar
         offsets = documents.root_offsets - documents.root_offsets[0]
         rules = LevelledRules(grammar.rule_offsets, grammar.symbols, grammar.level_offsets, offsets, documents.roots)
+        keys = GapKeys.of(rules, grammar.vocabulary_size).keys
+        by_code = np.append(np.uint32(SPACE_ID), codes[at : at + size])
         kernels.place_gaps(
-            np.append(np.uint32(SPACE_ID), codes[at : at + size]),
+            by_code,
             grammar.predicted_gaps,
-            GapKeys.of(rules, grammar.vocabulary_size).keys,
+            keys,
             addresses,
             sizes,
             starts[documents.places],

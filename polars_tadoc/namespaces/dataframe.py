@@ -47,7 +47,7 @@ class TadocFrame:
         tokenizer: str | re.Pattern[str] | None = None,
         method: str = "batch_repair",
         lossless: bool | None = None,
-        rows_per_grammar: int = ROWS_PER_GRAMMAR,
+        rows_per_grammar: int | None = None,
         progress: bool = False,
         engine: str | None = None,
     ) -> pl.DataFrame:
@@ -84,6 +84,7 @@ class TadocFrame:
         self,
         column: str | None = None,
         *,
+        tail: bool = False,
         method: str = "batch_repair",
         rows_per_grammar: int = ROWS_PER_GRAMMAR,
         progress: bool = False,
@@ -104,6 +105,7 @@ class TadocFrame:
         return df.with_columns(
             recompress(
                 df[compressed_column(df.schema, column, "recompress")],
+                tail=tail,
                 method=method,
                 rows_per_grammar=rows_per_grammar,
                 progress=progress,

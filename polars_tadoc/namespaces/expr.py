@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import polars as pl
 
@@ -38,11 +39,15 @@ class TadocExpr:
         tokenizer: str | re.Pattern[str] | None = None,
         method: str = "batch_repair",
         lossless: bool | None = None,
-        rows_per_grammar: int = ROWS_PER_GRAMMAR,
+        rows_per_grammar: int | None = None,
         progress: bool = False,
         engine: str | None = None,
     ) -> pl.Expr:
         """Compress a String column; result as :func:`polars_tadoc.compress`'s.
+
+        Polars hands over each batch of a streaming plan, and each chunk of a column, by itself: each gets a grammar of
+        its own. Where batches are small (after a filter, on many cores), ``lf.tadoc.compress("text")`` and
+        ``df.tadoc.compress("text")`` gather them first.
 
         Examples
         --------
@@ -62,12 +67,13 @@ class TadocExpr:
             progress=progress,
             engine=engine,
         )
-        return self._expr.map_batches(how.run, return_dtype=DTYPE)
+        return self._expr.map_batches(replace(how, cached=False).run, return_dtype=DTYPE, is_elementwise=True)
 
     @documented_by(recompress)
     def recompress(
         self,
         *,
+        tail: bool = False,
         method: str = "batch_repair",
         rows_per_grammar: int = ROWS_PER_GRAMMAR,
         progress: bool = False,
@@ -85,7 +91,7 @@ class TadocExpr:
 
         """
         how = Recompression.from_arguments(
-            method=method, rows_per_grammar=rows_per_grammar, progress=progress, engine=engine
+            tail=tail, method=method, rows_per_grammar=rows_per_grammar, progress=progress, engine=engine
         )
         return self._expr.map_batches(how.run, return_dtype=DTYPE)
 
@@ -102,4 +108,4 @@ class TadocExpr:
         ['to be']
 
         """
-        return self._expr.map_batches(decompress, return_dtype=pl.String)
+        return self._expr.map_batches(decompress, return_dtype=pl.String, is_elementwise=True)

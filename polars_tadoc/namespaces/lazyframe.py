@@ -9,8 +9,9 @@ import polars as pl
 
 from polars_tadoc.analytics import info as info_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
-from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
+from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
 from polars_tadoc.compress.recompress import recompress
+from polars_tadoc.compress.stream import compress_stream
 from polars_tadoc.decompress import decompress
 from polars_tadoc.namespaces.columns import compressed_column, string_column
 from polars_tadoc.namespaces.documented import documented_by
@@ -49,11 +50,15 @@ class TadocLazyFrame:
         tokenizer: str | re.Pattern[str] | None = None,
         method: str = "batch_repair",
         lossless: bool | None = None,
-        rows_per_grammar: int = ROWS_PER_GRAMMAR,
+        rows_per_grammar: int | None = None,
         progress: bool = False,
         engine: str | None = None,
     ) -> pl.LazyFrame:
         """Replace a String column by its compressed form.
+
+        The plan runs in Polars' streaming engine and is compressed block by block, so that
+        ``pl.scan_parquet("big.parquet").tadoc.compress("text").sink_parquet("big.tadoc.parquet")`` needs memory for a
+        few blocks only.
 
         Examples
         --------
@@ -65,24 +70,24 @@ class TadocLazyFrame:
 
         """
         lf = self._frame()
-        name = string_column(lf.collect_schema(), column, "compress")
-        return lf.with_columns(
-            pl.col(name).tadoc.compress(  # type: ignore[attr-defined]
-                like=like,
-                tokenizer=tokenizer,
-                method=method,
-                lossless=lossless,
-                rows_per_grammar=rows_per_grammar,
-                progress=progress,
-                engine=engine,
-            )
+        schema = lf.collect_schema()
+        how = Compression.from_arguments(
+            like=like,
+            tokenizer=tokenizer,
+            method=method,
+            lossless=lossless,
+            rows_per_grammar=rows_per_grammar,
+            progress=progress,
+            engine=engine,
         )
+        return compress_stream(lf, schema, string_column(schema, column, "compress"), how)
 
     @documented_by(recompress)
     def recompress(
         self,
         column: str | None = None,
         *,
+        tail: bool = False,
         method: str = "batch_repair",
         rows_per_grammar: int = ROWS_PER_GRAMMAR,
         progress: bool = False,
@@ -105,7 +110,7 @@ class TadocLazyFrame:
         name = compressed_column(lf.collect_schema(), column, "recompress")
         return lf.with_columns(
             pl.col(name).tadoc.recompress(  # type: ignore[attr-defined]
-                method=method, rows_per_grammar=rows_per_grammar, progress=progress, engine=engine
+                tail=tail, method=method, rows_per_grammar=rows_per_grammar, progress=progress, engine=engine
             )
         )
 

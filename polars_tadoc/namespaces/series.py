@@ -44,7 +44,7 @@ class TadocSeries:
         tokenizer: str | re.Pattern[str] | None = None,
         method: str = "batch_repair",
         lossless: bool | None = None,
-        rows_per_grammar: int = ROWS_PER_GRAMMAR,
+        rows_per_grammar: int | None = None,
         progress: bool = False,
         engine: str | None = None,
     ) -> pl.Series:
@@ -73,6 +73,7 @@ class TadocSeries:
     def recompress(
         self,
         *,
+        tail: bool = False,
         method: str = "batch_repair",
         rows_per_grammar: int = ROWS_PER_GRAMMAR,
         progress: bool = False,
@@ -90,7 +91,12 @@ class TadocSeries:
 
         """
         return recompress(
-            self._series(), method=method, rows_per_grammar=rows_per_grammar, progress=progress, engine=engine
+            self._series(),
+            tail=tail,
+            method=method,
+            rows_per_grammar=rows_per_grammar,
+            progress=progress,
+            engine=engine,
         )
 
     @documented_by(decompress)

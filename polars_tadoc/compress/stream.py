@@ -1,0 +1,73 @@
+"""Compresses a column of a lazy plan block by block, in memory that does not grow with the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from polars_tadoc.column import DTYPE
+from polars_tadoc.compress.compress import BYTES_PER_GRAMMAR, Compression
+
+ROWS_PER_BLOCK = 100_000
+"""What ``sink_parquet`` makes one row group of: so each group holds one grammar, and no grammar stands in two."""
+
+
+def compress_stream(lf: pl.LazyFrame, schema: pl.Schema, column: str, how: Compression) -> pl.LazyFrame:
+    """Replace a String column of a plan by its compressed form, in row order.
+
+    Polars' streaming engine runs the plan and hands over its rows in small batches; these are gathered to blocks of
+    the rows and bytes of one grammar. What follows in the plan is taken to where it belongs: a choice of columns, the
+    first rows and filters that do not look at the column, before compressing.
+
+    Parameters
+    ----------
+    lf
+        The plan.
+    schema
+        Its columns.
+    column
+        The String column.
+    how
+        How to compress.
+
+    """
+    how = replace(how, rows_per_grammar=how.rows_per_grammar or ROWS_PER_BLOCK, cached=False)
+
+    def source(
+        columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _batch_size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        plan = lf if rows is None else lf.head(rows)
+        if predicate is not None and column not in predicate.meta.root_names():
+            plan, predicate = plan.filter(predicate), None
+        if columns is not None:
+            plan = plan.select(columns)
+        batches = plan.collect_batches(maintain_order=True)
+        if columns is not None and column not in columns:
+            yield from batches
+            return
+        for block in _blocks(batches, column, how.rows_per_grammar or ROWS_PER_BLOCK):
+            compressed = block.with_columns(how.run(block[column]))
+            yield compressed if predicate is None else compressed.filter(predicate)
+
+    return register_io_source(source, schema={**schema, column: DTYPE}, is_pure=True, explain_name="compress")
+
+
+def _blocks(batches: Iterable[pl.DataFrame], column: str, rows: int) -> Iterator[pl.DataFrame]:
+    """Gather batches to blocks of so many rows, or of ``BYTES_PER_GRAMMAR`` text bytes and a batch at most."""
+    held: list[pl.DataFrame] = []
+    held_rows = held_bytes = 0
+    for batch in batches:
+        held.append(batch)
+        held_rows += batch.height
+        held_bytes += int(batch[column].str.len_bytes().sum())
+        while held_rows >= rows or held_bytes >= BYTES_PER_GRAMMAR:
+            gathered = pl.concat(held)
+            yield gathered.head(rows)
+            rest = gathered.slice(rows)
+            held, held_rows = ([rest] if rest.height else []), rest.height
+            held_bytes = int(rest[column].str.len_bytes().sum())
+    if held:
+        yield pl.concat(held)
