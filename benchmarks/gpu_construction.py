@@ -27,11 +27,13 @@ from polars_tadoc.kernels.cuda import batch_repair, prune
 
 DESIGNS = {
     "default": batch_repair.Design(),
-    "never sieved": batch_repair.Design(entries=1.25, sieved=1 << 40),
+    "never sieved": batch_repair.Design(sieved=1 << 40),
     "always sieved": batch_repair.Design(sieved=0),
     "sieved above 2^20": batch_repair.Design(sieved=1 << 20),
-    "table of an eighth": batch_repair.Design(entries=0.125),
-    "table of a half": batch_repair.Design(entries=0.5),
+    "sieved above 2^23": batch_repair.Design(sieved=1 << 23),
+    "sieved, a quarter": batch_repair.Design(sieved_entries=0.25),
+    "sieved, all": batch_repair.Design(sieved_entries=1.0),
+    "unsieved, 3": batch_repair.Design(entries=3.0),
 }
 
 

@@ -25,7 +25,7 @@ UInt32 = npt.NDArray[np.uint32]
 DESIGNS = [
     batch_repair.Design(),
     batch_repair.Design(sieved=0),
-    batch_repair.Design(entries=0.0, sieved=1 << 40),  # tables that are too small at first
+    batch_repair.Design(sieved=100, sieved_entries=0.0, entries=0.0),  # tables that are too small at first
 ]
 
 

@@ -23,15 +23,13 @@ constexpr u32 SPAN = 32 * WORDS;
 constexpr u32 TILE = WARPS * SPAN;
 constexpr u32 MOST_PROBES = 128;  // a table so crowded is too small
 
-// Tables start as all ones.
-struct alignas(16) Entry {
+// Tables start as all ones. An entry fills the 32 bytes that memory moves at once.
+struct alignas(32) Entry {
     u64 pair;
     u32 repeats;  // occurrences but one
     u32 first;  // first selected position
+    u32 fate;  // how many positions are selected but one; then, if they are replaced, the symbol and NUMBERED
 };
-
-// What becomes of an entry's pair, in an array beside the table: at first how many positions are selected but
-// one, then, if it is replaced, its symbol with the top bit set.
 constexpr u32 NUMBERED = 0x80000000u;
 
 // What one round tells the host; starts as zeros.
@@ -116,6 +114,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) mark_alive(u32* sequence, 
         atomicAdd(&report->alive, alive);
 }
 
+__device__ __forceinline__ u32 cell_of(u64 hash, u32 cell_mask)
+{
+    return static_cast<u32>(hash >> 32) & cell_mask;
+}
+
 // Two bits of a sieve, ones at first: the lower is cleared by the first pair of this hash, the upper by the second.
 // Most pairs of natural text occur once: they never get an entry in the exact table.
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -126,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (u32 k = 0; k < WORDS; ++k) {
         const u32 next = span.next(k);
         if ((span.symbol[k] & DEAD) == 0) {
-            const u32 cell = static_cast<u32>(hash_pair(pair_of(span.symbol[k], next)) >> 32) & cell_mask;
+            const u32 cell = cell_of(hash_pair(pair_of(span.symbol[k], next)), cell_mask);
             const u32 once = 1u << (2 * (cell % 16));
             if ((__ldcg(sieve + cell / 16) & 2 * once) != 0 && (atomicAnd(sieve + cell / 16, ~once) & once) == 0)
                 atomicAnd(sieve + cell / 16, ~(2 * once));
@@ -134,18 +137,23 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
 }
 
-// The pair's entry, made where it was not there; NO_ENTRY where the table is too full.
-__device__ __forceinline__ u32 find_entry(Entry* table, u32 capacity, u64 pair, u64 hash)
+__device__ __forceinline__ u32 slot_of(u64 hash, u32 capacity)
 {
-    u32 slot = __umulhi(static_cast<u32>(hash), capacity);
+    return __umulhi(static_cast<u32>(hash), capacity);
+}
+
+// The pair's entry, made where it was not there; NO_ENTRY where the table is too full. `holder` has the first
+// slot, or had it: a load may be out of date, but an entry never changes once it is taken.
+__device__ __forceinline__ u32 find_entry(Entry* table, u32 capacity, u64 pair, u64 holder)
+{
+    u32 slot = slot_of(hash_pair(pair), capacity);
     for (u32 probe = 0; probe < MOST_PROBES; ++probe) {
-        // may be out of date, but an entry never changes once it is taken
-        u64 holder = table[slot].pair;
         if (holder == NO_PAIR)
             holder = atomicCAS(&table[slot].pair, NO_PAIR, pair);
         if (holder == NO_PAIR || holder == pair)
             return slot;
         slot = slot + 1 < capacity ? slot + 1 : 0;
+        holder = table[slot].pair;
     }
     return NO_ENTRY;
 }
@@ -161,24 +169,36 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_pairs(u32* sequence,
     const u32 lane = threadIdx.x % 32;
     const Span span(sequence, size, blockIdx.x);
     u32 start = 0;
+    u64 pair[WORDS];
+    u32 met[WORDS];
+    // all loads of a kind together, before the first is used
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k) {
+        start = last_start(span.first + 32 * k, span.run_starts(k), start);
+        pair[k] = pair_of(span.symbol[k], span.next(k));
+        met[k] = 0;
+        if (sieve != nullptr && (span.symbol[k] & DEAD) == 0) {
+            const u32 cell = cell_of(hash_pair(pair[k]), cell_mask);
+            met[k] = sieve[cell / 16] >> (2 * (cell % 16));
+        }
+    }
+    u64 holder[WORDS];
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k)
+        if ((span.symbol[k] & DEAD) == 0 && (met[k] & 2) == 0)
+            holder[k] = table[slot_of(hash_pair(pair[k]), capacity)].pair;
 #pragma unroll
     for (u32 k = 0; k < WORDS; ++k) {
         const u32 i = span.first + 32 * k + lane;
-        const u32 here = span.symbol[k];
-        const u32 next = span.next(k);
-        start = last_start(span.first + 32 * k, span.run_starts(k), start);
-        bool alive = (here & DEAD) == 0;
+        const bool alive = (span.symbol[k] & DEAD) == 0;
         if (!__any_sync(ALL_LANES, alive))
             continue;
         u32 slot = NO_ENTRY;
         if (alive) {
-            const u64 pair = pair_of(here, next);
-            const u64 hash = hash_pair(pair);
-            const u32 cell = static_cast<u32>(hash >> 32) & cell_mask;
-            if (sieve != nullptr && (sieve[cell / 16] >> (2 * (cell % 16)) & 2) != 0) {
-                sequence[i] = here | DEAD;
+            if ((met[k] & 2) != 0) {
+                sequence[i] = span.symbol[k] | DEAD;
             } else {
-                slot = find_entry(table, capacity, pair, hash);
+                slot = find_entry(table, capacity, pair[k], holder[k]);
                 slots[i] = slot;
                 if (slot == NO_ENTRY)
                     report->table_full = 1;
@@ -196,12 +216,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_pairs(u32* sequence,
         tile_starts[blockIdx.x] = last;
 }
 
-// Occurrences of the pair at a position, 0 where it is dead or alone.
-__device__ __forceinline__ u32 occurrences(u32 symbol, const Entry* table, const u32* slots, u32 position)
+// Occurrences of an entry's pair, 0 where there is no entry or the pair is alone.
+__device__ __forceinline__ u32 occurrences(const Entry* table, u32 slot)
 {
-    if ((symbol & DEAD) != 0)
-        return 0;
-    const u32 repeats = table[slots[position]].repeats;
+    const u32 repeats = slot == NO_ENTRY ? 0 : table[slot].repeats;
     return repeats == 0 ? 0 : repeats + 1;
 }
 
@@ -226,7 +244,7 @@ __device__ u32 start_before_tile(const u32* tile_starts)
 // the higher hash. Equal pairs stand side by side only within a run of one symbol: there every other position
 // counts, from the run's start. Notes how often each pair is selected, and where first.
 extern "C" __global__ void __launch_bounds__(THREADS) select_pairs(u32* sequence, u32 size, Entry* table,
-    const u32* __restrict__ slots, const u32* __restrict__ tile_starts, u32* rules, u32* selected, Report* report)
+    const u32* __restrict__ slots, const u32* __restrict__ tile_starts, u32* selected, Report* report)
 {
     if (report->table_full != 0)
         return;
@@ -234,15 +252,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) select_pairs(u32* sequence
     const u32 warp = threadIdx.x / 32;
     const u32 lane = threadIdx.x % 32;
     const Span span(sequence, size, blockIdx.x);
+    u32 slot[WORDS];
     u32 counts[WORDS];
     u32 start = 0;
     bool any = false;
+    // all loads of a kind together, before the first is used
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k)
+        slot[k] = (span.symbol[k] & DEAD) == 0 ? slots[span.first + 32 * k + lane] : NO_ENTRY;
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k)
+        counts[k] = occurrences(table, slot[k]);
 #pragma unroll
     for (u32 k = 0; k < WORDS; ++k) {
-        const u32 i = span.first + 32 * k + lane;
-        counts[k] = occurrences(span.symbol[k], table, slots, i);
-        if (counts[k] == 0 && (span.symbol[k] & DEAD) == 0)
-            sequence[i] = span.symbol[k] | DEAD;
+        if (counts[k] == 0 && slot[k] != NO_ENTRY)
+            sequence[span.first + 32 * k + lane] = span.symbol[k] | DEAD;
         any |= counts[k] != 0;
         start = last_start(span.first + 32 * k, span.run_starts(k), start);
     }
@@ -265,10 +289,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) select_pairs(u32* sequence
     u32 edge_count = 0;
     u64 edge_hash = 0;
     if (lane == 0 && span.first > 0 && span.first < size) {
-        edge_count = occurrences(span.before, table, slots, span.first - 1);
+        edge_count = occurrences(table, (span.before & DEAD) == 0 ? slots[span.first - 1] : NO_ENTRY);
         edge_hash = hash_pair(pair_of(span.before, span.symbol[0]));
     } else if (lane == 31 && span.first + SPAN < size) {
-        edge_count = occurrences(span.after, table, slots, span.first + SPAN);
+        edge_count = occurrences(table, (span.after & DEAD) == 0 ? slots[span.first + SPAN] : NO_ENTRY);
         const u32 second = span.first + SPAN + 1 < size ? sequence[span.first + SPAN + 1] : SEPARATOR;
         edge_hash = hash_pair(pair_of(span.after, second));
     }
@@ -310,12 +334,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) select_pairs(u32* sequence
         if (lane == 0 && word_first < size)
             selected[word_first / 32] = winners;
         if (winners != 0) {
-            const u32 slot = wins ? slots[i] : NO_ENTRY;
-            const u32 same = __match_any_sync(ALL_LANES, slot);
+            const u32 same = __match_any_sync(ALL_LANES, wins ? slot[k] : NO_ENTRY);
             if (wins && lane == static_cast<u32>(__ffs(same) - 1)) {
-                atomicAdd(rules + slot, static_cast<u32>(__popc(same)));
-                if (i < __ldcg(&table[slot].first))
-                    atomicMin(&table[slot].first, i);
+                Entry* const entry = table + slot[k];
+                atomicAdd(&entry->fate, static_cast<u32>(__popc(same)));
+                if (i < __ldcg(&entry->first))
+                    atomicMin(&entry->first, i);
             }
             if (lane == 0)
                 report->any_selected = 1;
@@ -349,9 +373,9 @@ __device__ __forceinline__ void enter_rule(u32* index, u32 index_size, u64 pair,
 // occurrences or more. New ones are numbered by first selected position. Marks the positions to replace.
 // tiles: sums of positions to replace and of new rules, up to each tile.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    number_rules(const u32* __restrict__ sequence, u32 size, const Entry* __restrict__ table,
-        const u32* __restrict__ slots, const u32* __restrict__ selected, u32* rules, u32* replaced, u32* left,
-        u32* right, u32* index, u32 index_size, u32 vocabulary, u32 known, u64* tiles, Report* report)
+    number_rules(u32 size, Entry* table, const u32* __restrict__ slots, const u32* __restrict__ selected,
+        u32* __restrict__ replaced, u32* left, u32* right, u32* index, u32 index_size, u32 vocabulary, u32 known,
+        u64* tiles, Report* report)
 {
     if (report->table_full != 0)
         return;
@@ -359,36 +383,40 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const u32 tile = take_tile(&report->tiles_taken);
     const u32 first = tile * TILE + threadIdx.x / 32 * SPAN;
     const u32 chosen = lane < WORDS && first + 32 * lane < size ? selected[first / 32 + lane] : 0;
+    u32 slot[WORDS];
+    bool replace[WORDS];
+    bool is_first[WORDS];
+    // all loads of a kind together, before the first is used
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k) {
+        const bool here = (__shfl_sync(ALL_LANES, chosen, k) >> lane & 1) != 0;
+        slot[k] = here ? slots[first + 32 * k + lane] : NO_ENTRY;
+    }
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k) {
+        replace[k] = is_first[k] = false;
+        if (slot[k] != NO_ENTRY) {
+            const Entry* const entry = table + slot[k];
+            const u32 fate = __ldcg(&entry->fate);  // another thread may be numbering the pair
+            replace[k] = (fate & NUMBERED) != 0 || (fate > 0 && 2 * (fate + 1) > entry->repeats);
+            is_first[k] = replace[k] && entry->first == first + 32 * k + lane;
+        }
+    }
     u32 made[WORDS];
     u32 replacements = 0;
     u32 rules_made = 0;
 #pragma unroll
     for (u32 k = 0; k < WORDS; ++k) {
-        const u32 i = first + 32 * k + lane;
-        const u32 word = __shfl_sync(ALL_LANES, chosen, k);
-        made[k] = 0;
-        if (word == 0) {
-            if (lane == 0 && first + 32 * k < size)
-                replaced[first / 32 + k] = 0;
-            continue;
-        }
-        bool replace = false;
         bool makes = false;
-        if ((word >> lane & 1) != 0) {
-            const u32 slot = slots[i];
-            const u32 fate = __ldcg(rules + slot);
-            const Entry entry = table[slot];
-            replace = (fate & NUMBERED) != 0 || (fate > 0 && 2 * (fate + 1) > entry.repeats);
-            if (replace && entry.first == i) {
-                const u32 rule = find_rule(index, index_size, entry.pair, known, left, right);
-                makes = rule == 0;
-                if (rule != 0)
-                    rules[slot] = NUMBERED | (vocabulary + rule - 1);
-            }
+        if (is_first[k]) {
+            const u32 rule = find_rule(index, index_size, table[slot[k]].pair, known, left, right);
+            makes = rule == 0;
+            if (rule != 0)
+                table[slot[k]].fate = NUMBERED | (vocabulary + rule - 1);
         }
-        const u32 bits = __ballot_sync(ALL_LANES, replace);
+        const u32 bits = __ballot_sync(ALL_LANES, replace[k]);
         made[k] = __ballot_sync(ALL_LANES, makes);
-        if (lane == 0)
+        if (lane == 0 && first + 32 * k < size)
             replaced[first / 32 + k] = bits;
         replacements += __popc(bits);
         rules_made += __popc(made[k]);
@@ -404,11 +432,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (u32 k = 0; k < WORDS; ++k) {
         if ((made[k] >> lane & 1) != 0) {
             const u32 rule = number + __popc(made[k] & ((1u << lane) - 1));
-            const u32 slot = slots[first + 32 * k + lane];
-            const u64 pair = table[slot].pair;
+            Entry* const entry = table + slot[k];
+            const u64 pair = entry->pair;
             left[rule] = static_cast<u32>(pair >> 32);
             right[rule] = static_cast<u32>(pair);
-            rules[slot] = NUMBERED | (vocabulary + rule);
+            entry->fate = NUMBERED | (vocabulary + rule);
             enter_rule(index, index_size, pair, rule);
         }
         number += __popc(made[k]);
@@ -418,9 +446,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 // Writes the sequence with its pairs replaced. Positions whose pair holds a new symbol come alive; if nothing
 // was replaced, what was selected dies, so that its neighbours get their turn.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    rewrite(const u32* __restrict__ sequence, u32 size, const u32* __restrict__ slots, const u32* __restrict__ rules,
-        const u32* __restrict__ selected, const u32* __restrict__ replaced, const u64* __restrict__ tiles, u32* target,
-        Report* report)
+    rewrite(const u32* __restrict__ sequence, u32 size, const u32* __restrict__ slots,
+        const Entry* __restrict__ table, const u32* __restrict__ selected, const u32* __restrict__ replaced,
+        const u64* __restrict__ tiles, u32* __restrict__ target, Report* report)
 {
     if (report->table_full != 0)
         return;
@@ -458,7 +486,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (i < size && !consumed) {
             u32 symbol = span.symbol[k] & SYMBOL;
             if ((own_word >> lane & 1) != 0) {
-                symbol = rules[slots[i]] & SYMBOL;
+                symbol = table[slots[i]].fate & SYMBOL;
                 alive = i + 2 < size && sequence[i + 2] != SEPARATOR;
             } else {
                 alive = symbol != SYMBOL && (next_new || ((span.symbol[k] & DEAD) == 0 && !in_vain));

@@ -22,6 +22,7 @@ THREADS = 256
 TILE = 8 * THREADS
 """Positions of a block."""
 
+_ENTRY_BYTES = 32
 _MOST_SYMBOLS = (1 << 31) - 1  # one bit of a symbol marks dead positions, and no symbol is all ones below it
 
 
@@ -29,10 +30,12 @@ _MOST_SYMBOLS = (1 << 31) - 1  # one bit of a symbol marks dead positions, and n
 class Design:
     """Sizes that change nothing in the result; ``benchmarks/gpu_construction.py`` measures others."""
 
-    entries: float = 0.25
-    """Table entries per alive position at the first try; each further try takes four times as many."""
     sieved: int = 1 << 16
     """From so many alive positions up, pairs that occur once are sieved out before they are counted."""
+    sieved_entries: float = 0.5
+    """Table entries per alive position, at the first try, for what the sieve lets through."""
+    entries: float = 1.5
+    """The same where there was no sieve. Each further try takes four times as many."""
 
 
 design = Design()
@@ -128,28 +131,29 @@ class _Rounds:
         self.left = cupy.empty(self.size // 2 + 1, np.uint32)
         self.right = cupy.empty(self.size // 2 + 1, np.uint32)
         self.index = cupy.zeros(self.size + 64, np.uint32)
-        self.table = self.rules = self.sieve = cupy.empty(0, np.uint8)
+        self.table = self.sieve = cupy.empty(0, np.uint8)
         self.report = cupy.zeros(6, np.uint32)
         self._launch("mark_alive", self.sequence, np.uint32(self.size), self.report)
         self.alive = int(self.report.get()[0])  # synchronize!
 
     def run(self) -> bool:
         """Run one round; returns whether any position was selected."""
-        capacity = int(self.alive * design.entries) + 64
-        sieve_bits = max(12, (2 * self.alive).bit_length()) if self.alive >= design.sieved else 0
+        sieved = self.alive >= design.sieved
+        sieve_bits = max(12, (2 * self.alive).bit_length()) if sieved else 0
+        capacity = int(self.alive * (design.sieved_entries if sieved else design.entries)) + 64
         while True:
             self._start(capacity, sieve_bits)
             alive, size, known, any_selected, table_full, _ = self.report.get().tolist()  # synchronize!
             if not table_full:
                 break
-            capacity *= 4
+            capacity = min(4 * capacity, (1 << 32) - 1)
         self.sequence, self.target = self.target, self.sequence
         self.alive, self.size, self.known = alive, size, known
         return bool(any_selected)
 
     def _start(self, capacity: int, sieve_bits: int) -> None:
         size = np.uint32(self.size)
-        self.table, self.rules = _all_ones(self.table, 16 * capacity), _all_ones(self.rules, 4 * capacity)
+        self.table = _all_ones(self.table, _ENTRY_BYTES * capacity)
         self.tile_sums = _all_ones(self.tile_sums, 8 * -(-self.size // TILE))
         self.report.data.memset_async(0, self.report.nbytes)
         cells = np.uint32((1 << sieve_bits) - 1)
@@ -163,18 +167,18 @@ class _Rounds:
         )
         self._launch(
             "select_pairs",
-            *(self.sequence, size, self.table, self.slots, self.tile_starts, self.rules, self.selected, self.report),
+            *(self.sequence, size, self.table, self.slots, self.tile_starts, self.selected, self.report),
         )
         self._launch(
             "number_rules",
-            *(self.sequence, size, self.table, self.slots, self.selected, self.rules, self.replaced),
+            *(size, self.table, self.slots, self.selected, self.replaced),
             *(self.left, self.right, self.index, np.uint32(len(self.index))),
             *(np.uint32(self.vocabulary_size), np.uint32(self.known), self.tile_sums, self.report),
         )
         self._launch(
             "rewrite",
-            *(self.sequence, size, self.slots, self.rules, self.selected, self.replaced, self.tile_sums, self.target),
-            self.report,
+            *(self.sequence, size, self.slots, self.table, self.selected, self.replaced, self.tile_sums),
+            *(self.target, self.report),
         )
 
     def _launch(self, kernel: str, *arguments: Any) -> None:
