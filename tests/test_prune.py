@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polars_tadoc.compress import batch_repair
+from polars_tadoc.compress import prune as prune_module
 from polars_tadoc.compress.prune import prune
 from polars_tadoc.grammar import Grammar
 from polars_tadoc.kernels import reference
@@ -14,6 +15,15 @@ from tests.handmade import cut, flatten, unflatten, words
 from tests.strategies import sequences
 
 
+@pytest.fixture
+def tiny_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut everywhere, so that rows lie across stretches."""
+    even_chunks = prune_module.even_chunks
+    monkeypatch.setattr(prune_module, "even_chunks", lambda size, smallest=1: even_chunks(size, 1))
+    monkeypatch.setattr("polars_tadoc.kernels.cpu.parallel.thread_count", lambda: 3)
+
+
+@pytest.mark.usefixtures("tiny_stretches")
 @given(given_rows=sequences(), margin=st.integers(0, 20))
 def test_matches_reference(given_rows: tuple[list[list[int]], int], margin: int) -> None:
     rows, vocabulary_size = given_rows

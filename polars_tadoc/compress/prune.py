@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from polars_tadoc.compress.batch_repair import BinaryRules
 from polars_tadoc.kernels.cpu import prune as kernels
+from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 
 UInt32 = npt.NDArray[np.uint32]
 
@@ -33,8 +34,7 @@ class LevelledRules:
 def prune(rules: BinaryRules, vocabulary_size: int, rows: int, margin: int = MARGIN) -> LevelledRules:
     """Keep a rule of length l used u times only where ``l * u > l + u + margin``; inline the others."""
     left, right, sequence = rules.left, rules.right, rules.sequence
-    root_uses = np.zeros(len(left), np.int64)
-    kernels.count_uses(sequence, vocabulary_size, root_uses)
+    root_uses = _count_uses(sequence, vocabulary_size, len(left))
     kept = np.ones(len(left), np.bool_)
     lengths = np.zeros(len(left), np.int64)
     for _ in range(MOST_PASSES):
@@ -50,9 +50,32 @@ def prune(rules: BinaryRules, vocabulary_size: int, rows: int, margin: int = MAR
     symbols = np.empty(int(rule_offsets[-1]), np.uint32)
     stack_size = int(lengths.max(initial=1)) + 2
     kernels.write_bodies(left, right, vocabulary_size, kept, numbers, order, rule_offsets, stack_size, symbols)
-    sizes = np.zeros(rows, np.int64)
-    kernels.row_sizes(sequence, vocabulary_size, kept, lengths, sizes)
-    root_offsets = np.concatenate([[0], np.cumsum(sizes)])
-    roots = np.empty(int(root_offsets[-1]), np.uint32)
-    kernels.write_rows(sequence, left, right, vocabulary_size, kept, numbers, stack_size, roots)
+    root_offsets = np.zeros(rows + 1, np.int64)
+    stretches = even_chunks(len(sequence))
+    sizes = map_parallel(
+        lambda s: kernels.measure_rows(sequence[s[0] : s[1]], vocabulary_size, kept, lengths), stretches
+    )
+    before = np.concatenate([np.zeros((1, 2), np.int64), np.cumsum(sizes, axis=0)])
+    roots = np.empty(int(before[-1, 0]), np.uint32)
+
+    def write(k: int) -> None:
+        first, stop = stretches[k]
+        dropped = (left, right, vocabulary_size, kept, numbers, stack_size)
+        kernels.write_rows(sequence[first:stop], *dropped, *before[k], roots, root_offsets)
+
+    map_parallel(write, range(len(stretches)))
     return LevelledRules(rule_offsets, symbols, level_offsets, root_offsets, roots)
+
+
+def _count_uses(sequence: UInt32, vocabulary_size: int, rules: int) -> npt.NDArray[np.int64]:
+    """Count how often the rows name each rule."""
+
+    def count(stretch: tuple[int, int]) -> npt.NDArray[np.int64]:
+        uses = np.zeros(rules, np.int64)
+        kernels.count_uses(sequence[stretch[0] : stretch[1]], vocabulary_size, uses)
+        return uses
+
+    parts = map_parallel(count, even_chunks(len(sequence), max(1 << 18, 2 * rules)))
+    for part in parts[1:]:
+        parts[0] += part
+    return parts[0]

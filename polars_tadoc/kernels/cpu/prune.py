@@ -153,19 +153,17 @@ def write_bodies(
 
 
 @nb.njit(nogil=True, cache=True)
-def row_sizes(sequence: UInt32, vocabulary_size: int, kept: Bool, lengths: Int64, sizes: npt.NDArray[np.int64]) -> None:
-    """Count each row's symbols with the dropped rules inlined."""
-    row = 0
-    size = 0
+def measure_rows(sequence: UInt32, vocabulary_size: int, kept: Bool, lengths: Int64) -> Any:
+    """Count a stretch's symbols with the dropped rules inlined, and the rows that end in it."""
+    rows = size = nb.int64(0)
     for i in range(len(sequence)):
         symbol = sequence[i]
         if symbol == SEPARATOR:
-            sizes[row] = size
-            row += 1
-            size = 0
+            rows += 1
         else:
             rule = nb.int64(symbol) - vocabulary_size
             size += nb.int64(lengths[rule]) if rule >= 0 and not kept[rule] else 1
+    return size, rows
 
 
 @nb.njit(nogil=True, cache=True)
@@ -177,15 +175,20 @@ def write_rows(
     kept: Bool,
     numbers: UInt32,
     stack_size: int,
+    at: int,
+    row: int,
     roots: UInt32,
+    root_offsets: Int64,
 ) -> None:
-    """Write the rows' symbols one row after another, separators left out."""
+    """Write a stretch's symbols from ``roots[at]``, separators left out, and where each row from ``row`` ends."""
     stack = np.empty(stack_size, np.uint32)
-    at = 0
     for i in range(len(sequence)):
         symbol = sequence[i]
         if symbol < vocabulary_size:
             roots[at] = symbol
             at += 1
-        elif symbol != SEPARATOR:
+        elif symbol == SEPARATOR:
+            row += 1
+            root_offsets[row] = at
+        else:
             at = _write_inlined(symbol, left, right, vocabulary_size, kept, numbers, stack, roots, at)
