@@ -186,27 +186,29 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
         idle.put(i)
 
     def scan(i: int) -> _Scanned:
-        thread = threads[own := idle.get()]
-        thread.reserve(int(places[i + 1] - places[i]))
-        thread.words.distinct, thread.gaps.distinct, size, skipped, had_pair = kernels.scan(
-            addresses,
-            lengths,
-            pieces[i],
-            classes,
-            matches,
-            thread.words.arrays,
-            thread.words.distinct,
-            thread.gaps.arrays,
-            thread.gaps.distinct,
-            sequence[places[i] : places[i + 1]],
-            lossless,
-            gap_offsets[1:],
-            thread.pairs,
-            thread.tail,
-        )
-        found = _Scanned(own, thread.pairs[:size].copy(), skipped, had_pair)
-        idle.put(own)
-        return found
+        own = idle.get()
+        try:
+            thread = threads[own]
+            thread.reserve(int(places[i + 1] - places[i]))
+            thread.words.distinct, thread.gaps.distinct, size, skipped, had_pair = kernels.scan(
+                addresses,
+                lengths,
+                pieces[i],
+                classes,
+                matches,
+                thread.words.arrays,
+                thread.words.distinct,
+                thread.gaps.arrays,
+                thread.gaps.distinct,
+                sequence[places[i] : places[i + 1]],
+                lossless,
+                gap_offsets[1:],
+                thread.pairs,
+                thread.tail,
+            )
+            return _Scanned(own, thread.pairs[:size].copy(), skipped, had_pair)
+        finally:
+            idle.put(own)
 
     scanned = map_parallel(scan, range(len(pieces)))
     for thread in threads:

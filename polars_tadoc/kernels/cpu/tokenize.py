@@ -52,7 +52,7 @@ MOST_PAIR_BYTES = 10
 """Bytes that a gap may take while scanning."""
 
 _SPANS = 256
-_RECENT_GAPS = 256
+_RECENT_GAPS = 1024
 _K1, _K2, _K3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), np.uint64(0xC2B2AE3D27D4EB4F)
 
 # by length: which bits of the first and of the second eight bytes belong to a string of up to 16 bytes
@@ -165,10 +165,19 @@ def _key(address: int, length: int) -> Any:
 
 @nb.njit(nogil=True, cache=True)
 def _find_or_add(
-    slots: int, mask: int, hot: int, cold: int, distinct: int, low: int, high: int, length: int, address: int
+    place: int,
+    slots: int,
+    mask: int,
+    hot: int,
+    cold: int,
+    distinct: int,
+    low: int,
+    high: int,
+    length: int,
+    address: int,
 ) -> Any:
     """Return the string's id, which is ``distinct`` where it is new; the table's arrays are given by address."""
-    place = _place(low, high, length, mask)
+    place = nb.uint64(place)
     while True:
         slot = slots + place * nb.uint64(16)
         described = load_u64(slot + nb.uint64(8))
@@ -415,6 +424,7 @@ def scan(
     span_starts, span_ends = np.empty(_SPANS + BLOCK, np.int64), np.empty(_SPANS + BLOCK, np.int64)
     room = BATCH + _SPANS + BLOCK
     low, high, where = np.empty(room, np.uint64), np.empty(room, np.uint64), np.empty(room, np.uint64)
+    place = np.empty(room, np.uint64)
     size_of = np.empty(room, np.int64)
     recent, recent_ids = np.full(_RECENT_GAPS, ~np.uint64(0)), np.zeros(_RECENT_GAPS, np.int64)
     at = written = many = skipped = row_pairs = 0
@@ -481,20 +491,25 @@ def scan(
                     if gap < 8:
                         packed = load_u64(from_) & _LOW[gap] if gap_start + 8 <= stop else _load_up_to_8(from_, gap)
                         packed |= nb.uint64(gap) << nb.uint64(56)
-                    r = (packed * _K1) >> nb.uint64(56)
+                    r = (packed * _K1) >> nb.uint64(54)
                     g = recent_ids[r]
                     if gap >= 8 or recent[r] != packed:
                         low_, high_ = _key(from_, gap)
-                        g = _find_or_add(gap_slots, gap_mask, gap_hot, gap_cold, distinct_gaps, low_, high_, gap, from_)
+                        p = _place(low_, high_, gap, gap_mask)
+                        g = _find_or_add(
+                            p, gap_slots, gap_mask, gap_hot, gap_cold, distinct_gaps, low_, high_, gap, from_
+                        )
                         distinct_gaps = max(distinct_gaps, g + 1)
                         recent[r] = packed
                         recent_ids[r] = g
                     differs = nb.int64(g != assumed)
                     _tally(gap_hot, g, differs)
-                    if (skipped | g) < 0x80:
+                    if skipped < 0x80 and g < 0x4000:  # without a branch on what is rarely foreseen
+                        two = nb.int64(g >= 0x80)
                         pairs[at] = skipped
-                        pairs[at + 1] = g
-                        at += 2 * differs
+                        pairs[at + 1] = (g & 0x7F) | (two << 7)
+                        pairs[at + 2] = g >> 7
+                        at += differs * (2 + two)
                     elif differs:
                         at = _write_varint(pairs_at, at, skipped)
                         at = _write_varint(pairs_at, at, g)
@@ -510,7 +525,8 @@ def scan(
                     low[many], high[many] = _key(word, length)
                 where[many] = word
                 size_of[many] = length
-                prefetch_address(slots + nb.uint64(16) * _place(low[many], high[many], length, mask))
+                place[many] = _place(low[many], high[many], length, mask)
+                prefetch_address(slots + nb.uint64(16) * place[many])
                 many += 1
             if started > ended:
                 span_starts[0] = span_starts[ended]
@@ -518,7 +534,12 @@ def scan(
             ended = 0
             if many >= BATCH or (row == final_row and not more):
                 for k in range(many):
-                    w = _find_or_add(slots, mask, hot, cold, distinct_words, low[k], high[k], size_of[k], where[k])
+                    described = load_u64(slots + nb.uint64(16) * place[k] + nb.uint64(8))
+                    prefetch_address(hot + nb.uint64(16) * ((described & nb.uint64(0xFFFFFFFF)) - nb.uint64(1)))
+                for k in range(many):
+                    w = _find_or_add(
+                        place[k], slots, mask, hot, cold, distinct_words, low[k], high[k], size_of[k], where[k]
+                    )
                     distinct_words = max(distinct_words, w + 1)
                     _tally(hot, w, 1)
                     sequence[written + k] = w
@@ -573,7 +594,8 @@ def merge(table: Table, distinct: int, other: Table, ids: UInt32) -> int:
     for i in range(len(ids)):
         low, high = other.cold[3 * i], other.hot[2 * i]
         address, length = other.cold[3 * i + 1], nb.int64(other.cold[3 * i + 2])
-        own = _find_or_add(slots, mask, hot, cold, distinct, low, high, length, address)
+        place = _place(low, high, length, mask)
+        own = _find_or_add(place, slots, mask, hot, cold, distinct, low, high, length, address)
         distinct = max(distinct, own + 1)
         _tally(hot, own, nb.int64(other.hot[2 * i + 1]))
         ids[i] = own
