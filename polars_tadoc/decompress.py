@@ -112,15 +112,16 @@ def _bounds(corpus: Corpus, addresses: npt.NDArray[np.uint64], gap_sizes: npt.ND
     sizes = Sizes(np.empty(corpus.document_count, np.int64), np.empty(corpus.document_count, np.int64))
     limit = settings().expansion_limit
     # made here, not on several threads at once
-    gap_bytes, expansion_lengths, (inside, before) = grammar.gap_bytes, grammar.expansion_lengths, grammar.symbol_bytes
+    gap_bytes, expansion_lengths = grammar.gap_bytes, grammar.expansion_lengths
+    symbol_bytes, leading_gaps = grammar.symbol_bytes, grammar.leading_gaps
 
     def measure(rows: tuple[int, int]) -> tuple[int, int]:
         first, stop = rows
         code, row = kernels.measure(
             grammar.vocabulary_size,
             expansion_lengths,
-            inside,
-            before,
+            symbol_bytes,
+            leading_gaps,
             gap_bytes,
             corpus.root_offsets[first : stop + 1],
             corpus.roots,
@@ -149,7 +150,7 @@ def _tighten(
 ) -> None:
     """Turn bounds of bytes into the bytes themselves: a search for each gap that is not as predicted."""
     grammar = corpus.grammar
-    _, before = grammar.symbol_bytes
+    leading_gaps = grammar.leading_gaps
 
     def tighten(rows: tuple[int, int]) -> None:
         first, stop = rows
@@ -158,7 +159,7 @@ def _tighten(
             grammar.rule_offsets,
             grammar.symbols,
             grammar.expansion_lengths,
-            before,
+            leading_gaps,
             grammar.gap_bytes,
             grammar.predicted_gaps,
             corpus.root_offsets[first : stop + 1],
@@ -186,8 +187,8 @@ def _texts(corpus: Corpus) -> pl.Series:
     # held here while kernels read at their addresses: a cached property made on two threads at once keeps one
     word_offsets, word_data = grammar.words.offsets, grammar.words.data
     gap_offsets, gap_data = grammar.gaps.offsets, grammar.gaps.data
-    inside, _ = grammar.symbol_bytes
-    first_words = grammar.first_words
+    symbol_bytes = grammar.symbol_bytes
+    leading_gaps = grammar.leading_gaps
     starts = np.concatenate([[0], np.cumsum(sizes.bytes)])
     buffer, data = allocate(int(starts[-1]), np.uint8)
     address = data.ctypes.data
@@ -201,8 +202,8 @@ def _texts(corpus: Corpus) -> pl.Series:
             grammar.symbols,
             grammar.level_count,
             grammar.expansion_lengths,
-            inside,
-            first_words,
+            symbol_bytes,
+            leading_gaps,
             grammar.predicted_gaps,
             word_offsets,
             word_data.ctypes.data,

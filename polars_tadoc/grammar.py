@@ -139,11 +139,12 @@ class Grammar:
         return Vocabulary(self.gap_vocabulary)
 
     @cached_property
-    def first_words(self) -> npt.NDArray[np.uint32]:
-        """First word of each symbol's expansion, uint32 by symbol."""
-        return kernels.first_words(  # type: ignore[no-any-return]
-            self.vocabulary_size, self.rule_offsets, self.symbols
-        )
+    def leading_gaps(self) -> npt.NDArray[np.uint32]:
+        """Code of the gap predicted between each symbol and a top-level symbol before it, uint32 by symbol."""
+        codes = np.empty(self.vocabulary_size + self.rule_count, np.uint32)
+        codes[: self.vocabulary_size] = self.predicted_gaps[: self.vocabulary_size]
+        kernels.inherit_from_first(self.vocabulary_size, self.rule_offsets, self.symbols, codes)
+        return codes
 
     @cached_property
     def gap_bytes(self) -> npt.NDArray[np.uint64]:
@@ -151,18 +152,18 @@ class Grammar:
         return np.concatenate([[1], np.diff(self.gaps.offsets)]).astype(np.uint64)
 
     @cached_property
-    def symbol_bytes(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-        """UTF-8 bytes of each symbol's expansion with its predicted gaps, and of the gap predicted before it.
-
-        Both uint64 by symbol; the gap is the one between it and a top-level symbol before it.
-        """
-        size = self.vocabulary_size + self.rule_count
-        inside, before = np.empty(size, np.uint64), np.empty(size, np.uint64)
-        word_bytes = np.diff(self.words.offsets).astype(np.uint64)
-        kernels.measure_bytes(
-            word_bytes, self.gap_bytes, self.predicted_gaps, self.rule_offsets, self.symbols, inside, before
+    def symbol_bytes(self) -> npt.NDArray[np.uint64]:
+        """UTF-8 bytes of each symbol's expansion with the gaps predicted inside it, uint64 by symbol."""
+        sums = np.empty(self.vocabulary_size + self.rule_count, np.uint64)
+        sums[: self.vocabulary_size] = np.diff(self.words.offsets)
+        kernels.sum_bytes(
+            self.vocabulary_size,
+            self.rule_offsets,
+            self.symbols,
+            self.gap_bytes[self.predicted_gaps[self.vocabulary_size :]],
+            sums,
         )
-        return inside, before
+        return sums
 
     @cached_property
     def nbytes(self) -> int:

@@ -154,11 +154,9 @@ def test_symbol_bytes(made: Any, data: st.DataObject) -> None:
     predicted = data.draw(st.lists(st.integers(0, len(gaps)), min_size=size, max_size=size))
     grammar = handmade.grammar(words, bodies, level_offsets, gaps, predicted)
     offsets, symbols = grammar.rule_offsets.tolist(), grammar.symbols.tolist()
-    inside, before = grammar.symbol_bytes
     for symbol in range(vocabulary_size + len(bodies)):
         expansion = reference.expand(symbol, vocabulary_size, offsets, symbols)
         keys = reference.gap_keys([symbol], vocabulary_size, offsets, symbols)
         strings = [words[w] for w in expansion] + [[" ", *gaps][predicted[key]] for key in keys]
-        assert inside[symbol] == sum(len(string.encode()) for string in strings)
-        assert before[symbol] == len([" ", *gaps][predicted[expansion[0]]].encode())
-        assert grammar.first_words[symbol] == expansion[0]
+        assert grammar.symbol_bytes[symbol] == sum(len(string.encode()) for string in strings)
+        assert grammar.leading_gaps[symbol] == predicted[expansion[0]]

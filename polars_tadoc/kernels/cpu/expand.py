@@ -18,6 +18,7 @@ OK, GAPS_CUT, GAP_RANGE, GAP_PLACE, TOO_LONG = 0, 1, 2, 3, 4
 
 _8 = np.uint64(8)
 _NEVER = 1 << 62
+_NOTHING = -1
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
@@ -36,8 +37,8 @@ def read_varint(address: int, left: int) -> Any:
 def measure(
     vocabulary_size: int,
     expansion_lengths: UInt64,
-    inside: UInt64,
-    before: UInt64,
+    symbol_bytes: UInt64,
+    leading_gaps: UInt32,
     gap_bytes: UInt64,
     root_offsets: Int64,
     roots: UInt32,
@@ -61,9 +62,9 @@ def measure(
         for i in range(root_offsets[row], root_offsets[row + 1]):
             symbol = nb.int64(roots[i])
             words += nb.int64(expansion_lengths[symbol - vocabulary_size]) if symbol >= vocabulary_size else 1
-            size += nb.int64(inside[symbol])
+            size += nb.int64(symbol_bytes[symbol])
             if i > root_offsets[row]:
-                size += nb.int64(before[symbol])
+                size += nb.int64(gap_bytes[leading_gaps[symbol]])
             if total + words > limit or total_size + size > 16 * limit:
                 return TOO_LONG, row
         total += words
@@ -102,7 +103,7 @@ def replaced_bytes(
     rule_offsets: UInt32,
     symbols: UInt32,
     expansion_lengths: UInt64,
-    before: UInt64,
+    leading_gaps: UInt32,
     gap_bytes: UInt64,
     predicted_gaps: UInt32,
     root_offsets: Int64,
@@ -138,7 +139,7 @@ def replaced_bytes(
                 after += length
                 i += 1
             if gap == after:
-                row_bytes[row] -= nb.int64(before[symbol])
+                row_bytes[row] -= nb.int64(gap_bytes[leading_gaps[symbol]])
                 continue
             start = after
             while True:  # the gap lies inside the rule, which begins with word number start
@@ -189,8 +190,8 @@ def write(
     symbols: UInt32,
     levels: int,
     expansion_lengths: UInt64,
-    inside: UInt64,
-    firsts: UInt32,
+    symbol_bytes: UInt64,
+    leading_gaps: UInt32,
     predicted_gaps: UInt32,
     word_offsets: Int64,
     words_address: int,
@@ -222,15 +223,12 @@ def write(
         special, special_code, address, left = _next_special(nb.int64(-1), address, left)
         for i in range(root_offsets[row], root_offsets[row + 1]):
             symbol = nb.int64(roots[i])
-            key = nb.int64(firsts[symbol]) if i > root_offsets[row] else nb.int64(-1)
+            code = nb.int64(leading_gaps[symbol]) if i > root_offsets[row] else nb.int64(_NOTHING)
             depth = 0
             while True:
-                code = nb.int64(-1)
                 if word == special:
                     code = special_code
                     special, special_code, address, left = _next_special(special, address, left)
-                elif key >= 0:
-                    code = nb.int64(predicted_gaps[key])
                 if code == 0:
                     store_u8(at, nb.uint8(32))
                     at += nb.uint64(1)
@@ -245,7 +243,7 @@ def write(
                     if special >= word + length:
                         known = written[rule] != 0
                         if known:
-                            at = _copy(written[rule], at, nb.int64(inside[symbol]), last)
+                            at = _copy(written[rule], at, nb.int64(symbol_bytes[symbol]), last)
                             word += length
                             break
                         written[rule] = at
@@ -264,7 +262,7 @@ def write(
                     break
                 place = position[depth - 1]
                 position[depth - 1] += 1
-                key = vocabulary_size + place
+                code = nb.int64(predicted_gaps[vocabulary_size + place])
                 symbol = nb.int64(symbols[place])
         if word == special:
             first = gap_offsets[special_code - 1]

@@ -73,43 +73,36 @@ def check(
 
 
 @nb.njit(nogil=True, cache=True)
-def first_words(vocabulary_size: int, rule_offsets: npt.NDArray[np.uint32], symbols: npt.NDArray[np.uint32]) -> Any:
-    """Find the first word that each symbol stands for (rules ascending: children first)."""
-    firsts = np.empty(vocabulary_size + len(rule_offsets) - 1, np.uint32)
-    for word in range(vocabulary_size):
-        firsts[word] = word
+def inherit_from_first(
+    vocabulary_size: int,
+    rule_offsets: npt.NDArray[np.uint32],
+    symbols: npt.NDArray[np.uint32],
+    values: npt.NDArray[np.uint32],
+) -> None:
+    """Give each rule the value of the first symbol of its body (rules ascending: children first)."""
     for rule in range(len(rule_offsets) - 1):
-        firsts[vocabulary_size + rule] = firsts[symbols[rule_offsets[rule]]]
-    return firsts
+        values[vocabulary_size + rule] = values[symbols[rule_offsets[rule]]]
 
 
 @nb.njit(nogil=True, cache=True)
-def measure_bytes(
-    word_bytes: npt.NDArray[np.uint64],
-    gap_bytes: npt.NDArray[np.uint64],
-    predicted_gaps: npt.NDArray[np.uint32],
+def sum_bytes(
+    vocabulary_size: int,
     rule_offsets: npt.NDArray[np.uint32],
     symbols: npt.NDArray[np.uint32],
-    inside: npt.NDArray[np.uint64],
-    before: npt.NDArray[np.uint64],
+    gap_bytes: npt.NDArray[np.uint64],
+    sums: npt.NDArray[np.uint64],
 ) -> None:
-    """Fill by symbol the bytes of its expansion and of the gap predicted before it (rules ascending: children first).
+    """Fill the rules' part of ``sums`` (bytes by symbol): the body's symbols and the gaps between them.
 
     Sums saturate at 2^62, so that no grammar makes them wrap.
     """
     most = np.uint64(1 << 62)
-    vocabulary_size = len(word_bytes)
-    for word in range(vocabulary_size):
-        inside[word] = word_bytes[word]
-        before[word] = gap_bytes[predicted_gaps[word]]
     for rule in range(len(rule_offsets) - 1):
         first = rule_offsets[rule]
-        total = inside[symbols[first]]
+        total = sums[symbols[first]]
         for i in range(first + 1, rule_offsets[rule + 1]):
-            total += gap_bytes[predicted_gaps[vocabulary_size + i]] + inside[symbols[i]]
-            total = min(total, most)
-        inside[vocabulary_size + rule] = total
-        before[vocabulary_size + rule] = before[symbols[first]]
+            total = min(total + gap_bytes[i] + sums[symbols[i]], most)
+        sums[vocabulary_size + rule] = total
 
 
 @nb.njit(nogil=True, cache=True)
