@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
 from tqdm import tqdm
 
 from polars_tadoc import column, payload
@@ -22,6 +23,8 @@ from polars_tadoc.compress.tokenize import Tokenizer, Tokens, tokenize
 from polars_tadoc.engine import require_engine
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.grammar import Grammar
+from polars_tadoc.kernels.cuda import compress as on_device
+from polars_tadoc.kernels.cuda import device
 
 ROWS_PER_GRAMMAR = 250_000
 """About a Parquet row group's worth, so that a file holds little more than one copy of each payload."""
@@ -29,6 +32,9 @@ ROWS_PER_GRAMMAR = 250_000
 BYTES_PER_GRAMMAR = 1 << 28
 """Text bytes of one grammar's rows (about 2^26 words); a longer single row still has one grammar."""
 
+
+GPU_REPAYS_AT = 1 << 22
+"""Text bytes from which "auto" takes a GPU (``benchmarks/gpu_compress.py``)."""
 
 METHODS = ("batch_repair", "sequitur")
 """Ways to make rules."""
@@ -67,6 +73,8 @@ class Compression:
             raise ValueError(f'method={method!r}: use "batch_repair" or "sequitur"')
         if rows_per_grammar is not None and (not isinstance(rows_per_grammar, int) or rows_per_grammar < 1):
             raise ValueError(f"rows_per_grammar={rows_per_grammar!r} must be an integer of at least 1")
+        if require_engine(engine) == "gpu" and method == "sequitur":
+            raise EngineUnavailableError('engine="gpu": "sequitur" takes one word after another; use engine="cpu"')
         cut = None if tokenizer is None else Tokenizer.from_argument(tokenizer)
         recent = None
         if like is not None:
@@ -85,6 +93,12 @@ class Compression:
             else:
                 lossless = recent.lossless
         return cls(cut, method, lossless, rows_per_grammar, progress, require_engine(engine), recent)
+
+    def uses_gpu(self, size: int) -> bool:
+        """Choose the engine for so many bytes; here, and nowhere else."""
+        if self.engine == "auto":
+            return self.method == "batch_repair" and size >= GPU_REPAYS_AT and device.device_problem() is None
+        return self.engine == "gpu"
 
     def run(self, text: pl.Series) -> pl.Series:
         """Compress a String series."""
@@ -157,7 +171,7 @@ def compress(
     ValueError
         Unknown tokenizer, method or engine, a regex that Polars cannot run, or a tokenizer other than that of ``like``.
     EngineUnavailableError
-        ``engine="gpu"`` cannot run here.
+        ``engine="gpu"`` cannot run here, or not this.
 
     Examples
     --------
@@ -213,33 +227,53 @@ def _compress_like(text: pl.Series, how: Compression, recent: Recent, bar: tqdm[
 
 def _compress_block(text: pl.Series, how: Compression, bar: tqdm[None]) -> pl.Series:
     """Compress rows that share one grammar."""
+    valid = text.is_not_null() if text.null_count() else None
+    if how.uses_gpu(int(text.str.len_bytes().sum())):
+        made = on_device.compress(text, how.tokenizer, lossless=how.lossless, on_round=_shown_on(bar))
+        gaps = (made.predicted_gaps, made.gap_offsets, made.gap_data)
+        return _store(made.vocabulary, made.gap_vocabulary, made.rules, gaps, how, valid)
     tokens = tokenize(text, how.tokenizer, lossless=how.lossless)
-    rules = build_rules(tokens, len(text), how, bar)
-    return assemble(tokens, rules, how, text.is_not_null() if text.null_count() else None)
+    return assemble(tokens, _rules_on_cpu(tokens, len(text), how, bar), how, valid)
 
 
 def build_rules(tokens: Tokens, rows: int, how: Compression, bar: tqdm[None]) -> LevelledRules:
-    """Make the rules; here, and nowhere else, the engine is chosen. ``tokens.sequence`` is overwritten."""
-    if how.engine == "gpu":
-        raise EngineUnavailableError('engine="gpu": rules are made on the CPU only so far; use "auto" or "cpu"')
+    """Make the rules of rows that are word ids already; ``tokens.sequence`` is overwritten."""
+    if how.uses_gpu(4 * len(tokens.sequence)):
+        return on_device.build_rules(tokens.sequence, len(tokens.vocabulary), rows, _shown_on(bar))
+    return _rules_on_cpu(tokens, rows, how, bar)
+
+
+def _rules_on_cpu(tokens: Tokens, rows: int, how: Compression, bar: tqdm[None]) -> LevelledRules:
     size = len(tokens.vocabulary)
     if how.method == "sequitur":
         return sequitur.build(tokens.sequence, size, rows)
-    binary = batch_repair.build(
-        tokens.sequence, size, lambda round_, alive: bar.set_postfix_str(f"round {round_ + 1}: {alive:,} pairs")
-    )
-    return prune(binary, size, rows)
+    return prune(batch_repair.build(tokens.sequence, size, _shown_on(bar)), size, rows)
+
+
+def _shown_on(bar: tqdm[None]) -> Callable[[int, int], None]:
+    return lambda round_, alive: bar.set_postfix_str(f"round {round_ + 1}: {alive:,} pairs")
 
 
 def assemble(tokens: Tokens, rules: LevelledRules, how: Compression, valid: pl.Series | None) -> pl.Series:
     """Build the rows of one grammar; ``valid`` is false where a row is null, None where none is."""
-    predicted_gaps, gap_offsets, gap_data = predict_gaps(tokens, rules)
+    return _store(tokens.vocabulary, tokens.gap_vocabulary, rules, predict_gaps(tokens, rules), how, valid)
+
+
+def _store(
+    vocabulary: pa.LargeStringArray,
+    gap_vocabulary: pa.LargeStringArray,
+    rules: LevelledRules,
+    gaps: tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], npt.NDArray[np.uint8]],
+    how: Compression,
+    valid: pl.Series | None,
+) -> pl.Series:
+    predicted_gaps, gap_offsets, gap_data = gaps
     grammar = Grammar(
-        vocabulary=tokens.vocabulary,
+        vocabulary=vocabulary,
         rule_offsets=rules.rule_offsets,
         symbols=rules.symbols,
         level_offsets=rules.level_offsets,
-        gap_vocabulary=tokens.gap_vocabulary,
+        gap_vocabulary=gap_vocabulary,
         predicted_gaps=predicted_gaps,
         tokenizer=how.tokenizer.name,
     )
