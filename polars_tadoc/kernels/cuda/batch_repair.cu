@@ -21,6 +21,7 @@ constexpr u32 WARPS = THREADS / 32;
 constexpr u32 WORDS = 8;  // bitmap words of 32 positions that each warp takes
 constexpr u32 SPAN = 32 * WORDS;
 constexpr u32 TILE = WARPS * SPAN;
+constexpr u32 GROUP = 32 * 32;  // positions that each warp of number_rules takes, a bitmap word a lane
 constexpr u32 MOST_PROBES = 128;  // a table so crowded is too small
 
 // Tables start as all ones. An entry fills the 32 bytes that memory moves at once.
@@ -98,6 +99,10 @@ __device__ __forceinline__ u32 last_start(u32 word_first, u32 starts, u32 before
 // Marks the positions whose pair does not lie within one row.
 extern "C" __global__ void __launch_bounds__(THREADS) mark_alive(u32* sequence, u32 size, Report* report)
 {
+    __shared__ u32 all_alive;
+    if (threadIdx.x == 0)
+        all_alive = 0;
+    __syncthreads();
     const Span span(sequence, size, blockIdx.x);
     u32 alive = 0;
 #pragma unroll
@@ -111,7 +116,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) mark_alive(u32* sequence, 
         alive += __popc(__ballot_sync(ALL_LANES, inside));
     }
     if (threadIdx.x % 32 == 0)
-        atomicAdd(&report->alive, alive);
+        atomicAdd(&all_alive, alive);
+    __syncthreads();
+    if (threadIdx.x == 0)
+        atomicAdd(&report->alive, all_alive);
 }
 
 __device__ __forceinline__ u32 cell_of(u64 hash, u32 cell_mask)
@@ -280,73 +288,75 @@ extern "C" __global__ void __launch_bounds__(THREADS) select_pairs(u32* sequence
     const u32 tile_first = blockIdx.x * TILE;
     if (tile_first > 0 && ((sequence[tile_first] ^ sequence[tile_first - 1]) & SYMBOL) == 0)
         start = max(start, start_before_tile(tile_starts));
+    bool won = false;
     if (!__any_sync(ALL_LANES, any)) {
         if (lane < WORDS && span.first + 32 * lane < size)
             selected[span.first / 32 + lane] = 0;
-        return;
-    }
-
-    u32 edge_count = 0;
-    u64 edge_hash = 0;
-    if (lane == 0 && span.first > 0 && span.first < size) {
-        edge_count = occurrences(table, (span.before & DEAD) == 0 ? slots[span.first - 1] : NO_ENTRY);
-        edge_hash = hash_pair(pair_of(span.before, span.symbol[0]));
-    } else if (lane == 31 && span.first + SPAN < size) {
-        edge_count = occurrences(table, (span.after & DEAD) == 0 ? slots[span.first + SPAN] : NO_ENTRY);
-        const u32 second = span.first + SPAN + 1 < size ? sequence[span.first + SPAN + 1] : SEPARATOR;
-        edge_hash = hash_pair(pair_of(span.after, second));
-    }
-    u64 hash = hash_pair(pair_of(span.symbol[0], span.next(0)));
-    u64 last_hash = 0;  // of the word before
+    } else {
+        u32 edge_count = 0;
+        u64 edge_hash = 0;
+        if (lane == 0 && span.first > 0 && span.first < size) {
+            edge_count = occurrences(table, (span.before & DEAD) == 0 ? slots[span.first - 1] : NO_ENTRY);
+            edge_hash = hash_pair(pair_of(span.before, span.symbol[0]));
+        } else if (lane == 31 && span.first + SPAN < size) {
+            edge_count = occurrences(table, (span.after & DEAD) == 0 ? slots[span.first + SPAN] : NO_ENTRY);
+            const u32 second = span.first + SPAN + 1 < size ? sequence[span.first + SPAN + 1] : SEPARATOR;
+            edge_hash = hash_pair(pair_of(span.after, second));
+        }
+        u64 hash = hash_pair(pair_of(span.symbol[0], span.next(0)));
+        u64 last_hash = 0;  // of the word before
 #pragma unroll
-    for (u32 k = 0; k < WORDS; ++k) {
-        const u32 word_first = span.first + 32 * k;
-        const u32 i = word_first + lane;
-        const u32 following = k + 1 < WORDS ? k + 1 : k;
-        const u64 next_hash = k + 1 < WORDS ? hash_pair(pair_of(span.symbol[following], span.next(following))) : 0;
-        u32 count_before = __shfl_up_sync(ALL_LANES, counts[k], 1);
-        u64 hash_before = __shfl_up_sync(ALL_LANES, hash, 1);
-        u32 count_after = __shfl_down_sync(ALL_LANES, counts[k], 1);
-        u64 hash_after = __shfl_down_sync(ALL_LANES, hash, 1);
-        const u32 left_count = k == 0 ? edge_count : __shfl_sync(ALL_LANES, counts[k == 0 ? 0 : k - 1], 31);
-        const u64 left_hash = k == 0 ? edge_hash : __shfl_sync(ALL_LANES, last_hash, 31);
-        const u32 right_count = k + 1 == WORDS ? edge_count : __shfl_sync(ALL_LANES, counts[following], 0);
-        const u64 right_hash = k + 1 == WORDS ? edge_hash : __shfl_sync(ALL_LANES, next_hash, 0);
-        if (lane == 0) {
-            count_before = left_count;
-            hash_before = left_hash;
-        } else if (lane == 31) {
-            count_after = right_count;
-            hash_after = right_hash;
-        }
-        const u32 count = counts[k];
-        const bool ties = count != 0
-            && ((count == count_before && hash == hash_before) || (count == count_after && hash == hash_after));
-        bool wins = count != 0 && (count > count_before || (count == count_before && hash >= hash_before))
-            && (count > count_after || (count == count_after && hash >= hash_after));
-        const u32 starts = span.run_starts(k);
-        if (ties && wins) {
-            const u32 own_start = last_start(word_first, starts << (31 - lane) >> (31 - lane), start) - 1;
-            wins = (i - own_start) % 2 == 0;
-        }
-        start = last_start(word_first, starts, start);
-        const u32 winners = __ballot_sync(ALL_LANES, wins);
-        if (lane == 0 && word_first < size)
-            selected[word_first / 32] = winners;
-        if (winners != 0) {
-            const u32 same = __match_any_sync(ALL_LANES, wins ? slot[k] : NO_ENTRY);
-            if (wins && lane == static_cast<u32>(__ffs(same) - 1)) {
-                Entry* const entry = table + slot[k];
-                atomicAdd(&entry->fate, static_cast<u32>(__popc(same)));
-                if (i < __ldcg(&entry->first))
-                    atomicMin(&entry->first, i);
+        for (u32 k = 0; k < WORDS; ++k) {
+            const u32 word_first = span.first + 32 * k;
+            const u32 i = word_first + lane;
+            const u32 following = k + 1 < WORDS ? k + 1 : k;
+            const u64 next_hash = k + 1 < WORDS ? hash_pair(pair_of(span.symbol[following], span.next(following))) : 0;
+            u32 count_before = __shfl_up_sync(ALL_LANES, counts[k], 1);
+            u64 hash_before = __shfl_up_sync(ALL_LANES, hash, 1);
+            u32 count_after = __shfl_down_sync(ALL_LANES, counts[k], 1);
+            u64 hash_after = __shfl_down_sync(ALL_LANES, hash, 1);
+            const u32 left_count = k == 0 ? edge_count : __shfl_sync(ALL_LANES, counts[k == 0 ? 0 : k - 1], 31);
+            const u64 left_hash = k == 0 ? edge_hash : __shfl_sync(ALL_LANES, last_hash, 31);
+            const u32 right_count = k + 1 == WORDS ? edge_count : __shfl_sync(ALL_LANES, counts[following], 0);
+            const u64 right_hash = k + 1 == WORDS ? edge_hash : __shfl_sync(ALL_LANES, next_hash, 0);
+            if (lane == 0) {
+                count_before = left_count;
+                hash_before = left_hash;
+            } else if (lane == 31) {
+                count_after = right_count;
+                hash_after = right_hash;
             }
-            if (lane == 0)
-                report->any_selected = 1;
+            const u32 count = counts[k];
+            const bool ties = count != 0
+                && ((count == count_before && hash == hash_before) || (count == count_after && hash == hash_after));
+            bool wins = count != 0 && (count > count_before || (count == count_before && hash >= hash_before))
+                && (count > count_after || (count == count_after && hash >= hash_after));
+            const u32 starts = span.run_starts(k);
+            if (ties && wins) {
+                const u32 own_start = last_start(word_first, starts << (31 - lane) >> (31 - lane), start) - 1;
+                wins = (i - own_start) % 2 == 0;
+            }
+            start = last_start(word_first, starts, start);
+            const u32 winners = __ballot_sync(ALL_LANES, wins);
+            if (lane == 0 && word_first < size)
+                selected[word_first / 32] = winners;
+            if (winners != 0) {
+                const u32 same = __match_any_sync(ALL_LANES, wins ? slot[k] : NO_ENTRY);
+                if (wins && lane == static_cast<u32>(__ffs(same) - 1)) {
+                    Entry* const entry = table + slot[k];
+                    atomicAdd(&entry->fate, static_cast<u32>(__popc(same)));
+                    if (i < __ldcg(&entry->first))
+                        atomicMin(&entry->first, i);
+                }
+                won = true;
+            }
+            last_hash = hash;
+            hash = next_hash;
         }
-        last_hash = hash;
-        hash = next_hash;
     }
+    // all warps storing to one address would queue there
+    if (__syncthreads_or(won) && threadIdx.x == 0)
+        report->any_selected = 1;
 }
 
 // Number + 1 of the rule of a pair among those of earlier rounds, or 0. Rules of this round are other pairs.
@@ -371,75 +381,88 @@ __device__ __forceinline__ void enter_rule(u32* index, u32 index_size, u64 pair,
 
 // Finds or makes the rules of the pairs that are replaced: those selected twice or more and at half of their
 // occurrences or more. New ones are numbered by first selected position. Marks the positions to replace.
-// tiles: sums of positions to replace and of new rules, up to each tile.
+// groups: how many are to be replaced before each group of positions.
 extern "C" __global__ void __launch_bounds__(THREADS)
     number_rules(u32 size, Entry* table, const u32* __restrict__ slots, const u32* __restrict__ selected,
         u32* __restrict__ replaced, u32* left, u32* right, u32* index, u32 index_size, u32 vocabulary, u32 known,
-        u64* tiles, Report* report)
+        u64* tiles, u32* __restrict__ groups, Report* report)
 {
     if (report->table_full != 0)
         return;
+    const u32 warp = threadIdx.x / 32;
     const u32 lane = threadIdx.x % 32;
     const u32 tile = take_tile(&report->tiles_taken);
-    const u32 first = tile * TILE + threadIdx.x / 32 * SPAN;
-    const u32 chosen = lane < WORDS && first + 32 * lane < size ? selected[first / 32 + lane] : 0;
-    u32 slot[WORDS];
-    bool replace[WORDS];
-    bool is_first[WORDS];
-    // all loads of a kind together, before the first is used
+    const u32 first = (tile * WARPS + warp) * GROUP;
+    const u32 word = first / 32 + lane;
+    const bool there = first + 32 * lane < size;
+    const u32 chosen = there ? selected[word] : 0;
+    const u32 busy = __ballot_sync(ALL_LANES, chosen != 0);
+    u32 bits = 0;  // of this lane's word: positions to replace, and those of them that make a rule
+    u32 made = 0;
+    for (u32 w = 0; w < 32; w += WORDS) {
+        if ((busy >> w & ((1u << WORDS) - 1)) == 0)
+            continue;
+        u32 slot[WORDS];
+        bool replace[WORDS];
+        bool is_first[WORDS];
+        // all loads of a kind together, before the first is used
 #pragma unroll
-    for (u32 k = 0; k < WORDS; ++k) {
-        const bool here = (__shfl_sync(ALL_LANES, chosen, k) >> lane & 1) != 0;
-        slot[k] = here ? slots[first + 32 * k + lane] : NO_ENTRY;
-    }
+        for (u32 k = 0; k < WORDS; ++k) {
+            const bool here = (__shfl_sync(ALL_LANES, chosen, w + k) >> lane & 1) != 0;
+            slot[k] = here ? slots[first + 32 * (w + k) + lane] : NO_ENTRY;
+        }
 #pragma unroll
-    for (u32 k = 0; k < WORDS; ++k) {
-        replace[k] = is_first[k] = false;
-        if (slot[k] != NO_ENTRY) {
-            const Entry* const entry = table + slot[k];
-            const u32 fate = __ldcg(&entry->fate);  // another thread may be numbering the pair
-            replace[k] = (fate & NUMBERED) != 0 || (fate > 0 && 2 * (fate + 1) > entry->repeats);
-            is_first[k] = replace[k] && entry->first == first + 32 * k + lane;
+        for (u32 k = 0; k < WORDS; ++k) {
+            replace[k] = is_first[k] = false;
+            if (slot[k] != NO_ENTRY) {
+                const Entry* const entry = table + slot[k];
+                const u32 fate = __ldcg(&entry->fate);  // another thread may be numbering the pair
+                replace[k] = (fate & NUMBERED) != 0 || (fate > 0 && 2 * (fate + 1) > entry->repeats);
+                is_first[k] = replace[k] && entry->first == first + 32 * (w + k) + lane;
+            }
+        }
+#pragma unroll
+        for (u32 k = 0; k < WORDS; ++k) {
+            bool makes = false;
+            if (is_first[k]) {
+                const u32 rule = find_rule(index, index_size, table[slot[k]].pair, known, left, right);
+                makes = rule == 0;
+                if (rule != 0)
+                    table[slot[k]].fate = NUMBERED | (vocabulary + rule - 1);
+            }
+            const u32 word_bits = __ballot_sync(ALL_LANES, replace[k]);
+            const u32 word_made = __ballot_sync(ALL_LANES, makes);
+            if (lane == w + k) {
+                bits = word_bits;
+                made = word_made;
+            }
         }
     }
-    u32 made[WORDS];
-    u32 replacements = 0;
-    u32 rules_made = 0;
-#pragma unroll
-    for (u32 k = 0; k < WORDS; ++k) {
-        bool makes = false;
-        if (is_first[k]) {
-            const u32 rule = find_rule(index, index_size, table[slot[k]].pair, known, left, right);
-            makes = rule == 0;
-            if (rule != 0)
-                table[slot[k]].fate = NUMBERED | (vocabulary + rule - 1);
-        }
-        const u32 bits = __ballot_sync(ALL_LANES, replace[k]);
-        made[k] = __ballot_sync(ALL_LANES, makes);
-        if (lane == 0 && first + 32 * k < size)
-            replaced[first / 32 + k] = bits;
-        replacements += __popc(bits);
-        rules_made += __popc(made[k]);
-    }
-    const u64 own = two_sums(replacements, rules_made);
-    const u64 before = warps_before<WARPS>(tiles, tile, own);
+    if (there)
+        replaced[word] = bits;
+    const u64 own = two_sums(__popc(bits), __popc(made));
+    const u64 all = lanes_sum(own);
+    const u64 before = warps_before<WARPS>(tiles, tile, all);
+    if (lane == 0 && first < size)
+        groups[first / GROUP] = first_sum(before);
     if (tile == gridDim.x - 1 && threadIdx.x == THREADS - 1) {
-        report->size = size - first_sum(before + own);
-        report->rules = known + second_sum(before + own);
+        report->size = size - first_sum(before + all);
+        report->rules = known + second_sum(before + all);
     }
-    u32 number = known + second_sum(before);
-#pragma unroll
-    for (u32 k = 0; k < WORDS; ++k) {
-        if ((made[k] >> lane & 1) != 0) {
-            const u32 rule = number + __popc(made[k] & ((1u << lane) - 1));
-            Entry* const entry = table + slot[k];
+    const u32 number = known + second_sum(before + lanes_before(own));
+    for (u32 left_over = __ballot_sync(ALL_LANES, made != 0); left_over != 0; left_over &= left_over - 1) {
+        const u32 w = __ffs(left_over) - 1;
+        const u32 word_made = __shfl_sync(ALL_LANES, made, w);
+        const u32 word_number = __shfl_sync(ALL_LANES, number, w);
+        if ((word_made >> lane & 1) != 0) {
+            const u32 rule = word_number + __popc(word_made & ((1u << lane) - 1));
+            Entry* const entry = table + slots[first + 32 * w + lane];
             const u64 pair = entry->pair;
             left[rule] = static_cast<u32>(pair >> 32);
             right[rule] = static_cast<u32>(pair);
             entry->fate = NUMBERED | (vocabulary + rule);
             enter_rule(index, index_size, pair, rule);
         }
-        number += __popc(made[k]);
     }
 }
 
@@ -448,13 +471,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 extern "C" __global__ void __launch_bounds__(THREADS)
     rewrite(const u32* __restrict__ sequence, u32 size, const u32* __restrict__ slots,
         const Entry* __restrict__ table, const u32* __restrict__ selected, const u32* __restrict__ replaced,
-        const u64* __restrict__ tiles, u32* __restrict__ target, Report* report)
+        const u32* __restrict__ groups, u32* __restrict__ target, Report* report)
 {
     if (report->table_full != 0)
         return;
-    __shared__ u32 warp_sums[WARPS];
     __shared__ u32 all_alive;
-    const u32 warp = threadIdx.x / 32;
     const u32 lane = threadIdx.x % 32;
     const bool stalled = report->size == size;
     const Span span(sequence, size, blockIdx.x);
@@ -463,15 +484,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const bool there = (lane > 0 || span.first > 0) && lane < WORDS + 2 && 32 * static_cast<u64>(word) < size;
     const u32 words = there ? replaced[word] : 0;
     const u32 vain = there && stalled ? selected[word] : 0;
-    const u32 own = lanes_sum(0 < lane && lane <= WORDS ? static_cast<u32>(__popc(words)) : 0u);
+    // replaced before the span: before its group of words, and in the group
+    const u32 group = span.first / GROUP;
+    const bool earlier = 32 * group + lane < span.first / 32 && span.first < size;
+    u32 before = lanes_sum(earlier ? static_cast<u32>(__popc(replaced[32 * group + lane])) : 0u);
+    before += span.first < size ? groups[group] : 0;
     if (threadIdx.x == 0)
         all_alive = 0;
-    if (lane == 0)
-        warp_sums[warp] = own;
     __syncthreads();
-    u32 before = blockIdx.x == 0 ? 0 : first_sum(tiles[blockIdx.x - 1]);
-    for (u32 w = 0; w < warp; ++w)
-        before += warp_sums[w];
     u32 alive_here = 0;
 #pragma unroll
     for (u32 k = 0; k < WORDS; ++k) {

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 THREADS = 256
 TILE = 8 * THREADS
 """Positions of a block."""
+GROUP = 1024
+"""Positions of a warp that numbers rules."""
 
 _ENTRY_BYTES = 32
 _MOST_SYMBOLS = (1 << 31) - 1  # one bit of a symbol marks dead positions, and no symbol is all ones below it
@@ -30,7 +32,7 @@ _MOST_SYMBOLS = (1 << 31) - 1  # one bit of a symbol marks dead positions, and n
 class Design:
     """Sizes that change nothing in the result; ``benchmarks/gpu_construction.py`` measures others."""
 
-    sieved: int = 1 << 16
+    sieved: int = 1 << 20
     """From so many alive positions up, pairs that occur once are sieved out before they are counted."""
     sieved_entries: float = 0.5
     """Table entries per alive position, at the first try, for what the sieve lets through."""
@@ -125,8 +127,9 @@ class _Rounds:
         self.slots = cupy.empty(self.size, np.uint32)
         words = -(-self.size // 32)
         self.selected, self.replaced = cupy.empty(words, np.uint32), cupy.empty(words, np.uint32)
-        tiles = -(-self.size // TILE)
-        self.tile_starts, self.tile_sums = cupy.empty(tiles, np.uint32), cupy.empty(tiles, np.uint64)
+        self.tile_starts = cupy.empty(-(-self.size // TILE), np.uint32)
+        self.groups = cupy.empty(-(-self.size // GROUP), np.uint32)
+        self.sums = cupy.empty(0, np.uint8)
         # a rule takes two symbols away where it is made
         self.left = cupy.empty(self.size // 2 + 1, np.uint32)
         self.right = cupy.empty(self.size // 2 + 1, np.uint32)
@@ -152,37 +155,32 @@ class _Rounds:
         return bool(any_selected)
 
     def _start(self, capacity: int, sieve_bits: int) -> None:
-        size = np.uint32(self.size)
+        """Start all kernels of a round; the host need not wait in between."""
+        number_blocks = -(-self.size // (GROUP * THREADS // 32))
         self.table = _all_ones(self.table, _ENTRY_BYTES * capacity)
-        self.tile_sums = _all_ones(self.tile_sums, 8 * -(-self.size // TILE))
+        self.sums = _all_ones(self.sums, 8 * number_blocks)
         self.report.data.memset_async(0, self.report.nbytes)
-        cells = np.uint32((1 << sieve_bits) - 1)
-        sieve = None
+        sequence, table = (self.sequence, np.uint32(self.size)), (self.table, np.uint32(capacity))
+        sieve, cells = None, np.uint32((1 << sieve_bits) - 1)
         if sieve_bits:
             sieve = self.sieve = _all_ones(self.sieve, (1 << sieve_bits) // 4)
-            self._launch("sieve_pairs", self.sequence, size, sieve, cells)
-        table = (self.table, np.uint32(capacity))
-        self._launch(
-            "count_pairs", self.sequence, size, sieve, cells, *table, self.slots, self.tile_starts, self.report
-        )
-        self._launch(
-            "select_pairs",
-            *(self.sequence, size, self.table, self.slots, self.tile_starts, self.selected, self.report),
-        )
+            self._launch("sieve_pairs", *sequence, sieve, cells)
+        self._launch("count_pairs", *sequence, sieve, cells, *table, self.slots, self.tile_starts, self.report)
+        self._launch("select_pairs", *sequence, self.table, self.slots, self.tile_starts, self.selected, self.report)
         self._launch(
             "number_rules",
-            *(size, self.table, self.slots, self.selected, self.replaced),
-            *(self.left, self.right, self.index, np.uint32(len(self.index))),
-            *(np.uint32(self.vocabulary_size), np.uint32(self.known), self.tile_sums, self.report),
+            *(np.uint32(self.size), self.table, self.slots, self.selected, self.replaced, self.left, self.right),
+            *(self.index, np.uint32(len(self.index)), np.uint32(self.vocabulary_size), np.uint32(self.known)),
+            *(self.sums, self.groups, self.report),
+            blocks=number_blocks,
         )
         self._launch(
             "rewrite",
-            *(self.sequence, size, self.slots, self.table, self.selected, self.replaced, self.tile_sums),
-            *(self.target, self.report),
+            *(*sequence, self.slots, self.table, self.selected, self.replaced, self.groups, self.target, self.report),
         )
 
-    def _launch(self, kernel: str, *arguments: Any) -> None:
-        get_kernel("batch_repair", kernel)((-(-self.size // TILE),), (THREADS,), arguments)
+    def _launch(self, kernel: str, *arguments: Any, blocks: int = 0) -> None:
+        get_kernel("batch_repair", kernel)((blocks or -(-self.size // TILE),), (THREADS,), arguments)
 
     def result(self) -> tuple[Any, Any, Any]:
         """Left and right symbols by rule, and the sequence."""
