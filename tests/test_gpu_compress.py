@@ -1,0 +1,79 @@
+"""The device compresses as the CPU does, payload for payload and row for row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+
+import polars_tadoc as tadoc
+from polars_tadoc.errors import EngineUnavailableError
+from polars_tadoc.kernels import cuda
+from polars_tadoc.kernels.cuda import compress as on_device
+from tests.strategies import columns
+
+pytestmark = pytest.mark.skipif(cuda.device_problem() is not None, reason=f"no device: {cuda.device_problem()}")
+
+
+def assert_same(text: pl.Series, **options: Any) -> None:
+    device, host = (tadoc.compress(text, engine=engine, **options) for engine in ("gpu", "cpu"))
+    assert device.struct.field("grammar").cast(pl.String).equals(host.struct.field("grammar").cast(pl.String))
+    assert device.struct.field("symbols").equals(host.struct.field("symbols"))
+    assert device.struct.field("gaps").equals(host.struct.field("gaps"))
+    if options.get("lossless", True):
+        assert tadoc.decompress(device).equals(text)
+
+
+@pytest.mark.parametrize("tokenizer", ["words", "whitespace", re.compile("[a-z]+")])
+@given(values=columns)
+def test_matches_the_cpu(tokenizer: str | re.Pattern[str], values: list[str | None]) -> None:
+    assert_same(pl.Series("text", values, pl.String), tokenizer=tokenizer)
+
+
+@given(values=columns)
+def test_matches_the_cpu_without_gaps_and_with_many_grammars(values: list[str | None]) -> None:
+    assert_same(pl.Series("text", values, pl.String), lossless=False, rows_per_grammar=3)
+
+
+@pytest.mark.parametrize("name", ["speeches", "peps"])
+def test_matches_the_cpu_on_samples(name: str) -> None:
+    assert_same(pl.read_parquet(f"examples/data/{name}.parquet")["text"])
+
+
+@pytest.mark.parametrize("name", ["logs_dmesg", "versioned_powershell", "docs_peps"])
+def test_matches_the_cpu_on_corpora(name: str, corpus: Callable[[str], pl.DataFrame]) -> None:
+    assert_same(corpus(name)["text"])
+
+
+def test_recompress_matches_the_cpu() -> None:
+    text = pl.read_parquet("examples/data/peps.parquet")["text"]
+    column = tadoc.compress(text, rows_per_grammar=100)
+    device, host = (tadoc.recompress(column, engine=engine) for engine in ("gpu", "cpu"))
+    assert device.struct.field("grammar").cast(pl.String).equals(host.struct.field("grammar").cast(pl.String))
+    assert tadoc.decompress(device).equals(text)
+
+
+def test_sequitur_is_refused() -> None:
+    with pytest.raises(EngineUnavailableError, match="sequitur"):
+        tadoc.compress(pl.Series(["a"]), method="sequitur", engine="gpu")
+
+
+def test_auto_takes_the_device_for_large_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    def compress(text: pl.Series, *arguments: Any, **options: Any) -> Any:
+        sizes.append(len(text))
+        return original(text, *arguments, **options)
+
+    original = on_device.compress
+    monkeypatch.setattr(on_device, "compress", compress)
+    text = pl.Series("text", ["one two three four"] * 10)
+    tadoc.compress(text)
+    assert sizes == []
+    monkeypatch.setattr("polars_tadoc.compress.compress.GPU_REPAYS_AT", 1)
+    tadoc.compress(text)
+    assert sizes == [10]
