@@ -29,7 +29,8 @@ DTYPE = pl.Struct(
 )
 """A compressed column: the grammar (shared by many rows), the row's own symbols, what stood between its words.
 
-It is carried through any operation, but it is no key: equal texts may have different symbols."""
+It is carried through any operation, but it is no key: equal texts have equal symbols and gaps within one grammar
+only."""
 
 
 def is_tadoc(dtype: object) -> bool:
