@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.gpu_tokenize [--together] corpora``: text in host memory to word ids on the device. The
 stages are timed with the device waited for after each, the kernels with events; ``--variants`` compiles the
-interning kernel with other sizes.
+interning kernel with other sizes and uploads in chunks of other sizes.
 """
 
 from __future__ import annotations
@@ -163,10 +163,36 @@ def main() -> None:
             print(f"  predicted gaps: {raw:,} bytes become {left:,}, {median_of(lambda: wall(predict), args.repeat)}")  # noqa: B023
             show("kernels", median_of(lambda: kernels(predict), args.repeat))  # noqa: B023
         if args.variants:
+            upload_variants(text, args.repeat)
             for variant, defines in VARIANTS.items():
                 intern.hash_defines = defines
                 taken = median_of(lambda: kernels(lambda: tokenize.tokenize(text, WORDS)), args.repeat)  # noqa: B023
                 print(f"  {variant}: intern {taken['intern.intern']:.3f} ms")
+
+
+def upload_variants(text: pl.Series, repeat: int) -> None:
+    """Time the upload as the driver does it from pageable and pinned memory, and in chunks of several sizes."""
+    import cupy
+
+    addresses, lengths, views = binary_views(text)
+    before = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    on_device = upload.upload_rows(addresses, before)
+    pageable = on_device.get()
+    pinned = np.frombuffer(cupy.cuda.alloc_pinned_memory(len(pageable)), np.uint8, len(pageable))
+    pinned[:] = pageable
+    calls: dict[str, Callable[[], Any]] = {
+        "pageable": lambda: on_device.set(pageable),
+        "pinned": lambda: on_device.set(pinned),
+    }
+    for label, call in calls.items():
+        print(f"  upload {label}: {median_of(lambda: wall(call), repeat)['ms']:.2f} ms")  # noqa: B023
+    standing = upload._CHUNK
+    for chunk in (1 << 18, 1 << 20, 1 << 21, 1 << 22, 1 << 23):
+        upload._CHUNK = chunk
+        taken = median_of(lambda: wall(lambda: upload.upload_rows(addresses, before)), repeat)["ms"]
+        print(f"  upload in chunks of {chunk >> 10:,} KiB: {taken:.2f} ms")
+    upload._CHUNK = standing
+    del views  # the addresses point into them until here
 
 
 def show(heading: str, figures: dict[str, float]) -> None:

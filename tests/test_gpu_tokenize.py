@@ -105,6 +105,13 @@ def test_marks_and_singles_across_bitmap_words(pieces: list[str], before: int) -
     assert_same(strings([text, "".join(pieces), text[before:][:7]]))
 
 
+@pytest.mark.parametrize("base", ["日", "a", "", " ", "a日", "日a", "\n"])
+@pytest.mark.parametrize("marks", [31, 32, 33, 5000, 100_000])
+def test_a_letter_after_many_marks(base: str, marks: int) -> None:
+    text = base + "\u0301" * marks + "b c"
+    assert_same(strings([text, "x", "\u0301" * marks + "b", "x日" + text, text + text]))
+
+
 @pytest.mark.parametrize(("pattern", "flags"), [(r"[a-z]+", 0), (r"\S*", 0), (r"é+|日", 0), (r"", 0), (r"^.", re.M)])
 @settings(max_examples=20)
 @given(rows=columns_without_nulls)
@@ -141,6 +148,10 @@ def test_rows_of_one_byte() -> None:
 @pytest.mark.parametrize("unit", ["a ", "a", "日", "a, ", " ", "a\u0301"])
 def test_one_word_over_and_over(unit: str) -> None:
     assert_same(strings([unit * 1_000_000, "b", unit * 1_000_001]))
+
+
+def test_one_word_ten_million_times() -> None:
+    assert_same(strings(["the " * 10_000_000]))
 
 
 def test_long_words_that_start_alike() -> None:

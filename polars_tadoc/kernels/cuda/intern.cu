@@ -23,20 +23,50 @@ __device__ __forceinline__ u64 load_part(const unsigned char* __restrict__ bytes
     return left >= 8 ? eight : eight & ((1ull << (8 * left)) - 1);
 }
 
+__device__ __forceinline__ u64 mix(u64 h, u64 part)
+{
+    h = (h ^ part) * 0xD6E8FEB86659FD93ull;
+    return h ^ h >> 32;
+}
+
+// Long strings keep several loads in flight: one after another each would wait for memory.
 __device__ u64 hash_bytes(const unsigned char* __restrict__ bytes, u32 begin, u32 end)
 {
     u64 h = (end - begin) * 0x9E3779B97F4A7C15ull;
-    for (u32 p = begin; p < end; p += 8) {
-        h = (h ^ load_part(bytes, p, end - p)) * 0xD6E8FEB86659FD93ull;
-        h ^= h >> 32;
+    u32 p = begin;
+    if (end - begin >= 64) {
+        u64 lanes[8] = {h, h + 1, h + 2, h + 3, h + 4, h + 5, h + 6, h + 7};
+        for (; end - p >= 64; p += 64) {
+            u64 parts[8];
+#pragma unroll
+            for (u32 k = 0; k < 8; ++k)
+                parts[k] = load_eight(bytes, p + 8 * k);
+#pragma unroll
+            for (u32 k = 0; k < 8; ++k)
+                lanes[k] = mix(lanes[k], parts[k]);
+        }
+#pragma unroll
+        for (u32 k = 0; k < 8; ++k)
+            h = mix(h, lanes[k]);
     }
+    for (; p < end; p += 8)
+        h = mix(h, load_part(bytes, p, end - p));
     h *= 0x9E3779B97F4A7C15ull;
     return (h ^ h >> 29) & HASH_MASK;
 }
 
 __device__ bool equal_bytes(const unsigned char* __restrict__ bytes, u32 a, u32 b, u32 length)
 {
-    for (u32 i = 0; i < length; i += 8)
+    u32 i = 0;
+    for (; length - i >= 64; i += 64) {
+        u64 differences = 0;
+#pragma unroll
+        for (u32 k = 0; k < 64; k += 8)
+            differences |= load_eight(bytes, a + i + k) ^ load_eight(bytes, b + i + k);
+        if (differences != 0)
+            return false;
+    }
+    for (; i < length; i += 8)
         if (load_part(bytes, a + i, length - i) != load_part(bytes, b + i, length - i))
             return false;
     return true;
@@ -185,18 +215,25 @@ extern "C" __global__ void place_ties(const unsigned char* __restrict__ bytes, c
     const u32 own = static_cast<u32>(warp);
     const u64 key = keys[own];
     const u32 group = groups[own];
+    const auto ties_with = [&](u64 other) { return keys[other] == key && groups[other] == group; };
     u32 first = own;  // of those that tie, and the one behind them
     u32 stop = own + 1;
     if ((key & 0xFF) == 8) {
+        // so many tie that looking for the first and the last of them would take long
+        if ((own >= MOST_TIES && ties_with(own - MOST_TIES))
+            || (static_cast<u64>(own) + MOST_TIES < count && ties_with(static_cast<u64>(own) + MOST_TIES))) {
+            *unfinished = 1;
+            return;
+        }
         for (u32 run = 32; run == 32 && own - first < MOST_TIES;) {
-            const bool ties = lane < first && keys[first - 1 - lane] == key && groups[first - 1 - lane] == group;
+            const bool ties = lane < first && ties_with(first - 1 - lane);
             const u32 others = ~__ballot_sync(0xFFFFFFFFu, ties);
             run = others == 0 ? 32 : __ffs(others) - 1;
             first -= run;
         }
         for (u32 run = 32; run == 32 && stop - own < MOST_TIES;) {
             const u64 at = static_cast<u64>(stop) + lane;
-            const u32 others = ~__ballot_sync(0xFFFFFFFFu, at < count && keys[at] == key && groups[at] == group);
+            const u32 others = ~__ballot_sync(0xFFFFFFFFu, at < count && ties_with(at));
             run = others == 0 ? 32 : __ffs(others) - 1;
             stop += run;
         }
@@ -242,7 +279,8 @@ extern "C" __global__ void copy_entries(const unsigned char* __restrict__ bytes,
         return;
     const u64 begin = warp == 0 ? 0 : stops[warp - 1];
     const u64 length = stops[warp] - begin;
-    const unsigned char* source = bytes + entry_starts[order[warp]];
+    const unsigned char* __restrict__ source = bytes + entry_starts[order[warp]];
+#pragma unroll 8
     for (u64 i = threadIdx.x & 31; i < length; i += 32)
         copy[begin + i] = source[i];
 }

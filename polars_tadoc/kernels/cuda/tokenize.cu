@@ -7,6 +7,8 @@ constexpr u32 SINGLE = 1;
 constexpr u32 WORD = 2;
 constexpr u32 MARK = 3;
 
+constexpr u32 MARKS_NEAR = 32;  // that one thread walks back over
+
 // The text lies in one array, rows one after another, with 32 readable bytes after the last.
 struct Text {
     const unsigned char* __restrict__ bytes;
@@ -56,17 +58,20 @@ struct Text {
     }
 };
 
-// Whether the marks that end before p, one at least, belong to a SINGLE of their row.
-__device__ bool marks_follow_single(const Text& text, const u32* __restrict__ row_bits, u32 p)
+constexpr u32 NO = 0;
+constexpr u32 YES = 1;
+constexpr u32 FAR = 2;
+
+// Whether the marks that end before p, one at least, belong to a SINGLE of their row; FAR if they are many.
+__device__ u32 marks_follow_single(const Text& text, const u32* __restrict__ row_bits, u32 p)
 {
-    u32 kind = MARK;
-    while (kind == MARK) {
+    for (u32 marks = 0; marks < MARKS_NEAR; ++marks) {
         p = text.previous(p);
-        kind = text.class_at(p);
-        if (row_bits[p >> 5] >> (p & 31) & 1)
-            break;
+        const u32 kind = text.class_at(p);
+        if (kind != MARK || (row_bits[p >> 5] >> (p & 31) & 1))
+            return kind == SINGLE ? YES : NO;
     }
-    return kind == SINGLE;
+    return FAR;
 }
 
 // Sets a bit at the first byte of each row that is not empty, and one behind the text.
@@ -82,12 +87,12 @@ extern "C" __global__ void mark_rows(const u32* __restrict__ row_offsets, u32 ro
 
 // One thread for 32 bytes. start_bits: the first byte of each word; stop_bits: the byte after each word, which
 // may be the next row's first or the one behind the text. Only a WORD character after marks needs to look
-// further back than one character, and it does so once for each run of marks. invalid: set where the text is
-// not UTF-8, row by row; the bitmaps are then of no use.
+// further back than one character; where the marks are many it is left to resolve_marks. report: whether the
+// text is not UTF-8, row by row, and the bitmaps are of no use; and how many characters are left, listed in far.
 extern "C" __global__ void __launch_bounds__(256) classify(const unsigned char* __restrict__ bytes, u32 size,
     const unsigned short* __restrict__ page_of, const unsigned char* __restrict__ pages,
     const u32* __restrict__ row_bits, u32* __restrict__ start_bits, u32* __restrict__ stop_bits, u32 bitmap_words,
-    u32* __restrict__ invalid)
+    u32* __restrict__ far, u32* __restrict__ report)
 {
     const u32 word = blockIdx.x * blockDim.x + threadIdx.x;
     if (word >= bitmap_words)
@@ -132,8 +137,13 @@ extern "C" __global__ void __launch_bounds__(256) classify(const unsigned char* 
                 covered = p + text.width_at(p);
                 kind = text.class_at(p);
             }
-            const bool starting = kind == SINGLE || (kind != GAP && before == GAP)
-                || (kind == WORD && (before == SINGLE || (before == MARK && marks_follow_single(text, row_bits, p))));
+            bool starting = kind == SINGLE || (kind != GAP && before == GAP) || (kind == WORD && before == SINGLE);
+            if (kind == WORD && before == MARK) {
+                const u32 after_single = marks_follow_single(text, row_bits, p);
+                starting = after_single == YES;
+                if (after_single == FAR)
+                    far[atomicAdd(report + 1, 1u)] = p;
+            }
             starts |= starting ? bit : 0;
             stops |= before != GAP && (starting || kind == GAP) ? bit : 0;
             before = kind;
@@ -142,7 +152,44 @@ extern "C" __global__ void __launch_bounds__(256) classify(const unsigned char* 
     start_bits[word] = starts;
     stop_bits[word] = stops;
     if (!valid)
-        *invalid = 1;
+        report[0] = 1;
+}
+
+// One block for each WORD character after many marks looks for what they follow, and starts a word there if
+// that is a SINGLE of the row. Runs of marks do not overlap: all blocks together read no more than the text.
+extern "C" __global__ void __launch_bounds__(256) resolve_marks(const unsigned char* __restrict__ bytes,
+    const unsigned short* __restrict__ page_of, const unsigned char* __restrict__ pages,
+    const u32* __restrict__ row_bits, const u32* __restrict__ far, u32* __restrict__ start_bits,
+    u32* __restrict__ stop_bits)
+{
+    __shared__ u32 base_end;  // behind the first byte of the last character before p that is no mark, or starts a row
+    const Text text = {bytes, page_of, pages};
+    const u32 p = far[blockIdx.x];
+    if (threadIdx.x == 0)
+        base_end = 0;
+    __syncthreads();
+    for (u32 stop = p;;) {
+        const u32 behind = 32 * threadIdx.x;
+        for (u32 i = 0; i < 32 && behind + i < stop; ++i) {
+            const u32 at = stop - 1 - behind - i;
+            if ((bytes[at] & 0xC0) == 0x80)
+                continue;
+            if (text.class_at(at) != MARK || (row_bits[at >> 5] >> (at & 31) & 1)) {
+                atomicMax(&base_end, at + 1);
+                break;
+            }
+        }
+        __syncthreads();
+        const bool done = base_end != 0 || stop <= 32 * blockDim.x;
+        __syncthreads();  // all have read it before anyone writes it again
+        if (done)
+            break;
+        stop -= 32 * blockDim.x;
+    }
+    if (threadIdx.x == 0 && base_end != 0 && text.class_at(base_end - 1) == SINGLE) {
+        atomicOr(start_bits + (p >> 5), 1u << (p & 31));
+        atomicOr(stop_bits + (p >> 5), 1u << (p & 31));
+    }
 }
 
 // Tokens are the words of all rows, each row followed by a token without bytes at its end, so that token t of

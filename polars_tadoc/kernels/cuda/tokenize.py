@@ -16,7 +16,7 @@ from polars_tadoc.compress.tokenize import Tokenizer, _regex_matches, _require_u
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.cpu.tokenize import Classes, Matches
 from polars_tadoc.kernels.cuda.bitmap import rank
-from polars_tadoc.kernels.cuda.device import device_errors, launch_each
+from polars_tadoc.kernels.cuda.device import device_errors, get_kernel, launch_each
 from polars_tadoc.kernels.cuda.gaps import NotedGaps, note_gaps
 from polars_tadoc.kernels.cuda.intern import intern
 from polars_tadoc.kernels.cuda.upload import upload_rows
@@ -105,13 +105,19 @@ def _spans_of_classes(text: Any, row_offsets: UInt32, classes: Classes) -> _Span
     launch_each("tokenize", "mark_rows", rows + 1, offsets, row_count, row_bits)
     start_bits, stop_bits = (cupy.empty(int(bitmap_words), np.uint32) for _ in range(2))
     page_of, pages = (cupy.asarray(array) for array in (classes.page_of, classes.pages))
-    invalid = cupy.zeros(1, np.uint32)
+    # a character is left for later once for each run of 32 marks or more
+    far, report = cupy.empty(size // 32 + 1, np.uint32), cupy.zeros(2, np.uint32)
     launch_each(
         *("tokenize", "classify", int(bitmap_words)),
-        *(text, np.uint32(size), page_of, pages, row_bits, start_bits, stop_bits, bitmap_words, invalid),
+        *(text, np.uint32(size), page_of, pages, row_bits, start_bits, stop_bits, bitmap_words, far, report),
     )
-    if int(invalid[0]):  # synchronize!
+    invalid, left = (int(value) for value in report.get())  # synchronize!
+    if invalid:
         return None
+    if left:
+        get_kernel("tokenize", "resolve_marks")(
+            (left,), (256,), (text, page_of, pages, row_bits, far, start_bits, stop_bits)
+        )
     row_ranks, start_ranks = rank(row_bits), rank(start_bits)
     tokens = int(start_ranks[-1]) + rows  # synchronize!
     starts, stops = cupy.empty(tokens, np.uint32), cupy.empty(tokens, np.uint32)

@@ -16,8 +16,9 @@ PADDING = 32
 """Readable bytes behind the text: kernels load eight at a time."""
 
 _CHUNK = 1 << 22
-"""Bytes that are copied at once: of 118 MB, 0.25 MiB at a time took 17 ms, 1 MiB 8, 4 MiB 4.3 on an H200, where
-pageable memory took 13.5 and pinned memory 2.1 (``benchmarks/gpu_tokenize.py``)."""
+"""Bytes that are copied at once. 118 MB took 15.5 ms in chunks of 256 KiB, 6.8 of 1 MiB, 3.8 of 4 MiB, 4.7 of
+8 MiB; the driver took 6.9 ms from pageable memory and 2.1 from pinned memory (H200, 16 cores,
+``python -m benchmarks.gpu_tokenize --together --variants``)."""
 _MOST_WORKERS = 8
 
 
