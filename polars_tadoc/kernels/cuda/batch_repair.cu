@@ -22,6 +22,7 @@ constexpr u32 WORDS = 8;  // bitmap words of 32 positions that each warp takes
 constexpr u32 SPAN = 32 * WORDS;
 constexpr u32 TILE = WARPS * SPAN;
 constexpr u32 GROUP = 32 * 32;  // positions that each warp of number_rules takes, a bitmap word a lane
+constexpr u32 BATCH = 4;  // loads that each of its lanes has in flight
 constexpr u32 MOST_PROBES = 128;  // a table so crowded is too small
 
 // Tables start as all ones. An entry fills the 32 bytes that memory moves at once.
@@ -379,6 +380,16 @@ __device__ __forceinline__ void enter_rule(u32* index, u32 index_size, u64 pair,
         slot = slot + 1 < index_size ? slot + 1 : 0;
 }
 
+// Lists the places of the bits in the warp's words, a word a lane; returns how many there are.
+__device__ __forceinline__ u32 list_places(u32 bits, unsigned short* places)
+{
+    const u32 number = __popc(bits);
+    u32 at = lanes_before(number);
+    for (; bits != 0; bits &= bits - 1)
+        places[at++] = static_cast<unsigned short>(32 * (threadIdx.x % 32) + __ffs(bits) - 1);
+    return lanes_sum(number);
+}
+
 // Finds or makes the rules of the pairs that are replaced: those selected twice or more and at half of their
 // occurrences or more. New ones are numbered by first selected position. Marks the positions to replace.
 // groups: how many are to be replaced before each group of positions.
@@ -389,57 +400,57 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 {
     if (report->table_full != 0)
         return;
+    __shared__ unsigned short warp_places[WARPS][GROUP / 2];  // no two neighbours are selected
+    __shared__ u32 warp_bits[WARPS][32];
+    __shared__ u32 warp_made[WARPS][32];
     const u32 warp = threadIdx.x / 32;
     const u32 lane = threadIdx.x % 32;
+    unsigned short* const places = warp_places[warp];
     const u32 tile = take_tile(&report->tiles_taken);
     const u32 first = (tile * WARPS + warp) * GROUP;
-    const u32 word = first / 32 + lane;
     const bool there = first + 32 * lane < size;
-    const u32 chosen = there ? selected[word] : 0;
-    const u32 busy = __ballot_sync(ALL_LANES, chosen != 0);
-    u32 bits = 0;  // of this lane's word: positions to replace, and those of them that make a rule
-    u32 made = 0;
-    for (u32 w = 0; w < 32; w += WORDS) {
-        if ((busy >> w & ((1u << WORDS) - 1)) == 0)
-            continue;
-        u32 slot[WORDS];
-        bool replace[WORDS];
-        bool is_first[WORDS];
+    const u32 selections = list_places(there ? selected[first / 32 + lane] : 0, places);
+    warp_bits[warp][lane] = 0;
+    warp_made[warp][lane] = 0;
+    __syncwarp();
+    for (u32 begin = lane; begin < selections; begin += 32 * BATCH) {
+        u32 slot[BATCH];
+        bool replace[BATCH];
+        bool is_first[BATCH];
         // all loads of a kind together, before the first is used
 #pragma unroll
-        for (u32 k = 0; k < WORDS; ++k) {
-            const bool here = (__shfl_sync(ALL_LANES, chosen, w + k) >> lane & 1) != 0;
-            slot[k] = here ? slots[first + 32 * (w + k) + lane] : NO_ENTRY;
-        }
+        for (u32 k = 0; k < BATCH; ++k)
+            slot[k] = begin + 32 * k < selections ? slots[first + places[begin + 32 * k]] : NO_ENTRY;
 #pragma unroll
-        for (u32 k = 0; k < WORDS; ++k) {
+        for (u32 k = 0; k < BATCH; ++k) {
             replace[k] = is_first[k] = false;
             if (slot[k] != NO_ENTRY) {
                 const Entry* const entry = table + slot[k];
                 const u32 fate = __ldcg(&entry->fate);  // another thread may be numbering the pair
                 replace[k] = (fate & NUMBERED) != 0 || (fate > 0 && 2 * (fate + 1) > entry->repeats);
-                is_first[k] = replace[k] && entry->first == first + 32 * (w + k) + lane;
+                is_first[k] = replace[k] && entry->first == first + places[begin + 32 * k];
             }
         }
 #pragma unroll
-        for (u32 k = 0; k < WORDS; ++k) {
-            bool makes = false;
+        for (u32 k = 0; k < BATCH; ++k) {
+            if (!replace[k])
+                continue;
+            const u32 place = places[begin + 32 * k];
+            atomicOr(&warp_bits[warp][place / 32], 1u << (place % 32));
             if (is_first[k]) {
                 const u32 rule = find_rule(index, index_size, table[slot[k]].pair, known, left, right);
-                makes = rule == 0;
                 if (rule != 0)
                     table[slot[k]].fate = NUMBERED | (vocabulary + rule - 1);
-            }
-            const u32 word_bits = __ballot_sync(ALL_LANES, replace[k]);
-            const u32 word_made = __ballot_sync(ALL_LANES, makes);
-            if (lane == w + k) {
-                bits = word_bits;
-                made = word_made;
+                else
+                    atomicOr(&warp_made[warp][place / 32], 1u << (place % 32));
             }
         }
     }
+    __syncwarp();
+    const u32 bits = warp_bits[warp][lane];  // of a word: positions to replace, and those that make a rule
+    const u32 made = warp_made[warp][lane];
     if (there)
-        replaced[word] = bits;
+        replaced[first / 32 + lane] = bits;
     const u64 own = two_sums(__popc(bits), __popc(made));
     const u64 all = lanes_sum(own);
     const u64 before = warps_before<WARPS>(tiles, tile, all);
@@ -449,20 +460,16 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         report->size = size - first_sum(before + all);
         report->rules = known + second_sum(before + all);
     }
-    const u32 number = known + second_sum(before + lanes_before(own));
-    for (u32 left_over = __ballot_sync(ALL_LANES, made != 0); left_over != 0; left_over &= left_over - 1) {
-        const u32 w = __ffs(left_over) - 1;
-        const u32 word_made = __shfl_sync(ALL_LANES, made, w);
-        const u32 word_number = __shfl_sync(ALL_LANES, number, w);
-        if ((word_made >> lane & 1) != 0) {
-            const u32 rule = word_number + __popc(word_made & ((1u << lane) - 1));
-            Entry* const entry = table + slots[first + 32 * w + lane];
-            const u64 pair = entry->pair;
-            left[rule] = static_cast<u32>(pair >> 32);
-            right[rule] = static_cast<u32>(pair);
-            entry->fate = NUMBERED | (vocabulary + rule);
-            enter_rule(index, index_size, pair, rule);
-        }
+    const u32 rules_made = list_places(made, places);
+    __syncwarp();
+    for (u32 k = lane; k < rules_made; k += 32) {
+        const u32 rule = known + second_sum(before) + k;
+        Entry* const entry = table + slots[first + places[k]];
+        const u64 pair = entry->pair;
+        left[rule] = static_cast<u32>(pair >> 32);
+        right[rule] = static_cast<u32>(pair);
+        entry->fate = NUMBERED | (vocabulary + rule);
+        enter_rule(index, index_size, pair, rule);
     }
 }
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from polars_tadoc.compress.batch_repair import BinaryRules
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.cuda.device import device_errors, even_blocks, get_kernel
-
-if TYPE_CHECKING:
-    from polars_tadoc.compress.batch_repair import BinaryRules
 
 THREADS = 256
 TILE = 8 * THREADS
@@ -34,7 +32,7 @@ class Design:
 
     sieved: int = 1 << 20
     """From so many alive positions up, pairs that occur once are sieved out before they are counted."""
-    sieved_entries: float = 0.5
+    sieved_entries: float = 0.25
     """Table entries per alive position, at the first try, for what the sieve lets through."""
     entries: float = 1.5
     """The same where there was no sieve. Each further try takes four times as many."""
@@ -58,8 +56,6 @@ class DeviceRules:
 
     def to_host(self) -> BinaryRules:
         """Copy to host memory."""
-        from polars_tadoc.compress.batch_repair import BinaryRules
-
         with device_errors("copying rules to the host"):
             return BinaryRules(self.left.get(), self.right.get(), self.sequence.get())  # synchronize!
 
