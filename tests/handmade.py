@@ -73,12 +73,48 @@ def struct(**changes: Any) -> pa.StructArray:
     return pa.array([{**cell, **changes}], ARROW_TYPE)
 
 
-def frame_of(array: pa.StructArray) -> bytes:
-    """The Arrow IPC stream of a struct, as a payload holds it before zstd."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, pa.schema(list(array.type))) as stream:
-        stream.write_batch(pa.RecordBatch.from_struct_array(array))
-    return sink.getvalue().to_pybytes()
+def stream(**changes: Any) -> bytes:
+    """A frame before zstd, section by section, of the grammar of :func:`struct`, with sections or counts changed."""
+
+    def planes(numbers: Sequence[int]) -> bytes:
+        return b"".join(bytes(number >> shift & 0xFF for number in numbers) for shift in (0, 8, 16, 24))
+
+    sections: dict[str, Any] = {
+        "tokenizer": b"words",
+        "shared_words": [0, 0],
+        "word_lengths": [1, 1],
+        "word_bytes": b"ab",
+        "shared_gaps": [0],
+        "gap_lengths": [2],
+        "gap_bytes": b", ",
+        "levels": [1, 1],
+        "rules": [2, 2],
+        "first_symbols": [0, 4],  # 0, then 2 more
+        "other_symbols": [1, 2],
+        "word_gaps": [0, 1],
+        "body_gaps": [1, 2],  # 0 where 1 is expected; 1 where 0 is
+        **changes,
+    }
+    counts = {
+        "words": len(sections["word_lengths"]),
+        "word_bytes": len(sections["word_bytes"]),
+        "gaps": len(sections["gap_lengths"]),
+        "gap_bytes": len(sections["gap_bytes"]),
+        "tokenizer": len(sections["tokenizer"]),
+        "levels": len(sections["levels"]),
+        "rules": len(sections["rules"]),
+        "symbols": len(sections["first_symbols"]) + len(sections["other_symbols"]),
+        **sections.pop("counts", {}),
+    }
+    return b"".join(
+        [
+            *(count.to_bytes(8, "little") for count in counts.values()),
+            *(
+                part if isinstance(part, bytes) else bytes(part) if name.startswith("shared") else planes(part)
+                for name, part in sections.items()
+            ),
+        ]
+    )
 
 
 def seal(frame: bytes, size: int | None = None) -> str:

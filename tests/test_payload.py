@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -15,9 +14,8 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from polars_tadoc import payload
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, TadocError
-from polars_tadoc.grammar import ARROW_TYPE
 from tests import handmade
-from tests.strategies import columns
+from tests.strategies import columns, grammars
 from tests.test_grammar import assert_same
 
 
@@ -30,7 +28,7 @@ def real() -> str:
 
 @cache
 def frame() -> bytes:
-    return handmade.frame_of(payload.decode(real()).to_arrow())
+    return payload.pack(payload.decode(real()))
 
 
 def outcome(text: str) -> tadoc.Grammar | None:
@@ -173,8 +171,8 @@ def test_altered_size_never_shows_another_grammar(place: int, character: str) ->
         max_size=4,
     )
 )
-def test_altered_arrow_under_a_right_digest(edits: list[tuple[str, int, int]]) -> None:
-    """What a digest cannot catch: someone sealed broken Arrow data. It is refused, or it is a valid grammar."""
+def test_altered_bytes_under_a_right_digest(edits: list[tuple[str, int, int]]) -> None:
+    """What a digest cannot catch: someone sealed broken data. It is refused, or it is a valid grammar."""
     data = bytearray(frame())
     for kind, place, value in edits:
         place %= max(len(data), 1)
@@ -191,68 +189,126 @@ def test_altered_arrow_under_a_right_digest(edits: list[tuple[str, int, int]]) -
     outcome(handmade.seal(bytes(data)))
 
 
+NUMBERS = ["word_lengths", "gap_lengths", "levels", "rules", "first_symbols", "other_symbols", "word_gaps", "body_gaps"]
+
+
 @given(
-    field=st.sampled_from(["rule_offsets", "symbols", "level_offsets"]),
+    field=st.sampled_from(NUMBERS),
     values=st.lists(st.one_of(st.integers(0, 6), st.sampled_from([0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])), max_size=6),
     levels=st.lists(st.integers(0, 3), max_size=4),
 )
-def test_any_arrays_under_a_right_digest(field: str, values: list[int], levels: list[int]) -> None:
-    outcome(handmade.seal(handmade.frame_of(handmade.struct(**{"level_offsets": levels, field: values}))))
+def test_any_numbers_under_a_right_digest(field: str, values: list[int], levels: list[int]) -> None:
+    outcome(handmade.seal(handmade.stream(**{"levels": levels, field: values})))
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"version": 99},
-        {"symbols": [0, 1, 2, 9]},
-        {"symbols": [3, 1, 2, 2]},
-        {"level_offsets": [0, 2]},
-        {"rule_offsets": [0, 5, 4]},
-        {"vocabulary": ["a", None]},
-        {"symbols": None},
-    ],
+@given(
+    words=st.lists(st.tuples(st.integers(0, 255), st.integers(0, 300)), max_size=4),
+    word_bytes=st.binary(max_size=12),
 )
-def test_message_names_the_grammar(changes: dict[str, Any]) -> None:
-    text = handmade.seal(handmade.frame_of(handmade.struct(**changes)))
-    with pytest.raises(InvalidGrammarError, match=f"^grammar {text[22:34]}…: "):
+def test_any_front_coded_words(words: list[tuple[int, int]], word_bytes: bytes) -> None:
+    shared, lengths = [a for a, _ in words], [b for _, b in words]
+    got = outcome(
+        handmade.seal(
+            handmade.stream(
+                shared_words=shared,
+                word_lengths=lengths,
+                word_bytes=word_bytes,
+                **{"word_gaps": [0] * len(words), "levels": [], "rules": [], "first_symbols": [], "other_symbols": []},
+                body_gaps=[],
+            )
+        )
+    )
+    if got is not None:
+        assert [len(word.encode()) for word in got.vocabulary.to_pylist()] == lengths
+
+
+def test_reads_the_format_as_it_is_defined() -> None:
+    grammar = payload.decode(handmade.seal(handmade.stream()))
+    assert_same(grammar, tadoc.Grammar.from_arrow(handmade.struct()))
+    assert payload.pack(grammar) == handmade.stream()
+
+
+@given(made=grammars(), gaps=st.lists(st.text(max_size=4), unique=True, max_size=4), data=st.data())
+def test_round_trip_of_any_grammar(made: Any, gaps: list[str], data: st.DataObject) -> None:
+    vocabulary_size, bodies, level_offsets, _ = made
+    words = data.draw(
+        st.lists(st.text(min_size=1, max_size=6), unique=True, min_size=vocabulary_size, max_size=vocabulary_size)
+    )
+    codes = st.integers(0, len(gaps))
+    predicted = [
+        *data.draw(st.lists(codes, min_size=vocabulary_size, max_size=vocabulary_size)),
+        *(data.draw(codes) if place else 0 for body in bodies for place in range(len(body))),
+    ]
+    grammar = handmade.grammar(words, bodies, level_offsets, gaps, predicted)
+    assert_same(payload.decode(payload.encode(grammar)), grammar)
+
+
+def test_long_words_with_long_common_beginnings() -> None:
+    words = ["x" * length for length in (254, 255, 256, 257, 600)] + ["x" * 600 + "é"]
+    assert payload.decode(payload.encode(handmade.grammar(words))).vocabulary.to_pylist() == words
+
+
+WRONG: dict[str, list[dict[str, Any]]] = {
+    "counts do not fit its bytes": [
+        {"counts": {"words": 3}},
+        {"counts": {"words": 1}},
+        {"counts": {"rules": 5}},
+        {"counts": {"words": (1 << 64) - 1}},
+        {"counts": {"symbols": 1 << 62, "rules": 1 << 62}},
+        {"tokenizer": b"words", "counts": {"tokenizer": 4}},
+        {"shared_words": [0, 0, 0]},
+    ],
+    "rules' lengths do not fit their symbols": [
+        {"rules": [2, 3]},
+        {"rules": [4, 0]},
+        {"rules": [0, 4]},
+        {"rules": [0xFFFFFFFF, 5]},
+    ],
+    "a word does not fit the one before it": [
+        {"shared_words": [1, 0]},
+        {"shared_words": [0, 2]},
+        {"shared_words": [0, 1]},
+        {"word_lengths": [1, 2]},
+        {"word_lengths": [3, 0]},
+        {"gap_lengths": [1]},
+    ],
+    "not UTF-8": [{"tokenizer": b"\xff"}],
+    "[iI]nvalid UTF8": [{"word_bytes": b"a\xff"}, {"gap_bytes": b"\xe9,"}],
+    "the vocabulary holds a word twice": [{"word_bytes": b"aa"}],
+    "names neither a word nor a rule": [{"other_symbols": [1, 9]}, {"other_symbols": [1, 0xFFFFFFFF]}],
+    "not on a lower level": [{"first_symbols": [4, 0]}, {"levels": [2]}],
+    "level_offsets does not rise": [{"levels": []}, {"levels": [1, 0, 1]}, {"levels": [0xFFFFFFFF, 3]}],
+    "has fewer than two symbols": [{"rules": [1, 3]}],
+    "predicted_gaps names a gap that is not there": [{"word_gaps": [0, 2]}, {"body_gaps": [1, 0xFFFFFFFF]}],
+}
+
+
+@pytest.mark.parametrize(("message", "changes"), [(m, c) for m, cases in WRONG.items() for c in cases])
+def test_message_names_the_grammar(message: str, changes: dict[str, Any]) -> None:
+    text = handmade.seal(handmade.stream(**changes))
+    with pytest.raises(InvalidGrammarError, match=f"^grammar {text[22:34]}…: .*{message}"):
         payload.decode(text)
     with pytest.raises(InvalidGrammarError, match=text[22:34]):
         tadoc.word_count(handmade.column(text, [[0]]))
 
 
 def test_other_streams_under_a_right_digest() -> None:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, pa.schema(list(ARROW_TYPE))):
-        pass  # a schema and no batch
-    for data in (b"", b"\xff\xff\xff\xff\x00\x00\x00\x00", sink.getvalue().to_pybytes(), frame()[:-300], frame()[:200]):
+    for data in (b"", bytes(8), bytes(63), frame()[:-300], frame()[:200], frame() + bytes(1), frame() + bytes(1 << 20)):
         assert outcome(handmade.seal(data)) is None
 
 
-def test_ragged_buffer_under_a_right_digest() -> None:
-    words = handmade.struct().field("vocabulary")[0].values
-    offsets = pa.py_buffer(words.buffers()[1].to_pybytes()[:24] + b"\x00" * 4)
-    ragged = pa.LargeStringArray.from_buffers(2, offsets, words.buffers()[2])
-    cell = pa.LargeListArray.from_arrays(pa.array([0, 2], pa.int64()), ragged)
-    array = pa.StructArray.from_arrays([cell, *handmade.struct().flatten()[1:]], fields=list(ARROW_TYPE))
-    assert tadoc.Grammar.from_arrow(array).words.offsets.tolist() == [0, 1, 2]
-
-
-def stream_of(array: pa.StructArray, compression: str | None = None) -> bytes:
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression=compression)
-    with pa.ipc.new_stream(sink, pa.schema(list(ARROW_TYPE)), options=options) as writer:
-        writer.write_batch(pa.RecordBatch.from_struct_array(array))
-    return bytes(sink.getvalue().to_pybytes())
-
-
-def test_buffers_that_unfold_inside_the_stream() -> None:
-    """Arrow's own compression would decode to more than the payload declares."""
-    array = handmade.struct()
-    assert payload.decode(handmade.seal(stream_of(array))).tokenizer
-    with pytest.raises(InvalidGrammarError, match="compressed buffers"):
-        payload.decode(handmade.seal(stream_of(array, "zstd")))
-
-
-def test_bytes_that_belong_to_nothing() -> None:
-    with pytest.raises(InvalidGrammarError, match="belong to nothing"):
-        payload.decode(handmade.seal(stream_of(handmade.struct()) + bytes(1 << 20)))
+def test_words_that_unfold_into_more_than_the_limit() -> None:
+    count = 2000
+    text = handmade.seal(
+        handmade.stream(
+            shared_words=[0] + [255] * (count - 1),
+            word_lengths=[256 + i for i in range(count)],
+            word_bytes=bytes(256) + b"".join(bytes(1 + i) for i in range(1, count)),
+            **{"word_gaps": [0] * count, "levels": [], "rules": [], "first_symbols": [], "other_symbols": []},
+            body_gaps=[],
+        )
+    )
+    assert payload.decode(text).vocabulary_size == count
+    size = int(text[6:22], 16)
+    with tadoc.Config(payload_limit_bytes=size), pytest.raises(LimitExceededError, match="unfold into"):
+        payload.decode(text)
