@@ -2,7 +2,7 @@
 
 ``TADOC`` · version digit · decoded bytes (16 hex digits) · BLAKE2b-128 of the frame (32 hex digits) ·
 base64 of the frame. The frame is one zstd frame. Length and digest are checked before anything is decompressed or
-parsed. Decompressed it is eight counts (uint64, little-endian) and one section after another, see ``_SECTIONS``:
+parsed. Decompressed it is eight counts (uint64, little-endian) and one section after another:
 arrays so arranged that general compression finds what repeats. Words and gaps are front-coded, for they ascend within
 one frequency; numbers of 32 bits stand as four planes of bytes; the rules' first symbols are stored as differences and
 the predicted gaps of bodies as 0 where they are what the next symbol leads one to expect.
@@ -51,17 +51,24 @@ class _Counts:
     symbols: int
 
     @property
-    def sections(self) -> list[int]:
+    def section_sizes(self) -> dict[str, int]:
         """Bytes of each section, in their order."""
         others = self.symbols - self.rules
-        return [
-            self.tokenizer_bytes,
-            *(self.words, 4 * self.words, self.word_bytes),  # shared bytes, lengths, the other bytes
-            *(self.gaps, 4 * self.gaps, self.gap_bytes),
-            *(4 * self.levels, 4 * self.rules),  # rules of each level, symbols of each rule
-            *(4 * self.rules, 4 * others),  # first symbols of bodies, the others
-            *(4 * self.words, 4 * others),  # predicted gaps likewise
-        ]
+        return {
+            "tokenizer": self.tokenizer_bytes,
+            "shared_words": self.words,  # bytes shared with the word before
+            "word_lengths": 4 * self.words,
+            "word_bytes": self.word_bytes,
+            "shared_gaps": self.gaps,
+            "gap_lengths": 4 * self.gaps,
+            "gap_bytes": self.gap_bytes,
+            "levels": 4 * self.levels,  # rules of each level
+            "rules": 4 * self.rules,  # symbols of each rule
+            "first_symbols": 4 * self.rules,
+            "other_symbols": 4 * others,
+            "word_gaps": 4 * self.words,
+            "body_gaps": 4 * others,  # not before first symbols
+        }
 
 
 _COUNTS_BYTES = 8 * len(fields(_Counts))
@@ -177,6 +184,24 @@ def decode(payload: str) -> Grammar:
         raise type(error)(str(error).replace("grammar", name, 1)) from error
 
 
+def sections(stream: UInt8) -> dict[str, UInt8]:
+    """Cut a frame's decompressed bytes into its sections, by name.
+
+    Raises
+    ------
+    InvalidGrammarError
+        The counts that they begin with do not fit them.
+
+    """
+    if len(stream) < _COUNTS_BYTES:
+        raise InvalidGrammarError("grammar: the payload is shorter than its counts")
+    sizes = _Counts(*(int(count) for count in stream[:_COUNTS_BYTES].view("<u8"))).section_sizes
+    if min(sizes.values()) < 0 or _COUNTS_BYTES + sum(sizes.values()) != len(stream):
+        raise InvalidGrammarError("grammar: the payload's counts do not fit its bytes")
+    ends = accumulate(sizes.values(), initial=_COUNTS_BYTES)
+    return {name: stream[start:stop] for name, (start, stop) in zip(sizes, pairwise(ends), strict=True)}
+
+
 def unpack(stream: UInt8, limit: int) -> Grammar:
     """Read what :func:`pack` arranged, and check all of it; words may unfold into ``limit`` bytes.
 
@@ -188,36 +213,29 @@ def unpack(stream: UInt8, limit: int) -> Grammar:
         Words or gaps unfold into more bytes, or a rule stands for more words, than the limits allow.
 
     """
-    if len(stream) < _COUNTS_BYTES:
-        raise InvalidGrammarError("grammar: the payload is shorter than its counts")
-    counts = _Counts(*(int(count) for count in stream[:_COUNTS_BYTES].view("<u8")))
-    sizes = counts.sections
-    if min(sizes) < 0 or _COUNTS_BYTES + sum(sizes) != len(stream):
-        raise InvalidGrammarError("grammar: the payload's counts do not fit its bytes")
-    ends = list(accumulate(sizes, initial=_COUNTS_BYTES))
-    parts = [stream[start:stop] for start, stop in pairwise(ends)]
-    name, shared_words, word_lengths, word_bytes, shared_gaps, gap_lengths, gap_bytes, levels, *parts = parts
-    rule_lengths, first_symbols, other_symbols, word_gaps, body_gaps = (_numbers(part) for part in parts)
-    if rule_lengths.sum(dtype=np.uint64) != counts.symbols or rule_lengths.min(initial=1) == 0:
+    parts = sections(stream)
+    word_gaps, body_gaps, rule_lengths = (_numbers(parts[name]) for name in ("word_gaps", "body_gaps", "rules"))
+    rules, size = len(rule_lengths), len(word_gaps) + len(rule_lengths) + len(body_gaps)
+    if rule_lengths.sum(dtype=np.uint64) != rules + len(body_gaps) or rule_lengths.min(initial=1) == 0:
         raise InvalidGrammarError("grammar: the rules' lengths do not fit their symbols")
     rule_offsets = _offsets(rule_lengths)
-    symbols = np.empty(counts.symbols, np.uint32)
-    predicted_gaps = np.zeros(counts.words + counts.symbols, np.uint32)
-    predicted_gaps[: counts.words] = word_gaps
-    expected = np.empty(counts.words + counts.rules, np.uint32)
-    kernels.join_bodies(rule_offsets, first_symbols, other_symbols, symbols)
+    symbols = np.empty(rules + len(body_gaps), np.uint32)
+    kernels.join_bodies(rule_offsets, _numbers(parts["first_symbols"]), _numbers(parts["other_symbols"]), symbols)
+    predicted_gaps = np.zeros(size, np.uint32)
+    predicted_gaps[: len(word_gaps)] = word_gaps
+    expected = np.empty(len(word_gaps) + rules, np.uint32)
     kernels.expect_gaps(word_gaps, rule_offsets, symbols, expected)
-    kernels.join_gaps(rule_offsets, symbols, body_gaps, expected, predicted_gaps[counts.words :])
+    kernels.join_gaps(rule_offsets, symbols, body_gaps, expected, predicted_gaps[len(word_gaps) :])
     try:
-        tokenizer = name.tobytes().decode()
+        tokenizer = parts["tokenizer"].tobytes().decode()
     except UnicodeDecodeError as error:
         raise InvalidGrammarError("grammar: the tokenizer's name is not UTF-8") from error
     grammar = Grammar(
-        vocabulary=_unfold(shared_words, _numbers(word_lengths), word_bytes, limit),
+        vocabulary=_unfold(parts["shared_words"], _numbers(parts["word_lengths"]), parts["word_bytes"], limit),
         rule_offsets=rule_offsets,
         symbols=symbols,
-        level_offsets=_offsets(_numbers(levels)),
-        gap_vocabulary=_unfold(shared_gaps, _numbers(gap_lengths), gap_bytes, limit),
+        level_offsets=_offsets(_numbers(parts["levels"])),
+        gap_vocabulary=_unfold(parts["shared_gaps"], _numbers(parts["gap_lengths"]), parts["gap_bytes"], limit),
         predicted_gaps=predicted_gaps,
         tokenizer=tokenizer,
     )
