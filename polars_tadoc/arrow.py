@@ -42,7 +42,8 @@ def binary_views(
 
     """
     nothing: Any = "" if series.dtype == pl.String else b""
-    array: Any = series.fill_null(nothing).rechunk().to_arrow(compat_level=pl.CompatLevel.newest())
+    filled = series.fill_null(nothing) if series.null_count() else series  # which copies, needed or not
+    array: Any = filled.rechunk().to_arrow(compat_level=pl.CompatLevel.newest())
     count = len(array)
     if count == 0:
         return np.zeros(0, np.uint64), np.zeros(0, np.uint32), array

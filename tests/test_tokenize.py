@@ -2,17 +2,24 @@ from __future__ import annotations
 
 import re
 import sys
+import tracemalloc
 import unicodedata
+from collections.abc import Sequence
+from unittest.mock import patch
 
+import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.compress import characters, unicode_ranges
+from polars_tadoc.compress import tokenize as stage
 from polars_tadoc.compress.tokenize import Tokenizer, Tokens, tokenize
 from polars_tadoc.kernels import reference
+from polars_tadoc.kernels.cpu import tokenize as kernels
 from tests import regenerate_characters
 from tests.handmade import unflatten
 from tests.strategies import columns, columns_without_nulls, texts
@@ -37,7 +44,7 @@ PATTERNS = [
 
 
 def cut(
-    texts: list[str | None], tokenizer: str | re.Pattern[str], threads: int = 1
+    texts: Sequence[str | None], tokenizer: str | re.Pattern[str], threads: int = 1
 ) -> tuple[Tokens, list[list[str]], list[list[str]]]:
     """Run the stage; returns what it gave, and each row's words and gaps."""
     with tadoc.Config(threads=threads):
@@ -57,13 +64,37 @@ def interleaved(words: list[str], gaps: list[str]) -> str:
     return gaps[0] + "".join(word + gap for word, gap in zip(words, gaps[1:], strict=True))
 
 
+def without_unassigned(rows: list[str | None]) -> list[str | None]:
+    """Replace code points that this Python's tables do not know yet: to Polars' they may be letters."""
+    return [row and "".join(c if unicodedata.category(c) != "Cn" else "?" for c in row) for row in rows]
+
+
 @pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
 @given(rows=columns)
 def test_matches_reference(tokenizer: str, rows: list[str | None]) -> None:
-    # a code point that this Python's tables do not know yet may be a letter to Polars'
-    rows = [row and "".join(c if unicodedata.category(c) != "Cn" else "?" for c in row) for row in rows]
+    rows = without_unassigned(rows)
     _, words, gaps = cut(rows, tokenizer)
     assert list(zip(words, gaps, strict=True)) == [reference.tokenize(row or "", tokenizer) for row in rows]
+
+
+@pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
+@pytest.mark.parametrize("piece_bytes", [16, 50])
+@given(rows=columns)
+def test_rows_in_pieces_match_reference(tokenizer: str, piece_bytes: int, rows: list[str | None]) -> None:
+    rows = without_unassigned(rows)
+    with patch.object(stage, "PIECE_BYTES", piece_bytes):
+        _, words, gaps = cut(rows, tokenizer, threads=2)
+    assert list(zip(words, gaps, strict=True)) == [reference.tokenize(row or "", tokenizer) for row in rows]
+
+
+@pytest.mark.parametrize("length", [1, 60, 61, 62, 63, 64, 65, 127, 128, 129, 192])
+@pytest.mark.parametrize("character", ["a", "é", "日", "𝒳", " ", "\u3000", "."])
+@pytest.mark.parametrize("tail", ["", "a", " b", "日", "か\u3099", "\u3099"])
+def test_blocks_of_64_bytes_join(length: int, character: str, tail: str) -> None:
+    rows: list[str | None] = [prefix + character * length + tail for prefix in ("", "x", "xy", "é ")]
+    for tokenizer in ("words", "whitespace"):
+        _, words, gaps = cut(list(rows), tokenizer)
+        assert list(zip(words, gaps, strict=True)) == [reference.tokenize(row or "", tokenizer) for row in rows]
 
 
 @given(rows=columns)
@@ -138,7 +169,7 @@ def test_refuses_regex_over_bytes() -> None:
         tadoc.compress(pl.Series(["a"]), tokenizer=re.compile(b"a"))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("tokenizer", ["word", "[a-z]+", None, 3])
+@pytest.mark.parametrize("tokenizer", ["word", "[a-z]+", 3])
 def test_refuses_unknown_tokenizer(tokenizer: object) -> None:
     with pytest.raises(ValueError, match=r'use "words", "whitespace" or a compiled regex'):
         tadoc.compress(pl.Series(["a"]), tokenizer=tokenizer)  # type: ignore[arg-type]
@@ -171,6 +202,47 @@ def test_threads_do_not_show_with_a_regex() -> None:
     assert one[1] == [re.findall("[a-z]+", row) for row in rows]
 
 
+@pytest.mark.parametrize("lossless", [True, False])
+def test_a_long_row_is_shared_among_threads(lossless: bool) -> None:
+    row = "".join(f"entry {i % 97}: {'か' * (i % 3)} {i * i % 1013};{' ' * (i % 7)}" for i in range(6000))
+    text = pl.Series(["before", row, None, row[:70_000], "after"])
+    results = []
+    for threads, piece_bytes in ((1, 1 << 30), (1, 1 << 12), (2, 1 << 12), (3, 1 << 10)):
+        with tadoc.Config(threads=threads), patch.object(stage, "PIECE_BYTES", piece_bytes):
+            results.append(tokenize(text, Tokenizer("words"), lossless=lossless))
+    for other in results[1:]:
+        assert other.vocabulary.equals(results[0].vocabulary)
+        assert other.gap_vocabulary.equals(results[0].gap_vocabulary)
+        assert other.sequence.tolist() == results[0].sequence.tolist()
+        assert other.gap_data.tobytes() == results[0].gap_data.tobytes()
+        assert other.gap_offsets.tolist() == results[0].gap_offsets.tolist()
+
+
+def test_an_error_in_one_piece_ends_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(stage, "PIECE_BYTES", 16)
+    monkeypatch.setattr(kernels, "scan", fail)
+    with tadoc.Config(threads=2), pytest.raises(MemoryError, match="no room"):
+        tokenize(pl.Series(["some words"] * 100), Tokenizer("words"))
+
+
+def test_words_that_differ_late_or_only_in_length() -> None:
+    stems = ["", "a" * 7, "b" * 8, "c" * 15, "d" * 16, "e" * 17, "f" * 40]
+    words = [stem + end for stem in stems for end in ("x", "y", "x\0", "x\0\0", "xy", "é")]
+    tokens, rows, _ = cut([" ".join(words), " ".join(reversed(words))], "whitespace")
+    assert rows == [words, words[::-1]]
+    assert tokens.vocabulary.to_pylist() == sorted(words)
+
+
+def test_gap_ids_and_distances_of_all_sizes() -> None:
+    gaps = ["." * i for i in range(2, 400)] + [f"{'-' * (i % 150)}{'+' * (i // 150)}!" for i in range(20_000)]
+    rows = ["".join(f"w{gap}" for gap in gaps), "w " * 200 + "w." + "w " * 20_000 + "w.w" * 3]
+    _, words, found = cut(rows, "words")
+    assert [interleaved(w, g) for w, g in zip(words, found, strict=True)] == rows
+
+
 def test_many_distinct_words_grow_the_tables() -> None:
     row = " ".join(f"w{i}" for i in range(20_000)) + "".join(f"x{'.' * i}" for i in range(1, 1200))
     tokens, words, gaps = cut([row, row], "words")
@@ -186,6 +258,93 @@ def test_long_and_short_buffers(text: str) -> None:
     vocabulary = tokens.vocabulary.to_pylist()
     rows = [[vocabulary[i] for i in row] for row in unflatten(tokens.sequence)]
     assert rows == cut([text, text * 3, None, "x" + text], "words")[1]
+
+
+def test_chunks_and_slices() -> None:
+    rows = [f"row {i}, of many" if i % 3 else None for i in range(400)]
+    whole = pl.Series(rows)
+    parts = pl.concat([whole.slice(i, 7) for i in range(0, 400, 7)], rechunk=False)
+    assert parts.n_chunks() > 1
+    for text in (parts, parts.slice(13, 300), pl.concat([whole, whole])[100:500].rechunk().slice(1)):
+        expected = [reference.tokenize(row or "", "words")[0] for row in text.to_list()]
+        tokens = tokenize(text, Tokenizer("words"))
+        vocabulary = tokens.vocabulary.to_pylist()
+        assert [[vocabulary[i] for i in row] for row in unflatten(tokens.sequence)] == expected
+
+
+def foreign(rows: list[bytes], kind: pa.DataType) -> pl.Series:
+    """Strings as another library hands them over, which Polars does not check."""
+    return pl.Series(
+        "body", pl.from_arrow(pa.Array.from_buffers(kind, len(rows), pa.array(rows, twin(kind)).buffers()))
+    )
+
+
+def twin(kind: pa.DataType) -> pa.DataType:
+    return {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}[kind]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+@pytest.mark.parametrize("tokenizer", ["words", "whitespace", re.compile("[a-z]+")])
+@pytest.mark.parametrize(
+    "bad", [b"x\xed\xa0\x80y", b"\xff", b"\xc0\xaf", b"\xe6\x97", b"long enough to lie outside \x80"]
+)
+def test_refuses_what_is_not_utf8(bad: bytes, tokenizer: str | re.Pattern[str], kind: pa.DataType) -> None:
+    with pytest.raises(ValueError, match=r'column "body", row 2: not UTF-8 \('):
+        tokenize(foreign([b"fine", "für 日本".encode(), bad, b"z"], kind), Tokenizer.from_argument(tokenizer))
+    fine = tokenize(foreign([b"fine", "für 日本".encode()], kind), Tokenizer.from_argument(tokenizer))
+    assert len(fine.vocabulary) > 1
+
+
+BAD_INPUTS: dict[str, list[str] | list[None] | list[str | None]] = {
+    "a long row": ["The quick brown fox, having jumped (twice), lay down.\n" * 40_000],
+    "a long row without a gap": ["a" * 3_000_000],
+    "a long row of Han": ["日本語" * 200_000],
+    "empty rows": [""] * 100_000,
+    "nulls": [None] * 100_000,
+    "one word many times in one row": ["a " * 1_000_000],
+    "one word many times in many rows": ["a a a a a a a a a a "] * 50_000,
+    "distinct words": [" ".join(f"w{i}" for i in range(100_000))],
+    "distinct words with one beginning": [" ".join(f"a_long_beginning_of_all_words_{i}" for i in range(20_000))],
+    "distinct gaps": ["a".join(str(i) for i in range(50_000)).translate(str.maketrans("0123456789", "!#$%&()*+,"))],
+    "long words": [" ".join(c * 500_000 for c in "abcab")],
+    "NUL bytes": ["a\0b \0 c\0\0, " * 1000, "\0", "\0" * 100_000],
+    "gaps only": [" \t,;. \n" * 10] * 20_000,
+    "one gap": [" " * 3_000_000],
+    "rows of one byte": ["a", " ", "b", "."] * 25_000,
+    "nulls in between": ["a b", None, "", "日本, か", None] * 10_000,
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUTS)
+def test_bad_inputs(case: str) -> None:
+    text = pl.Series(list(BAD_INPUTS[case]), dtype=pl.String)
+    for lossless in (True, False):
+        tokens = tokenize(text, Tokenizer("words"), lossless=lossless)
+        words = pl.Series(pl.from_arrow(tokens.vocabulary))
+        rows = np.flatnonzero(tokens.sequence == np.uint32(kernels.SEPARATOR))
+        assert len(rows) == len(text)
+        counts = text.str.count_matches(r"[\p{Han}\p{Hiragana}]|[\w--\p{Han}--\p{Hiragana}]+").fill_null(0)
+        assert np.diff(rows, prepend=-1).tolist() == (counts + 1).to_list()
+        assert words.n_unique() == len(words)
+    assert tadoc.decompress(tadoc.compress(text)).equals(text, null_equal=True)
+
+
+def test_memory_stays_within_twice_the_text() -> None:
+    rows = [
+        f"[{i / 997:12.6f}] usb {i % 7}-{i % 5}.{i % 3}: new device, id={i % 251:04x}:{i % 89:04x}"
+        for i in range(10**6)
+    ]
+    text = pl.Series(rows)
+    size = int(text.str.len_bytes().sum())
+    with tadoc.Config(threads=2):
+        tokenize(text, Tokenizer("words"))
+        tracemalloc.start()
+        try:
+            tokenize(text, Tokenizer("words"))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < 2 * size + (64 << 20)  # what a piece may need for both threads, touched or not
 
 
 def test_lossy_keeps_no_gaps() -> None:

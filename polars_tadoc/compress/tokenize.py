@@ -248,6 +248,7 @@ def _require_utf8(text: pl.Series) -> None:
 def _pieces(addresses: UInt64, lengths: UInt32, before: Int64, classes: kernels.Classes | None) -> list[kernels.Piece]:
     """Cut the text into pieces of about ``PIECE_BYTES``: between rows and, given classes, where a word ends."""
     rows, size = len(lengths), int(before[-1])
+    tail = np.empty(kernels.BLOCK, np.uint8)
     edges = [(0, 0)]
     count = max(1, size // PIECE_BYTES)
     for i in range(1, count):
@@ -256,7 +257,7 @@ def _pieces(addresses: UInt64, lengths: UInt32, before: Int64, classes: kernels.
         edge = row, 0
         if classes is not None and int(lengths[row]) > PIECE_BYTES // 16:
             start, stop = target - int(before[row]), min(limit - int(before[row]), int(lengths[row]))
-            at = kernels.word_end_from(addresses[row], int(lengths[row]), start, stop, classes)
+            at = kernels.word_end_from(addresses[row], int(lengths[row]), start, stop, classes, tail)
             edge = (row, at) if at >= 0 else edges[-1]
         if edge > edges[-1]:
             edges.append(edge)

@@ -312,23 +312,32 @@ def _copied(address: int, size: int, tail: int) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def word_end_from(address: int, length: int, start: int, stop: int, classes: Classes) -> int:
+def word_end_from(address: int, length: int, start: int, stop: int, classes: Classes, tail: UInt8) -> int:
     """Find the first place from ``start`` on where a word has just ended, whatever stands elsewhere; -1 if none.
 
     Text cut there has the same words as uncut.
     """
+    page_of, pages = nb.uint64(classes.page_of.ctypes.data), nb.uint64(classes.pages.ctypes.data)
     p = nb.uint64(address)
-    page_of, pages = classes.page_of.ctypes.data, classes.pages.ctypes.data
     at = start
     while at < stop and (load_u8(p + nb.uint64(at)) & 0xC0) == 0x80:
         at += 1
-    before = GAP
+    in_word, single_end = 0, -1
     while at < stop:
-        kind, width = classify(p + nb.uint64(at), length - at, page_of, pages)
-        if before != GAP and kind <= SINGLE:
-            return at
-        before = kind
-        at += width
+        _, ends, size, in_word, single_end = _cut_block(
+            p + nb.uint64(at),
+            length - at,
+            in_word,
+            single_end,
+            classes.firsts,
+            classes.widths,
+            page_of,
+            pages,
+            nb.uint64(tail.ctypes.data),
+        )
+        if ends != 0:
+            return int(at + trailing_zeros(ends))
+        at += size
     return -1
 
 
@@ -618,11 +627,13 @@ def sort_keys(table: Table, distinct: int) -> tuple[UInt64, UInt64]:
 @nb.njit(nogil=True, cache=True)
 def sort_stably(order: UInt32, keys: UInt64) -> UInt32:
     """Sort ``order`` by rising ``keys[order[i]]``, byte by byte from the lowest; it is used up as work space."""
+    moved = np.empty(len(order), np.uint64)  # keys move along: looked up anew they would miss the cache each time
     counts = np.zeros((8, 256), np.int64)
-    for i in order:
+    for i in range(len(order)):
+        moved[i] = keys[order[i]]
         for b in range(8):
-            counts[b, (keys[i] >> nb.uint64(8 * b)) & nb.uint64(255)] += 1
-    other = np.empty_like(order)
+            counts[b, (moved[i] >> nb.uint64(8 * b)) & nb.uint64(255)] += 1
+    other, other_moved = np.empty_like(order), np.empty_like(moved)
     for b in range(8):
         shift = nb.uint64(8 * b)
         start = counts[b]
@@ -634,10 +645,12 @@ def sort_stably(order: UInt32, keys: UInt64) -> UInt32:
             start[digit] = total
             total += count
         for i in range(len(order)):
-            digit_ = (keys[order[i]] >> shift) & nb.uint64(255)
-            other[start[digit_]] = order[i]
-            start[digit_] += 1
+            digit_ = (moved[i] >> shift) & nb.uint64(255)
+            place = start[digit_]
+            other[place], other_moved[place] = order[i], moved[i]
+            start[digit_] = place + 1
         order, other = other, order
+        moved, other_moved = other_moved, moved
     return order
 
 
