@@ -41,13 +41,16 @@ class Recent:
     def of(cls, column: pl.Series) -> Recent | None:
         """Find it (among equals the one used last); None where no row has one."""
         tail = column.tail(RECENT_ROWS)
-        codes = tail.struct.field("grammar").to_physical()
-        used = (codes.is_not_null() & tail.struct.field("symbols").is_not_null()).arg_true().to_numpy()
-        if len(used) == 0:
+        codes = tail.struct.field("grammar").to_physical().alias("code")
+        used = (
+            codes.to_frame()
+            .with_row_index("row")
+            .filter(codes.is_not_null(), tail.struct.field("symbols").is_not_null())
+        )
+        if used.height == 0:
             return None
-        _, from_end, counts = np.unique(codes.gather(used[::-1]).to_numpy(), return_index=True, return_counts=True)
-        nearest = int(from_end[counts == counts.max()].min())
-        row = tail.slice(int(used[len(used) - 1 - nearest]), 1)
+        uses = used.group_by("code").agg(count=pl.len(), last=pl.col("row").last())
+        row = tail.slice(uses.sort("count", "last")["last"][-1], 1)
         (corpus,) = columns.split(row)
         return cls(row, corpus, corpus.gaps.null_count() == 0)
 

@@ -36,6 +36,9 @@ BYTES_PER_GRAMMAR = 1 << 28
 GPU_REPAYS_AT = 1 << 22
 """Text bytes from which "auto" takes a GPU (``benchmarks/gpu_compress.py``)."""
 
+LEAST_REUSED = 0.1
+"""Share of rows below which an existing grammar is not tried: what they save does not repay a second grammar's work."""
+
 METHODS = ("batch_repair", "sequitur")
 """Ways to make rules."""
 
@@ -207,13 +210,14 @@ def cut_blocks(sizes: npt.NDArray[np.int64], rows_per_grammar: int) -> Iterator[
 
 def _compress_like(text: pl.Series, how: Compression, recent: Recent, bar: tqdm[None]) -> pl.Series:
     """Compress a block with a grammar that exists where that takes fewer bytes than a new one for all rows."""
+    valid = text.is_not_null().to_numpy()
+    encoded, rows = encode(tokenize(text, how.tokenizer, lossless=how.lossless), recent, valid)
     anew = _compress_block(text, how, bar)
-    encoded, rows = encode(tokenize(text, how.tokenizer, lossless=how.lossless), recent, text.is_not_null().to_numpy())
-    if len(rows) == 0:
+    if len(rows) < LEAST_REUSED * np.count_nonzero(valid):
         return anew
     place = np.full(len(text), -1, np.int64)
     place[rows] = np.arange(len(rows))
-    rest = np.flatnonzero((place < 0) & text.is_not_null().to_numpy())
+    rest = np.flatnonzero((place < 0) & valid)
     mixed, size = encoded, stored_bytes(encoded, without_grammars=True)
     if len(rest):
         others = _compress_block(text.gather(rest), how, bar)

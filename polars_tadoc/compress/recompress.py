@@ -182,8 +182,8 @@ def tail_start(column: pl.Series, most_rows: int) -> int:
     fewer rows towards the end, as in a log-structured merge tree (O'Neil et al., 1996).
     """
     codes = column.tail(most_rows).struct.field("grammar").to_physical()
-    begun = codes.arg_unique().sort()
-    begun = begun.filter(codes.gather(begun).is_not_null()).to_numpy()
+    firsts = codes.arg_unique().sort()
+    begun = firsts.filter(codes.gather(firsts).is_not_null()).to_numpy()
     if len(begun) < 2:
         return len(column)
     sizes = np.diff(begun, append=len(codes))
