@@ -33,7 +33,7 @@ DESIGNS = {
     "always sieved": batch_repair.Design(sieved=0),
     "sieved above 2^17": batch_repair.Design(sieved=1 << 17),
     "sieved above 2^23": batch_repair.Design(sieved=1 << 23),
-    "sieved, a half": batch_repair.Design(sieved_entries=0.5),
+    "sieved, a quarter": batch_repair.Design(sieved_entries=0.25),
     "unsieved, all": batch_repair.Design(entries=1.0),
 }
 

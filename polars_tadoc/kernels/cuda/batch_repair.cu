@@ -1,4 +1,3 @@
-// NOTE (from the lead, 13:27; delete when done): the definition changed once more, see reference.batch_repair step 3: a pair is replaced where selected at >= 2 positions AND 2 * selected >= counted.
 // The passes of one round of batch RePair over a sequence of symbols; kernels/reference.py defines the result.
 //
 // A position is the pair that starts there. Its top bit tells that it is dead: the pair cannot occur twice.
@@ -87,7 +86,8 @@ struct Span {
         const u32 edge = k > 0 ? __shfl_sync(ALL_LANES, symbol[k > 0 ? k - 1 : 0], 31) : before;
         const u32 left = __shfl_up_sync(ALL_LANES, symbol[k], 1);
         const u32 previous = threadIdx.x % 32 == 0 ? edge : left;
-        return __ballot_sync(ALL_LANES, ((symbol[k] ^ previous) & SYMBOL) != 0 || first + 32 * k + threadIdx.x % 32 == 0);
+        const bool very_first = first + 32 * k + threadIdx.x % 32 == 0;
+        return __ballot_sync(ALL_LANES, very_first || ((symbol[k] ^ previous) & SYMBOL) != 0);
     }
 };
 
@@ -311,7 +311,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) select_pairs(u32* sequence
             const u32 word_first = span.first + 32 * k;
             const u32 i = word_first + lane;
             const u32 following = k + 1 < WORDS ? k + 1 : k;
-            const u64 next_hash = k + 1 < WORDS ? hash_pair(pair_of(span.symbol[following], span.next(following))) : 0;
+            const u64 next_pair = k + 1 < WORDS ? pair_of(span.symbol[following], span.next(following)) : 0;
+            const u64 next_hash = hash_pair(next_pair);
             u32 count_before = __shfl_up_sync(ALL_LANES, counts[k], 1);
             u64 hash_before = __shfl_up_sync(ALL_LANES, hash, 1);
             u32 count_after = __shfl_down_sync(ALL_LANES, counts[k], 1);

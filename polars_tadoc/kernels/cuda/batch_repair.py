@@ -32,10 +32,10 @@ class Design:
 
     sieved: int = 1 << 20
     """From so many alive positions up, pairs that occur once are sieved out before they are counted."""
-    sieved_entries: float = 0.25
+    sieved_entries: float = 0.5
     """Table entries per alive position, at the first try, for what the sieve lets through."""
     entries: float = 1.5
-    """The same where there was no sieve. Each further try takes four times as many."""
+    """The same where there was no sieve. Each further try takes twice as many."""
 
 
 design = Design()
@@ -137,6 +137,8 @@ class _Rounds:
 
     def run(self) -> bool:
         """Run one round; returns whether any position was selected."""
+        import cupy
+
         sieved = self.alive >= design.sieved
         sieve_bits = max(12, (2 * self.alive).bit_length()) if sieved else 0
         capacity = int(self.alive * (design.sieved_entries if sieved else design.entries)) + 64
@@ -145,7 +147,8 @@ class _Rounds:
             alive, size, known, any_selected, table_full, _ = self.report.get().tolist()  # synchronize!
             if not table_full:
                 break
-            capacity = min(4 * capacity, (1 << 32) - 1)
+            capacity = min(2 * capacity, (1 << 32) - 1)
+            self.table = cupy.empty(0, np.uint8)  # the old one is free before the new one is made
         self.sequence, self.target = self.target, self.sequence
         self.alive, self.size, self.known = alive, size, known
         return bool(any_selected)

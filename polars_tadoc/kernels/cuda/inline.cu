@@ -14,8 +14,9 @@ constexpr u32 LONG = 16;  // an inlined body above it is written by many threads
 constexpr u32 CHUNK = 256;
 
 // Numbers the kept rules in the order of their keys and finds where their bodies start.
-extern "C" __global__ void __launch_bounds__(THREADS) number_rules(
-    const u64* __restrict__ keys, u32 kept, Node* nodes, u32 vocabulary, u32* rule_offsets, u64* tiles, u32* tiles_taken)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    number_rules(const u64* __restrict__ keys, u32 kept, Node* nodes, u32 vocabulary, u32* rule_offsets, u64* tiles,
+        u32* tiles_taken)
 {
     const u32 tile = take_tile(tiles_taken);
     const u32 lane = threadIdx.x % 32;
