@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -36,8 +37,11 @@ UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
-POSITIONS_AT_A_TIME = 1 << 21
-"""Positions that are counted between two meetings of the threads; 18 bytes each."""
+POSITIONS_AT_A_TIME = 1 << 20
+"""Positions, at most, that are counted between two meetings of the threads; 18 bytes each."""
+
+GROUPS = 32
+"""Groups of buckets that threads take one after another."""
 
 
 @dataclass(frozen=True)
@@ -135,22 +139,22 @@ class _Sequence:
         return even_chunks(len(self.blocks), 1 << 12)
 
 
-class _Bucket:
-    """The pairs whose hashes begin alike: counted by one thread at a time, in a table of their own."""
+class _Buckets:
+    """Pairs whose hashes begin alike: counted by one thread at a time, in tables of their own."""
 
-    def __init__(self, positions: int, sieved: bool) -> None:
+    def __init__(self, first: int, size: int, positions: int, sieved: bool) -> None:
+        self.first = first
         # four bits a position: one in twelve pairs that occur once still gets an entry
-        self.seen = np.zeros(1 << max(0, positions // 32).bit_length() if sieved else 1, np.uint64)
-        self.index = np.zeros(1 << (64 + positions // 16).bit_length(), np.uint32)
-        self.progress = np.zeros(5, np.int64)
+        self.seen = np.zeros((size, 1 << max(0, positions // 32).bit_length() if sieved else 1), np.uint64)
+        self.index = np.zeros((size, 1 << (64 + positions // 16).bit_length()), np.uint32)
+        self.progress = np.zeros((size, counting.PROGRESS), np.int64)
 
-    def count(self, hashes: UInt64, filled: Int64, own: int, which: int, pairs: _Pairs) -> None:
-        """Count what all threads dropped into this bucket, which is number ``own``."""
-        self.progress[[counting.SHARE, counting.PLACE]] = 0
-        while counting.count(
-            hashes, filled, own, which, self.seen, self.index, self.progress, pairs.table, pairs.rules, pairs.free
-        ):
-            larger = np.zeros(2 * len(self.index), np.uint32)
+    def count(self, hashes: UInt64, filled: Int64, which: int, pairs: _Pairs) -> None:
+        """Count what all threads dropped into these buckets."""
+        self.progress[:, [counting.SHARE, counting.PLACE]] = 0
+        tables = (pairs.table, pairs.rules, pairs.free)
+        while counting.count(hashes, filled, self.first, which, self.seen, self.index, self.progress, *tables):
+            larger = np.zeros((len(self.index), 2 * self.index.shape[1]), np.uint32)
             counting.fill_index(self.index, pairs.table, larger)
             self.index = larger
 
@@ -160,7 +164,7 @@ class _Counter:
 
     def __init__(self, alive: int) -> None:
         self.threads = thread_count()
-        size = max(1 << 12, 2 * min(alive, POSITIONS_AT_A_TIME) // self.threads)
+        size = max(1 << 12, 2 * min(alive // 16, POSITIONS_AT_A_TIME) // self.threads)
         self.hashes = np.empty((self.threads, size), np.uint64)
         self.bucket_of = np.empty((self.threads, size), np.uint8)
         self.worth_sieving = True
@@ -169,41 +173,40 @@ class _Counter:
         """Count pairs exactly."""
         bucket_count = 1 << max(0, min(alive >> 14, counting.BUCKETS).bit_length() - 1)
         pairs = _Pairs(sequence, alive + bucket_count * counting.RUN)
-        buckets = [_Bucket(alive // bucket_count, self.worth_sieving) for _ in range(bucket_count)]
+        groups = [
+            _Buckets(first, stop - first, alive // bucket_count, self.worth_sieving)
+            for first, stop in pairwise(bucket_count * g // GROUPS for g in range(GROUPS + 1))
+            if first < stop
+        ]
         if self.worth_sieving:
-            self._count(sequence, buckets, pairs, counting.REPEATED)
-            self._count(sequence, buckets, pairs, counting.KNOWN)
+            self._count(sequence, bucket_count, groups, pairs, counting.REPEATED)
+            self._count(sequence, bucket_count, groups, pairs, counting.KNOWN)
         else:
-            self._count(sequence, buckets, pairs, counting.ALL)
+            self._count(sequence, bucket_count, groups, pairs, counting.ALL)
         pairs.close()
         # few pairs that occur once: to look twice costs more than their entries
         self.worth_sieving = len(pairs.rules) > alive // 16
         return pairs
 
-    def _count(self, sequence: _Sequence, buckets: list[_Bucket], pairs: _Pairs, which: int) -> None:
+    def _count(self, sequence: _Sequence, bucket_count: int, groups: list[_Buckets], pairs: _Pairs, which: int) -> None:
         """Count positions, or, where only ``KNOWN`` pairs count, those without an entry."""
         waiting = which == counting.KNOWN
         walk = (sequence.state, sequence.blocks, sequence.slots, waiting)
-        threads = self.threads if len(buckets) > 1 else 1
-        filled = np.zeros((threads, len(buckets)), np.int64)
+        threads = self.threads if bucket_count > 1 else 1
+        filled = np.zeros((threads, bucket_count), np.int64)
         edges = [len(sequence.blocks) * t // threads for t in range(threads + 1)]
         at = edges[:-1]
-        groups = range(0, len(buckets), max(1, len(buckets) // (8 * threads)))
 
         def scatter(t: int) -> int:
             own = (self.hashes[t], filled[t], self.bucket_of[t])
             return int(counting.scatter(sequence.symbols, *walk, at[t], edges[t + 1], *own))
 
-        def count(first: int) -> None:
-            for own in range(first, min(first + groups.step, len(buckets))):
-                buckets[own].count(self.hashes[:threads], filled, own, which, pairs)
-
         def gather(t: int) -> None:
-            counting.gather(*walk, at[t], stopped[t], self.hashes[t], len(buckets), self.bucket_of[t])
+            counting.gather(*walk, at[t], stopped[t], self.hashes[t], bucket_count, self.bucket_of[t])
 
         while at != edges[1:]:
             stopped = map_parallel(scatter, range(threads))
-            map_parallel(count, groups)
+            map_parallel(lambda group: group.count(self.hashes[:threads], filled, which, pairs), groups)
             map_parallel(gather, range(threads))
             at = stopped
 

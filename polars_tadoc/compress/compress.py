@@ -237,7 +237,11 @@ def _compress_block(text: pl.Series, how: Compression, bar: tqdm[None]) -> pl.Se
         gaps = (made.predicted_gaps, made.gap_offsets, made.gap_data)
         return _store(made.vocabulary, made.gap_vocabulary, made.rules, gaps, how, valid)
     tokens = tokenize(text, how.tokenizer, lossless=how.lossless)
-    return assemble(tokens, _rules_on_cpu(tokens, len(text), how, bar), how, valid)
+    rules = _rules_on_cpu(tokens, len(text), how, bar)
+    gaps = predict_gaps(tokens, rules)
+    vocabulary, gap_vocabulary = tokens.vocabulary, tokens.gap_vocabulary
+    del tokens  # the sequence, before the column is made: peak memory
+    return _store(vocabulary, gap_vocabulary, rules, gaps, how, valid)
 
 
 def build_rules(tokens: Tokens, rows: int, how: Compression, bar: tqdm[None]) -> LevelledRules:

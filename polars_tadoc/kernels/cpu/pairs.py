@@ -39,7 +39,8 @@ RUN = 1 << 10
 ALL, REPEATED, KNOWN = 0, 1, 2
 """Pairs that get an entry: all; those seen before; none but those that have one."""
 
-NEXT, LAST, ENTRIES, SHARE, PLACE = range(5)
+PROGRESS = 5
+NEXT, LAST, ENTRIES, SHARE, PLACE = range(PROGRESS)
 """Where a bucket stands: its next free entry, the end of its run, entries it has, and how far it has counted."""
 
 BUCKETS = 128
@@ -123,83 +124,89 @@ def scatter(
 def count(
     hashes: Any,
     filled: Any,
-    bucket: int,
+    first_bucket: int,
     which: int,
-    seen: UInt64,
-    index: UInt32,
-    progress: Int64,
+    seen: Any,
+    index: Any,
+    progress: Any,
     table: UInt64,
     first_place: UInt32,
     free: UInt64,
 ) -> bool:
-    """Count one bucket's pairs; each hash is replaced by its pair's entry, or ``NONE``.
+    """Count the pairs of buckets from ``first_bucket``; each hash is replaced by its pair's entry, or ``NONE``.
 
     Which pairs get an entry: ``ALL``; ``REPEATED``: those whose bit in ``seen`` is set already (most pairs
-    of natural text occur once); ``KNOWN``: no more. Returns whether ``index`` is too small: the
-    call after :func:`fill_index` goes on.
+    of natural text occur once); ``KNOWN``: no more. Each of the buckets has a row of ``seen``, ``index``
+    and ``progress``. Returns whether ``index`` is too small: with a larger one (:func:`fill_index`) another
+    call goes on.
     """
     shares, capacity = len(filled), hashes.shape[1] // filled.shape[1]
-    mask = len(index) - 1
-    seen_mask = nb.uint64(64 * len(seen) - 1)
-    while progress[SHARE] < shares:
-        share = progress[SHARE]
+    mask = index.shape[1] - 1
+    room = index.shape[1] - index.shape[1] // 4
+    seen_mask = nb.uint64(64 * seen.shape[1] - 1)
+    most = hashes.shape[1] - 1
+    for own in range(len(index)):
+        own_index, own_seen, at = index[own], seen[own], progress[own]
+        bucket = first_bucket + own
         base = capacity * bucket
-        most = hashes.shape[1] - 1
-        for k in range(progress[PLACE], filled[share, bucket]):
-            h = hashes[share, base + k]
-            prefetch(index, nb.int64(hashes[share, min(base + k + AHEAD, most)] & nb.uint64(mask)))
-            soon = index[nb.int64(hashes[share, min(base + k + AHEAD // 2, most)] & nb.uint64(mask))]
-            prefetch(table, FIELDS * (nb.int64(soon) - 1))
-            s = nb.int64(h & nb.uint64(mask))
-            while True:
-                entry = nb.int64(index[s]) - 1
-                if entry < 0 or table[FIELDS * entry + HASH] == h:
-                    break
-                s = (s + 1) & mask
-            if entry < 0:
-                if which == REPEATED:
-                    bit = (h >> nb.uint64(12)) & seen_mask
-                    word = nb.int64(bit >> nb.uint64(6))
-                    flag = nb.uint64(1) << (bit & nb.uint64(63))
-                    known = seen[word] & flag
-                    if known == 0:
-                        seen[word] |= flag
+        while at[SHARE] < shares:
+            share = at[SHARE]
+            for k in range(at[PLACE], filled[share, bucket]):
+                h = hashes[share, base + k]
+                prefetch(own_index, nb.int64(hashes[share, min(base + k + AHEAD, most)] & nb.uint64(mask)))
+                soon = own_index[nb.int64(hashes[share, min(base + k + AHEAD // 2, most)] & nb.uint64(mask))]
+                prefetch(table, FIELDS * (nb.int64(soon) - 1))
+                s = nb.int64(h & nb.uint64(mask))
+                while True:
+                    entry = nb.int64(own_index[s]) - 1
+                    if entry < 0 or table[FIELDS * entry + HASH] == h:
+                        break
+                    s = (s + 1) & mask
+                if entry < 0:
+                    if which == REPEATED:
+                        bit = (h >> nb.uint64(12)) & seen_mask
+                        word = nb.int64(bit >> nb.uint64(6))
+                        flag = nb.uint64(1) << (bit & nb.uint64(63))
+                        known = own_seen[word] & flag
+                        if known == 0:
+                            own_seen[word] |= flag
+                            hashes[share, base + k] = NONE
+                            continue
+                    elif which == KNOWN:
                         hashes[share, base + k] = NONE
                         continue
-                elif which == KNOWN:
-                    hashes[share, base + k] = NONE
-                    continue
-                if 4 * (progress[ENTRIES] + 1) > 3 * len(index):
-                    progress[PLACE] = k
-                    return True
-                if progress[NEXT] == progress[LAST]:
-                    start = nb.int64(atomic_add(free, 0, nb.uint64(RUN)))
-                    progress[NEXT], progress[LAST] = start, start + RUN
-                    for e in range(start, start + RUN):
-                        table[FIELDS * e + TALLY] = 0
-                entry = progress[NEXT]
-                progress[NEXT] += 1
-                progress[ENTRIES] += 1
-                table[FIELDS * entry + HASH] = h
-                first_place[entry] = NONE
-                index[s] = entry + 1
-            table[FIELDS * entry + TALLY] += nb.uint64(1)
-            hashes[share, base + k] = entry
-        progress[SHARE] += 1
-        progress[PLACE] = 0
+                    if at[ENTRIES] == room:
+                        at[PLACE] = k
+                        return True
+                    if at[NEXT] == at[LAST]:
+                        start = nb.int64(atomic_add(free, 0, nb.uint64(RUN)))
+                        at[NEXT], at[LAST] = start, start + RUN
+                        for e in range(start, start + RUN):
+                            table[FIELDS * e + TALLY] = 0
+                    entry = at[NEXT]
+                    at[NEXT] += 1
+                    at[ENTRIES] += 1
+                    table[FIELDS * entry + HASH] = h
+                    first_place[entry] = NONE
+                    own_index[s] = entry + 1
+                table[FIELDS * entry + TALLY] += nb.uint64(1)
+                hashes[share, base + k] = entry
+            at[SHARE] += 1
+            at[PLACE] = 0
     return False
 
 
 @nb.njit(nogil=True, cache=True)
-def fill_index(old: UInt32, table: UInt64, index: UInt32) -> None:
+def fill_index(old: Any, table: UInt64, index: Any) -> None:
     """Enter what an index holds into an empty, larger one."""
-    mask = len(index) - 1
-    for place in range(len(old)):
-        if old[place] != 0:
-            s = nb.int64(table[FIELDS * (nb.int64(old[place]) - 1) + HASH] & nb.uint64(mask))
-            while index[s] != 0:
-                s = (s + 1) & mask
-            index[s] = old[place]
+    mask = index.shape[1] - 1
+    for bucket in range(len(old)):
+        for place in range(old.shape[1]):
+            if old[bucket, place] != 0:
+                s = nb.int64(table[FIELDS * (nb.int64(old[bucket, place]) - 1) + HASH] & nb.uint64(mask))
+                while index[bucket, s] != 0:
+                    s = (s + 1) & mask
+                index[bucket, s] = old[bucket, place]
 
 
 @nb.njit(nogil=True, cache=True)
