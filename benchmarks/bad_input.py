@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 import polars as pl
+import psutil
 import pyarrow as pa
 
 import polars_tadoc as tadoc
@@ -73,11 +74,23 @@ CASES: dict[str, Callable[[], pl.Series]] = {
 }
 
 
+def _settle() -> None:
+    """Wait until the allocators have given back what making the text took: it would hide growth."""
+    process, before = psutil.Process(), -1
+    for _ in range(30):
+        now = process.memory_info().rss
+        if now == before:
+            return
+        before = now
+        time.sleep(0.5)
+
+
 def measure(name: str, tokenizer: str) -> dict[str, float | str]:
     """Run one case in this process."""
     tadoc.decompress(tadoc.compress(pl.Series([SENTENCE * 3, "日本 "]), tokenizer=tokenizer))  # compile first
     text = CASES[name]()
     size = int(text.str.len_bytes().sum() or 0)
+    _settle()
     result: dict[str, float | str] = {"MB": size / 1e6}
     with PeakMemory() as memory:
         start = time.perf_counter()
@@ -87,6 +100,7 @@ def measure(name: str, tokenizer: str) -> dict[str, float | str]:
             return {"error": str(error)}
         result["tokenize s"] = time.perf_counter() - start
     result["tokenize peak MB"] = (memory.most - memory.before) / 1e6
+    _settle()
     with PeakMemory() as memory:
         start = time.perf_counter()
         column = tadoc.compress(text, tokenizer=tokenizer)
