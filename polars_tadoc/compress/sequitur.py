@@ -37,7 +37,7 @@ def build(sequence: UInt32, vocabulary_size: int, rows: int) -> LevelledRules:
     Raises
     ------
     LimitExceededError
-        Words and rules could need symbols of more than 31 bits.
+        2^31 words or more in one grammar, or words and rules that 32-bit symbols could not name.
 
     Examples
     --------
@@ -50,15 +50,14 @@ def build(sequence: UInt32, vocabulary_size: int, rows: int) -> LevelledRules:
     (array([0, 2, 3]), array([4, 4, 3], dtype=uint32))
 
     """
-    if vocabulary_size + len(sequence) >= kernels.EDGE:
+    size = len(sequence)
+    if max(vocabulary_size + size, 2 * size + 1) > kernels.HELD:
         raise LimitExceededError(
-            f"sequitur: {len(sequence):,} words and row ends in one grammar are too many; "
-            "compress with fewer rows_per_grammar"
+            f"sequitur: {size:,} words and row ends in one grammar are too many; compress with fewer rows_per_grammar"
         )
-    nodes = np.empty(kernels.NODE_FIELDS * len(sequence), np.uint32)
-    rules = np.empty(kernels.RULE_FIELDS * len(sequence), np.uint32)  # what no rule takes is never touched
-    made, left_over = kernels.infer(sequence, vocabulary_size, nodes, rules)
-    levels = kernels.levels(nodes, rules, made, vocabulary_size)
+    nodes = np.empty(kernels.FIELDS * (2 * size + 1), np.uint32)  # edges of rules never made are not touched
+    made, left_over = kernels.infer(sequence, vocabulary_size, nodes)
+    levels = kernels.levels(nodes, size, made, vocabulary_size)
     kept = np.flatnonzero(levels)
     order = kept[np.argsort(levels[kept], kind="stable")].astype(np.uint32)
     numbers = np.zeros(made, np.uint32)
@@ -66,7 +65,7 @@ def build(sequence: UInt32, vocabulary_size: int, rows: int) -> LevelledRules:
     rule_offsets = np.zeros(len(order) + 1, np.uint32)
     root_offsets = np.zeros(rows + 1, np.int64)
     out = np.empty(left_over, np.uint32)
-    kernels.write_bodies(nodes, rules, order, vocabulary_size, numbers, rule_offsets, out)
+    kernels.write_bodies(nodes, size, order, vocabulary_size, numbers, rule_offsets, out)
     symbols, roots = out[: rule_offsets[-1]], out[rule_offsets[-1] :]
     kernels.write_rows(nodes, sequence, vocabulary_size, numbers, root_offsets, roots)
     level_offsets = np.cumsum(np.bincount(levels[kept], minlength=1)).astype(np.uint32)

@@ -2,8 +2,9 @@
 
 ``kernels.reference.sequitur`` says what is done and in which order; here is how it is laid out. A symbol
 lies at a place, which at first is its index in the sequence. ``nodes`` holds three fields a place, so that
-one cache line serves a symbol and its links; a link with the highest bit set leaves the body of a rule, or
-the row (``ROW_END``). A match never needs new places: the two that it frees hold the new rule's body.
+one cache line serves a symbol and its links. Behind the symbols' places come edges: one that stands for the
+end of any row, then one for each rule, which closes its body to a ring. A match never needs new places:
+the two that it frees hold the new rule's body.
 """
 
 from __future__ import annotations
@@ -20,17 +21,10 @@ from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
 
-NODE_FIELDS = 3
-SYMBOL, BEFORE, AFTER = range(NODE_FIELDS)
+FIELDS = 3
+SYMBOL, BEFORE, AFTER = range(FIELDS)
+"""Of a rule's edge: the symbols that name the rule (0 once it is gone), its body's last and first place."""
 
-RULE_FIELDS = 3
-FIRST, LAST, USES = range(RULE_FIELDS)
-"""Places of a rule's first and last symbol, and how many symbols name it; 0 where the rule is gone."""
-
-EDGE = 1 << 31
-"""Links from here on are ``EDGE + rule``, from the ends of its body, or ``ROW_END``."""
-
-ROW_END = 0xFFFFFFFF
 GONE = 0xFFFFFFFF
 """Symbol of a place that is no longer linked."""
 
@@ -43,24 +37,39 @@ MOST_PUSHES = 16
 AHEAD = 12
 """Words by which the table is asked for ahead."""
 
-STATE_FIELDS = 5
-VOCABULARY_SIZE, RULES, FILLED, PENDING, TAIL = range(STATE_FIELDS)
-"""Places in the state vector: words, rules made, table entries, stack height, the current row's last place."""
+STATE_FIELDS = 6
+VOCABULARY_SIZE, ROW_END, RULES, FILLED, TAIL, PENDING = range(STATE_FIELDS)
+"""Places in the state vector: words, the first edge, rules made, table entries, the row's last place, stack height.
+
+The stack of pending places lies behind them.
+"""
 
 _EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LOW = np.uint64(0xFFFFFFFF)
-_32 = np.uint64(32)
+_1, _32 = np.uint64(1), np.uint64(32)
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@nb.njit(nogil=True, cache=True)
+def _get(nodes: Any, place: int, field: int) -> Any:
+    return nb.int64(nodes[FIELDS * place + field])
+
+
+@nb.njit(nogil=True, cache=True)
+def _link(nodes: Any, before: int, after: int) -> None:
+    """Let one place follow another; either may be an edge."""
+    nodes[FIELDS * before + AFTER] = after
+    nodes[FIELDS * after + BEFORE] = before
+
+
+@nb.njit(nogil=True, cache=True)
 def _tag(left: int, right: int) -> Any:
     """32 bits of hash; the low ones are where the digram belongs in the table."""
     h = ((nb.uint64(left) << _32) | nb.uint64(right)) * _K1
     return ((h ^ (h >> _32)) * _K2) >> _32
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@nb.njit(nogil=True, cache=True)
 def _find(slots: Any, nodes: Any, left: int, right: int) -> Any:
     """Slot of a digram, or the empty one where it would be."""
     mask = nb.uint64(len(slots) - 1)
@@ -69,15 +78,16 @@ def _find(slots: Any, nodes: Any, left: int, right: int) -> Any:
     while True:
         entry = slots[s]
         if entry == _EMPTY:
-            return nb.int64(s)
+            break
         if entry >> _32 == tag:
-            place = NODE_FIELDS * nb.int64(entry & _LOW)
-            if nodes[place + SYMBOL] == left and nodes[NODE_FIELDS * nb.int64(nodes[place + AFTER]) + SYMBOL] == right:
-                return nb.int64(s)
-        s = (s + nb.uint64(1)) & mask
+            place = nb.int64(entry & _LOW)
+            if _get(nodes, place, SYMBOL) == left and _get(nodes, _get(nodes, place, AFTER), SYMBOL) == right:
+                break
+        s = (s + _1) & mask
+    return nb.int64(s)
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@nb.njit(nogil=True, cache=True)
 def _find_place(slots: Any, left: int, right: int, place: int) -> Any:
     """Slot that holds this very place of a digram, or -1."""
     mask = nb.uint64(len(slots) - 1)
@@ -88,10 +98,10 @@ def _find_place(slots: Any, left: int, right: int, place: int) -> Any:
             return nb.int64(-1)
         if entry & _LOW == nb.uint64(place):
             return nb.int64(s)
-        s = (s + nb.uint64(1)) & mask
+        s = (s + _1) & mask
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@nb.njit(nogil=True, cache=True)
 def _record(slots: Any, slot: int, place: int) -> None:
     """Let a slot's digram be the one at another place."""
     slots[slot] = (slots[slot] & ~_LOW) | nb.uint64(place)
@@ -104,7 +114,7 @@ def _erase(slots: Any, slot: int) -> None:
     hole = nb.uint64(slot)
     s = hole
     while True:
-        s = (s + nb.uint64(1)) & mask
+        s = (s + _1) & mask
         entry = slots[s]
         if entry == _EMPTY:
             break
@@ -123,228 +133,199 @@ def _doubled(slots: Any) -> Any:
         if entry != _EMPTY:
             s = (entry >> _32) & mask
             while larger[s] != _EMPTY:
-                s = (s + nb.uint64(1)) & mask
+                s = (s + _1) & mask
             larger[s] = entry
     return larger
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
-def _push(pending: Any, state: Any, place: int) -> None:
-    pending[state[PENDING]] = place
+@nb.njit(nogil=True, cache=True)
+def _push(state: Any, place: int) -> None:
+    state[STATE_FIELDS + state[PENDING]] = place
     state[PENDING] += 1
 
 
 @nb.njit(nogil=True, cache=True)
-def _forget(slots: Any, nodes: Any, state: Any, pending: Any, place: int) -> None:
+def _forget(slots: Any, nodes: Any, state: Any, place: int) -> None:
     """Take the digram at a place out of the table if it is the one recorded; it is about to be gone.
 
     The digrams of a run overlap and only one is recorded: its neighbours become pending.
     """
-    at = NODE_FIELDS * place
-    following = nb.int64(nodes[at + AFTER])
-    left, right = nodes[at + SYMBOL], nodes[NODE_FIELDS * following + SYMBOL]
+    following = _get(nodes, place, AFTER)
+    left, right = _get(nodes, place, SYMBOL), _get(nodes, following, SYMBOL)
     slot = _find_place(slots, left, right, place)
     if slot < 0:
         return
     _erase(slots, slot)
     state[FILLED] -= 1
     if left == right:
-        previous = nb.int64(nodes[at + BEFORE])
-        if previous < EDGE and nodes[NODE_FIELDS * previous + SYMBOL] == left:
-            _push(pending, state, previous)
-        after = nb.int64(nodes[NODE_FIELDS * following + AFTER])
-        if after < EDGE and nodes[NODE_FIELDS * after + SYMBOL] == left:
-            _push(pending, state, following)
+        row_end = state[ROW_END]
+        previous, after = _get(nodes, place, BEFORE), _get(nodes, following, AFTER)
+        if previous < row_end and _get(nodes, previous, SYMBOL) == left:
+            _push(state, previous)
+        if after < row_end and _get(nodes, after, SYMBOL) == left:
+            _push(state, following)
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
-def _link(nodes: Any, rules: Any, before: int, after: int) -> None:
-    """Let one symbol follow another; either may be the edge of a body, or of a row."""
-    if before < EDGE:
-        nodes[NODE_FIELDS * before + AFTER] = after
-    elif before != ROW_END:
-        rules[RULE_FIELDS * (before - EDGE) + FIRST] = after
-    if after < EDGE:
-        nodes[NODE_FIELDS * after + BEFORE] = before
-    elif after != ROW_END:
-        rules[RULE_FIELDS * (after - EDGE) + LAST] = before
-
-
-@nb.njit(nogil=True, cache=True, inline="always")
-def _add_uses(rules: Any, state: Any, symbol: int, change: int) -> None:
-    rule = nb.int64(symbol) - state[VOCABULARY_SIZE]
+@nb.njit(nogil=True, cache=True)
+def _use(nodes: Any, state: Any, symbol: int, change: int) -> None:
+    """Count uses of a symbol if it is a rule."""
+    rule = symbol - state[VOCABULARY_SIZE]
     if rule >= 0:
-        rules[RULE_FIELDS * rule + USES] = nb.uint32(nb.int64(rules[RULE_FIELDS * rule + USES]) + change)
+        at = FIELDS * (state[ROW_END] + 1 + rule) + SYMBOL
+        nodes[at] = nb.uint32(nb.int64(nodes[at]) + change)
 
 
 @nb.njit(nogil=True, cache=True)
-def _substitute(slots: Any, nodes: Any, rules: Any, state: Any, pending: Any, place: int, rule: int) -> None:
-    """Write a rule in place of the two symbols from a place on; the second one's place is free afterwards."""
-    at = NODE_FIELDS * place
-    second = nb.int64(nodes[at + AFTER])
-    before = nb.int64(nodes[at + BEFORE])
-    after = nb.int64(nodes[NODE_FIELDS * second + AFTER])
-    if before < EDGE:
-        _forget(slots, nodes, state, pending, before)
-    if after < EDGE:
-        _forget(slots, nodes, state, pending, second)
-    _add_uses(rules, state, nodes[at + SYMBOL], -1)
-    _add_uses(rules, state, nodes[NODE_FIELDS * second + SYMBOL], -1)
-    nodes[at + SYMBOL] = state[VOCABULARY_SIZE] + rule
-    rules[RULE_FIELDS * rule + USES] += nb.uint32(1)
-    nodes[NODE_FIELDS * second + SYMBOL] = GONE
-    _link(nodes, rules, place, after)
-    if second == state[TAIL]:
-        state[TAIL] = place
-    if after < EDGE:
-        _push(pending, state, place)
-    if before < EDGE:
-        _push(pending, state, before)
-
-
-@nb.njit(nogil=True, cache=True)
-def _detach_second(slots: Any, nodes: Any, rules: Any, state: Any, pending: Any, place: int) -> None:
+def _detach_second(slots: Any, nodes: Any, state: Any, place: int) -> None:
     """Unlink the symbol after a place."""
-    second = nb.int64(nodes[NODE_FIELDS * place + AFTER])
-    after = nb.int64(nodes[NODE_FIELDS * second + AFTER])
-    if after < EDGE:
-        _forget(slots, nodes, state, pending, second)
-    _link(nodes, rules, place, after)
+    second = _get(nodes, place, AFTER)
+    after = _get(nodes, second, AFTER)
+    _use(nodes, state, _get(nodes, second, SYMBOL), -1)
     if second == state[TAIL]:
         state[TAIL] = place
-    if after < EDGE:
-        _push(pending, state, place)
+    if after < state[ROW_END]:
+        _forget(slots, nodes, state, second)
+        _push(state, place)
+    nodes[FIELDS * second + SYMBOL] = GONE
+    _link(nodes, place, after)
 
 
 @nb.njit(nogil=True, cache=True)
-def _expand(slots: Any, nodes: Any, rules: Any, state: Any, pending: Any, place: int) -> None:
+def _substitute(slots: Any, nodes: Any, state: Any, place: int, symbol: int) -> None:
+    """Write a rule's symbol in place of the two from a place on; the second one's place is free afterwards."""
+    before = _get(nodes, place, BEFORE)
+    if before < state[ROW_END]:
+        _forget(slots, nodes, state, before)
+    _detach_second(slots, nodes, state, place)
+    _use(nodes, state, _get(nodes, place, SYMBOL), -1)
+    nodes[FIELDS * place + SYMBOL] = symbol
+    _use(nodes, state, symbol, 1)
+    if before < state[ROW_END]:
+        _push(state, before)
+
+
+@nb.njit(nogil=True, cache=True)
+def _expand(slots: Any, nodes: Any, state: Any, place: int) -> None:
     """Put a rule's body in place of its only use, if the symbol at this place is that."""
-    at = NODE_FIELDS * place
-    rule = nb.int64(nodes[at + SYMBOL]) - state[VOCABULARY_SIZE]
-    if rule < 0 or rules[RULE_FIELDS * rule + USES] != 1:
+    row_end = state[ROW_END]
+    edge = row_end + 1 + _get(nodes, place, SYMBOL) - state[VOCABULARY_SIZE]
+    if edge <= row_end or nodes[FIELDS * edge + SYMBOL] != 1:
         return
-    before, after = nb.int64(nodes[at + BEFORE]), nb.int64(nodes[at + AFTER])
-    if before < EDGE:
-        _forget(slots, nodes, state, pending, before)
-    if after < EDGE:
-        _forget(slots, nodes, state, pending, place)
-    first, last = nb.int64(rules[RULE_FIELDS * rule + FIRST]), nb.int64(rules[RULE_FIELDS * rule + LAST])
-    _link(nodes, rules, before, first)
-    _link(nodes, rules, last, after)
-    nodes[at + SYMBOL] = GONE
-    rules[RULE_FIELDS * rule + USES] = 0
-    if after < EDGE:
-        _push(pending, state, last)
-    if before < EDGE:
-        _push(pending, state, before)
-
-
-@nb.njit(nogil=True, cache=True, inline="always")
-def _complete_rule(nodes: Any, place: int) -> Any:
-    """Rule whose whole body are the two symbols from a place on, or -1."""
-    before = nb.int64(nodes[NODE_FIELDS * place + BEFORE])
-    if before < EDGE or before == ROW_END:
-        return nb.int64(-1)
-    after = nodes[NODE_FIELDS * nb.int64(nodes[NODE_FIELDS * place + AFTER]) + AFTER]
-    if after < EDGE:
-        return nb.int64(-1)
-    return before - EDGE
+    before, after = _get(nodes, place, BEFORE), _get(nodes, place, AFTER)
+    first, last = _get(nodes, edge, AFTER), _get(nodes, edge, BEFORE)
+    if before < row_end:
+        _forget(slots, nodes, state, before)
+    if after < row_end:
+        _forget(slots, nodes, state, place)
+        _push(state, last)
+    _link(nodes, before, first)
+    _link(nodes, last, after)
+    nodes[FIELDS * place + SYMBOL] = GONE
+    nodes[FIELDS * edge + SYMBOL] = 0
+    if before < row_end:
+        _push(state, before)
 
 
 @nb.njit(nogil=True, cache=True)
-def _match(slots: Any, nodes: Any, rules: Any, state: Any, pending: Any, place: int, slot: int) -> None:
+def _whole_body(nodes: Any, row_end: int, place: int) -> Any:
+    """Edge of the rule whose whole body are the two symbols from a place on, or 0."""
+    edge = _get(nodes, place, BEFORE)
+    if edge > row_end and _get(nodes, _get(nodes, place, AFTER), AFTER) == edge:
+        return edge
+    return nb.int64(0)
+
+
+@nb.njit(nogil=True, cache=True)
+def _match(slots: Any, nodes: Any, state: Any, place: int, slot: int) -> None:
     """Make one symbol of the digram at a place and the one recorded in a slot; they do not overlap."""
     known = nb.int64(slots[slot] & _LOW)
-    vocabulary_size = state[VOCABULARY_SIZE]
-    left = nb.int64(nodes[NODE_FIELDS * place + SYMBOL])
-    second, known_second = nb.int64(nodes[NODE_FIELDS * place + AFTER]), nb.int64(nodes[NODE_FIELDS * known + AFTER])
-    right = nb.int64(nodes[NODE_FIELDS * second + SYMBOL])
-    rule = _complete_rule(nodes, known)
-    own_rule = _complete_rule(nodes, place)
-    if rule >= 0 and own_rule >= 0:
+    row_end = state[ROW_END]
+    first_rule = state[VOCABULARY_SIZE] - row_end - 1  # an edge's symbol is so much higher
+    known_second, second = _get(nodes, known, AFTER), _get(nodes, place, AFTER)
+    left, right = _get(nodes, place, SYMBOL), _get(nodes, second, SYMBOL)
+    edge, own_edge = _whole_body(nodes, row_end, known), _whole_body(nodes, row_end, place)
+    if edge and own_edge:
         return
-    if rule >= 0:
-        _substitute(slots, nodes, rules, state, pending, place, rule)
-    elif own_rule >= 0:
-        rule = own_rule
+    if edge:
+        _substitute(slots, nodes, state, place, edge + first_rule)
+    elif own_edge:
+        edge = own_edge
         _record(slots, slot, HELD)
-        _substitute(slots, nodes, rules, state, pending, known, rule)
+        _substitute(slots, nodes, state, known, edge + first_rule)
         _record(slots, _find_place(slots, left, right, HELD), place)
-    elif left >= vocabulary_size and rules[RULE_FIELDS * (left - vocabulary_size) + USES] == 2:
-        rule = left - vocabulary_size
+    elif left >= state[VOCABULARY_SIZE] and nodes[FIELDS * (left - first_rule) + SYMBOL] == 2:
+        edge = left - first_rule
+        last = _get(nodes, edge, BEFORE)
         _erase(slots, slot)
         state[FILLED] -= 1
-        _detach_second(slots, nodes, rules, state, pending, known)
-        _detach_second(slots, nodes, rules, state, pending, place)
-        nodes[NODE_FIELDS * second + SYMBOL] = GONE
-        _add_uses(rules, state, right, -1)
-        last = nb.int64(rules[RULE_FIELDS * rule + LAST])
-        _link(nodes, rules, last, known_second)
-        _link(nodes, rules, known_second, EDGE + rule)
-        _push(pending, state, last)
-        _expand(slots, nodes, rules, state, pending, known_second)
+        _detach_second(slots, nodes, state, known)
+        _detach_second(slots, nodes, state, place)
+        nodes[FIELDS * known_second + SYMBOL] = right
+        _use(nodes, state, right, 1)
+        _link(nodes, last, known_second)
+        _link(nodes, known_second, edge)
+        _push(state, last)
+        _expand(slots, nodes, state, known_second)
         return
     else:
-        rule = state[RULES]
+        edge = row_end + 1 + state[RULES]
         state[RULES] += 1
-        rules[RULE_FIELDS * rule + USES] = 0
+        nodes[FIELDS * edge + SYMBOL] = 0
         _record(slots, slot, HELD)
-        _substitute(slots, nodes, rules, state, pending, known, rule)
-        _substitute(slots, nodes, rules, state, pending, place, rule)
+        _substitute(slots, nodes, state, known, edge + first_rule)
+        _substitute(slots, nodes, state, place, edge + first_rule)
         _record(slots, _find_place(slots, left, right, HELD), known_second)
-        nodes[NODE_FIELDS * known_second + SYMBOL] = left
-        nodes[NODE_FIELDS * second + SYMBOL] = right
-        _add_uses(rules, state, left, 1)
-        _add_uses(rules, state, right, 1)
-        _link(nodes, rules, EDGE + rule, known_second)
-        _link(nodes, rules, known_second, second)
-        _link(nodes, rules, second, EDGE + rule)
-    _expand(slots, nodes, rules, state, pending, nb.int64(rules[RULE_FIELDS * rule + FIRST]))
-    _expand(slots, nodes, rules, state, pending, nb.int64(rules[RULE_FIELDS * rule + LAST]))
+        nodes[FIELDS * known_second + SYMBOL] = left
+        nodes[FIELDS * second + SYMBOL] = right
+        _use(nodes, state, left, 1)
+        _use(nodes, state, right, 1)
+        _link(nodes, edge, known_second)
+        _link(nodes, known_second, second)
+        _link(nodes, second, edge)
+    _expand(slots, nodes, state, _get(nodes, edge, AFTER))
+    _expand(slots, nodes, state, _get(nodes, edge, BEFORE))
 
 
 @nb.njit(nogil=True, cache=True)
-def infer(sequence: UInt32, vocabulary_size: int, nodes: UInt32, rules: UInt32) -> Any:
-    """Read the sequence word by word; returns the rules made (some are gone again) and the symbols left over."""
-    state = np.zeros(STATE_FIELDS, np.int64)
-    state[VOCABULARY_SIZE] = vocabulary_size
-    slots = np.full(1 << 10, _EMPTY, np.uint64)
-    pending = np.empty(1 << 10, np.uint32)
-    state[TAIL] = ROW_END
+def infer(sequence: UInt32, vocabulary_size: int, nodes: UInt32) -> Any:
+    """Read the sequence word by word; returns the rules made (some are gone again) and the symbols left over.
+
+    ``nodes`` has places for the sequence, the end of rows, and as many rules.
+    """
     size = len(sequence)
+    state = np.zeros(STATE_FIELDS + (1 << 10), np.int64)
+    state[VOCABULARY_SIZE], state[ROW_END], state[TAIL] = vocabulary_size, size, size
+    slots = np.full(1 << 10, _EMPTY, np.uint64)
     for i in range(size):
         if i + AHEAD + 1 < size:
             tag = _tag(sequence[i + AHEAD], sequence[i + AHEAD + 1])
             prefetch(slots, nb.int64(tag & nb.uint64(len(slots) - 1)))
         symbol = sequence[i]
         if symbol == SEPARATOR:
-            nodes[NODE_FIELDS * i + SYMBOL] = GONE
-            state[TAIL] = ROW_END
+            nodes[FIELDS * i + SYMBOL] = GONE
+            state[TAIL] = size
             continue
         tail = state[TAIL]
-        nodes[NODE_FIELDS * i + SYMBOL] = symbol
-        nodes[NODE_FIELDS * i + BEFORE] = tail
-        nodes[NODE_FIELDS * i + AFTER] = ROW_END
+        nodes[FIELDS * i + SYMBOL] = symbol
+        _link(nodes, tail, i)
+        _link(nodes, i, size)
         state[TAIL] = i
-        if tail == ROW_END:
+        if tail == size:
             continue
-        nodes[NODE_FIELDS * tail + AFTER] = i
-        pending[0] = tail
-        state[PENDING] = 1
+        _push(state, tail)
         while state[PENDING] > 0:
-            if state[PENDING] + MOST_PUSHES > len(pending):
-                larger = np.empty(2 * len(pending), np.uint32)
-                larger[: len(pending)] = pending
-                pending = larger
+            if STATE_FIELDS + state[PENDING] + MOST_PUSHES > len(state):
+                larger = np.empty(2 * len(state), np.int64)
+                larger[: len(state)] = state
+                state = larger
             if 5 * state[FILLED] >= 3 * len(slots):
                 slots = _doubled(slots)
             state[PENDING] -= 1
-            place = nb.int64(pending[state[PENDING]])
-            left = nodes[NODE_FIELDS * place + SYMBOL]
-            after = nb.int64(nodes[NODE_FIELDS * place + AFTER])
-            if left == GONE or after >= EDGE:
+            place = state[STATE_FIELDS + state[PENDING]]
+            left, after = _get(nodes, place, SYMBOL), _get(nodes, place, AFTER)
+            if left == GONE or after >= size:
                 continue
-            right = nodes[NODE_FIELDS * after + SYMBOL]
+            right = _get(nodes, after, SYMBOL)
             slot = _find(slots, nodes, left, right)
             entry = slots[slot]
             if entry == _EMPTY:
@@ -352,69 +333,70 @@ def infer(sequence: UInt32, vocabulary_size: int, nodes: UInt32, rules: UInt32) 
                 state[FILLED] += 1
                 continue
             known = nb.int64(entry & _LOW)
-            if known == place or nb.int64(nodes[NODE_FIELDS * known + AFTER]) == place:
+            known_after = _get(nodes, known, AFTER)
+            if known == place or known_after == place:
                 continue
             if after == known:
                 _record(slots, slot, place)
-                _push(pending, state, nb.int64(nodes[NODE_FIELDS * known + AFTER]))
+                _push(state, known_after)
                 continue
-            _match(slots, nodes, rules, state, pending, place, slot)
+            _match(slots, nodes, state, place, slot)
     left_over = 0
     for i in range(size):
-        left_over += nodes[NODE_FIELDS * i + SYMBOL] != GONE
+        left_over += nodes[FIELDS * i + SYMBOL] != GONE
     return state[RULES], left_over
 
 
 @nb.njit(nogil=True, cache=True)
-def levels(nodes: UInt32, rules: UInt32, made: int, vocabulary_size: int) -> Any:
+def levels(nodes: UInt32, row_end: int, made: int, vocabulary_size: int) -> Any:
     """Level of each rule, from 1; 0 where the rule is gone. Depth first with a stack: chains may be long."""
     result = np.zeros(made, np.uint32)
     highest = np.zeros(made, np.uint32)  # in the part of the body walked so far
     stack = np.empty(made + 1, np.uint32)
     cursor = np.empty(made + 1, np.uint32)
     for root in range(made):
-        if rules[RULE_FIELDS * root + USES] == 0 or result[root] > 0:
+        if nodes[FIELDS * (row_end + 1 + root) + SYMBOL] == 0 or result[root] > 0:
             continue
-        stack[0], cursor[0] = root, rules[RULE_FIELDS * root + FIRST]
+        stack[0], cursor[0] = root, nodes[FIELDS * (row_end + 1 + root) + AFTER]
         top = 0
         while top >= 0:
             rule = nb.int64(stack[top])
             place = nb.int64(cursor[top])
-            if place >= EDGE:
+            if place >= row_end:
                 result[rule] = highest[rule] + nb.uint32(1)
                 top -= 1
                 continue
-            child = nb.int64(nodes[NODE_FIELDS * place + SYMBOL]) - vocabulary_size
+            child = _get(nodes, place, SYMBOL) - vocabulary_size
             if child >= 0 and result[child] == 0:
                 top += 1
-                stack[top], cursor[top] = child, rules[RULE_FIELDS * child + FIRST]
+                stack[top], cursor[top] = child, nodes[FIELDS * (row_end + 1 + child) + AFTER]
                 continue
             if child >= 0:
                 highest[rule] = max(highest[rule], result[child])
-            cursor[top] = nodes[NODE_FIELDS * place + AFTER]
+            cursor[top] = nodes[FIELDS * place + AFTER]
     return result
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
-def _write_line(nodes: Any, first: int, vocabulary_size: int, numbers: Any, out: Any, at: int) -> Any:
+@nb.njit(nogil=True, cache=True)
+def _write_line(nodes: Any, first: int, row_end: int, vocabulary_size: int, numbers: Any, out: Any, at: int) -> Any:
     place = first
-    while place < EDGE:
-        symbol = nodes[NODE_FIELDS * place + SYMBOL]
+    while place < row_end:
+        symbol = nodes[FIELDS * place + SYMBOL]
         out[at] = symbol if symbol < vocabulary_size else numbers[symbol - vocabulary_size]
         at += 1
-        place = nb.int64(nodes[NODE_FIELDS * place + AFTER])
+        place = _get(nodes, place, AFTER)
     return at
 
 
 @nb.njit(nogil=True, cache=True)
 def write_bodies(
-    nodes: UInt32, rules: UInt32, order: UInt32, vocabulary_size: int, numbers: UInt32, offsets: UInt32, symbols: UInt32
+    nodes: UInt32, row_end: int, order: UInt32, vocabulary_size: int, numbers: UInt32, offsets: UInt32, symbols: UInt32
 ) -> None:
     """Write the bodies of the rules in ``order``; ``numbers[r]`` is the symbol that rule r gets."""
     at = 0
     for k in range(len(order)):
-        first = nb.int64(rules[RULE_FIELDS * nb.int64(order[k]) + FIRST])
-        at = _write_line(nodes, first, vocabulary_size, numbers, symbols, at)
+        first = _get(nodes, row_end + 1 + nb.int64(order[k]), AFTER)
+        at = _write_line(nodes, first, row_end, vocabulary_size, numbers, symbols, at)
         offsets[k + 1] = at
 
 
@@ -429,7 +411,7 @@ def write_rows(
     for i in range(len(sequence)):
         if sequence[i] == SEPARATOR:
             if i > first:
-                at = _write_line(nodes, first, vocabulary_size, numbers, roots, at)
+                at = _write_line(nodes, first, len(sequence), vocabulary_size, numbers, roots, at)
             row += 1
             offsets[row] = at
             first = i + 1
