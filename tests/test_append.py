@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable
 
@@ -189,3 +190,10 @@ def test_corpora(name: str, corpus: Callable[[str], pl.DataFrame]) -> None:
     column = tadoc.compress(text.head(3000))
     got = like(text, column)
     assert tadoc.decompress(pl.concat([column, got])).equals(pl.concat([text.head(3000), text]))
+
+
+@pytest.mark.parametrize("name", ["of tomorrow", "regex:("])
+def test_like_a_column_of_a_tokenizer_that_is_not_there(name: str) -> None:
+    grammar = dataclasses.replace(handmade.grammar(["a"]), tokenizer=name)
+    with pytest.raises(tadoc.errors.InvalidGrammarError, match="which this release does not have"):
+        tadoc.compress(pl.Series(["a"]), like=handmade.column(grammar, [[0]]))

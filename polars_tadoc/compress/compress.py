@@ -21,7 +21,7 @@ from polars_tadoc.compress.gaps import predict_gaps
 from polars_tadoc.compress.prune import LevelledRules, prune
 from polars_tadoc.compress.tokenize import Tokenizer, Tokens, tokenize
 from polars_tadoc.engine import require_engine
-from polars_tadoc.errors import EngineUnavailableError
+from polars_tadoc.errors import EngineUnavailableError, InvalidGrammarError
 from polars_tadoc.grammar import Grammar
 from polars_tadoc.kernels.cuda import compress as on_device
 from polars_tadoc.kernels.cuda import device
@@ -88,6 +88,8 @@ class Compression:
             lossless = True if lossless is None else lossless
         else:
             own = named_tokenizer(recent.corpus.grammar)
+            if own.name not in ("words", "whitespace"):
+                _require_regex(own)
             if cut not in (None, own):
                 raise ValueError(f'compress: like= was cut by tokenizer "{own.name}", not "{cut.name}"; leave out one')
             cut = own
@@ -297,3 +299,13 @@ def named_tokenizer(grammar: Grammar) -> Tokenizer:
     """Return the tokenizer that a grammar was made with."""
     name = grammar.tokenizer
     return Tokenizer(name, name.removeprefix("regex:") if name.startswith("regex:") else None)
+
+
+def _require_regex(tokenizer: Tokenizer) -> None:
+    """Raise ``InvalidGrammarError`` unless this release can cut text as a grammar from outside says."""
+    try:
+        pl.Series([""]).str.extract_all(tokenizer.pattern or "(")
+    except pl.exceptions.ComputeError as error:
+        raise InvalidGrammarError(
+            f'compress: like= was cut by tokenizer "{tokenizer.name}", which this release does not have'
+        ) from error
