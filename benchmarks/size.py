@@ -55,7 +55,7 @@ def measure(text: pl.Series) -> dict[str, float]:
     ours, columns = parquet(frame)
     sections: Counter[str] = Counter()
     for corpus in tadoc.column.split(frame["text"]):
-        stream = np.frombuffer(payload.pack(corpus.grammar), np.uint8)
+        stream = np.frombuffer(b"".join(payload.pack(corpus.grammar)), np.uint8)
         for name, part in payload.sections(stream).items():
             sections[name] += packed(part.tobytes())
     return {

@@ -1,11 +1,12 @@
 """One grammar as one string: what a category of the ``grammar`` field holds.
 
 ``TADOC`` · version digit · decoded bytes (16 hex digits) · BLAKE2b-128 of the frame (32 hex digits) ·
-base64 of the frame. The frame is one zstd frame. Length and digest are checked before anything is decompressed or
-parsed. Decompressed it is eight counts (uint64, little-endian) and one section after another:
-arrays so arranged that general compression finds what repeats. Words and gaps are front-coded, for they ascend within
-one frequency; numbers of 32 bits stand as four planes of bytes; the rules' first symbols are stored as differences and
-the predicted gaps of bodies as 0 where they are what the next symbol leads one to expect.
+base64 of the frame. The frame is zstd frames one after another, one for each section or ``PIECE`` bytes of a longer
+one, so that they are compressed in parallel. Length and digest are checked before anything is decompressed or parsed.
+Decompressed they are eight counts (uint64, little-endian) and one section after another: arrays so arranged that
+general compression finds what repeats. Words and gaps are front-coded, for they ascend within one frequency; numbers
+of 32 bits stand as four planes of bytes; the rules' first symbols are stored as differences and the predicted gaps of
+bodies as 0 where they are what the next symbol leads one to expect.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import hashlib
 import re
 from dataclasses import dataclass, fields
 from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +27,7 @@ from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.grammar import Grammar
 from polars_tadoc.kernels.cpu import payload as kernels
+from polars_tadoc.kernels.cpu.parallel import map_parallel
 from polars_tadoc.vocabulary import Vocabulary
 
 UInt8 = npt.NDArray[np.uint8]
@@ -74,53 +77,66 @@ class _Counts:
 _COUNTS_BYTES = 8 * len(fields(_Counts))
 
 
+PIECE = 1 << 19
+"""Bytes of a section that one zstd frame holds: shorter ones cost space, longer ones time on many cores."""
+
+
 def encode(grammar: Grammar) -> str:
     """Serialise a grammar; equal grammars give equal payloads."""
-    stream = pack(grammar)
-    frame = _ZSTD.compress(stream)
-    return f"{MAGIC}{FORMAT}{len(stream):016x}{_digest(frame)}" + binascii.b2a_base64(frame, newline=False).decode()
+    arranged = pack(grammar)
+    pieces = [section[at : at + PIECE] for section in arranged for at in range(0, len(section), PIECE)]
+    frame = b"".join(map_parallel(lambda piece: _ZSTD.compress(piece, asbytes=True), pieces))
+    size = sum(map(len, arranged))
+    return f"{MAGIC}{FORMAT}{size:016x}{_digest(frame)}" + binascii.b2a_base64(frame, newline=False).decode()
 
 
-def pack(grammar: Grammar) -> bytes:
-    """Arrange a grammar's arrays as a frame holds them before zstd."""
+def pack(grammar: Grammar) -> list[bytes]:
+    """Arrange a grammar's arrays as a frame holds them before zstd: counts, then the sections in their order."""
     words, gaps, rule_offsets, symbols = grammar.words, grammar.gaps, grammar.rule_offsets, grammar.symbols
     word_gaps, body_gaps = np.split(grammar.predicted_gaps, [len(words)])
     first = np.zeros(len(symbols), np.bool_)
     first[rule_offsets[:-1]] = True
-    expected = np.empty(len(words) + len(rule_offsets) - 1, np.uint32)
-    kernels.expect_gaps(word_gaps, rule_offsets, symbols, expected)
-    body_gaps = body_gaps[~first]
-    body_gaps = np.where(body_gaps == expected[symbols[~first]], 0, body_gaps + np.uint32(1))
-    steps = np.diff(symbols[first], prepend=np.uint32(0)).view(np.int32)
-    shared_words, word_bytes = _front_code(words)
-    shared_gaps, gap_bytes = _front_code(gaps)
+    others = symbols[~first]
+
+    def surprises() -> bytes:
+        expected = np.empty(len(words) + len(rule_offsets) - 1, np.uint32)
+        kernels.expect_gaps(word_gaps, rule_offsets, symbols, expected)
+        own = body_gaps[~first]
+        return _planes(np.where(own == expected[others], 0, own + np.uint32(1)))
+
+    def steps() -> bytes:
+        differences = np.diff(symbols[first], prepend=np.uint32(0)).view(np.int32)
+        return _planes(((differences << 1) ^ (differences >> 31)).view(np.uint32))
+
+    words.data, gaps.data, words.offsets, gaps.offsets  # noqa: B018 - made here, not on several threads at once
+    made: list[Any] = map_parallel(
+        lambda make: make(),
+        [
+            lambda: _front_code(words),
+            lambda: _front_code(gaps),
+            lambda: _planes(np.diff(words.offsets)),
+            lambda: _planes(np.diff(gaps.offsets)),
+            lambda: _planes(np.diff(grammar.level_offsets)),
+            lambda: _planes(np.diff(rule_offsets)),
+            steps,
+            lambda: _planes(others),
+            lambda: _planes(word_gaps),
+            surprises,
+        ],
+    )
+    (shared_words, word_bytes), (shared_gaps, gap_bytes), word_lengths, gap_lengths, *numbers = made
     name = grammar.tokenizer.encode()
     counts = [len(words), len(word_bytes), len(gaps), len(gap_bytes), len(name)]
     counts += [grammar.level_count, grammar.rule_count, len(symbols)]
-    return b"".join(
-        (
-            np.array(counts, "<u8").tobytes(),
-            name,
-            shared_words.tobytes(),
-            _planes(np.diff(words.offsets)),
-            word_bytes.tobytes(),
-            shared_gaps.tobytes(),
-            _planes(np.diff(gaps.offsets)),
-            gap_bytes.tobytes(),
-            _planes(np.diff(grammar.level_offsets)),
-            _planes(np.diff(rule_offsets)),
-            _planes(((steps << 1) ^ (steps >> 31)).view(np.uint32)),
-            _planes(symbols[~first]),
-            _planes(word_gaps),
-            _planes(body_gaps),
-        )
-    )
+    strings = [shared_words, word_lengths, word_bytes, shared_gaps, gap_lengths, gap_bytes]
+    return [np.array(counts, "<u8").tobytes(), name, *strings, *numbers]
 
 
-def _front_code(strings: Vocabulary) -> tuple[UInt8, UInt8]:
+def _front_code(strings: Vocabulary) -> tuple[bytes, bytes]:
     shared = np.empty(len(strings), np.uint8)
     rest = np.empty(int(strings.offsets[-1]), np.uint8)
-    return shared, rest[: kernels.front_code(strings.offsets, strings.data, shared, rest)]
+    size = kernels.front_code(strings.offsets, strings.data, shared, rest)
+    return shared.tobytes(), rest[:size].tobytes()
 
 
 def _planes(numbers: npt.NDArray[np.integer]) -> bytes:
