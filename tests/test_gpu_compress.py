@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import polars as pl
@@ -74,6 +75,6 @@ def test_auto_takes_the_device_for_large_text(monkeypatch: pytest.MonkeyPatch) -
     text = pl.Series("text", ["one two three four"] * 10)
     tadoc.compress(text)
     assert sizes == []
-    monkeypatch.setattr("polars_tadoc.compress.compress.GPU_REPAYS_AT", 1)
+    monkeypatch.setattr(import_module("polars_tadoc.compress.compress"), "GPU_REPAYS_AT", 1)
     tadoc.compress(text)
     assert sizes == [10]
