@@ -291,6 +291,8 @@ def twin(kind: pa.DataType) -> pa.DataType:
 def test_refuses_what_is_not_utf8(bad: bytes, tokenizer: str | re.Pattern[str], kind: pa.DataType) -> None:
     with pytest.raises(ValueError, match=r'column "body", row 2: not UTF-8 \('):
         tokenize(foreign([b"fine", "für 日本".encode(), bad, b"z"], kind), Tokenizer.from_argument(tokenizer))
+    with pytest.raises(ValueError, match=r'column "body", row 2: not UTF-8 \('):
+        tadoc.compress(foreign([b"fine", b"", bad, b"z"], kind), tokenizer=tokenizer, rows_per_grammar=1)
     fine = tokenize(foreign([b"fine", "für 日本".encode()], kind), Tokenizer.from_argument(tokenizer))
     assert len(fine.vocabulary) > 1
 

@@ -19,7 +19,7 @@ from polars_tadoc.compress import batch_repair, sequitur
 from polars_tadoc.compress.append import Recent, encode, stored_bytes
 from polars_tadoc.compress.gaps import predict_gaps
 from polars_tadoc.compress.prune import LevelledRules, prune
-from polars_tadoc.compress.tokenize import Tokenizer, Tokens, tokenize
+from polars_tadoc.compress.tokenize import Tokenizer, Tokens, require_utf8, tokenize
 from polars_tadoc.engine import require_engine
 from polars_tadoc.errors import EngineUnavailableError, InvalidGrammarError
 from polars_tadoc.grammar import Grammar
@@ -115,9 +115,15 @@ class Compression:
             sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
             for start, stop in cut_blocks(sizes, self.rows_per_grammar or ROWS_PER_GRAMMAR):
                 block = text.slice(start, stop - start)
-                parts.append(
-                    _compress_like(block, self, self.recent, bar) if self.recent else _compress_block(block, self, bar)
-                )
+                try:
+                    parts.append(
+                        _compress_like(block, self, self.recent, bar)
+                        if self.recent
+                        else _compress_block(block, self, bar)
+                    )
+                except ValueError:
+                    require_utf8(text)  # names the row of the whole column
+                    raise
                 bar.update(stop - start)
         return (pl.concat(parts) if parts else pl.Series(dtype=DTYPE)).alias(text.name)
 

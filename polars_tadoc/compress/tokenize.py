@@ -161,7 +161,7 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
         A row is not UTF-8: what other libraries hand to Polars is not checked there.
 
     """
-    _require_utf8(text)
+    require_utf8(text)
     addresses, lengths, views = binary_views(text)
     before = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=before[1:])
@@ -169,7 +169,7 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
         classes, matches = characters.classes(tokenizer.name), _NO_MATCHES
         pieces = _pieces(addresses, lengths, before, classes)
     else:
-        classes, matches = _NO_CLASSES, _regex_matches(text, tokenizer.pattern)
+        classes, matches = _NO_CLASSES, regex_matches(text, tokenizer.pattern)
         pieces = _pieces(addresses, lengths, before, None)
     # ids are counted first so that each piece writes where its own will stay: one array, no copy
     places = np.zeros(len(pieces) + 1, np.int64)
@@ -229,7 +229,8 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
     return Tokens(vocabulary, gap_vocabulary, sequence, gap_offsets, gap_data)
 
 
-def _require_utf8(text: pl.Series) -> None:
+def require_utf8(text: pl.Series) -> None:
+    """Raise ``ValueError`` that names the first row which is not UTF-8."""
     binary = text.cast(pl.Binary)
     try:
         binary.cast(pl.String)  # Polars checks 10 GB/s and more
@@ -268,7 +269,7 @@ _NO_MATCHES = kernels.Matches(np.zeros(0, np.uint32), np.zeros(0, np.uint32), np
 _NO_CLASSES = kernels.Classes(np.zeros(0, np.uint16), np.zeros(0, np.uint8), np.uint32(0), np.uint32(0))
 
 
-def _regex_matches(text: pl.Series, pattern: str) -> kernels.Matches:
+def regex_matches(text: pl.Series, pattern: str) -> kernels.Matches:
     """Return where each non-empty match starts in its row, its bytes, and the matches up to the end of each row."""
     size = pl.element().str.len_bytes()
     found = (

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from polars_tadoc.arrow import binary_views
 from polars_tadoc.compress import characters
-from polars_tadoc.compress.tokenize import Tokenizer, _regex_matches, _require_utf8
+from polars_tadoc.compress.tokenize import Tokenizer, regex_matches, require_utf8
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.cpu.tokenize import Classes, Matches
 from polars_tadoc.kernels.cuda.bitmap import rank
@@ -84,10 +84,10 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
         if tokenizer.pattern is None:
             spans = _spans_of_classes(device_text, before.astype(np.uint32), characters.classes(tokenizer.name))
         else:
-            _require_utf8(text)
-            spans = _spans_of_matches(before, _regex_matches(text, tokenizer.pattern))
+            require_utf8(text)
+            spans = _spans_of_matches(before, regex_matches(text, tokenizer.pattern))
         if spans is None:
-            _require_utf8(text)  # names the row
+            require_utf8(text)  # names the row
             raise AssertionError("a text that is not UTF-8 on the device is UTF-8 on the host")
         words = intern(device_text, spans.starts, spans.stops, leave_empty_out=True)
         gaps = note_gaps(device_text, spans.starts, spans.stops, spans.row_tokens) if lossless else None
