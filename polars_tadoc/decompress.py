@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
 from typing import cast
 
@@ -113,15 +112,15 @@ def _bounds(corpus: Corpus, addresses: npt.NDArray[np.uint64], gap_sizes: npt.ND
     limit = settings().expansion_limit
     # made here, not on several threads at once
     gap_bytes, expansion_lengths = grammar.gap_bytes, grammar.expansion_lengths
-    symbol_bytes, leading_gaps = grammar.symbol_bytes, grammar.leading_gaps
+    led_bytes, leads = grammar.led_bytes, grammar.leads
 
     def measure(rows: tuple[int, int]) -> tuple[int, int]:
         first, stop = rows
         code, row = kernels.measure(
             grammar.vocabulary_size,
             expansion_lengths,
-            symbol_bytes,
-            leading_gaps,
+            led_bytes,
+            leads,
             gap_bytes,
             corpus.root_offsets[first : stop + 1],
             corpus.roots,
@@ -150,7 +149,7 @@ def _tighten(
 ) -> None:
     """Turn bounds of bytes into the bytes themselves: a search for each gap that is not as predicted."""
     grammar = corpus.grammar
-    leading_gaps = grammar.leading_gaps
+    leads = grammar.leads
 
     def tighten(rows: tuple[int, int]) -> None:
         first, stop = rows
@@ -159,7 +158,7 @@ def _tighten(
             grammar.rule_offsets,
             grammar.symbols,
             grammar.expansion_lengths,
-            leading_gaps,
+            leads,
             grammar.gap_bytes,
             grammar.predicted_gaps,
             corpus.root_offsets[first : stop + 1],
@@ -188,7 +187,7 @@ def _texts(corpus: Corpus) -> pl.Series:
     word_offsets, word_data = grammar.words.offsets, grammar.words.data
     gap_offsets, gap_data = grammar.gaps.offsets, grammar.gaps.data
     symbol_bytes = grammar.symbol_bytes
-    leading_gaps = grammar.leading_gaps
+    leads = grammar.leads
     starts = np.concatenate([[0], np.cumsum(sizes.bytes)])
     buffer, data = allocate(int(starts[-1]), np.uint8)
     address = data.ctypes.data
@@ -203,7 +202,7 @@ def _texts(corpus: Corpus) -> pl.Series:
             grammar.level_count,
             grammar.expansion_lengths,
             symbol_bytes,
-            leading_gaps,
+            leads,
             grammar.predicted_gaps,
             word_offsets,
             word_data.ctypes.data,
@@ -221,12 +220,12 @@ def _texts(corpus: Corpus) -> pl.Series:
 
     map_parallel(write, chunks)
     del owner  # the gaps' addresses point into it until here
-    offset_buffer, offsets = allocate(len(sizes.bytes) + 1, np.int64)
-    offsets[0] = 0
-    np.cumsum(sizes.bytes, out=offsets[1:])
-    for first, stop in chunks:  # close up: bytes were bounds before
-        if offsets[first] != starts[first]:
-            size = int(offsets[stop] - offsets[first])
-            ctypes.memmove(address + int(offsets[first]), address + int(starts[first]), size)
-    strings = pa.LargeStringArray.from_buffers(len(sizes.bytes), offset_buffer, buffer)
-    return cast(pl.Series, pl.from_arrow(strings))
+    parts = []
+    for first, stop in chunks:  # bytes were bounds before: there may be room between one chunk's text and the next's
+        offset_buffer, offsets = allocate(stop - first + 1, np.int64)
+        offsets[0] = 0
+        np.cumsum(sizes.bytes[first:stop], out=offsets[1:])
+        text = buffer.slice(int(starts[first]), int(offsets[-1]))
+        strings = pa.LargeStringArray.from_buffers(stop - first, offset_buffer, text)
+        parts.append(cast(pl.Series, pl.from_arrow(strings)))
+    return pl.concat(parts, rechunk=True)  # moves views, not text

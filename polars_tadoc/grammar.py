@@ -17,6 +17,9 @@ from polars_tadoc.vocabulary import Vocabulary
 
 VERSION = 2
 
+LONG = 8
+"""Words from which on a rule's text is copied: a shorter one is sooner written anew than fetched from far away."""
+
 ARROW_TYPE = pa.struct(
     [
         pa.field("vocabulary", pa.large_list(pa.large_string())),
@@ -166,12 +169,24 @@ class Grammar:
         return sums
 
     @cached_property
+    def leads(self) -> npt.NDArray[np.uint32]:
+        """For decompression, in one look-up by symbol: ``leading_gaps`` doubled, and 1 more for long rules."""
+        leads = self.leading_gaps << np.uint32(1)
+        leads[self.vocabulary_size :] |= self.expansion_lengths >= LONG
+        return leads
+
+    @cached_property
+    def led_bytes(self) -> npt.NDArray[np.uint64]:
+        """UTF-8 bytes of each symbol's expansion and of its leading gap, uint64 by symbol."""
+        return self.symbol_bytes + self.gap_bytes[self.leading_gaps]
+
+    @cached_property
     def nbytes(self) -> int:
         """Bytes of memory that the arrays hold, with the tables made on first use counted in."""
         stored = self.rule_offsets.nbytes + self.symbols.nbytes + self.level_offsets.nbytes
         stored += self.predicted_gaps.nbytes
         strings = 2 * (self.vocabulary.nbytes + self.gap_vocabulary.nbytes)  # Arrow's and Polars' form
-        return int(stored + strings + 28 * self.rule_count + 32 * self.vocabulary_size)
+        return int(stored + strings + 40 * self.rule_count + 44 * self.vocabulary_size)
 
     def to_arrow(self) -> pa.StructArray:
         """Return the grammar as an Arrow struct array of length 1, type ``ARROW_TYPE``."""
@@ -244,6 +259,8 @@ class Grammar:
         self.expansion_lengths  # noqa: B018 - the check
         if len(self.predicted_gaps) != self.vocabulary_size + len(self.symbols):
             raise InvalidGrammarError("grammar: predicted_gaps has not one entry for each word and symbol")
+        if len(self.gap_vocabulary) >= 1 << 31:
+            raise InvalidGrammarError("grammar: more gaps than 31-bit codes can name")
         if self.predicted_gaps.max(initial=0) > len(self.gap_vocabulary):
             raise InvalidGrammarError("grammar: predicted_gaps names a gap that is not there")
 

@@ -37,8 +37,8 @@ def read_varint(address: int, left: int) -> Any:
 def measure(
     vocabulary_size: int,
     expansion_lengths: UInt64,
-    symbol_bytes: UInt64,
-    leading_gaps: UInt32,
+    led_bytes: UInt64,
+    leads: UInt32,
     gap_bytes: UInt64,
     root_offsets: Int64,
     roots: UInt32,
@@ -62,9 +62,9 @@ def measure(
         for i in range(root_offsets[row], root_offsets[row + 1]):
             symbol = nb.int64(roots[i])
             words += nb.int64(expansion_lengths[symbol - vocabulary_size]) if symbol >= vocabulary_size else 1
-            size += nb.int64(symbol_bytes[symbol])
-            if i > root_offsets[row]:
-                size += nb.int64(gap_bytes[leading_gaps[symbol]])
+            size += nb.int64(led_bytes[symbol])
+            if i == root_offsets[row]:
+                size -= nb.int64(gap_bytes[leads[symbol] >> 1])
             if total + words > limit or total_size + size > 16 * limit:
                 return TOO_LONG, row
         total += words
@@ -103,7 +103,7 @@ def replaced_bytes(
     rule_offsets: UInt32,
     symbols: UInt32,
     expansion_lengths: UInt64,
-    leading_gaps: UInt32,
+    leads: UInt32,
     gap_bytes: UInt64,
     predicted_gaps: UInt32,
     root_offsets: Int64,
@@ -139,7 +139,7 @@ def replaced_bytes(
                 after += length
                 i += 1
             if gap == after:
-                row_bytes[row] -= nb.int64(gap_bytes[leading_gaps[symbol]])
+                row_bytes[row] -= nb.int64(gap_bytes[leads[symbol] >> 1])
                 continue
             start = after
             while True:  # the gap lies inside the rule, which begins with word number start
@@ -191,7 +191,7 @@ def write(
     levels: int,
     expansion_lengths: UInt64,
     symbol_bytes: UInt64,
-    leading_gaps: UInt32,
+    leads: UInt32,
     predicted_gaps: UInt32,
     word_offsets: Int64,
     words_address: int,
@@ -209,7 +209,7 @@ def write(
     """Write the rows' text one after another from address ``target``, and each row's bytes to ``row_bytes``.
 
     ``last`` bounds wide stores. Strings are read eight bytes at a time: both string buffers end in at least eight
-    spare bytes. Where all gaps inside a rule are as predicted its text is copied from where it was written first.
+    spare bytes. Where all gaps inside a long rule are as predicted its text is copied from where it was written first.
     """
     at = nb.uint64(target)
     position = np.empty(levels + 1, np.int64)
@@ -223,7 +223,7 @@ def write(
         special, special_code, address, left = _next_special(nb.int64(-1), address, left)
         for i in range(root_offsets[row], root_offsets[row + 1]):
             symbol = nb.int64(roots[i])
-            code = nb.int64(leading_gaps[symbol]) if i > root_offsets[row] else nb.int64(_NOTHING)
+            code = nb.int64(leads[symbol] >> 1) if i > root_offsets[row] else nb.int64(_NOTHING)
             depth = 0
             while True:
                 if word == special:
@@ -239,14 +239,15 @@ def write(
                 known = False
                 while symbol >= vocabulary_size:
                     rule = symbol - vocabulary_size
-                    length = nb.int64(expansion_lengths[rule])
-                    if special >= word + length:
-                        known = written[rule] != 0
-                        if known:
-                            at = _copy(written[rule], at, nb.int64(symbol_bytes[symbol]), last)
-                            word += length
-                            break
-                        written[rule] = at
+                    if leads[symbol] & 1:
+                        length = nb.int64(expansion_lengths[rule])
+                        if special >= word + length:
+                            known = written[rule] != 0
+                            if known:
+                                at = _copy(written[rule], at, nb.int64(symbol_bytes[symbol]), last)
+                                word += length
+                                break
+                            written[rule] = at
                     position[depth] = nb.int64(rule_offsets[rule]) + 1
                     stop[depth] = rule_offsets[rule + 1]
                     depth += 1
