@@ -2,6 +2,7 @@
 //
 // Rules of one round name words and rules of earlier rounds only, so a round's rules are visited together.
 #include "counters.cuh"
+#include "grid_barrier.cuh"
 #include "scan.cuh"
 #include "nodes.cuh"
 
@@ -16,22 +17,6 @@ struct Totals {
     u32 arrived;  // blocks at the grid's barrier
     u32 dropped[6];  // by pass
 };
-
-// Waits until all blocks have come so far; `target` counts arrivals from the launch's start. The launch is
-// cooperative: all blocks are resident.
-__device__ __forceinline__ void grid_barrier(u32* arrived, u32* target)
-{
-    *target += gridDim.x;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1u);
-        while (static_cast<int>(*static_cast<volatile u32*>(arrived) - *target) < 0) {
-        }
-        __threadfence();
-    }
-    __syncthreads();
-}
 
 // Counts the uses of rules that the lanes name; lanes that name none give NONE. Rows that are equal name the
 // same rule over and over.
@@ -63,12 +48,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
     for (u32 rule = thread; rule < rule_count; rule += threads)
         nodes[rule] = make_uint2(KEPT, 0);
-    grid_barrier(&totals->arrived, &target);
+    grid_barrier(&totals->arrived, target);
 
     for (u32 pass = 0; pass < passes; ++pass) {
         for (u32 rule = thread; rule < rule_count; rule += threads)
             uses[rule] = __ldcg(root_uses + rule);
-        grid_barrier(&totals->arrived, &target);
+        grid_barrier(&totals->arrived, target);
         for (u32 round = rounds; round > 1; --round) {
             const u32 first = round_offsets[round - 1];
             const u32 stop = round_offsets[round];
@@ -81,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 if (b >= vocabulary && weight != 0)
                     atomicAdd(uses + (b - vocabulary), weight);
             }
-            grid_barrier(&totals->arrived, &target);
+            grid_barrier(&totals->arrived, target);
         }
         u32 dropped = 0;
         for (u32 round = 0; round < rounds; ++round) {
@@ -110,11 +95,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 }
                 nodes[rule] = make_uint2(length | kept, kept != 0 ? height + 1 : height);
             }
-            grid_barrier(&totals->arrived, &target);
+            grid_barrier(&totals->arrived, target);
         }
         if (dropped != 0)
             atomicAdd(&totals->dropped[pass], dropped);
-        grid_barrier(&totals->arrived, &target);
+        grid_barrier(&totals->arrived, target);
         if (__ldcg(&totals->dropped[pass]) == 0)
             break;
     }

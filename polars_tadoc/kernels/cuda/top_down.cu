@@ -4,6 +4,7 @@
 // each step gives every rule's weight to the symbols of its body, and a step starts when all blocks have
 // finished the one before. Threads are dealt symbol positions, not rules: a long body gets many threads.
 #include "counters.cuh"
+#include "grid_barrier.cuh"
 
 #ifndef THREADS
 #define THREADS 1024
@@ -45,21 +46,6 @@ __device__ __forceinline__ u64 load_weight(const u64* address)
     u64 value;
     asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
     return value;
-}
-
-// Waits until every block has arrived `target / blocks` times. The cooperative launch guarantees that
-// all blocks are resident. The count may wrap: targets are compared by distance.
-__device__ __forceinline__ void grid_barrier(u32* arrived, u32 target)
-{
-    __syncthreads();  // the release below is cumulative over what this block's threads did before here
-    if (threadIdx.x == 0) {
-        asm volatile("red.release.gpu.global.add.u32 [%0], 1;" : : "l"(arrived) : "memory");
-        u32 count;
-        do {
-            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(count) : "l"(arrived) : "memory");
-        } while (static_cast<int>(count - target) < 0);
-    }
-    __syncthreads();
 }
 
 struct Counters {
@@ -189,10 +175,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) top_down_weights(
     u32 number = step.x / TILE + warp;
     if (number * static_cast<u64>(TILE) < step.y)
         load_tile(tile, symbols, owners, number);
+    u32 target = 0;
     for (u32 s = 0; s < step_count; ++s) {
         if (busy)
             counters.flush_rules();
-        grid_barrier(arrived, (s + 1) * gridDim.x);
+        grid_barrier(arrived, target);
         const u32 tiles = (step.y + TILE - 1) / TILE;
         busy = step.x / TILE + blockIdx.x < tiles;
         while (number < tiles) {
