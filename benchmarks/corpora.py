@@ -21,14 +21,18 @@ def arguments(description: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "corpora",
         nargs="*",
-        help="Parquet files with a column text, or names in the shared corpora folder (default: the standard four)",
+        help="Parquet files with a column text, or names in the shared corpora folder (default: the standard four); "
+        "joined by + they are read as one",
     )
     parser.add_argument("--repeat", type=int, default=7, help="rounds; each runs every contender once")
     return parser
 
 
 def load(name: str) -> tuple[str, pl.Series]:
-    """Return a corpus' short name and its texts in one chunk."""
+    """Return a corpus' short name and its texts in one chunk; corpora joined by ``+`` become one."""
+    if "+" in name:
+        parts = [load(part) for part in name.split("+")]
+        return "+".join(part for part, _ in parts), pl.concat([text for _, text in parts]).rechunk()
     path = Path(name) if name.endswith(".parquet") else SHARED / f"{name}.parquet"
     return path.stem, pl.read_parquet(path, columns=["text"])["text"].rechunk()
 

@@ -13,15 +13,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
-from typing import Any
 
 import polars as pl
 
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.side_by_side import median_ms, ratio, times
+from benchmarks.stages import by_stage
 from polars_tadoc import column, payload
 from polars_tadoc.kernels.cuda import batch_repair
 from polars_tadoc.kernels.cuda import compress as on_device
@@ -39,33 +38,6 @@ STAGES = [
 def compressing(text: pl.Series, engine: str) -> Callable[[], object]:
     """Return a call that compresses."""
     return lambda: tadoc.compress(text, engine=engine)
-
-
-def by_stage(run: Callable[[], object]) -> dict[str, float]:
-    """Milliseconds of each stage of one run; the device is waited for after each."""
-    import cupy
-
-    taken: dict[str, float] = {}
-    originals = [getattr(module, name) for module, name in STAGES]
-
-    def timed(label: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        def stage(*arguments: Any, **options: Any) -> Any:
-            start = time.perf_counter()
-            result = original(*arguments, **options)
-            cupy.cuda.Device().synchronize()
-            taken[label] = taken.get(label, 0.0) + 1e3 * (time.perf_counter() - start)
-            return result
-
-        return stage
-
-    for (module, name), original in zip(STAGES, originals, strict=True):
-        setattr(module, name, timed(f"{module.__name__.rpartition('.')[2]}.{name}", original))
-    start = time.perf_counter()
-    run()
-    whole = 1e3 * (time.perf_counter() - start)
-    for (module, name), original in zip(STAGES, originals, strict=True):
-        setattr(module, name, original)
-    return {**taken, "rest": whole - sum(taken.values()), "whole": whole}
 
 
 def cold_seconds() -> float:
@@ -102,8 +74,9 @@ def main() -> None:
             f"{name:22}{size / 1e6:8.1f} MB   cpu {rate['cpu']:8.1f} MB/s   gpu {rate['gpu']:8.1f} MB/s "
             f"(best {best:.2f} GB/s)   {ratio(taken, 'cpu', 'gpu'):5.1f} times faster"
         )
-        stages = [by_stage(compressing(text, "gpu")) for _ in range(args.repeat)]
-        print("   " + ", ".join(f"{k} {statistics.median(s[k] for s in stages):.1f}" for k in stages[0]) + " ms")
+        wait = cupy.cuda.Device().synchronize
+        stages = [by_stage(compressing(text, "gpu"), STAGES, wait) for _ in range(args.repeat)]
+        print("   " + ", ".join(f"{k} {1e3 * statistics.median(s[k] for s in stages):.1f}" for k in stages[0]) + " ms")
     for size in (1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24):
         part = texts["all of them"]
         part = part.head(max(1, int((part.str.len_bytes().cum_sum() < size).sum())))
