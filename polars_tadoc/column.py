@@ -20,6 +20,10 @@ from polars_tadoc.grammar import Grammar
 CATEGORIES = pl.Categories("grammar", "polars_tadoc", pl.UInt32)
 """The shared child's categories; their namespace is the type tag."""
 
+MOST_WITH_SHARED_BUFFERS = 16
+"""With more grammars the gaps are copied into one buffer first: each slice brings along all buffers that the column was
+put together from, which made splitting quadratic."""
+
 DTYPE = pl.Struct(
     {
         "grammar": pl.Categorical(CATEGORIES),
@@ -145,7 +149,10 @@ def split(column: pl.Series) -> list[Corpus]:
         grammar, symbols, gaps = (field.filter(valid) for field in (grammar, symbols, gaps))
     if len(grammar) == 0:
         return []
-    return [_corpus(grammar, symbols, gaps, rows, own) for own in _rows_by_code(grammar.to_physical().to_numpy())]
+    groups = _rows_by_code(grammar.to_physical().to_numpy())
+    if len(groups) > MOST_WITH_SHARED_BUFFERS:
+        gaps = pl.Series("gaps", gaps.to_arrow(compat_level=pl.CompatLevel.oldest()))
+    return [_corpus(grammar, symbols, gaps, rows, own) for own in groups]
 
 
 def _rows_by_code(codes: npt.NDArray[np.uint32]) -> list[npt.NDArray[np.int64]]:
