@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from random import Random
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,3 +99,25 @@ def test_as_defined(made: tuple[int, LevelledRules, list[list[int]]], threads: i
         assert reference.decode_predicted_gaps(data, expected if row else None, GAPS) == (
             [outside[row_codes[0]], *inside[1:-1], outside[row_codes[-1]]] if row else [outside[row_codes[0]]]
         )
+
+
+def test_any_number_of_threads_gives_the_same_column() -> None:
+    random = Random(1)
+    words, gaps = ["the", "cat", "sat", "on", "a", "mat"], [" ", " ", ", ", "\n", "  ", "-", "\t"]
+    lines = [[(random.choice(words), random.choice(gaps)) for _ in range(30)] for _ in range(20)]
+    rows = [
+        "".join(word + (gap if random.random() < 0.9 else random.choice(gaps)) for word, gap in random.choice(lines))
+        for _ in range(6000)
+    ]
+    text = pl.Series("text", rows)
+    columns = []
+    for threads in (1, 2, 3):
+        with tadoc.Config(threads=threads):
+            columns.append(tadoc.compress(text))
+            assert tadoc.decompress(columns[-1]).equals(text)
+            assert tadoc.info(columns[-1])["text_bytes"].to_pylist() == [sum(len(row) for row in rows)]
+    for field in ("symbols", "gaps"):
+        assert columns[0].struct.field(field).equals(columns[1].struct.field(field))
+        assert columns[0].struct.field(field).equals(columns[2].struct.field(field))
+    (corpus,) = tadoc.column.split(columns[0])
+    assert corpus.grammar.predicted_gaps.any()
