@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from types import TracebackType
 from typing import Any, Literal, get_args
@@ -52,10 +53,26 @@ def settings() -> Settings:
     return _current
 
 
+_own = threading.local()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep parallel kernels that this thread calls on this thread."""
+    before = getattr(_own, "threads", 0)
+    _own.threads = 1
+    try:
+        yield
+    finally:
+        _own.threads = before
+
+
 def thread_count() -> int:
     """Return how many CPU threads a parallel kernel uses."""
-    return _current.threads or len(
-        os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    return (
+        getattr(_own, "threads", 0)
+        or _current.threads
+        or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
     )
 
 

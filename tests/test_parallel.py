@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
+from polars_tadoc.config import thread_count
+from polars_tadoc.kernels.cpu.parallel import even_chunks, map_apart, map_parallel, weighted_chunks
 
 
 @given(size=st.integers(0, 300), smallest=st.integers(1, 50), threads=st.integers(1, 9))
@@ -39,6 +40,15 @@ def test_results_are_in_order_and_errors_come_through() -> None:
         assert map_parallel(lambda i: i * i, range(100)) == [i * i for i in range(100)]
         with pytest.raises(ZeroDivisionError):
             map_parallel(lambda i: 1 // i, [1, 0, 2])
+
+
+@pytest.mark.parametrize("items", range(9))
+def test_items_apart_are_on_one_thread_each(items: int) -> None:
+    with tadoc.Config(threads=3):
+        results = map_apart(lambda i: (i, thread_count()), range(items))
+        assert thread_count() == 3
+    assert [i for i, _ in results] == list(range(items))
+    assert [threads for _, threads in results] == [1] * (items // 3 * 3) + [3] * (items % 3)
 
 
 FORK = """

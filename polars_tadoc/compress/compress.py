@@ -23,6 +23,7 @@ from polars_tadoc.compress.tokenize import Tokenizer, Tokens, require_utf8, toke
 from polars_tadoc.engine import require_engine
 from polars_tadoc.errors import EngineUnavailableError, InvalidGrammarError
 from polars_tadoc.grammar import Grammar
+from polars_tadoc.kernels.cpu.parallel import map_apart
 from polars_tadoc.kernels.cuda import compress as on_device
 from polars_tadoc.kernels.cuda import device
 
@@ -110,21 +111,26 @@ class Compression:
         require_series(text, "compress")
         require_string(text.name, text.dtype, "compress")
         text = text.rechunk()
-        parts = []
+        sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
+        blocks = [
+            text.slice(start, stop - start)
+            for start, stop in cut_blocks(sizes, self.rows_per_grammar or ROWS_PER_GRAMMAR)
+        ]
+        on_gpu = any(self.uses_gpu(int(block.str.len_bytes().sum())) for block in blocks)
         with tqdm(total=len(text), unit=" rows", desc="compress", disable=not self.progress) as bar:
-            sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
-            for start, stop in cut_blocks(sizes, self.rows_per_grammar or ROWS_PER_GRAMMAR):
-                block = text.slice(start, stop - start)
-                try:
-                    parts.append(
-                        _compress_like(block, self, self.recent, bar)
-                        if self.recent
-                        else _compress_block(block, self, bar)
-                    )
-                except ValueError:
-                    require_utf8(text)  # names the row of the whole column
-                    raise
-                bar.update(stop - start)
+
+            def make(block: pl.Series) -> pl.Series:
+                made = (
+                    _compress_like(block, self, self.recent, bar) if self.recent else _compress_block(block, self, bar)
+                )
+                bar.update(len(block))
+                return made
+
+            try:
+                parts = [make(block) for block in blocks] if on_gpu else map_apart(make, blocks)
+            except ValueError:
+                require_utf8(text)  # names the row of the whole column
+                raise
         return (pl.concat(parts) if parts else pl.Series(dtype=DTYPE)).alias(text.name)
 
 

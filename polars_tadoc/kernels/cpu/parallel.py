@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.config import thread_count
+from polars_tadoc.config import one_thread, thread_count
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -47,6 +47,21 @@ def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> l
         for future in futures:
             future.cancel()
         wait(futures)
+
+
+def map_apart(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """Apply ``function`` to items that each keep all threads busy: threads that never wait for another do more.
+
+    As many items at once as there are threads, each on one thread; what is left over one by one, on all of them.
+    """
+
+    def apply(item: Item) -> Result:
+        with one_thread():
+            return function(item)
+
+    threads = thread_count()
+    apart = len(items) - len(items) % threads if threads > 1 else 0
+    return map_parallel(apply, items[:apart]) + [function(item) for item in items[apart:]]
 
 
 def even_chunks(size: int, smallest: int = 1 << 15) -> list[tuple[int, int]]:
