@@ -38,10 +38,13 @@ UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
 POSITIONS_AT_A_TIME = 1 << 20
-"""Positions, at most, that are counted between two meetings of the threads; 18 bytes each."""
+"""Positions, at most, that are counted between two meetings of the threads; 27 bytes each."""
 
-GROUPS = 32
-"""Groups of buckets that threads take one after another."""
+SHARES = 4
+"""Stretches of the sequence for each thread, taken as threads get free: what is alive lies unevenly."""
+
+GROUPS = 4
+"""Groups of buckets for each thread, taken likewise."""
 
 
 @dataclass(frozen=True)
@@ -134,9 +137,9 @@ class _Sequence:
         """The state eight positions at a time, so that dead stretches cost an eighth."""
         return self.state.view(np.uint64)[: (len(self.symbols) + 7) // 8]
 
-    def chunks(self) -> list[tuple[int, int]]:
-        """Chunks of whole blocks, in blocks."""
-        return even_chunks(len(self.blocks), 1 << 12)
+    def chunks(self, each: int = SHARES) -> list[tuple[int, int]]:
+        """Chunks of whole blocks, in blocks, so many for each thread."""
+        return even_chunks(len(self.blocks), 1 << 12, each)
 
 
 class _Buckets:
@@ -150,7 +153,7 @@ class _Buckets:
         self.progress = np.zeros((size, counting.PROGRESS), np.int64)
 
     def count(self, hashes: UInt64, filled: Int64, which: int, pairs: _Pairs) -> None:
-        """Count what all threads dropped into these buckets."""
+        """Count what all shares dropped into these buckets."""
         self.progress[:, [counting.SHARE, counting.PLACE]] = 0
         tables = (pairs.table, pairs.rules, pairs.free)
         while counting.count(hashes, filled, self.first, which, self.seen, self.index, self.progress, *tables):
@@ -163,19 +166,20 @@ class _Counter:
     """Counts the pairs of each round; what one round met decides how the next is counted."""
 
     def __init__(self, alive: int) -> None:
-        self.threads = thread_count()
-        size = max(1 << 12, 2 * min(alive // 16, POSITIONS_AT_A_TIME) // self.threads)
-        self.hashes = np.empty((self.threads, size), np.uint64)
-        self.bucket_of = np.empty((self.threads, size), np.uint8)
+        self.shares = SHARES * thread_count()
+        size = max(1 << 12, 3 * min(alive // 16, POSITIONS_AT_A_TIME) // self.shares)
+        self.hashes = np.empty((self.shares, size), np.uint64)
+        self.bucket_of = np.empty((self.shares, size), np.uint8)
         self.worth_sieving = True
 
     def count(self, sequence: _Sequence, alive: int) -> _Pairs:
         """Count pairs exactly."""
         bucket_count = 1 << max(0, min(alive >> 14, counting.BUCKETS).bit_length() - 1)
-        pairs = _Pairs(sequence, alive + bucket_count * counting.RUN)
+        pairs = _Pairs(sequence, alive, alive + bucket_count * counting.RUN)
+        group_count = GROUPS * thread_count()
         groups = [
             _Buckets(first, stop - first, alive // bucket_count, self.worth_sieving)
-            for first, stop in pairwise(bucket_count * g // GROUPS for g in range(GROUPS + 1))
+            for first, stop in pairwise(bucket_count * g // group_count for g in range(group_count + 1))
             if first < stop
         ]
         if self.worth_sieving:
@@ -192,9 +196,9 @@ class _Counter:
         """Count positions, or, where only ``KNOWN`` pairs count, those without an entry."""
         waiting = which == counting.KNOWN
         walk = (sequence.state, sequence.blocks, sequence.slots, waiting)
-        threads = self.threads if bucket_count > 1 else 1
-        filled = np.zeros((threads, bucket_count), np.int64)
-        edges = [len(sequence.blocks) * t // threads for t in range(threads + 1)]
+        shares = self.shares if bucket_count > 1 else 1
+        filled = np.zeros((shares, bucket_count), np.int64)
+        edges = [len(sequence.blocks) * t // shares for t in range(shares + 1)]
         at = edges[:-1]
 
         def scatter(t: int) -> int:
@@ -205,17 +209,17 @@ class _Counter:
             counting.gather(*walk, at[t], stopped[t], self.hashes[t], bucket_count, self.bucket_of[t])
 
         while at != edges[1:]:
-            stopped = map_parallel(scatter, range(threads))
-            map_parallel(lambda group: group.count(self.hashes[:threads], filled, which, pairs), groups)
-            map_parallel(gather, range(threads))
+            stopped = map_parallel(scatter, range(shares))
+            map_parallel(lambda group: group.count(self.hashes[:shares], filled, which, pairs), groups)
+            map_parallel(gather, range(shares))
             at = stopped
 
 
 class _Pairs:
     """The pairs of one round."""
 
-    def __init__(self, sequence: _Sequence, most: int) -> None:
-        self.sequence = sequence
+    def __init__(self, sequence: _Sequence, alive: int, most: int) -> None:
+        self.sequence, self.alive = sequence, alive
         # memory that is never touched is never there
         self.table = np.empty(counting.FIELDS * most, np.uint64)
         self.rules = np.empty(most, np.uint32)  # first places until the rules are numbered
@@ -247,7 +251,9 @@ class _Pairs:
     def rewrite(self, stalled: bool) -> tuple[int, int]:
         """Rewrite every chunk in place, then close the gaps; returns the new size and the alive positions."""
         s, rules = self.sequence, self.rules
-        chunks = [(8 * first, min(8 * stop, len(s.symbols))) for first, stop in s.chunks()]
+        # what is alive lies unevenly; where little is, most of the work is to move the rest
+        each = SHARES if 8 * self.alive > len(s.symbols) else 1
+        chunks = [(8 * first, min(8 * stop, len(s.symbols))) for first, stop in s.chunks(each)]
         consumed = [
             first > 0 and s.state[first - 1] == counting.SELECTED and rules[s.slots[first - 1]] != counting.NONE
             for first, _ in chunks

@@ -64,9 +64,12 @@ def map_apart(function: Callable[[Item], Result], items: Sequence[Item]) -> list
     return map_parallel(apply, items[:apart]) + [function(item) for item in items[apart:]]
 
 
-def even_chunks(size: int, smallest: int = 1 << 15) -> list[tuple[int, int]]:
-    """Cut ``range(size)`` into one chunk per thread, none smaller than ``smallest`` unless it is the only one."""
-    count = max(1, min(thread_count(), size // smallest))
+def even_chunks(size: int, smallest: int = 1 << 15, each: int = 1) -> list[tuple[int, int]]:
+    """Cut ``range(size)`` into ``each`` chunks per thread, none smaller than ``smallest`` unless it is the only one.
+
+    More chunks than one level out work that lies unevenly.
+    """
+    count = max(1, min(each * thread_count(), size // smallest))
     edges = [size * i // count for i in range(count + 1)]
     return list(pairwise(edges))
 
