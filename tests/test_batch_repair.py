@@ -19,7 +19,7 @@ from tests.strategies import sequences
 def tiny_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut everywhere, so that pairs lie on seams between threads."""
     even_chunks = batch_repair.even_chunks
-    monkeypatch.setattr(batch_repair, "even_chunks", lambda size, smallest=1: even_chunks(size, 1))
+    monkeypatch.setattr(batch_repair, "even_chunks", lambda size, smallest=1, each=1: even_chunks(size, 1, each))
 
 
 def build(rows: list[list[int]], vocabulary_size: int, threads: int) -> tuple[list[tuple[int, int]], list[list[int]]]:

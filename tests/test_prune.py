@@ -19,7 +19,7 @@ from tests.strategies import sequences
 def tiny_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut everywhere, so that rows lie across stretches."""
     even_chunks = prune_module.even_chunks
-    monkeypatch.setattr(prune_module, "even_chunks", lambda size, smallest=1: even_chunks(size, 1))
+    monkeypatch.setattr(prune_module, "even_chunks", lambda size, smallest=1, each=1: even_chunks(size, 1, each))
     monkeypatch.setattr("polars_tadoc.kernels.cpu.parallel.thread_count", lambda: 3)
 
 
