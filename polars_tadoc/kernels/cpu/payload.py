@@ -80,7 +80,8 @@ def join_bodies(rule_offsets: UInt32, first_symbols: UInt32, other_symbols: UInt
 def expect_gaps(word_gaps: UInt32, rule_offsets: UInt32, symbols: UInt32, expected: UInt32) -> None:
     """Fill by symbol the gap code that its first word leads one to expect before it; 0 for malformed rules."""
     vocabulary_size = len(word_gaps)
-    expected[:vocabulary_size] = word_gaps
+    for word in range(vocabulary_size):  # assigned at once, it would cost a second of compilation
+        expected[word] = word_gaps[word]
     for rule in range(len(rule_offsets) - 1):
         first = symbols[rule_offsets[rule]]
         expected[vocabulary_size + rule] = expected[first] if first < vocabulary_size + rule else nb.uint32(0)

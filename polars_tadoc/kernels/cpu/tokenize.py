@@ -637,7 +637,7 @@ def sort_stably(order: UInt32, keys: UInt64) -> UInt32:
     for b in range(8):
         shift = nb.uint64(8 * b)
         start = counts[b]
-        if start.max() == len(order):
+        if len(order) == 0 or start[(moved[0] >> shift) & nb.uint64(255)] == len(order):
             continue  # all alike
         total = 0
         for digit in range(256):
