@@ -17,9 +17,9 @@ from tests.strategies import sequences
 
 @pytest.fixture
 def tiny_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut everywhere, so that pairs lie on seams between threads."""
-    even_chunks = batch_repair.even_chunks
-    monkeypatch.setattr(batch_repair, "even_chunks", lambda size, smallest=1, each=1: even_chunks(size, 1, each))
+    """Cut everywhere, so that pairs lie on seams between threads, and into as many buckets as there can be."""
+    monkeypatch.setattr(batch_repair, "POSITIONS_PER_TASK", 1)
+    monkeypatch.setattr(batch_repair, "POSITIONS_PER_BUCKET", 1)
 
 
 def build(rows: list[list[int]], vocabulary_size: int, threads: int) -> tuple[list[tuple[int, int]], list[list[int]]]:
@@ -45,9 +45,12 @@ def test_matches_reference(threads: int, given_rows: tuple[list[list[int]], int]
     assert expanded(*got, vocabulary_size) == rows
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_matches_reference_beyond_one_thread(threads: int) -> None:
-    """Enough alive positions that counters are split by pair among threads."""
+@pytest.mark.parametrize("threads", [1, 2, 7])
+@pytest.mark.parametrize("at_a_time", [64, 1 << 20])
+@pytest.mark.usefixtures("tiny_chunks")
+def test_matches_reference_in_many_steps(threads: int, at_a_time: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Buckets fill up, their tables grow, threads meet often."""
+    monkeypatch.setattr(batch_repair, "POSITIONS_AT_A_TIME", at_a_time)
     random = np.random.default_rng(7)
     rows = [random.zipf(1.4, 60).clip(max=300).tolist() for _ in range(500)]
     rows = [[word - 1 for word in row] for row in rows] + rows[:30] + rows[:30]

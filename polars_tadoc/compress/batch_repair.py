@@ -40,11 +40,11 @@ Int64 = npt.NDArray[np.int64]
 POSITIONS_AT_A_TIME = 1 << 20
 """Positions, at most, that are counted between two meetings of the threads; 27 bytes each."""
 
-SHARES = 4
-"""Stretches of the sequence for each thread, taken as threads get free: what is alive lies unevenly."""
+POSITIONS_PER_BUCKET = 1 << 14
+"""Positions from which one more bucket of pairs repays itself."""
 
-GROUPS = 4
-"""Groups of buckets for each thread, taken likewise."""
+POSITIONS_PER_TASK = 1 << 17
+"""Positions below which handing them to another thread costs more than it gains."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,12 @@ class _Rules:
         return self.left[: self.known].copy(), self.right[: self.known].copy()
 
 
+def _tasks(positions: int) -> int:
+    """How many tasks to cut a pass into: more than threads, for what is alive lies unevenly."""
+    threads = thread_count()
+    return 1 if threads == 1 else max(1, min(max(2 * threads, 8), positions // POSITIONS_PER_TASK))
+
+
 @dataclass(frozen=True)
 class _Sequence:
     """The sequence as one round sees it."""
@@ -137,9 +143,9 @@ class _Sequence:
         """The state eight positions at a time, so that dead stretches cost an eighth."""
         return self.state.view(np.uint64)[: (len(self.symbols) + 7) // 8]
 
-    def chunks(self, each: int = SHARES) -> list[tuple[int, int]]:
-        """Chunks of whole blocks, in blocks, so many for each thread."""
-        return even_chunks(len(self.blocks), 1 << 12, each)
+    def chunks(self, count: int) -> list[tuple[int, int]]:
+        """Chunks of whole blocks, in blocks."""
+        return list(pairwise(len(self.blocks) * i // count for i in range(count + 1)))
 
 
 class _Buckets:
@@ -166,51 +172,53 @@ class _Counter:
     """Counts the pairs of each round; what one round met decides how the next is counted."""
 
     def __init__(self, alive: int) -> None:
-        self.shares = SHARES * thread_count()
-        size = max(1 << 12, 3 * min(alive // 16, POSITIONS_AT_A_TIME) // self.shares)
-        self.hashes = np.empty((self.shares, size), np.uint64)
-        self.bucket_of = np.empty((self.shares, size), np.uint8)
+        size = max(1 << 15, 3 * min(alive // 16, POSITIONS_AT_A_TIME))
+        self.hashes = np.empty(size, np.uint64)
+        self.bucket_of = np.empty(size, np.uint8)
         self.worth_sieving = True
 
     def count(self, sequence: _Sequence, alive: int) -> _Pairs:
         """Count pairs exactly."""
-        bucket_count = 1 << max(0, min(alive >> 14, counting.BUCKETS).bit_length() - 1)
+        bucket_count = 1 << max(0, min(alive // POSITIONS_PER_BUCKET, counting.BUCKETS).bit_length() - 1)
         pairs = _Pairs(sequence, alive, alive + bucket_count * counting.RUN)
-        group_count = GROUPS * thread_count()
+        group_count = min(_tasks(alive), bucket_count)
         groups = [
             _Buckets(first, stop - first, alive // bucket_count, self.worth_sieving)
             for first, stop in pairwise(bucket_count * g // group_count for g in range(group_count + 1))
-            if first < stop
         ]
         if self.worth_sieving:
-            self._count(sequence, bucket_count, groups, pairs, counting.REPEATED)
-            self._count(sequence, bucket_count, groups, pairs, counting.KNOWN)
+            self._count(sequence, alive, bucket_count, groups, pairs, counting.REPEATED)
+            self._count(sequence, alive, bucket_count, groups, pairs, counting.KNOWN)
         else:
-            self._count(sequence, bucket_count, groups, pairs, counting.ALL)
+            self._count(sequence, alive, bucket_count, groups, pairs, counting.ALL)
         pairs.close()
         # few pairs that occur once: to look twice costs more than their entries
         self.worth_sieving = len(pairs.rules) > alive // 16
         return pairs
 
-    def _count(self, sequence: _Sequence, bucket_count: int, groups: list[_Buckets], pairs: _Pairs, which: int) -> None:
+    def _count(
+        self, sequence: _Sequence, alive: int, bucket_count: int, groups: list[_Buckets], pairs: _Pairs, which: int
+    ) -> None:
         """Count positions, or, where only ``KNOWN`` pairs count, those without an entry."""
         waiting = which == counting.KNOWN
         walk = (sequence.state, sequence.blocks, sequence.slots, waiting)
-        shares = self.shares if bucket_count > 1 else 1
+        shares = _tasks(alive)
+        size = len(self.hashes) // shares
+        hashes = self.hashes[: shares * size].reshape(shares, size)
+        bucket_of = self.bucket_of[: shares * size].reshape(shares, size)
         filled = np.zeros((shares, bucket_count), np.int64)
-        edges = [len(sequence.blocks) * t // shares for t in range(shares + 1)]
-        at = edges[:-1]
+        at, stops = zip(*sequence.chunks(shares), strict=True)
 
         def scatter(t: int) -> int:
-            own = (self.hashes[t], filled[t], self.bucket_of[t])
-            return int(counting.scatter(sequence.symbols, *walk, at[t], edges[t + 1], *own))
+            own = (hashes[t], filled[t], bucket_of[t])
+            return int(counting.scatter(sequence.symbols, *walk, at[t], stops[t], *own))
 
         def gather(t: int) -> None:
-            counting.gather(*walk, at[t], stopped[t], self.hashes[t], bucket_count, self.bucket_of[t])
+            counting.gather(*walk, at[t], stopped[t], hashes[t], bucket_count, bucket_of[t])
 
-        while at != edges[1:]:
-            stopped = map_parallel(scatter, range(shares))
-            map_parallel(lambda group: group.count(self.hashes[:shares], filled, which, pairs), groups)
+        while at != stops:
+            stopped = tuple(map_parallel(scatter, range(shares)))
+            map_parallel(lambda group: group.count(hashes, filled, which, pairs), groups)
             map_parallel(gather, range(shares))
             at = stopped
 
@@ -235,7 +243,7 @@ class _Pairs:
         s = self.sequence
         map_parallel(
             lambda chunk: kernels.select(s.symbols, s.state, s.blocks, s.slots, self.table, self.rules, *chunk),
-            s.chunks(),
+            s.chunks(_tasks(self.alive)),
         )
 
     def make_rules(self, rules: _Rules) -> tuple[int, bool]:
@@ -251,9 +259,7 @@ class _Pairs:
     def rewrite(self, stalled: bool) -> tuple[int, int]:
         """Rewrite every chunk in place, then close the gaps; returns the new size and the alive positions."""
         s, rules = self.sequence, self.rules
-        # what is alive lies unevenly; where little is, most of the work is to move the rest
-        each = SHARES if 8 * self.alive > len(s.symbols) else 1
-        chunks = [(8 * first, min(8 * stop, len(s.symbols))) for first, stop in s.chunks(each)]
+        chunks = [(8 * first, min(8 * stop, len(s.symbols))) for first, stop in s.chunks(_tasks(len(s.symbols) // 4))]
         consumed = [
             first > 0 and s.state[first - 1] == counting.SELECTED and rules[s.slots[first - 1]] != counting.NONE
             for first, _ in chunks
