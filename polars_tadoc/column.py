@@ -180,10 +180,10 @@ def _corpus(
         symbols, gaps = symbols.gather(own), gaps.gather(own)
     lists: Any = symbols.to_arrow()
     offsets = lists.offsets.to_numpy()
-    if lists.values.null_count:
+    values = lists.values.slice(offsets[0], offsets[-1] - offsets[0])  # beyond may stand what null rows left behind
+    if values.null_count:
         raise InvalidGrammarError(f"{payload.short_name(key)}: a row's symbols hold nulls: the data is damaged")
-    values = lists.values.to_numpy() if len(lists.values) else np.zeros(0, np.uint32)
-    roots = values[offsets[0] : offsets[-1]]
+    roots = values.to_numpy() if len(values) else np.zeros(0, np.uint32)
     if len(roots):
         most, known = int(roots.max()), decoded.vocabulary_size + decoded.rule_count
         if most >= known:

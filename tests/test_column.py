@@ -94,3 +94,12 @@ def test_symbols_that_no_grammar_has(rows: list[list[int]]) -> None:
         tadoc.errors.InvalidGrammarError, match=f"names symbol {max(map(max, rows))}, but there are only 3"
     ):
         split(handmade.column(C, rows))
+
+
+@pytest.mark.parametrize("rows", [[None, 0], [0, None], [None, None, 0]])
+def test_what_null_rows_leave_behind_is_no_damage(rows: list[int | None]) -> None:
+    """Polars puts null symbols under a null row where it gathers from a column of one row."""
+    one = pl.Series("text", ["to be"]).tadoc.compress()
+    assert tadoc.decompress(one.gather(rows)).to_list() == [None if row is None else "to be" for row in rows]
+    grown = tadoc.compress(pl.Series("text", ["to be" if row == 0 else None for row in rows]), like=one)
+    assert tadoc.decompress(grown).to_list() == [None if row is None else "to be" for row in rows]

@@ -113,3 +113,10 @@ def test_sink_and_scan(tmp_path: Path) -> None:
     pl.LazyFrame({"text": ROWS}).tadoc.compress("text").sink_parquet(path)
     assert pl.scan_parquet(path).tadoc.word_count().collect().rows() == [("cat", 2), ("the", 2), ("a", 1), ("dog", 1)]
     assert pl.scan_parquet(path).tadoc.decompress().collect()["text"].to_list() == ROWS
+
+
+def test_a_name_is_no_pattern() -> None:
+    lf = pl.LazyFrame({"a": [1], "*": ["to be"], "b": ["x"]}).tadoc.compress("*")
+    assert lf.tadoc.decompress().collect().row(0) == (1, "to be", "x")
+    assert lf.tadoc.recompress("*").tadoc.word_count().collect().rows() == [("be", 1), ("to", 1)]
+    assert lf.select("a").collect().row(0) == (1,)

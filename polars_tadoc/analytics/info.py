@@ -63,7 +63,7 @@ def info(column: pl.Series) -> pa.Table:
     for corpus in corpora:
         grammar = corpus.grammar
         stored += grammar.rule_offsets.nbytes + grammar.symbols.nbytes + grammar.level_offsets.nbytes
-        stored += grammar.vocabulary.nbytes + grammar.gap_vocabulary.nbytes
+        stored += grammar.vocabulary.nbytes + grammar.gap_vocabulary.nbytes + grammar.predicted_gaps.nbytes
         stored += corpus.roots.nbytes + corpus.root_offsets.nbytes + 4 * corpus.document_count
         stored += int(corpus.gaps.bin.size().sum())
     row = {

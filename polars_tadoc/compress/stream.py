@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import polars as pl
+import polars.selectors as cs
 from polars.io.plugins import register_io_source
 
 from polars_tadoc.column import DTYPE
@@ -43,7 +44,7 @@ def compress_stream(lf: pl.LazyFrame, schema: pl.Schema, column: str, how: Compr
         if predicate is not None and column not in predicate.meta.root_names():
             plan, predicate = plan.filter(predicate), None
         if columns is not None:
-            plan = plan.select(columns)
+            plan = plan.select([cs.by_name(name) for name in columns])  # by_name: a name is no pattern
         batches = plan.collect_batches(maintain_order=True)
         if columns is not None and column not in columns:
             yield from batches
@@ -62,12 +63,16 @@ def _blocks(batches: Iterable[pl.DataFrame], column: str, rows: int) -> Iterator
     for batch in batches:
         held.append(batch)
         held_rows += batch.height
-        held_bytes += int(batch[column].str.len_bytes().sum())
+        held_bytes += _text_bytes(batch[column])
         while held_rows >= rows or held_bytes >= BYTES_PER_GRAMMAR:
             gathered = pl.concat(held)
             yield gathered.head(rows)
             rest = gathered.slice(rows)
             held, held_rows = ([rest] if rest.height else []), rest.height
-            held_bytes = int(rest[column].str.len_bytes().sum())
+            held_bytes = _text_bytes(rest[column])
     if held:
         yield pl.concat(held)
+
+
+def _text_bytes(text: pl.Series) -> int:
+    return int(text.alias("text").str.len_bytes().sum())  # Polars takes some names for patterns

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 
 import polars as pl
+import polars.selectors as cs
 
 from polars_tadoc.analytics import info as info_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
@@ -109,7 +110,9 @@ class TadocLazyFrame:
         lf = self._frame()
         name = compressed_column(lf.collect_schema(), column, "recompress")
         return lf.with_columns(
-            pl.col(name).tadoc.recompress(  # type: ignore[attr-defined]
+            cs.by_name(name)
+            .as_expr()
+            .tadoc.recompress(  # type: ignore[attr-defined]
                 tail=tail, method=method, rows_per_grammar=rows_per_grammar, progress=progress, engine=engine
             )
         )
@@ -128,7 +131,7 @@ class TadocLazyFrame:
         """
         lf = self._frame()
         name = compressed_column(lf.collect_schema(), column, "decompress")
-        return lf.with_columns(pl.col(name).tadoc.decompress())  # type: ignore[attr-defined]
+        return lf.with_columns(cs.by_name(name).as_expr().tadoc.decompress())  # type: ignore[attr-defined]
 
     @documented_by(word_count_analytic.word_count)
     def word_count(
@@ -192,7 +195,7 @@ class TadocLazyFrame:
     ) -> pl.LazyFrame:
         lf = self._frame()
         name = compressed_column(lf.collect_schema(), column, call)
-        return lf.select(name).map_batches(
+        return lf.select(cs.by_name(name)).map_batches(
             lambda df: run(df[name]),
             schema=schema,
             # what follows speaks of the result's columns and rows, not of the input's
