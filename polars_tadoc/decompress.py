@@ -45,7 +45,8 @@ def decompress(column: pl.Series) -> pl.Series:
     InvalidGrammarError
         A payload or a row is damaged.
     LimitExceededError
-        The rows stand for more words than ``Config(expansion_limit=)``.
+        The rows stand for more words than ``Config(expansion_limit=)`` or for sixteen times as many bytes, or the text
+        does not fit in memory.
 
     Examples
     --------
@@ -59,7 +60,8 @@ def decompress(column: pl.Series) -> pl.Series:
     require_tadoc(column, "decompress")
     corpora = split(column)
     try:
-        texts = [_texts(corpus) for corpus in corpora]
+        allowance = Allowance("decompress")
+        texts = [_texts(corpus, allowance) for corpus in corpora]
     except MemoryError as error:  # pyarrow's is one
         raise LimitExceededError("decompress: the text does not fit in memory; take fewer rows at a time") from error
     if not texts:
@@ -82,34 +84,57 @@ class Sizes:
     bytes: npt.NDArray[np.int64]
 
 
+class Allowance:
+    """What all rows of one call may stand for: ``Config(expansion_limit=)`` words and sixteen times as many bytes."""
+
+    def __init__(self, call: str) -> None:
+        self.call, self.limit = call, settings().expansion_limit
+        self.words_left, self.bytes_left = self.limit, 16 * self.limit
+
+    def take(self, words: int, size: int) -> None:
+        """Count words and bytes of rows; raises ``LimitExceededError`` where that is too much."""
+        self.words_left -= words
+        self.bytes_left -= size
+        if self.words_left < 0 or self.bytes_left < 0:
+            raise self.exceeded()
+
+    def exceeded(self) -> LimitExceededError:
+        """Return the error that says what to do."""
+        return LimitExceededError(
+            f"{self.call}: the rows stand for more than {self.limit:,} words or {16 * self.limit:,} bytes; take fewer "
+            "rows at a time, or if the data is trusted raise the limit: tadoc.Config(expansion_limit=…)"
+        )
+
+
 def text_bytes(corpus: Corpus) -> int:
     """UTF-8 bytes of the corpus' text, without writing it."""
-    return int(document_sizes(corpus).bytes.sum())
+    return int(document_sizes(corpus, Allowance("info")).bytes.sum())
 
 
-def document_sizes(corpus: Corpus) -> Sizes:
-    """Words and UTF-8 bytes of each document; checks every gap stream.
+def document_sizes(corpus: Corpus, allowance: Allowance) -> Sizes:
+    """Words and UTF-8 bytes of each document, counted in the call's allowance; checks every gap stream.
 
     Raises
     ------
     InvalidGrammarError
         A row is damaged.
     LimitExceededError
-        The rows stand for more words than ``Config(expansion_limit=)``.
+        The call's rows stand for more words than ``Config(expansion_limit=)``, or for too many bytes.
 
     """
     addresses, gap_sizes, owner = binary_views(corpus.gaps)
-    sizes = _bounds(corpus, addresses, gap_sizes)
+    sizes = _bounds(corpus, addresses, gap_sizes, allowance)
     _tighten(corpus, addresses, gap_sizes, sizes)
     del owner  # the addresses point into it until here
     return sizes
 
 
-def _bounds(corpus: Corpus, addresses: npt.NDArray[np.uint64], gap_sizes: npt.NDArray[np.uint32]) -> Sizes:
+def _bounds(
+    corpus: Corpus, addresses: npt.NDArray[np.uint64], gap_sizes: npt.NDArray[np.uint32], allowance: Allowance
+) -> Sizes:
     """Words of each document and a bound of its bytes, from the views of their gaps; checks every gap stream."""
     grammar = corpus.grammar
     sizes = Sizes(np.empty(corpus.document_count, np.int64), np.empty(corpus.document_count, np.int64))
-    limit = settings().expansion_limit
     # made here, not on several threads at once
     gap_bytes, expansion_lengths = grammar.gap_bytes, grammar.expansion_lengths
     led_bytes, leads = grammar.led_bytes, grammar.leads
@@ -126,21 +151,22 @@ def _bounds(corpus: Corpus, addresses: npt.NDArray[np.uint64], gap_sizes: npt.ND
             corpus.roots,
             addresses[first:stop],
             gap_sizes[first:stop],
-            limit,
+            allowance.words_left,
+            allowance.bytes_left,
             sizes.words[first:stop],
             sizes.bytes[first:stop],
         )
         return code, first + row
 
-    outcomes = map_parallel(measure, weighted_chunks(corpus.root_offsets))
+    chunks = weighted_chunks(corpus.root_offsets)
+    outcomes = map_parallel(measure, chunks)
     for code, document in outcomes:
         if code in _WRONG:
             raise InvalidGrammarError(f"row {corpus.rows[document]}: {_WRONG[code]}: the data is damaged")
-    if any(code == kernels.TOO_LONG for code, _ in outcomes) or sizes.words.sum() > limit:
-        raise LimitExceededError(
-            f"decompress: the rows stand for more than {limit:,} words or {16 * limit:,} bytes; take fewer rows at a "
-            "time, or if the data is trusted raise the limit: tadoc.Config(expansion_limit=…)"
-        )
+    if any(code == kernels.TOO_LONG for code, _ in outcomes):
+        raise allowance.exceeded()
+    for first, stop in chunks:  # one by one: together they may pass 64 bits
+        allowance.take(int(sizes.words[first:stop].sum()), int(sizes.bytes[first:stop].sum()))
     return sizes
 
 
@@ -157,6 +183,7 @@ def _tighten(
             grammar.vocabulary_size,
             grammar.rule_offsets,
             grammar.symbols,
+            grammar.level_count,
             grammar.expansion_lengths,
             leads,
             grammar.gap_bytes,
@@ -172,10 +199,10 @@ def _tighten(
     map_parallel(tighten, weighted_chunks(corpus.root_offsets))
 
 
-def _texts(corpus: Corpus) -> pl.Series:
+def _texts(corpus: Corpus, allowance: Allowance) -> pl.Series:
     grammar = corpus.grammar
     addresses, gap_sizes, owner = binary_views(corpus.gaps)
-    sizes = _bounds(corpus, addresses, gap_sizes)
+    sizes = _bounds(corpus, addresses, gap_sizes, allowance)
     if sizes.bytes.max(initial=0) >= 1 << 32:
         _tighten(corpus, addresses, gap_sizes, sizes)
         if sizes.bytes.max() >= 1 << 32:

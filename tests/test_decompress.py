@@ -269,6 +269,33 @@ class TestDamage:
                     tadoc.decompress(handmade.column(handmade.grammar(["a"], [[0, 0], [1, 1]]), rows))
         assert tadoc.word_count(column).to_pylist() == [{"word": "a", "count": (1 << 31) + 1}]
 
+    def test_grammars_that_together_stand_for_too_much(self) -> None:
+        rules = [handmade.grammar([word], [[k, k] for k in range(8)]) for word in "abcde"]
+        column = pl.concat([handmade.column(grammar, [[8]]) for grammar in rules])  # 5 times 256 words
+        with tadoc.Config(expansion_limit=1280):
+            assert tadoc.decompress(column).str.split(" ").list.len().to_list() == [256] * 5
+        with tadoc.Config(expansion_limit=1279):
+            with pytest.raises(LimitExceededError, match="decompress: the rows stand for more than 1,279 words"):
+                tadoc.decompress(column)
+            assert tadoc.decompress(column.head(4)).len() == 4  # each call has its own
+
+    def test_grammars_that_together_stand_for_too_many_bytes(self) -> None:
+        words = [letter * 100 for letter in "abc"]
+        column = pl.concat([handmade.column(handmade.grammar([word]), [[0] * 8]) for word in words])
+        with tadoc.Config(expansion_limit=152):  # 2,432 bytes: 3 times 807 are 2,421
+            assert tadoc.decompress(column).to_list() == [" ".join([word] * 8) for word in words]
+        with tadoc.Config(expansion_limit=151), pytest.raises(LimitExceededError, match="words or 2,416 bytes"):
+            tadoc.decompress(column)
+
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_bytes_are_summed_over_threads(self, threads: int) -> None:
+        column = handmade.column(handmade.grammar(["x" * 20]), [[0] * 35_000] * 2)  # enough for a thread each
+        size = 2 * (35_000 * 21 - 1)
+        with tadoc.Config(threads=threads, expansion_limit=size // 16 + 1):
+            assert tadoc.decompress(column).str.len_bytes().sum() == size
+        with tadoc.Config(threads=threads, expansion_limit=size // 16), pytest.raises(LimitExceededError):
+            tadoc.decompress(column)
+
     def test_a_row_that_no_string_can_hold(self) -> None:
         grammar = handmade.grammar(["x" * (1 << 20)], [[k, k] for k in range(12)])
         column = handmade.column(grammar, [[0], [12, 0]])

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import time
+from itertools import pairwise
+
 import polars as pl
 import pyarrow as pa
 from hypothesis import given
@@ -54,6 +57,35 @@ def test_a_known_column() -> None:
         "levels": 2,
         "text_bytes": 1 + len("a bé a bé bé a".encode()) + len("a bé".encode()),
     }
+
+
+def test_replaced_gaps_in_nested_rules() -> None:
+    bodies = [[0, 1], [2, 0, 2], [3, 3, 1]]  # each gap after which a rule ends is asked for, and each inside one
+    predicted = [1, 2, 0, 1, 0, 2, 1, 0, 1, 2]
+    grammar = handmade.grammar(["a", "bé"], bodies, gaps=["--", "+++"], predicted_gaps=predicted)
+    row = [4, 2, 4, 0]
+    words = 11 + 2 + 11 + 1
+    streams = [
+        b"".join(bytes([next_ - before - 1, code]) for before, next_ in pairwise([-1, *places]))
+        for code in (1, 2)
+        for places in (range(words + 1), range(0, words + 1, 3), range(1, words, 2), [10, 11, 13], [24], [25], [])
+    ]
+    column = handmade.column(grammar, [row] * len(streams), streams)
+    text = tadoc.decompress(column)
+    assert tadoc.info(column)["text_bytes"].to_pylist() == [text.str.len_bytes().sum()]
+    for at in range(len(column)):
+        assert tadoc.info(column.slice(at, 1))["text_bytes"].to_pylist() == [len(text[at].encode())]
+
+
+def test_time_grows_as_the_replaced_gaps_do() -> None:
+    words = [f"w{i}" for i in range(400_000)]
+    one, two = " ".join(words), "  ".join(words)
+    column = tadoc.compress(pl.Series([one, one, one, two]))  # one rule of all words, and a row that replaces its gaps
+    tadoc.info(column.head(1))  # not to be timed: the grammar's tables, the kernel's compilation
+    started = time.perf_counter()
+    size = tadoc.info(column)["text_bytes"].to_pylist()
+    assert time.perf_counter() - started < 5  # a search from the rule's start for each gap takes a minute
+    assert size == [3 * len(one) + len(two)]
 
 
 def test_only_rows_that_are_left_count() -> None:

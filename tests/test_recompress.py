@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -133,6 +135,62 @@ def test_a_payload_that_unfolds_is_refused() -> None:
     bodies = [[0, 0], *([i, i] for i in range(1, 40))]
     with pytest.raises(tadoc.errors.LimitExceededError):
         tadoc.recompress(handmade.column(handmade.grammar(["a"], bodies), [[40]]))
+
+
+def test_grammars_that_together_stand_for_too_much() -> None:
+    rules = [handmade.grammar([word], [[k, k] for k in range(8)]) for word in "abcde"]
+    column = pl.concat([handmade.column(grammar, [[8]]) for grammar in rules])  # 5 times 256 words
+    with tadoc.Config(expansion_limit=1280):
+        assert tadoc.decompress(tadoc.recompress(column)).equals(tadoc.decompress(column))
+    with tadoc.Config(expansion_limit=1279):
+        with pytest.raises(tadoc.errors.LimitExceededError, match="recompress: the rows stand for more than 1,279"):
+            tadoc.recompress(column)
+        assert len(tadoc.recompress(column.head(4))) == 4
+
+
+def test_a_row_beyond_32_bit_positions_is_refused_before_memory_is_taken() -> None:
+    column = handmade.column(handmade.grammar(["a"], [[k, k] for k in range(45)]), [[45]])
+    with (
+        tadoc.Config(expansion_limit=1 << 46),
+        pytest.raises(tadoc.errors.LimitExceededError, match="stand for 35,184,372,088,832 words"),
+    ):
+        tadoc.recompress(column)
+
+
+def test_blocks_end_at_a_number_of_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    bodies = [[0, 0], [1, 1], [2, 2]]
+    grammar = handmade.grammar([""], bodies, gaps=[""], predicted_gaps=[1] * 7)  # 8 words of no bytes
+    column = handmade.column(grammar, [[3], [3, 0], [2], [0]], [b""] * 4)
+    monkeypatch.setattr(module, "BYTES_PER_GRAMMAR", 10)
+    merged = tadoc.recompress(column)
+    assert tadoc.decompress(merged).to_list() == [""] * 4
+    assert [corpus.rows.tolist() for corpus in tadoc.column.split(merged)] == [[0], [1], [2, 3]]
+
+
+NO_MEMORY = """
+import resource
+import polars_tadoc as tadoc
+from tests import handmade
+
+tadoc.recompress(tadoc.compress(handmade.pl.Series(["a b a b", "a b"]), rows_per_grammar=1))  # all code is there
+column = handmade.column(handmade.grammar(["a"], [[k, k] for k in range(30)]), [[30]], [b""])
+with open("/proc/self/statm") as pages:
+    used = int(pages.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (3 << 30), used + (3 << 30)))
+try:
+    tadoc.recompress(column)
+except tadoc.errors.LimitExceededError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits on address space are Linux'")
+def test_too_little_memory_is_an_error_of_ours() -> None:
+    done = subprocess.run([sys.executable, "-c", NO_MEMORY], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (
+        "recompress: the words do not fit in memory; take fewer rows at a time\n",
+        "",
+    )
 
 
 @given(strategies.grammars())

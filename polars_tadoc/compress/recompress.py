@@ -26,7 +26,8 @@ from polars_tadoc.compress.gaps import GapKeys
 from polars_tadoc.compress.prune import LevelledRules
 from polars_tadoc.compress.tokenize import Tokens
 from polars_tadoc.corpus import Corpus
-from polars_tadoc.decompress import document_sizes
+from polars_tadoc.decompress import Allowance, document_sizes
+from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels import cpu
 from polars_tadoc.kernels.cpu import append as kernels
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
@@ -34,6 +35,9 @@ from polars_tadoc.kernels.cpu.tokenize import EMPTY_ID, SEPARATOR, SPACE_ID
 
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
+
+MOST_POSITIONS = 1 << 31
+"""Words and row ends that one grammar is made of; kernels number them in 32 bits."""
 
 
 def recompress(
@@ -76,8 +80,10 @@ def recompress(
     ------
     NotCompressedError
         The series is not a compressed column.
-    InvalidGrammarError, LimitExceededError
-        A payload or a row is damaged or too large.
+    InvalidGrammarError
+        A payload or a row is damaged.
+    LimitExceededError
+        The rows stand for more words than ``Config(expansion_limit=)``, or for more than memory or a grammar holds.
     ValueError
         Unknown method or engine.
     EngineUnavailableError
@@ -127,36 +133,40 @@ class Recompression:
     def run(self, column: pl.Series) -> pl.Series:
         """Merge the grammars of a compressed series."""
         require_tadoc(column, "recompress")
-        if self.tail:
-            start = tail_start(column, self.how.rows_per_grammar or ROWS_PER_GRAMMAR)
-            merged = [self._run(column.slice(start))] if start < len(column) else []
-            return pl.concat([column.slice(0, start), *merged])
-        return self._run(column)
+        try:
+            if self.tail:
+                start = tail_start(column, self.how.rows_per_grammar or ROWS_PER_GRAMMAR)
+                merged = [self._run(column.slice(start))] if start < len(column) else []
+                return pl.concat([column.slice(0, start), *merged])
+            return self._run(column)
+        except MemoryError as error:  # pyarrow's is one
+            raise LimitExceededError("recompress: the words do not fit in memory; take fewer rows at a time") from error
 
     def _run(self, column: pl.Series) -> pl.Series:
         corpora = columns.split(column)
+        allowance = Allowance("recompress")
         by_tokenizer: dict[str, list[Corpus]] = {}
         for corpus in corpora:
             by_tokenizer.setdefault(corpus.grammar.tokenizer, []).append(corpus)
         with tqdm(total=len(column), unit=" rows", desc="recompress", disable=not self.how.progress) as bar:
             if len(by_tokenizer) <= 1:
-                return self._merge(corpora, np.arange(len(column)), bar).alias(column.name)
+                return self._merge(corpora, np.arange(len(column)), allowance, bar).alias(column.name)
             place = np.full(len(column), -1, np.int64)
             parts, before = [], 0
             for group in by_tokenizer.values():
                 rows = np.sort(np.concatenate([corpus.rows for corpus in group]))
-                parts.append(self._merge(group, rows, bar))
+                parts.append(self._merge(group, rows, allowance, bar))
                 place[rows] = np.arange(before, before + len(rows))
                 before += len(rows)
         index = pl.Series("place", place).to_frame().select(pl.when(pl.col("place") >= 0).then("place")).to_series()
         return pl.concat(parts).gather(index).alias(column.name)
 
-    def _merge(self, corpora: Sequence[Corpus], rows: Int64, bar: tqdm[None]) -> pl.Series:
+    def _merge(self, corpora: Sequence[Corpus], rows: Int64, allowance: Allowance, bar: tqdm[None]) -> pl.Series:
         """Make the given rows of the column (ascending), of one tokenizer, anew; a row of no corpus is null."""
-        members = [_Documents.of(corpus, np.searchsorted(rows, corpus.rows)) for corpus in corpora]
+        members = [_Documents.of(corpus, np.searchsorted(rows, corpus.rows), allowance) for corpus in corpora]
         sizes = np.zeros(len(rows), np.int64)
         for member in members:
-            sizes[member.places] = member.sizes
+            sizes[member.places] = np.maximum(member.sizes, member.words)  # a made-up payload's words may be empty
         how = self.how
         if corpora:
             lossless = any(corpus.gaps.null_count() < len(corpus.gaps) for corpus in corpora)
@@ -209,8 +219,8 @@ class _Documents:
     """Text bytes of each."""
 
     @classmethod
-    def of(cls, corpus: Corpus, places: Int64) -> _Documents:
-        sizes = document_sizes(corpus)
+    def of(cls, corpus: Corpus, places: Int64, allowance: Allowance) -> _Documents:
+        sizes = document_sizes(corpus, allowance)
         return cls(corpus, 0, places, sizes.words, sizes.bytes)
 
     def within(self, start: int, stop: int) -> _Documents:
@@ -239,6 +249,11 @@ def _tokens(block: Sequence[_Documents], rows: int, lossless: bool) -> Tokens:
     for documents in block:
         row_words[documents.places] = documents.words
     starts = np.concatenate([[0], np.cumsum(row_words + 1)])
+    if starts[-1] > MOST_POSITIONS:
+        raise LimitExceededError(
+            f"recompress: rows of one grammar stand for {row_words.sum():,} words; its words and rows may be "
+            f"{MOST_POSITIONS:,} together"
+        )
     if lossless:
         gap_vocabulary, gap_offsets, gap_data = _gaps(block, row_words, starts)
     else:

@@ -44,7 +44,8 @@ def measure(
     roots: UInt32,
     gap_addresses: UInt64,
     gap_sizes: UInt32,
-    limit: int,
+    most_words: int,
+    most_bytes: int,
     row_words: Int64,
     row_bytes: Int64,
 ) -> Any:
@@ -52,7 +53,7 @@ def measure(
 
     Bytes are a bound: predicted gaps that the row replaces are counted too, see :func:`replaced_bytes`. Every gap
     stream is read to its end here, so that the writing pass need not check again. All rows together may stand for
-    ``limit`` words and sixteen times as many bytes.
+    ``most_words`` words and ``most_bytes`` bytes.
     """
     total = nb.int64(0)
     total_size = nb.int64(0)
@@ -65,7 +66,7 @@ def measure(
             size += nb.int64(led_bytes[symbol])
             if i == root_offsets[row]:
                 size -= nb.int64(gap_bytes[leads[symbol] >> 1])
-            if total + words > limit or total_size + size > 16 * limit:
+            if total + words > most_words or total_size + size > most_bytes:
                 return TOO_LONG, row
         total += words
         address = gap_addresses[row]
@@ -89,7 +90,7 @@ def measure(
                 return GAP_RANGE, row  # code 0 is one space between words
             size += nb.int64(gap_bytes[code])
             gap += 1
-            if total_size + size > 16 * limit:
+            if total_size + size > most_bytes:
                 return TOO_LONG, row
         total_size += size
         row_words[row] = words
@@ -102,6 +103,7 @@ def replaced_bytes(
     vocabulary_size: int,
     rule_offsets: UInt32,
     symbols: UInt32,
+    levels: int,
     expansion_lengths: UInt64,
     leads: UInt32,
     gap_bytes: UInt64,
@@ -115,14 +117,17 @@ def replaced_bytes(
 ) -> None:
     """Subtract from each row's bytes the predicted gaps that it replaces; the streams were checked by :func:`measure`.
 
-    Each one is looked for from the top, past symbols that end before it.
+    Gaps ascend, so each search goes on from the symbol that the one before it found: none of a row is passed twice.
     """
+    place = np.empty(levels + 1, np.int64)  # of the symbols that the search is inside of, below the row's own
+    end = np.empty(levels + 1, np.int64)  # words up to the end of the rule that each stands in
     for row in range(len(row_words)):
         address = gap_addresses[row]
         left = nb.int64(gap_sizes[row])
         gap = nb.int64(-1)
-        i = root_offsets[row]  # the root symbol that ends at or after the gap
-        after = nb.int64(0)  # words up to its start
+        i = root_offsets[row]
+        depth = 0
+        start = nb.int64(0)  # words before the symbol that the search stands at
         while left > 0:
             passed, used = read_varint(address, left)
             _, used_too = read_varint(address + nb.uint64(used), left - used)
@@ -132,29 +137,27 @@ def replaced_bytes(
             if gap == 0 or gap == row_words[row]:
                 continue
             while True:
-                symbol = nb.int64(roots[i])
-                length = nb.int64(expansion_lengths[symbol - vocabulary_size]) if symbol >= vocabulary_size else 1
-                if after + length > gap:
+                if depth > 0 and start == end[depth - 1]:
+                    depth -= 1
+                elif start == gap:
                     break
-                after += length
-                i += 1
-            if gap == after:
-                row_bytes[row] -= nb.int64(gap_bytes[leads[symbol] >> 1])
-                continue
-            start = after
-            while True:  # the gap lies inside the rule, which begins with word number start
-                rule = symbol - vocabulary_size
-                place = nb.int64(rule_offsets[rule])
-                while True:
-                    symbol = nb.int64(symbols[place])
+                else:
+                    symbol = nb.int64(symbols[place[depth - 1]] if depth > 0 else roots[i])
                     length = nb.int64(expansion_lengths[symbol - vocabulary_size]) if symbol >= vocabulary_size else 1
                     if start + length > gap:
-                        break
+                        place[depth] = rule_offsets[symbol - vocabulary_size]
+                        end[depth] = start + length
+                        depth += 1
+                        continue
                     start += length
-                    place += 1
-                if start == gap:
-                    break
-            row_bytes[row] -= nb.int64(gap_bytes[predicted_gaps[vocabulary_size + place]])
+                if depth > 0:
+                    place[depth - 1] += 1
+                else:
+                    i += 1
+            if depth > 0:
+                row_bytes[row] -= nb.int64(gap_bytes[predicted_gaps[vocabulary_size + place[depth - 1]]])
+            else:
+                row_bytes[row] -= nb.int64(gap_bytes[leads[roots[i]] >> 1])
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
