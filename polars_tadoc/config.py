@@ -29,7 +29,7 @@ class Settings:
     device_cache_bytes: int = 4 << 30
     """Budget of the LRU of grammars resident on the GPU."""
     expansion_limit: int = 1 << 31
-    """Words that one rule, or the rows of one decompress call, may stand for."""
+    """Words that one rule, or the rows of one decompress or recompress call, may stand for; bytes: 16 times as many."""
     payload_limit_bytes: int = 4 << 30
     """Decoded size that one grammar payload may declare."""
 
@@ -91,7 +91,7 @@ class Config:
     **options
         ``engine`` ("auto", "cpu", "gpu"), ``threads`` (0: one per core), ``host_cache_bytes``,
         ``device_cache_bytes`` (budgets of the grammar caches), ``expansion_limit`` (words that one
-        rule or one decompress call may stand for), ``payload_limit_bytes`` (decoded size one grammar
+        rule, or the rows of one decompress or recompress call, may stand for), ``payload_limit_bytes`` (decoded size one grammar
         may declare).
 
     Examples
