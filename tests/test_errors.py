@@ -158,3 +158,23 @@ def test_hierarchy() -> None:
 def test_what_is_no_series(call: Any, value: object) -> None:
     with pytest.raises(TypeError, match="Series"):
         call(value)
+
+
+@pytest.mark.parametrize("value", [ONE, ONE.lazy(), ["a b"], "text", pl.col("text")], ids=lambda v: type(v).__name__)
+def test_like_what_is_no_series(value: Any) -> None:
+    with pytest.raises(TypeError) as caught:
+        tadoc.compress(PLAIN["text"], like=value)
+    assert str(caught.value).startswith('compress: like= takes a compressed Series, such as df["text"], not ')
+
+
+@pytest.mark.parametrize("option", ["lossless", "progress"])
+@pytest.mark.parametrize("value", ["no", 0, 1.0])
+def test_switches_are_bools(option: str, value: Any, lazily: Any) -> None:
+    with pytest.raises(TypeError, match=f"^{option}={value!r} must be True or False$"):
+        lazily(PLAIN).tadoc.compress("text", **{option: value})
+
+
+@pytest.mark.parametrize("value", [True, 1.5, "7"])
+def test_rows_per_grammar_is_an_integer(value: Any, lazily: Any) -> None:
+    with pytest.raises(ValueError, match=f"^rows_per_grammar={value!r} must be an integer of at least 1$"):
+        lazily(PLAIN).tadoc.compress("text", rows_per_grammar=value)

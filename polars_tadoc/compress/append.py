@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,8 @@ Int64 = npt.NDArray[np.int64]
 
 RECENT_ROWS = 250_000
 """Rows at the column's end among which the grammar to reuse is chosen."""
+
+_SEED = np.uint64(secrets.randbits(64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +66,7 @@ class Parser:
     gaps: _Lookup
     edges: UInt32
     rules: UInt32
-    inner: npt.NDArray[np.bool_]
+    onward: npt.NDArray[np.uint64]
     begins: npt.NDArray[np.bool_]
 
     @classmethod
@@ -75,16 +78,26 @@ class Parser:
     def _prepare(cls, grammar: Grammar) -> Parser:
         size = len(grammar.symbols)
         edges = np.zeros(3 << max(4, (2 * size).bit_length()), np.uint32)
-        rules, inner = np.zeros(size + 1, np.uint32), np.zeros(size + 1, np.bool_)
+        rules, onward = np.zeros(size + 1, np.uint32), np.zeros(size + 1, np.uint64)
         begins = np.zeros(grammar.vocabulary_size + grammar.rule_count, np.bool_)
-        kernels.build_trie(grammar.vocabulary_size, grammar.rule_offsets, grammar.symbols, edges, rules, inner, begins)
-        return cls(_Lookup.of(grammar.words), _Lookup.of(grammar.gaps), edges, rules, inner, begins)
+        kernels.build_trie(
+            grammar.vocabulary_size,
+            grammar.rule_offsets,
+            grammar.symbols,
+            _SEED,
+            edges,
+            rules,
+            onward,
+            begins,
+        )
+        return cls(_Lookup.of(grammar.words), _Lookup.of(grammar.gaps), edges, rules, onward, begins)
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory that it holds beyond the grammar's own."""
         strings = sum(lookup.ascending.estimated_size() + lookup.ids.nbytes for lookup in (self.words, self.gaps))
-        return int(strings + self.edges.nbytes + self.rules.nbytes + self.inner.nbytes + self.begins.nbytes)
+        arrays = (self.edges, self.rules, self.onward, self.begins)
+        return int(strings + sum(array.nbytes for array in arrays))
 
     def parse(self, starts: Int64, symbols: UInt32, sizes: Int64) -> None:
         """Parse rows in place; see the kernel."""
@@ -92,7 +105,16 @@ class Parser:
 
         def parse(rows: tuple[int, int]) -> None:
             own = slice(*rows)
-            kernels.parse_rows(self.edges, self.rules, self.inner, self.begins, starts[own], symbols, sizes[own])
+            kernels.parse_rows(
+                _SEED,
+                self.edges,
+                self.rules,
+                self.onward,
+                self.begins,
+                starts[own],
+                symbols,
+                sizes[own],
+            )
 
         map_parallel(parse, weighted_chunks(before))
 
@@ -169,10 +191,7 @@ def encode(tokens: Tokens, recent: Recent, valid: npt.NDArray[np.bool_]) -> tupl
     return columns.build_rows(grammar_of_rows, root_offsets, roots, offsets, gap_data, None), rows
 
 
-def stored_bytes(column: pl.Series, *, without_grammars: bool = False) -> int:
-    """Bytes of a column's arrays: each payload once (or not at all), four a symbol, and the gaps."""
+def row_bytes(column: pl.Series) -> int:
+    """Bytes of a column's rows without their grammars: four a symbol, and the gaps."""
     fields = column.struct
-    rows = 4 * int(fields.field("symbols").list.len().sum()) + int(fields.field("gaps").bin.size().sum())
-    if without_grammars:
-        return rows
-    return rows + int(fields.field("grammar").unique().cast(pl.String).str.len_bytes().sum())
+    return 4 * int(fields.field("symbols").list.len().sum()) + int(fields.field("gaps").bin.size().sum())

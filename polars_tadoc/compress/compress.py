@@ -16,7 +16,7 @@ from polars_tadoc import column, payload
 from polars_tadoc.cache import grammars
 from polars_tadoc.column import DTYPE, require_series, require_string, require_tadoc
 from polars_tadoc.compress import batch_repair, sequitur
-from polars_tadoc.compress.append import Recent, encode, stored_bytes
+from polars_tadoc.compress.append import Recent, encode, row_bytes
 from polars_tadoc.compress.gaps import predict_gaps
 from polars_tadoc.compress.prune import LevelledRules, prune
 from polars_tadoc.compress.tokenize import Tokenizer, Tokens, require_utf8, tokenize
@@ -75,13 +75,22 @@ class Compression:
         """Check the arguments of :func:`compress`; errors as there."""
         if method not in METHODS:
             raise ValueError(f'method={method!r}: use "batch_repair" or "sequitur"')
-        if rows_per_grammar is not None and (not isinstance(rows_per_grammar, int) or rows_per_grammar < 1):
+        for name, value in {"lossless": True if lossless is None else lossless, "progress": progress}.items():
+            if not isinstance(value, bool):
+                raise TypeError(f"{name}={value!r} must be True or False")
+        if rows_per_grammar is not None and (
+            not isinstance(rows_per_grammar, int) or isinstance(rows_per_grammar, bool) or rows_per_grammar < 1
+        ):
             raise ValueError(f"rows_per_grammar={rows_per_grammar!r} must be an integer of at least 1")
         if require_engine(engine) == "gpu" and method == "sequitur":
             raise EngineUnavailableError('engine="gpu": "sequitur" takes one word after another; use engine="cpu"')
         cut = None if tokenizer is None else Tokenizer.from_argument(tokenizer)
         recent = None
         if like is not None:
+            if not isinstance(like, pl.Series):
+                raise TypeError(
+                    f'compress: like= takes a compressed Series, such as df["text"], not {type(like).__name__}'
+                )
             require_tadoc(like, "compress(like=)")
             recent = Recent.of(like)
         if recent is None:
@@ -89,8 +98,7 @@ class Compression:
             lossless = True if lossless is None else lossless
         else:
             own = named_tokenizer(recent.corpus.grammar)
-            if own.name not in ("words", "whitespace"):
-                _require_regex(own)
+            _require_known(own)
             if cut not in (None, own):
                 raise ValueError(f'compress: like= was cut by tokenizer "{own.name}", not "{cut.name}"; leave out one')
             cut = own
@@ -120,9 +128,10 @@ class Compression:
         with tqdm(total=len(text), unit=" rows", desc="compress", disable=not self.progress) as bar:
 
             def make(block: pl.Series) -> pl.Series:
-                made = (
-                    _compress_like(block, self, self.recent, bar) if self.recent else _compress_block(block, self, bar)
-                )
+                if self.recent:
+                    made = _compress_like(block, self, self.recent, bar)
+                else:
+                    made = _compress_block(block, self, bar).column(cached=self.cached)
                 bar.update(len(block))
                 return made
 
@@ -182,7 +191,7 @@ def compress(
     Raises
     ------
     TypeError
-        The series is not String.
+        The series is not String, ``like`` is no series, or ``lossless`` or ``progress`` no bool.
     NotCompressedError
         ``like`` is not a compressed column.
     ValueError
@@ -228,34 +237,63 @@ def _compress_like(text: pl.Series, how: Compression, recent: Recent, bar: tqdm[
     encoded, rows = encode(tokenize(text, how.tokenizer, lossless=how.lossless), recent, valid)
     anew = _compress_block(text, how, bar)
     if len(rows) < LEAST_REUSED * np.count_nonzero(valid):
-        return anew
+        return anew.column(cached=how.cached)
     place = np.full(len(text), -1, np.int64)
     place[rows] = np.arange(len(rows))
     rest = np.flatnonzero((place < 0) & valid)
-    mixed, size = encoded, stored_bytes(encoded, without_grammars=True)
-    if len(rest):
-        others = _compress_block(text.gather(rest), how, bar)
+    others = _compress_block(text.gather(rest), how, bar) if len(rest) else None
+    if row_bytes(encoded) + (others.nbytes if others else 0) > anew.nbytes:
+        return anew.column(cached=how.cached)
+    mixed = encoded
+    if others:
         place[rest] = np.arange(len(rows), len(rows) + len(rest))
-        mixed, size = pl.concat([encoded, others]), size + stored_bytes(others)
-    if size > stored_bytes(anew):
-        return anew
+        mixed = pl.concat([encoded, others.column(cached=how.cached)])
     index = pl.Series("place", place).to_frame().select(pl.when(pl.col("place") >= 0).then("place")).to_series()
     return mixed.gather(index)
 
 
-def _compress_block(text: pl.Series, how: Compression, bar: tqdm[None]) -> pl.Series:
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Compressed rows that share one grammar, before a column is made of them.
+
+    A payload becomes a category, which lives as long as any compressed column: what is only compared must not.
+    """
+
+    grammar: Grammar
+    payload: str
+    root_offsets: npt.NDArray[np.int64]
+    roots: npt.NDArray[np.uint32]
+    gap_offsets: npt.NDArray[np.int64]
+    gap_data: npt.NDArray[np.uint8] | None
+    """None where gaps are not kept."""
+    valid: pl.Series | None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the payload, the rows' symbols and their gaps."""
+        gap_bytes = 0 if self.gap_data is None else self.gap_data.nbytes
+        return len(self.payload) + self.roots.nbytes + gap_bytes
+
+    def column(self, *, cached: bool) -> pl.Series:
+        """Make the column, and keep the grammar in the cache if wanted."""
+        if cached:
+            grammars.put(payload.key(self.payload), self.grammar)
+        return column.build(self.payload, self.root_offsets, self.roots, self.gap_offsets, self.gap_data, self.valid)
+
+
+def _compress_block(text: pl.Series, how: Compression, bar: tqdm[None]) -> _Block:
     """Compress rows that share one grammar."""
     valid = text.is_not_null() if text.null_count() else None
     if how.uses_gpu(int(text.str.len_bytes().sum())):
         made = on_device.compress(text, how.tokenizer, lossless=how.lossless, on_round=_shown_on(bar))
         gaps = (made.predicted_gaps, made.gap_offsets, made.gap_data)
-        return _store(made.vocabulary, made.gap_vocabulary, made.rules, gaps, how, valid)
+        return _encode(made.vocabulary, made.gap_vocabulary, made.rules, gaps, how, valid)
     tokens = tokenize(text, how.tokenizer, lossless=how.lossless)
     rules = _rules_on_cpu(tokens, len(text), how, bar)
     gaps = predict_gaps(tokens, rules)
     vocabulary, gap_vocabulary = tokens.vocabulary, tokens.gap_vocabulary
     del tokens  # the sequence, before the column is made: peak memory
-    return _store(vocabulary, gap_vocabulary, rules, gaps, how, valid)
+    return _encode(vocabulary, gap_vocabulary, rules, gaps, how, valid)
 
 
 def build_rules(tokens: Tokens, rows: int, how: Compression, bar: tqdm[None]) -> LevelledRules:
@@ -278,17 +316,18 @@ def _shown_on(bar: tqdm[None]) -> Callable[[int, int], None]:
 
 def assemble(tokens: Tokens, rules: LevelledRules, how: Compression, valid: pl.Series | None) -> pl.Series:
     """Build the rows of one grammar; ``valid`` is false where a row is null, None where none is."""
-    return _store(tokens.vocabulary, tokens.gap_vocabulary, rules, predict_gaps(tokens, rules), how, valid)
+    made = _encode(tokens.vocabulary, tokens.gap_vocabulary, rules, predict_gaps(tokens, rules), how, valid)
+    return made.column(cached=how.cached)
 
 
-def _store(
+def _encode(
     vocabulary: pa.LargeStringArray,
     gap_vocabulary: pa.LargeStringArray,
     rules: LevelledRules,
     gaps: tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], npt.NDArray[np.uint8]],
     how: Compression,
     valid: pl.Series | None,
-) -> pl.Series:
+) -> _Block:
     predicted_gaps, gap_offsets, gap_data = gaps
     grammar = Grammar(
         vocabulary=vocabulary,
@@ -300,11 +339,8 @@ def _store(
         tokenizer=how.tokenizer.name,
     )
     encoded = payload.encode(grammar)
-    if how.cached:
-        grammars.put(payload.key(encoded), grammar)
-    return column.build(
-        encoded, rules.root_offsets, rules.roots, gap_offsets, gap_data if how.lossless else None, valid
-    )
+    kept = gap_data if how.lossless else None
+    return _Block(grammar, encoded, rules.root_offsets, rules.roots, gap_offsets, kept, valid)
 
 
 def named_tokenizer(grammar: Grammar) -> Tokenizer:
@@ -313,11 +349,17 @@ def named_tokenizer(grammar: Grammar) -> Tokenizer:
     return Tokenizer(name, name.removeprefix("regex:") if name.startswith("regex:") else None)
 
 
-def _require_regex(tokenizer: Tokenizer) -> None:
+def _require_known(tokenizer: Tokenizer) -> None:
     """Raise ``InvalidGrammarError`` unless this release can cut text as a grammar from outside says."""
-    try:
-        pl.Series([""]).str.extract_all(tokenizer.pattern or "(")
-    except pl.exceptions.ComputeError as error:
-        raise InvalidGrammarError(
-            f'compress: like= was cut by tokenizer "{tokenizer.name}", which this release does not have'
-        ) from error
+    if tokenizer.name in ("words", "whitespace"):
+        return
+    problem = None
+    if tokenizer.pattern is not None:
+        try:
+            pl.Series([""]).str.extract_all(tokenizer.pattern)
+            return
+        except pl.exceptions.ComputeError as error:
+            problem = error
+    raise InvalidGrammarError(
+        f'compress: like= was cut by tokenizer "{tokenizer.name}", which this release does not have'
+    ) from problem

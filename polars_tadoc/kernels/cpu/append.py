@@ -8,11 +8,9 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.expand import read_varint
-from polars_tadoc.kernels.cpu.gaps import _read_varint as read_number
-from polars_tadoc.kernels.cpu.gaps import _varint_size as number_size
-from polars_tadoc.kernels.cpu.gaps import _write_varint as write_number
+from polars_tadoc.kernels.cpu.memory import load_u32, load_u64, store_u32, store_u64
 from polars_tadoc.kernels.cpu.tokenize import EMPTY_ID, SPACE_ID
+from polars_tadoc.kernels.cpu.varint import read_own_varint, read_varint, varint_size, write_varint
 
 UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
@@ -28,7 +26,17 @@ PIECE = 1 << 14
 MOST_MATCHES = 64
 """Rules kept that match at one position."""
 
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+STEPS = 128
+"""Steps through the trie for each word; what one position leaves, those to its left may take."""
+
+MOST_STEPS = 1 << 12
+"""Steps for one position, all that was left over included."""
+
+_K2 = np.uint64(0xD6E8FEB86659FD93)
+_32 = np.uint64(32)
+_EDGE_BYTES = np.uint64(12)
+_NEXT = np.uint64(8)
+"""Where in an edge the next node stands."""
 
 
 @nb.njit(nogil=True, cache=True)
@@ -132,6 +140,7 @@ def list_gaps(
 
     Either ``sizes`` (bytes by row) is filled, or, ``writing``, the bytes are.
     """
+    data_at = nb.uint64(data.ctypes.data)
     out = 0
     for row in range(len(row_words)):
         words = row_words[row]
@@ -143,10 +152,10 @@ def list_gaps(
                 passed += 1
                 continue
             if writing:
-                out = write_number(data, out, passed)
-                out = write_number(data, out, nb.int64(ids[gap]))
+                out = write_varint(data_at, out, passed)
+                out = write_varint(data_at, out, nb.int64(ids[gap]))
             else:
-                size += number_size(passed) + number_size(nb.int64(ids[gap]))
+                size += varint_size(passed) + varint_size(nb.int64(ids[gap]))
             passed = 0
         if not writing:
             sizes[row] = size
@@ -160,34 +169,47 @@ def translate_gaps(
 
     Either ``sizes`` (bytes by row, -1 where a gap's new id is ``UNKNOWN``) is filled, or, ``writing``, the bytes are.
     """
+    data_at, translated_at = nb.uint64(data.ctypes.data), nb.uint64(translated.ctypes.data)
     out = 0
     for k in range(len(rows)):
         at = offsets[rows[k]]
         size = 0
         while at < offsets[rows[k] + 1]:
-            passed, at = read_number(data, at)
-            gap, at = read_number(data, at)
+            passed, at = read_own_varint(data_at, at)
+            gap, at = read_own_varint(data_at, at)
             new = nb.int64(gap_ids[gap])
             if writing:
-                out = write_number(translated, out, passed)
-                out = write_number(translated, out, new)
+                out = write_varint(translated_at, out, passed)
+                out = write_varint(translated_at, out, new)
             elif new == UNKNOWN or size < 0:
                 size = -1
             else:
-                size += number_size(passed) + number_size(new)
+                size += varint_size(passed) + varint_size(new)
         if not writing:
             sizes[k] = size
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _child(edges: UInt32, node: int, symbol: int) -> Any:
-    """Slot of the edge from a node by a symbol, or of where it would stand."""
-    mask = len(edges) // 3 - 1
-    h = ((nb.uint64(node) << nb.uint64(32)) | nb.uint64(symbol)) * _MULTIPLIER
-    s = nb.int64((h >> nb.uint64(32)) & nb.uint64(mask))
-    while edges[3 * s + 2] != 0 and (edges[3 * s] != node or edges[3 * s + 1] != symbol):
-        s = (s + 1) & mask
-    return s
+def _edge(edges: int, mask: int, seed: int, node: int, symbol: int) -> Any:
+    """Address of the edge from a node by a symbol, or of where it would stand; ``edges`` is the table's address.
+
+    An address, for passing the array would count its users, atomically, at every step.
+    """
+    key = nb.uint64(node) | (nb.uint64(symbol) << _32)
+    h = key * (nb.uint64(seed) | nb.uint64(1))
+    h = (h ^ (h >> _32)) * _K2
+    s = (h >> _32) & nb.uint64(mask)
+    at = nb.uint64(edges) + _EDGE_BYTES * s
+    while load_u32(at + _NEXT) != 0 and load_u64(at) != key:
+        s = (s + nb.uint64(1)) & nb.uint64(mask)
+        at = nb.uint64(edges) + _EDGE_BYTES * s
+    return at
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _bit(symbol: int) -> Any:
+    """One of 64 bits by which a set of symbols is sketched: what has it not, has not the symbol."""
+    return nb.uint64(1) << (nb.uint64(symbol) & nb.uint64(63))
 
 
 @nb.njit(nogil=True, cache=True)
@@ -195,39 +217,44 @@ def build_trie(
     vocabulary_size: int,
     rule_offsets: UInt32,
     symbols: UInt32,
+    seed: int,
     edges: UInt32,
     rules: UInt32,
-    inner: npt.NDArray[np.bool_],
+    onward: UInt64,
     begins: npt.NDArray[np.bool_],
 ) -> None:
     """Build the trie of all bodies; node 0 is its root.
 
     ``edges`` is a hash table of (node, symbol, next node), all zero at first (no edge leads to the root), its slots a
-    power of two and at least twice the symbols. ``rules[node]`` becomes the symbol of the rule whose body ends there,
-    0 where none does; ``inner[node]`` tells whether a body goes on there, ``begins[symbol]`` whether one begins so.
+    power of two and at least twice the symbols; ``seed`` is a random number, so that nobody can make a grammar whose
+    edges collide. ``rules[node]`` becomes the symbol of the rule whose body ends there, 0 where none does;
+    ``onward[node]`` sketches the symbols by which bodies go on there; ``begins[symbol]`` tells whether one begins so.
     """
+    edges_at, mask = nb.uint64(edges.ctypes.data), nb.uint64(len(edges) // 3 - 1)
     nodes = 1
     for r in range(len(rule_offsets) - 1):
         begins[symbols[rule_offsets[r]]] = True
         node = 0
         for i in range(rule_offsets[r], rule_offsets[r + 1]):
-            inner[node] = True
-            s = _child(edges, node, symbols[i])
-            if edges[3 * s + 2] == 0:
-                edges[3 * s] = node
-                edges[3 * s + 1] = symbols[i]
-                edges[3 * s + 2] = nodes
+            edge = _edge(edges_at, mask, seed, node, symbols[i])
+            following = nb.int64(load_u32(edge + _NEXT))
+            if following == 0:
+                store_u64(edge, nb.uint64(node) | (nb.uint64(symbols[i]) << _32))
+                store_u32(edge + _NEXT, nb.uint32(nodes))
+                onward[node] |= _bit(symbols[i])
+                following = nodes
                 nodes += 1
-            node = nb.int64(edges[3 * s + 2])
+            node = following
         if rules[node] == 0:
             rules[node] = vocabulary_size + r
 
 
 @nb.njit(nogil=True, cache=True)
 def parse_rows(
+    seed: int,
     edges: UInt32,
     rules: UInt32,
-    inner: npt.NDArray[np.bool_],
+    onward: UInt64,
     begins: npt.NDArray[np.bool_],
     starts: Int64,
     symbols: UInt32,
@@ -237,59 +264,64 @@ def parse_rows(
 
     Row r is ``symbols[starts[r]:starts[r] + sizes[r]]``, words before and what is left after. From right to left, all
     rules that match at a position are found from those that match further right; the shortest path over them is the
-    row. Rows are cut every ``PIECE`` words, and ``MOST_MATCHES`` rules at most are kept at a position, so that time
-    and memory stay linear.
+    row. Rows are cut every ``PIECE`` words, ``MOST_MATCHES`` rules at most are kept at a position, and where ``STEPS``
+    through the trie are spent, the rules found until then must do: so time and memory stay linear.
     """
-    match = np.empty(PIECE * 4, np.uint32)
-    match_end = np.empty(PIECE * 4, np.int32)
+    edges_at, mask = nb.uint64(edges.ctypes.data), nb.uint64(len(edges) // 3 - 1)
+    match = np.empty(PIECE * MOST_MATCHES, np.uint32)  # what is never touched takes no memory
+    match_end = np.empty(PIECE * MOST_MATCHES, np.int32)
     first_match = np.empty(PIECE + 1, np.int64)  # a position's matches stand before those of the one to its left
     fewest = np.empty(PIECE + 1, np.int32)
     choice = np.empty(PIECE, np.int64)
-    stack = np.empty(64, np.int64)
-    stack_end = np.empty(64, np.int64)
+    sketch = np.empty(PIECE, np.uint64)  # of the rules and the word that match at each position
+    stack = np.empty(MOST_STEPS + MOST_MATCHES, np.int64)  # a step puts one node there; the last loop may run over
+    stack_end = np.empty(MOST_STEPS + MOST_MATCHES, np.int64)
     for row in range(len(sizes)):
         written = starts[row]
         for piece in range(starts[row], starts[row] + sizes[row], PIECE):
             size = min(PIECE, starts[row] + sizes[row] - piece)
             fewest[size] = 0
             found = 0
+            left = 0
             for i in range(size - 1, -1, -1):
-                if found + MOST_MATCHES > len(match):
-                    match = np.concatenate((match, np.empty_like(match)))
-                    match_end = np.concatenate((match_end, np.empty_like(match_end)))
                 first_match[i] = found
                 match[found] = symbols[piece + i]
                 match_end[found] = i + 1
                 here = found
+                sketch[i] = _bit(symbols[piece + i])
                 found += 1
+                left = min(left + STEPS, MOST_STEPS)
                 while here < found:  # matches at this position grow while they are gone through
                     end = nb.int64(match_end[here])
                     if fewest[end] + 1 < fewest[i] or here == first_match[i]:
                         fewest[i] = fewest[end] + 1
                         choice[i] = here
-                    if begins[match[here]]:
-                        stack[0] = nb.int64(edges[3 * _child(edges, 0, match[here]) + 2])
+                    if left > 0 and begins[match[here]]:
+                        left -= 1
+                        stack[0] = nb.int64(load_u32(_edge(edges_at, mask, seed, 0, match[here]) + _NEXT))
                         stack_end[0] = end
                         depth = 1
-                        while depth > 0:
+                        while depth > 0 and left > 0:
                             depth -= 1
                             node = stack[depth]
                             end = stack_end[depth]
                             if rules[node] != 0 and found - first_match[i] < MOST_MATCHES:
                                 match[found] = rules[node]
                                 match_end[found] = end
+                                sketch[i] |= _bit(rules[node])
                                 found += 1
-                            if inner[node] and end < size:
-                                last = first_match[end - 1]
-                                for k in range(first_match[end], last):
-                                    following = nb.int64(edges[3 * _child(edges, node, match[k]) + 2])
-                                    if following != 0:
-                                        if depth == len(stack):
-                                            stack = np.concatenate((stack, np.empty_like(stack)))
-                                            stack_end = np.concatenate((stack_end, np.empty_like(stack_end)))
-                                        stack[depth] = following
-                                        stack_end[depth] = match_end[k]
-                                        depth += 1
+                            left -= 1
+                            if end == size or onward[node] & sketch[end] == 0:
+                                continue
+                            for k in range(first_match[end], first_match[end - 1]):
+                                if onward[node] & _bit(match[k]) == 0:
+                                    continue
+                                left -= 1
+                                following = nb.int64(load_u32(_edge(edges_at, mask, seed, node, match[k]) + _NEXT))
+                                if following != 0:
+                                    stack[depth] = following
+                                    stack_end[depth] = match_end[k]
+                                    depth += 1
                     here += 1
             i = 0
             while i < size:

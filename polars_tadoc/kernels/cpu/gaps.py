@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba as nb
 import numpy as np
 import numpy.typing as npt
+
+from polars_tadoc.kernels.cpu.varint import read_own_varint, varint_size, write_varint
 
 UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
@@ -95,19 +95,6 @@ def fill_keys(
         keys[at] = 0
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
-def _read_varint(data: Any, at: int) -> Any:
-    value = nb.int64(0)
-    shift = nb.int64(0)
-    while True:
-        byte = nb.int64(data[at])
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-
-
 @nb.njit(nogil=True, cache=True)
 def list_seen(
     keys: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap_data: UInt8, totals: UInt32, seen: UInt64
@@ -116,6 +103,7 @@ def list_seen(
 
     Returns how many are listed. The gaps are the tokenizer's: varint pairs of gaps passed over and gap id.
     """
+    gaps_at = nb.uint64(gap_data.ctypes.data)
     count = 0
     for row in range(len(starts)):
         for i in range(starts[row] + 1, starts[row] + row_words[row]):
@@ -123,8 +111,8 @@ def list_seen(
         at = gap_offsets[row]
         place = nb.int64(0)
         while at < gap_offsets[row + 1]:
-            passed, at = _read_varint(gap_data, at)
-            gap, at = _read_varint(gap_data, at)
+            passed, at = read_own_varint(gaps_at, at)
+            gap, at = read_own_varint(gaps_at, at)
             place += passed
             if 0 < place < row_words[row]:
                 seen[count] = (nb.uint64(keys[starts[row] + place]) << nb.uint64(32)) | nb.uint64(gap + 1)
@@ -162,6 +150,7 @@ def mark(codes: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap
 
     The gaps before the first and after the last word are predicted to be nothing.
     """
+    gaps_at = nb.uint64(gap_data.ctypes.data)
     for row in range(len(starts)):
         start, words = starts[row], row_words[row]
         for i in range(start + 1, start + words):
@@ -171,31 +160,12 @@ def mark(codes: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap
         at = gap_offsets[row]
         i = start
         while at < gap_offsets[row + 1]:
-            passed, at = _read_varint(gap_data, at)
-            gap, at = _read_varint(gap_data, at)
+            passed, at = read_own_varint(gaps_at, at)
+            gap, at = read_own_varint(gaps_at, at)
             i += passed
             code = nb.uint32(gap + 1)
             marks[i] = nb.uint32(0) if marks[i] == code else code | nb.uint32(OTHER)
             i += 1
-
-
-@nb.njit(nogil=True, cache=True, inline="always")
-def _varint_size(value: int) -> int:
-    size = 1
-    while value >= 0x80:
-        value >>= 7
-        size += 1
-    return size
-
-
-@nb.njit(nogil=True, cache=True, inline="always")
-def _write_varint(data: Any, at: int, value: int) -> int:
-    while value >= 0x80:
-        data[at] = (value & 0x7F) | 0x80
-        value >>= 7
-        at += 1
-    data[at] = value
-    return at + 1
 
 
 @nb.njit(nogil=True, cache=True)
@@ -204,6 +174,7 @@ def encode(marks: UInt32, starts: Int64, row_words: Int64, writing: bool, sizes:
 
     Either ``sizes`` (bytes by row) is filled, or, ``writing``, the bytes are.
     """
+    data_at = nb.uint64(data.ctypes.data)
     out = nb.int64(0)
     for row in range(len(starts)):
         size = nb.int64(0)
@@ -213,10 +184,10 @@ def encode(marks: UInt32, starts: Int64, row_words: Int64, writing: bool, sizes:
                 continue
             code = nb.int64(marks[i]) - OTHER if marks[i] >= OTHER else 0
             if writing:
-                out = _write_varint(data, out, i - following)
-                out = _write_varint(data, out, code)
+                out = write_varint(data_at, out, i - following)
+                out = write_varint(data_at, out, code)
             else:
-                size += _varint_size(i - following) + _varint_size(code)
+                size += varint_size(i - following) + varint_size(code)
             following = i + 1
         if not writing:
             sizes[row] = size

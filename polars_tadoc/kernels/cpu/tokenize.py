@@ -23,6 +23,7 @@ from polars_tadoc.kernels.cpu.memory import (
     store_u64,
     trailing_zeros,
 )
+from polars_tadoc.kernels.cpu.varint import read_own_varint, varint_size, write_varint
 
 UInt8 = npt.NDArray[np.uint8]
 UInt16 = npt.NDArray[np.uint16]
@@ -520,8 +521,8 @@ def scan(
                         pairs[at + 2] = g >> 7
                         at += differs * (2 + two)
                     elif differs:
-                        at = _write_varint(pairs_at, at, skipped)
-                        at = _write_varint(pairs_at, at, g)
+                        at = write_varint(pairs_at, at, skipped)
+                        at = write_varint(pairs_at, at, g)
                     skipped = 0 if differs else skipped + 1
                     row_pairs |= differs
                     gap_start = start + length
@@ -687,38 +688,6 @@ def renumber(sequence: UInt32, ids: UInt32) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
-def _varint_size(value: int) -> int:
-    size = 1
-    while value >= 0x80:
-        value >>= 7
-        size += 1
-    return size
-
-
-@nb.njit(nogil=True, cache=True)
-def _write_varint(data: int, at: int, value: int) -> int:
-    while value >= 0x80:
-        store_u8(data + nb.uint64(at), nb.uint8((value & 0x7F) | 0x80))
-        value >>= 7
-        at += 1
-    store_u8(data + nb.uint64(at), nb.uint8(value))
-    return at + 1
-
-
-@nb.njit(nogil=True, cache=True)
-def _read_varint(data: int, at: int) -> Any:
-    value = 0
-    shift = 0
-    while True:
-        byte = nb.int64(load_u8(data + nb.uint64(at)))
-        at += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return value, at
-
-
-@nb.njit(nogil=True, cache=True)
 def encode_gaps(pairs: UInt8, gap_ends: Int64, ids: UInt32, passed: int, start: int, writing: bool, data: UInt8) -> int:
     """Put final ids into the pairs of a piece.
 
@@ -731,15 +700,15 @@ def encode_gaps(pairs: UInt8, gap_ends: Int64, ids: UInt32, passed: int, start: 
     for row in range(len(gap_ends) + 1):
         stop = gap_ends[row] if row < len(gap_ends) else len(pairs)
         while i < stop:
-            skipped, i = _read_varint(pairs_at, i)
-            gap, i = _read_varint(pairs_at, i)
+            skipped, i = read_own_varint(pairs_at, i)
+            gap, i = read_own_varint(pairs_at, i)
             skipped += passed
             passed = 0
             if writing:
-                at = _write_varint(data_at, at, skipped)
-                at = _write_varint(data_at, at, nb.int64(ids[gap]))
+                at = write_varint(data_at, at, skipped)
+                at = write_varint(data_at, at, nb.int64(ids[gap]))
             else:
-                at += _varint_size(skipped) + _varint_size(nb.int64(ids[gap]))
+                at += varint_size(skipped) + varint_size(nb.int64(ids[gap]))
         passed = 0
         if writing and row < len(gap_ends):
             gap_ends[row] = at
