@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.cpu.memory import load_u8, load_u64, store_u8, store_u64
+from polars_tadoc.kernels.cpu.varint import read_varint
 
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
@@ -19,18 +20,6 @@ OK, GAPS_CUT, GAP_RANGE, GAP_PLACE, TOO_LONG = 0, 1, 2, 3, 4
 _8 = np.uint64(8)
 _NEVER = 1 << 62
 _NOTHING = -1
-
-
-@nb.njit(nogil=True, cache=True, inline="always")
-def read_varint(address: int, left: int) -> Any:
-    """Value and bytes read; 0 bytes where the stream ends inside or the value passes 35 bits."""
-    value = nb.int64(0)
-    for i in range(min(left, 5)):
-        byte = nb.int64(load_u8(nb.uint64(address) + nb.uint64(i)))
-        value |= (byte & 0x7F) << (7 * i)
-        if byte < 0x80:
-            return value, i + 1
-    return value, 0
 
 
 @nb.njit(nogil=True, cache=True)
