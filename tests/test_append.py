@@ -181,6 +181,16 @@ def test_long_rows_are_parsed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None
     assert grammar_count(pl.concat([column, like(pl.Series("t", [row]), column)])) == 1
 
 
+def test_a_rule_of_many_symbols_is_found() -> None:
+    document = [*range(1, 10_001)]
+    column = handmade.column(handmade.grammar(handmade.words(10_001), [document]), [[10_001]])
+    recent = append.Recent.of(column)
+    assert recent is not None
+    sizes, symbols = np.array([10_000]), np.array(document, np.uint32)
+    append.Parser.of(recent.corpus.key, recent.corpus.grammar).parse(np.array([0]), symbols, sizes)
+    assert symbols[: sizes[0]].tolist() == [10_001]
+
+
 def test_many_rules_at_one_position() -> None:
     rows = [" ".join(["a"] * n) for n in range(1, 300)]
     column = tadoc.compress(pl.Series("t", rows * 2))

@@ -29,8 +29,8 @@ MOST_MATCHES = 64
 STEPS = 128
 """Steps through the trie for each word; what one position leaves, those to its left may take."""
 
-MOST_STEPS = 1 << 12
-"""Steps for one position, all that was left over included."""
+MOST_STEPS = 1 << 17
+"""Steps for one position, all that was left over included: a rule takes as many as its body has symbols, thousands."""
 
 _K2 = np.uint64(0xD6E8FEB86659FD93)
 _32 = np.uint64(32)
