@@ -91,8 +91,8 @@ class Config:
     **options
         ``engine`` ("auto", "cpu", "gpu"), ``threads`` (0: one per core), ``host_cache_bytes``,
         ``device_cache_bytes`` (budgets of the grammar caches), ``expansion_limit`` (words that one
-        rule, or the rows of one decompress or recompress call, may stand for), ``payload_limit_bytes`` (decoded size one grammar
-        may declare).
+        rule, or the rows of one decompress or recompress call, may stand for), ``payload_limit_bytes``
+        (decoded size one grammar may declare).
 
     Examples
     --------
