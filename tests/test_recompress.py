@@ -266,3 +266,8 @@ def test_tail_of_rows_without_grammar() -> None:
     for rows in ([], [None], [None, None]):
         column = pl.Series("t", rows, tadoc.DTYPE)
         assert tadoc.recompress(column, tail=True).equals(column)
+
+
+def test_tail_is_a_bool() -> None:
+    with pytest.raises(TypeError, match="tail='no' must be True or False"):
+        tadoc.recompress(tadoc.compress(pl.Series(["a"])), tail="no")  # type: ignore[arg-type]

@@ -34,7 +34,7 @@ BYTES_PER_GRAMMAR = 1 << 28
 """Text bytes of one grammar's rows (about 2^26 words); a longer single row still has one grammar."""
 
 
-GPU_REPAYS_AT = 1 << 22
+GPU_REPAYS_AT = 1 << 20
 """Text bytes from which "auto" takes a GPU (``benchmarks/gpu_compress.py``)."""
 
 LEAST_REUSED = 0.1

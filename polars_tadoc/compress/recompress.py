@@ -117,6 +117,8 @@ class Recompression:
         cls, *, tail: bool, method: str, rows_per_grammar: int, progress: bool, engine: str | None
     ) -> Recompression:
         """Check the arguments of :func:`recompress`; errors as there."""
+        if not isinstance(tail, bool):
+            raise TypeError(f"tail={tail!r} must be True or False")
         return cls(
             Compression.from_arguments(
                 like=None,
