@@ -140,7 +140,7 @@ def split(column: pl.Series) -> list[Corpus]:
 
     """
     require_tadoc(column, "split")
-    column = column.rechunk()
+    column = column.rechunk().alias("text")  # Polars' own calls take some names for patterns
     grammar, symbols, gaps = (column.struct.field(name) for name in ("grammar", "symbols", "gaps"))
     rows: npt.NDArray[np.int64] | None = None
     if grammar.null_count() or symbols.null_count():

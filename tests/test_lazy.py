@@ -116,6 +116,9 @@ def test_sink_and_scan(tmp_path: Path) -> None:
 
 
 def test_a_name_is_no_pattern() -> None:
+    eager = pl.DataFrame({"^t.*$": ["to be"]}).tadoc.compress("^t.*$").tadoc.decompress()
+    assert eager.rows() == [("to be",)]
+    assert eager.lazy().tadoc.compress("^t.*$").tadoc.decompress().collect().equals(eager)
     lf = pl.LazyFrame({"a": [1], "*": ["to be"], "b": ["x"]}).tadoc.compress("*")
     assert lf.tadoc.decompress().collect().row(0) == (1, "to be", "x")
     assert lf.tadoc.recompress("*").tadoc.word_count().collect().rows() == [("be", 1), ("to", 1)]

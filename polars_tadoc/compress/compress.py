@@ -118,7 +118,7 @@ class Compression:
         """Compress a String series."""
         require_series(text, "compress")
         require_string(text.name, text.dtype, "compress")
-        text = text.rechunk()
+        named, text = text, text.rechunk().alias("text")  # Polars' own calls take some names for patterns
         sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
         blocks = [
             text.slice(start, stop - start)
@@ -138,9 +138,9 @@ class Compression:
             try:
                 parts = [make(block) for block in blocks] if on_gpu else map_apart(make, blocks)
             except ValueError:
-                require_utf8(text)  # names the row of the whole column
+                require_utf8(named)  # names the row of the whole column
                 raise
-        return (pl.concat(parts) if parts else pl.Series(dtype=DTYPE)).alias(text.name)
+        return (pl.concat(parts) if parts else pl.Series(dtype=DTYPE)).alias(named.name)
 
 
 def compress(
