@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 import pytest
+from hypothesis import given
 
 import polars_tadoc as tadoc
 from polars_tadoc import payload
+from polars_tadoc.compress import batch_repair
 from polars_tadoc.compress import compress as module
+from polars_tadoc.compress.gaps import predict_gaps
+from polars_tadoc.compress.prune import prune
+from polars_tadoc.compress.tokenize import Tokenizer, tokenize
+from polars_tadoc.kernels.cuda import compress as on_device
 from tests.handmade import cut
+from tests.strategies import columns
 
 
 def grammars(column: pl.Series) -> list[str]:
@@ -148,3 +157,25 @@ def test_grammars_are_cached_as_they_are_made() -> None:
     column = tadoc.compress(pl.Series([f"words of this test only {i}" for i in range(5)]))
     key = payload.key(str(column.struct.field("grammar").cast(pl.String)[0]))
     assert cache.get(key) is tadoc.column.split(column)[0].grammar
+
+
+@given(values=columns)
+def test_what_a_device_makes_is_stored_as_what_the_cpu_makes(values: list[str | None]) -> None:
+    """The way around the device's kernels, where there is no device: they are stood in for by the CPU's."""
+
+    def stand_in(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool, on_round: Any) -> on_device.Compressed:
+        tokens = tokenize(text, tokenizer, lossless=lossless)
+        rules = prune(
+            batch_repair.build(tokens.sequence, len(tokens.vocabulary), on_round), len(tokens.vocabulary), len(text)
+        )
+        return on_device.Compressed(tokens.vocabulary, tokens.gap_vocabulary, rules, *predict_gaps(tokens, rules))
+
+    text = pl.Series("text", values, pl.String)
+    expected = tadoc.compress(text, engine="cpu")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module.Compression, "uses_gpu", lambda *_: True)
+        patch.setattr(on_device, "compress", stand_in)
+        made = tadoc.compress(text)
+    for field in ("symbols", "gaps"):
+        assert made.struct.field(field).equals(expected.struct.field(field))
+    assert tadoc.decompress(made).equals(text)
