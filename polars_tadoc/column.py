@@ -128,6 +128,12 @@ def build_rows(
     return pl.DataFrame([column, valid.alias("valid")]).select(pl.when("valid").then("text")).to_series()
 
 
+def gather_or_null(values: pl.Series, places: npt.NDArray[np.int64]) -> pl.Series:
+    """Gather the values at some places, null where the place is below 0."""
+    index = pl.Series("place", places)
+    return values.gather(index.to_frame().select(pl.when(pl.col("place") >= 0).then("place")).to_series())
+
+
 def split(column: pl.Series) -> list[Corpus]:
     """Split a compressed column into one corpus for each grammar, in order of first use; null rows are in none.
 

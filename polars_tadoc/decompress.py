@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.arrow import allocate, binary_views
-from polars_tadoc.column import require_tadoc, split
+from polars_tadoc.column import gather_or_null, require_tadoc, split
 from polars_tadoc.config import settings
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
@@ -71,9 +71,7 @@ def decompress(column: pl.Series) -> pl.Series:
     place = np.full(len(column), -1, np.int64)
     rows = np.concatenate([corpus.rows for corpus in corpora])
     place[rows] = np.arange(len(rows))
-    index = pl.Series("place", place)
-    index = index.to_frame().select(pl.when(pl.col("place") >= 0).then("place")).to_series()
-    return pl.concat(texts).gather(index).alias(column.name)
+    return gather_or_null(pl.concat(texts), place).alias(column.name)
 
 
 @dataclass(frozen=True)

@@ -248,8 +248,7 @@ def _compress_like(text: pl.Series, how: Compression, recent: Recent, bar: tqdm[
     if others:
         place[rest] = np.arange(len(rows), len(rows) + len(rest))
         mixed = pl.concat([encoded, others.column(cached=how.cached)])
-    index = pl.Series("place", place).to_frame().select(pl.when(pl.col("place") >= 0).then("place")).to_series()
-    return mixed.gather(index)
+    return column.gather_or_null(mixed, place)
 
 
 @dataclass(frozen=True, eq=False)

@@ -160,8 +160,7 @@ class Recompression:
                 parts.append(self._merge(group, rows, allowance, bar))
                 place[rows] = np.arange(before, before + len(rows))
                 before += len(rows)
-        index = pl.Series("place", place).to_frame().select(pl.when(pl.col("place") >= 0).then("place")).to_series()
-        return pl.concat(parts).gather(index).alias(column.name)
+        return columns.gather_or_null(pl.concat(parts), place).alias(column.name)
 
     def _merge(self, corpora: Sequence[Corpus], rows: Int64, allowance: Allowance, bar: tqdm[None]) -> pl.Series:
         """Make the given rows of the column (ascending), of one tokenizer, anew; a row of no corpus is null."""
