@@ -164,7 +164,7 @@ def peak(source: Path, form: str) -> int:
 
 @pytest.mark.parametrize("form", ["frame", "expression"])
 def test_memory_does_not_follow_the_rows(form: str, tmp_path: Path) -> None:
-    """160 blocks of 10,000 rows: to hold them, their text alone would take more than the process may grow by."""
+    """160 blocks of 10,000 rows: text, work space and columns of all of them take over three times the text."""
     path = tmp_path / "lines.parquet"
     row = pl.int_range(1_600_000)
     line = "host{} kernel: [{}] device {} of driver {} is ready, state {}"
@@ -177,6 +177,6 @@ def test_memory_does_not_follow_the_rows(form: str, tmp_path: Path) -> None:
     grown: list[int] = []
     for _ in range(3):  # on a busy machine batches queue up and allocators hold on: one run within the bound will do
         grown.append(peak(path, form))
-        if grown[-1] < size:
+        if grown[-1] < 2 * size:
             return
     raise AssertionError((size, grown))
