@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, get_args
@@ -11,6 +12,7 @@ from polars_tadoc.config import EngineName, settings
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.grammar import Grammar
 from polars_tadoc.kernels import cpu, cuda
+from polars_tadoc.kernels.rules import Rules
 
 GPU_REPAYS_AT = 1 << 20
 """Symbols from which "auto" takes a GPU: below, the transfer of the rows costs what the CPU's traversal does
@@ -30,15 +32,25 @@ class Engine:
         return str(self.kernels.name)
 
     def load(self, key: str, grammar: Grammar) -> Any:
-        """Return the grammar where the kernels can use it; the second call transfers nothing."""
+        """Return the grammar where the kernels for word counts can use it; the second call transfers nothing."""
+        return self.keep(key, lambda: self.kernels.load_grammar(grammar))
+
+    def load_rules(self, key: str, grammar: Grammar) -> Rules:
+        """Return the grammar's rules where all other kernels can use them; the second call transfers nothing."""
+        rules: Rules = self.keep(f"{key}:rules", lambda: self.kernels.load_rules(grammar))
+        return rules
+
+    def keep(self, key: str, make: Callable[[], Any]) -> Any:
+        """Return what is resident under a key, or make it so; host memory is nothing to be transferred to."""
         if self.resident is None:
-            return self.kernels.load_grammar(grammar)
+            return make()
         place = f"{self.kernels.current_device()}:{key}"
-        return self.resident.get(place) or self.resident.put(place, self.kernels.load_grammar(grammar))
+        found = self.resident.get(place)
+        return self.resident.put(place, make()) if found is None else found
 
 
 CPU = Engine(cpu)
-GPU = Engine(cuda, ByteLRU(lambda: settings().device_cache_bytes, lambda grammar: int(grammar.nbytes)))
+GPU = Engine(cuda, ByteLRU(lambda: settings().device_cache_bytes, lambda value: int(value.nbytes)))
 
 
 def require_engine(engine: str | None) -> str:

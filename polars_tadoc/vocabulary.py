@@ -68,6 +68,13 @@ class Vocabulary:
         rank[self.series.arg_sort().to_numpy()] = np.arange(len(self), dtype=np.uint32)
         return rank
 
+    @cached_property
+    def by_rank(self) -> npt.NDArray[np.uint32]:
+        """Word ids in code point order, uint32."""
+        ids = np.empty(len(self), np.uint32)
+        ids[self.rank] = np.arange(len(self), dtype=np.uint32)
+        return ids
+
     def rank_of(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
         """Ranks that order the given words by code points; the whole vocabulary is ranked only for many of them."""
         if "rank" in self.__dict__ or 4 * len(ids) >= len(self):

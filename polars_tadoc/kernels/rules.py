@@ -41,3 +41,8 @@ class Rules:
     def rule_count(self) -> int:
         """Number of rules."""
         return len(self.rule_offsets) - 1
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the engine's arrays hold."""
+        return int(self.rule_offsets.nbytes + self.symbols.nbytes + self.lengths.nbytes)

@@ -161,6 +161,26 @@ def load_symbols(symbols: UInt32) -> Any:
         return cupy.asarray(np.ascontiguousarray(symbols, np.uint32))
 
 
+def load_array(array: npt.NDArray[Any]) -> Any:
+    """Copy an array to the device.
+
+    Parameters
+    ----------
+    array
+        Any shape and dtype.
+
+    Returns
+    -------
+    cupy array
+        The same values.
+
+    """
+    with device_errors(f"copying {array.nbytes:,} bytes"):
+        import cupy
+
+        return cupy.asarray(np.ascontiguousarray(array))
+
+
 def to_host(array: Any) -> npt.NDArray[Any]:
     """Copy a device array to host memory.
 

@@ -1,0 +1,46 @@
+"""Puts lists into another order."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+Int64 = npt.NDArray[np.int64]
+
+
+def gather_lists(offsets: Int64, values: npt.NDArray[np.generic], order: npt.NDArray[np.integer]) -> tuple[Int64, ...]:
+    """Take lists in an order.
+
+    Parameters
+    ----------
+    offsets, values
+        int64, lists + 1, and the lists one after another.
+    order
+        Numbers of the lists taken, any integers.
+
+    Returns
+    -------
+    (int64[taken + 1], array)
+        The lists taken, in that order.
+
+    """
+    taken = np.zeros(len(order) + 1, np.int64)
+    np.cumsum((offsets[1:] - offsets[:-1])[order], out=taken[1:])
+    gathered = np.empty(int(taken[-1]), values.dtype)
+    _gather(offsets, values, order.astype(np.int64), taken, gathered)
+    return taken, gathered
+
+
+@nb.njit(nogil=True, cache=True)
+def _gather(
+    offsets: Int64,
+    values: npt.NDArray[np.generic],
+    order: Int64,
+    taken: Int64,
+    gathered: npt.NDArray[np.generic],
+) -> None:
+    for k in range(len(order)):
+        start = offsets[order[k]] - taken[k]
+        for i in range(taken[k], taken[k + 1]):
+            gathered[i] = values[start + i]

@@ -1,0 +1,98 @@
+"""A corpus ready to be traversed: rules and rows where an engine's kernels run, words under a morphism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.column import require_tadoc, split
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.engine import Engine, choose
+from polars_tadoc.kernels import cpu
+from polars_tadoc.kernels.cpu.image import map_roots, map_rules
+from polars_tadoc.kernels.rules import Rules
+from polars_tadoc.morphism import Morphism
+from polars_tadoc.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What the kernels of an analytic read.
+
+    Parameters
+    ----------
+    engine
+        Whose arrays these are.
+    words
+        The terminals.
+    rules
+        Arrays of the engine.
+    root_offsets, roots
+        int64, documents + 1, and uint32, arrays of the engine: the documents' symbols.
+    rows
+        int64, in host memory, ascending: where each document stands in the column.
+    key
+        Names the words in the engine's cache; None where a morphism made them.
+
+    """
+
+    engine: Engine
+    words: Vocabulary
+    rules: Rules
+    root_offsets: Any
+    roots: Any
+    rows: npt.NDArray[np.int64]
+    key: str | None
+
+    @cached_property
+    def rank(self) -> Any:
+        """Place of each word in code point order, uint32, an array of the engine."""
+        if self.key is None:
+            return self.engine.kernels.load_array(self.words.rank)
+        return self.engine.keep(f"{self.key}:rank", lambda: self.engine.kernels.load_array(self.words.rank))
+
+
+def sources(column: pl.Series, call: str, engine: str | None, morphism: Morphism | None) -> list[Source]:
+    """Make each corpus of a compressed column ready, on the engine chosen for all of them.
+
+    Raises
+    ------
+    NotCompressedError
+        The series is not a compressed column.
+    InvalidGrammarError, LimitExceededError
+        A payload or a row is damaged or too large.
+    EngineUnavailableError
+        ``engine="gpu"`` cannot run here.
+
+    """
+    require_tadoc(column, call)
+    corpora = split(column)
+    chosen = choose(engine, sum(corpus.symbol_count for corpus in corpora))
+    return [prepare(corpus, chosen, morphism) for corpus in corpora]
+
+
+def prepare(corpus: Corpus, engine: Engine, morphism: Morphism | None = None) -> Source:
+    """Make one corpus ready; a morphism is applied to rules and rows, in host memory."""
+    corpus.require_countable()
+    kernels, grammar = engine.kernels, corpus.grammar
+    if morphism is None:
+        rules = engine.load_rules(corpus.key, grammar)
+        root_offsets, roots = kernels.load_array(corpus.root_offsets), kernels.load_symbols(corpus.roots)
+        return Source(engine, grammar.words, rules, root_offsets, roots, corpus.rows, corpus.key)
+    image = morphism.apply(grammar.words.series)
+    plain = cpu.load_rules(grammar)
+    mapped = map_rules(plain, image.ids, len(image.words))
+    offsets, symbols = map_roots(plain, corpus.root_offsets, corpus.roots, image.ids, mapped)
+    rules = Rules(
+        mapped.terminals,
+        *(kernels.load_array(array) for array in (mapped.rule_offsets, mapped.symbols)),
+        mapped.level_offsets,
+        kernels.load_array(mapped.lengths),
+    )
+    root_offsets, roots = kernels.load_array(offsets), kernels.load_symbols(symbols)
+    return Source(engine, image.words, rules, root_offsets, roots, corpus.rows, None)
