@@ -1,0 +1,139 @@
+"""Which documents hold each word, against dicts in plain Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+
+import polars_tadoc as tadoc
+from polars_tadoc.errors import ColumnMissingError, NotCompressedError
+from tests import handmade, oracle
+from tests.analytic_cases import (
+    COLUMN,
+    LABELS,
+    NOTHING,
+    STRATEGIES,
+    Case,
+    cases,
+    labels,
+    least,
+    same_by_every_call,
+    strategies,
+    with_labels,
+)
+
+ROW = pl.get_index_type()
+SCHEMA = {"word": pl.String, "documents": pl.List(ROW)}
+
+
+@given(case=cases(), id_=labels, min_count=least, strategy=strategies)
+def test_inverted_index(engine: str, case: Case, id_: pl.Series | None, min_count: int, strategy: str) -> None:
+    frame, named, values = with_labels(case, id_)
+    got = frame.tadoc.inverted_index("text", **named, min_count=min_count, strategy=strategy, engine=engine)
+    assert got.schema == {**SCHEMA, "documents": pl.List(ROW if id_ is None else id_.dtype)}
+    assert got.rows() == oracle.inverted_index(case.documents, values, min_count)
+
+
+@given(case=cases(normalised=True), strategy=strategies)
+def test_normalised(engine: str, case: Case, strategy: str) -> None:
+    """Words with one image share the documents, each listed once."""
+    got = case.column.tadoc.inverted_index(strategy=strategy, engine=engine, **case.arguments)
+    assert got.rows() == oracle.inverted_index(case.documents)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_all_calls_agree(engine: str, strategy: str) -> None:
+    frame = COLUMN.to_frame().with_columns(LABELS["dates"].head(len(COLUMN)).alias("day"))
+    for arguments in ({}, {"min_count": 2}, {"id": "day"}, {"id": "day", "lowercase": True, "stopwords": ["the"]}):
+        same_by_every_call("inverted_index", frame, {**arguments, "strategy": strategy, "engine": engine})
+
+
+def test_null_rows_count_as_rows(engine: str) -> None:
+    column = tadoc.compress(pl.Series([None, "a", None, "a b"]), rows_per_grammar=1)
+    assert column.tadoc.inverted_index(engine=engine).rows() == [("a", [1, 3]), ("b", [3])]
+    assert column.filter([False, True, True, True]).tadoc.inverted_index(engine=engine).rows() == [
+        ("a", [0, 2]),
+        ("b", [2]),
+    ]
+
+
+def test_documents_stand_in_row_order_across_grammars(engine: str) -> None:
+    mixed = pl.concat([tadoc.compress(pl.Series([text])) for text in ("a b", "a", "c a", "b")])[[3, 1, 0, 2, 0]]
+    got = mixed.tadoc.inverted_index(engine=engine).rows()
+    assert got == [("a", [1, 2, 3, 4]), ("b", [0, 2, 4]), ("c", [3])]
+
+
+def test_equal_labels_are_not_merged(engine: str) -> None:
+    frame = pl.DataFrame({"day": [5, 5], "text": ["a", "a"]}).tadoc.compress("text")
+    assert frame.tadoc.inverted_index("text", id="day", engine=engine).rows() == [("a", [5, 5])]
+
+
+def test_many_documents_of_one_symbol(engine: str) -> None:
+    """The same rule in every row: each row is listed, whatever the block size."""
+    column = handmade.column(handmade.grammar(["a", "b"], [[0, 1]]), [[2]] * 1025 + [[1]])
+    for strategy in STRATEGIES:
+        got = column.tadoc.inverted_index(strategy=strategy, engine=engine).rows()
+        assert got == [("a", list(range(1025))), ("b", list(range(1026)))]
+
+
+@pytest.mark.parametrize("rows", NOTHING, ids=repr)
+@pytest.mark.parametrize("id_", [None, *LABELS])
+def test_nothing_to_index(engine: str, rows: list[str | None], id_: str | None) -> None:
+    frame = tadoc.compress(pl.Series("text", rows, pl.String)).to_frame()
+    dtype, arguments = ROW, {}
+    if id_:
+        frame = frame.with_columns(LABELS[id_].head(len(frame)).alias("label"))
+        dtype, arguments = LABELS[id_].dtype, {"id": "label"}
+    for got in (
+        frame.tadoc.inverted_index("text", **arguments, engine=engine),
+        frame.lazy().tadoc.inverted_index("text", **arguments, engine=engine).collect(),
+    ):
+        assert got.schema == {"word": pl.String, "documents": pl.List(dtype)}
+        assert got.is_empty()
+
+
+@pytest.mark.parametrize("arguments", [{}, {"min_count": 3}, {"min_count": 99}])
+def test_arrow_types(engine: str, arguments: dict[str, Any]) -> None:
+    for column in (COLUMN, COLUMN.clear()):
+        table = tadoc.inverted_index(column, engine=engine, **arguments)
+        table.validate(full=True)
+        assert table.column_names == ["word", "documents"]
+        word, documents = table.schema.types
+        assert pa.types.is_dictionary(word)
+        assert word.value_type == pa.large_string()
+        assert documents == pa.large_list(pa.uint32())
+        named = tadoc.inverted_index(column, id=LABELS["dates"].head(len(column)), engine=engine, **arguments)
+        assert named.schema.field("documents").type == pa.large_list(pa.date32())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"id": pl.Series([1, 2])}, ValueError, r"2.*5|5.*2"),
+        ({"id": [1, 2, 3, 4, 5]}, TypeError, "id"),
+        ({"id": "day"}, TypeError, "id"),
+        ({"min_count": 2.5}, TypeError, "min_count=2.5 must be an integer"),
+        ({"strategy": "sideways"}, ValueError, "sideways"),
+    ],
+    ids=repr,
+)
+def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    for call in (lambda: tadoc.inverted_index(COLUMN, **arguments), lambda: COLUMN.tadoc.inverted_index(**arguments)):
+        with pytest.raises(error, match=message):
+            call()
+
+
+@pytest.mark.parametrize("call", ["inverted_index", "term_vector", "ranked_inverted_index"])
+def test_wrong_columns(call: str) -> None:
+    df = COLUMN.to_frame().with_columns(year=pl.lit(1))
+    for frame in (df, df.lazy()):
+        with pytest.raises(ColumnMissingError, match=rf'{call}: there is no column "yaer"; did you mean "year"\?'):
+            getattr(frame.tadoc, call)("text", id="yaer")
+        with pytest.raises(TypeError, match=f"{call}.*id"):
+            getattr(frame.tadoc, call)("text", id=LABELS["dates"])
+        with pytest.raises(NotCompressedError, match=f'{call}: column "year" is Int32'):
+            getattr(frame.tadoc, call)("year", id="year")
