@@ -14,7 +14,13 @@ Examples
 """
 
 from polars_tadoc import column, errors, namespaces, testing
+from polars_tadoc.analytics.cooccurrence import cooccurrence
 from polars_tadoc.analytics.info import info
+from polars_tadoc.analytics.inverted_index import inverted_index
+from polars_tadoc.analytics.ranked_inverted_index import ranked_inverted_index
+from polars_tadoc.analytics.sequence_count import sequence_count
+from polars_tadoc.analytics.sort import sort
+from polars_tadoc.analytics.term_vector import term_vector
 from polars_tadoc.analytics.word_count import word_count
 from polars_tadoc.column import DTYPE, is_tadoc
 from polars_tadoc.compress.compress import compress
@@ -33,12 +39,18 @@ __all__ = [
     "Grammar",
     "column",
     "compress",
+    "cooccurrence",
     "decompress",
     "errors",
     "info",
+    "inverted_index",
     "is_tadoc",
     "namespaces",
+    "ranked_inverted_index",
     "recompress",
+    "sequence_count",
+    "sort",
+    "term_vector",
     "testing",
     "word_count",
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -82,3 +83,19 @@ class Vocabulary:
         rank = np.empty(len(ids), np.uint32)
         rank[self.series.gather(ids).arg_sort().to_numpy()] = np.arange(len(ids), dtype=np.uint32)
         return rank
+
+
+def unify(vocabularies: Sequence[Vocabulary]) -> tuple[Vocabulary, list[npt.NDArray[np.uint32]]]:
+    """Make one vocabulary of several.
+
+    Returns
+    -------
+    (Vocabulary, list of uint32 arrays)
+        All words, each once, and by vocabulary the new id of each of its words.
+
+    """
+    parts = [pl.Series("word", [], pl.String), *(own.series for own in vocabularies)]
+    encoded: Any = pl.concat(parts).rechunk().to_arrow().dictionary_encode()
+    ids = encoded.indices.to_numpy().astype(np.uint32)
+    ends = np.cumsum([len(own) for own in vocabularies], dtype=np.int64)
+    return Vocabulary(encoded.dictionary.cast(pa.large_string())), np.split(ids, ends)[:-1]

@@ -11,15 +11,14 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.analytics.results import dictionary, to_arrow
 from polars_tadoc.column import require_tadoc, split
 from polars_tadoc.corpus import Corpus
-from polars_tadoc.engine import CPU, Engine, choose, require_engine
-from polars_tadoc.morphism import Morphism
+from polars_tadoc.engine import CPU, Engine, choose
+from polars_tadoc.traversal.options import Options, require_min_count, require_top
 from polars_tadoc.vocabulary import Vocabulary
 
 SCHEMA = pl.Schema({"word": pl.String, "count": pl.UInt64})
-
-MOST_COUNT = (1 << 64) - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +41,7 @@ class Selection:
 
     def to_arrow(self) -> pa.Table:
         """Table with dictionary-encoded words; a short result has a dictionary of its own words only."""
-        if 2 * len(self.ids) < len(self.words):
-            own = pa.array(np.arange(len(self.ids), dtype=np.uint32))
-            words = pa.DictionaryArray.from_arrays(own, self.words.strings.take(pa.array(self.ids)))
-        else:
-            words = pa.DictionaryArray.from_arrays(pa.array(self.ids), self.words.strings)
-        return pa.table({"word": words, "count": pa.array(self.counts)})
+        return pa.table({"word": dictionary(self.words, self.ids), "count": to_arrow(self.counts)})
 
     def to_frame(self) -> pl.DataFrame:
         """Frame with the schema ``SCHEMA``."""
@@ -60,37 +54,30 @@ class Request:
 
     top: int | None
     min_count: int
-    morphism: Morphism | None
-    engine: str | None
+    options: Options
 
     @classmethod
     def from_arguments(
         cls,
         *,
-        top: int | None,
-        min_count: int,
-        normalize: pl.Expr | None,
-        lowercase: bool,
-        stopwords: Iterable[str] | None,
-        engine: str | None,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
     ) -> Request:
         """Check the arguments of :func:`word_count`; errors as there."""
-        require_engine(engine)
-        for name, value in {"top": 0 if top is None else top, "min_count": min_count}.items():
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-                raise TypeError(f"{name}={value!r} must be an integer")
-        if top is not None and top < 0:
-            raise ValueError(f"top={top} must be at least 0")
-        return cls(top, min_count, Morphism.from_arguments(normalize, lowercase, stopwords), engine)
+        options = Options.from_arguments(
+            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
+        )
+        return cls(require_top(top), require_min_count(min_count), options)
 
     def run(self, column: pl.Series) -> Selection:
         """Count and select."""
-        require_tadoc(column, "word_count")
-        corpora = split(column)
-        engine = choose(self.engine, sum(corpus.symbol_count for corpus in corpora))
-        total = merge([partial(corpus, engine, self.morphism) for corpus in corpora])
-        least = min(max(self.min_count, 1), MOST_COUNT)
-        return Selection(total.words, *total.engine.kernels.select(total.counts, total.words, least, self.top))
+        total = merge(count_words(column, "word_count", self.options))
+        return Selection(total.words, *total.engine.kernels.select(total.counts, total.words, self.min_count, self.top))
 
 
 def word_count(
@@ -101,6 +88,7 @@ def word_count(
     normalize: pl.Expr | None = None,
     lowercase: bool = False,
     stopwords: Iterable[str] | None = None,
+    strategy: str = "auto",
     engine: str | None = None,
 ) -> pa.Table:
     """Count words, without expanding any row (G-TADOC, Zhang et al., ICDE 2021, algorithm 1).
@@ -120,6 +108,8 @@ def word_count(
         Lower-case words (after ``normalize``), and the stop words with them.
     stopwords
         Words to leave out, compared after ``normalize`` and lower-casing.
+    strategy
+        "auto", "top_down" or "bottom_up": which way the rules are traversed; the result is the same.
     engine
         "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
 
@@ -153,6 +143,7 @@ def word_count(
             normalize=normalize,
             lowercase=lowercase,
             stopwords=stopwords,
+            strategy=strategy,
             engine=engine,
         )
         .run(column)
@@ -160,14 +151,26 @@ def word_count(
     )
 
 
-def partial(corpus: Corpus, engine: Engine, morphism: Morphism | None = None) -> WordCounts:
-    """Count one corpus' words."""
+def count_words(column: pl.Series, call: str, options: Options) -> list[WordCounts]:
+    """Count the words of each corpus of a column."""
+    require_tadoc(column, call)
+    corpora = split(column)
+    engine = choose(options.engine, sum(corpus.symbol_count for corpus in corpora))
+    return [partial(corpus, engine, options) for corpus in corpora]
+
+
+def partial(corpus: Corpus, engine: Engine, options: Options) -> WordCounts:
+    """Count one corpus' words; a morphism is applied to the counts, which are fewer than the rules' symbols."""
     corpus.require_countable()
     kernels, grammar = engine.kernels, corpus.grammar
-    counts = kernels.top_down_weights(engine.load(corpus.key, grammar), kernels.load_symbols(corpus.roots))
-    if morphism is None:
+    if options.strategy == "bottom_up":
+        rules = engine.load_rules(corpus.key, grammar)
+        counts = kernels.terminal_counts(rules, kernels.load_symbols(corpus.roots), "bottom_up")
+    else:  # each rule's body is read once: no table per rule can be cheaper
+        counts = kernels.top_down_weights(engine.load(corpus.key, grammar), kernels.load_symbols(corpus.roots))
+    if options.morphism is None:
         return WordCounts(grammar.words, counts, engine)
-    image = morphism.apply(grammar.words.series)
+    image = options.morphism.apply(grammar.words.series)
     return WordCounts(image.words, kernels.map_counts(counts, image.ids, len(image.words)), engine)
 
 

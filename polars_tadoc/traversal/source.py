@@ -17,6 +17,7 @@ from polars_tadoc.kernels import cpu
 from polars_tadoc.kernels.cpu.image import map_roots, map_rules
 from polars_tadoc.kernels.rules import Rules
 from polars_tadoc.morphism import Morphism
+from polars_tadoc.traversal.options import Options
 from polars_tadoc.vocabulary import Vocabulary
 
 
@@ -56,8 +57,14 @@ class Source:
             return self.engine.kernels.load_array(self.words.rank)
         return self.engine.keep(f"{self.key}:rank", lambda: self.engine.kernels.load_array(self.words.rank))
 
+    def rows_of(self, documents: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+        """Rows of some documents, uint32; the same array where they are numbered alike."""
+        if len(self.rows) == 0 or self.rows[-1] == len(self.rows) - 1:
+            return documents
+        return self.rows.astype(np.uint32)[documents]
 
-def sources(column: pl.Series, call: str, engine: str | None, morphism: Morphism | None) -> list[Source]:
+
+def sources(column: pl.Series, call: str, options: Options) -> list[Source]:
     """Make each corpus of a compressed column ready, on the engine chosen for all of them.
 
     Raises
@@ -72,8 +79,8 @@ def sources(column: pl.Series, call: str, engine: str | None, morphism: Morphism
     """
     require_tadoc(column, call)
     corpora = split(column)
-    chosen = choose(engine, sum(corpus.symbol_count for corpus in corpora))
-    return [prepare(corpus, chosen, morphism) for corpus in corpora]
+    chosen = choose(options.engine, sum(corpus.symbol_count for corpus in corpora))
+    return [prepare(corpus, chosen, options.morphism) for corpus in corpora]
 
 
 def prepare(corpus: Corpus, engine: Engine, morphism: Morphism | None = None) -> Source:
@@ -90,7 +97,8 @@ def prepare(corpus: Corpus, engine: Engine, morphism: Morphism | None = None) ->
     offsets, symbols = map_roots(plain, corpus.root_offsets, corpus.roots, image.ids, mapped)
     rules = Rules(
         mapped.terminals,
-        *(kernels.load_array(array) for array in (mapped.rule_offsets, mapped.symbols)),
+        kernels.load_array(mapped.rule_offsets),
+        kernels.load_symbols(mapped.symbols),
         mapped.level_offsets,
         kernels.load_array(mapped.lengths),
     )

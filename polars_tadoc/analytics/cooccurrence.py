@@ -1,0 +1,181 @@
+"""Co-occurrence: how often two words stand near each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.analytics.results import dictionary, to_arrow
+from polars_tadoc.kernels import cpu
+from polars_tadoc.traversal.options import Options, require_integer, require_min_count, require_top
+from polars_tadoc.traversal.selector import choose_strategy
+from polars_tadoc.traversal.source import Source, sources
+from polars_tadoc.vocabulary import Vocabulary, unify
+
+SCHEMA = pl.Schema({"word": pl.String, "other": pl.String, "count": pl.UInt64})
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs of words and their counts, by count falling, equal ones in code point order; arrays in host memory."""
+
+    words: Vocabulary
+    ids: npt.NDArray[np.uint32]
+    """uint32[pairs, 2]: word ids, the one that comes first in code point order first."""
+    counts: npt.NDArray[np.uint64]
+
+    def to_arrow(self) -> pa.Table:
+        """Table with dictionary-encoded words."""
+        word, other = (dictionary(self.words, np.ascontiguousarray(self.ids[:, k])) for k in range(2))
+        return pa.table({"word": word, "other": other, "count": to_arrow(self.counts)})
+
+    def to_frame(self) -> pl.DataFrame:
+        """Frame with the schema ``SCHEMA``."""
+        word, other = (self.words.series.gather(np.ascontiguousarray(self.ids[:, k])) for k in range(2))
+        return pl.DataFrame([word.alias("word"), other.alias("other"), pl.Series("count", self.counts)])
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is to be counted, checked when it is made."""
+
+    window: int
+    top: int | None
+    min_count: int
+    options: Options
+
+    @classmethod
+    def from_arguments(
+        cls,
+        *,
+        window: int = 5,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> Request:
+        """Check the arguments of :func:`cooccurrence`; errors as there."""
+        options = Options.from_arguments(
+            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
+        )
+        return cls(require_integer("window", window, 1), require_top(top), require_min_count(min_count), options)
+
+    def run(self, column: pl.Series) -> Pairs:
+        """Count and select."""
+        made = sources(column, "cooccurrence", self.options)
+        if len(made) == 1:
+            return partial(made[0], self)
+        every = replace(self, top=None, min_count=1)  # what is rare in each may be frequent in all
+        return merge([partial(source, every) for source in made], self)
+
+
+def cooccurrence(
+    column: pl.Series,
+    *,
+    window: int = 5,
+    top: int | None = None,
+    min_count: int = 1,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+    strategy: str = "auto",
+    engine: str | None = None,
+) -> pa.Table:
+    """Count how often two words stand near each other in a row, without expanding any.
+
+    Two places of a row that are at most ``window`` words apart count once for the pair of words that stand there.
+
+    Parameters
+    ----------
+    column
+        Compressed column.
+    window
+        Words from one to the other at most: 1 counts neighbours only.
+    top
+        At most so many pairs.
+    min_count
+        Leave out pairs counted less often.
+    normalize
+        Expression over ``pl.element()`` that maps each distinct word to a String, or to null to leave it out;
+        it runs over the vocabulary, once. Words left out take up no room in a window.
+    lowercase
+        Lower-case words (after ``normalize``), and the stop words with them.
+    stopwords
+        Words to leave out, compared after ``normalize`` and lower-casing.
+    strategy
+        "auto", "top_down" or "bottom_up": which way the rules are traversed; the result is the same.
+    engine
+        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``word``, ``other: dictionary<large_string>`` (``word`` comes first in code point order, or is the same),
+        ``count: uint64``; by count falling, then word and other in code point order.
+
+    Raises
+    ------
+    NotCompressedError
+        The series is not a compressed column.
+    InvalidGrammarError, LimitExceededError
+        A payload or a row is damaged or too large.
+    EngineUnavailableError
+        ``engine="gpu"`` cannot run here.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["to be or not to be"]).tadoc.compress()
+    >>> tadoc.cooccurrence(column, window=1, top=2).to_pylist()
+    [{'word': 'be', 'other': 'to', 'count': 2}, {'word': 'be', 'other': 'or', 'count': 1}]
+
+    """
+    return (
+        Request.from_arguments(
+            window=window,
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        .run(column)
+        .to_arrow()
+    )
+
+
+def partial(source: Source, request: Request) -> Pairs:
+    """Count one corpus' pairs."""
+    kernels = source.engine.kernels
+    strategy = choose_strategy(request.options.strategy, source, "cooccurrence", request.window)
+    ids, counts = kernels.pair_counts(
+        source.rules,
+        source.root_offsets,
+        source.roots,
+        request.window,
+        source.rank,
+        strategy,
+        request.min_count,
+        request.top,
+    )
+    return Pairs(source.words, kernels.to_host(ids), kernels.to_host(counts))
+
+
+def merge(partials: list[Pairs], request: Request) -> Pairs:
+    """Add the counts of several corpora, in host memory."""
+    words, maps = unify([part.words for part in partials])
+    ids = [own[part.ids] for own, part in zip(maps, partials, strict=True)]
+    joined = np.concatenate([np.zeros((0, 2), np.uint32), *ids])
+    counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
+    return Pairs(words, *cpu.sum_sequences(joined, counts, words.rank, request.min_count, request.top))

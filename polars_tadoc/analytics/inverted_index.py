@@ -1,0 +1,187 @@
+"""Inverted index: which rows hold each word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.analytics.results import Labels, dictionary, from_arrow, lists
+from polars_tadoc.kernels.cpu.lists import gather_lists
+from polars_tadoc.traversal.options import Options, require_min_count
+from polars_tadoc.traversal.selector import choose_strategy
+from polars_tadoc.traversal.source import Source, sources
+from polars_tadoc.vocabulary import Vocabulary, unify
+
+
+def schema(id_type: pl.DataType | None = None) -> pl.Schema:
+    """Columns of the result, given the type of the ``id`` column, if there is one."""
+    return pl.Schema({"word": pl.String(), "documents": pl.List(Labels.dtype(id_type))})
+
+
+@dataclass(frozen=True, eq=False)
+class Postings:
+    """Rows that hold each word, ascending; all arrays in host memory."""
+
+    words: Vocabulary
+    offsets: npt.NDArray[np.int64]
+    """int64, words + 1, by word id."""
+    rows: npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class InvertedIndex:
+    """The result; labels and strings are made only in the form asked for."""
+
+    labels: Labels
+    words: Vocabulary
+    ids: npt.NDArray[np.uint32]
+    offsets: npt.NDArray[np.int64]
+    rows: npt.NDArray[Any]
+
+    def to_arrow(self) -> pa.Table:
+        """Table with dictionary-encoded words."""
+        return pa.table({"word": dictionary(self.words, self.ids), "documents": self._documents()})
+
+    def to_frame(self) -> pl.DataFrame:
+        """Frame with the columns of :func:`schema`."""
+        documents = from_arrow("documents", self._documents())
+        return pl.DataFrame([self.words.series.gather(self.ids), self.labels.typed(documents)])
+
+    def _documents(self) -> pa.Array:
+        return lists(self.offsets, self.labels.arrow(self.rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is to be indexed, checked when it is made."""
+
+    min_count: int
+    options: Options
+
+    @classmethod
+    def from_arguments(
+        cls,
+        *,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> Request:
+        """Check the arguments of :func:`inverted_index`; errors as there."""
+        options = Options.from_arguments(
+            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
+        )
+        return cls(require_min_count(min_count), options)
+
+    def run(self, column: pl.Series, id: pl.Series | None = None) -> InvertedIndex:
+        """Index the rows and put the words in order."""
+        made = sources(column, "inverted_index", self.options)
+        labels = Labels.of(column, id)
+        postings = merge([partial(source, self) for source in made])
+        ids = postings.words.by_rank
+        ids = ids[np.diff(postings.offsets)[ids] >= min(self.min_count, np.iinfo(np.int64).max)]
+        return InvertedIndex(labels, postings.words, ids, *gather_lists(postings.offsets, postings.rows, ids))
+
+
+def inverted_index(
+    column: pl.Series,
+    *,
+    id: pl.Series | None = None,
+    min_count: int = 1,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+    strategy: str = "auto",
+    engine: str | None = None,
+) -> pa.Table:
+    """List the rows that hold each word (G-TADOC's inverted index, Zhang et al., ICDE 2021).
+
+    Parameters
+    ----------
+    column
+        Compressed column; each row is a document.
+    id
+        What rows are called, one label for each; by default their numbers.
+    min_count
+        Leave out words that fewer rows hold.
+    normalize
+        Expression over ``pl.element()`` that maps each distinct word to a String, or to null to leave it out;
+        it runs over the vocabulary, once.
+    lowercase
+        Lower-case words (after ``normalize``), and the stop words with them.
+    stopwords
+        Words to leave out, compared after ``normalize`` and lower-casing.
+    strategy
+        "auto", "top_down" or "bottom_up": which way the rules are traversed; the result is the same.
+    engine
+        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``word: dictionary<large_string>``, in code point order; ``documents: large_list`` of the labels' type (or
+        uint32), in the rows' order.
+
+    Raises
+    ------
+    NotCompressedError
+        The series is not a compressed column.
+    InvalidGrammarError, LimitExceededError
+        A payload or a row is damaged or too large.
+    EngineUnavailableError
+        ``engine="gpu"`` cannot run here.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress()
+    >>> tadoc.inverted_index(column, min_count=2).to_pylist()
+    [{'word': 'to', 'documents': [0, 1]}]
+    >>> tadoc.inverted_index(column, id=pl.Series(["Hamlet", "list"])).to_pylist()[1]
+    {'word': 'do', 'documents': ['list']}
+
+    """
+    return (
+        Request.from_arguments(
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        .run(column, id)
+        .to_arrow()
+    )
+
+
+def partial(source: Source, request: Request) -> Postings:
+    """Index one corpus."""
+    kernels = source.engine.kernels
+    strategy = choose_strategy(request.options.strategy, source, "inverted_index")
+    offsets, documents, _ = kernels.count_by_terminal(
+        source.rules, source.root_offsets, source.roots, strategy, counted=False
+    )
+    return Postings(source.words, kernels.to_host(offsets), source.rows_of(kernels.to_host(documents)))
+
+
+def merge(partials: list[Postings]) -> Postings:
+    """Join the rows of several corpora, word by word."""
+    if len(partials) == 1:
+        return partials[0]
+    words, maps = unify([part.words for part in partials])
+    pairs = [np.zeros(0, np.uint64)]
+    for own, part in zip(maps, partials, strict=True):
+        pairs.append(np.repeat(own.astype(np.uint64) << np.uint64(32), np.diff(part.offsets)) | part.rows)
+    joined = np.sort(np.concatenate(pairs))
+    sizes = np.bincount((joined >> np.uint64(32)).astype(np.int64), minlength=len(words))
+    return Postings(words, np.append(0, np.cumsum(sizes)), joined.astype(np.uint32))

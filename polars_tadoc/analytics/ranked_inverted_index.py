@@ -1,0 +1,208 @@
+"""Ranked inverted index: which rows hold each run of n words, the ones that hold it most often first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.analytics.results import Labels, from_arrow, lists, sequence_lists, sequence_series, to_arrow
+from polars_tadoc.kernels import cpu
+from polars_tadoc.traversal.options import Options, require_integer, require_min_count, require_top
+from polars_tadoc.traversal.selector import choose_strategy
+from polars_tadoc.traversal.source import Source, sources
+from polars_tadoc.vocabulary import Vocabulary, unify
+
+
+def schema(id_type: pl.DataType | None = None) -> pl.Schema:
+    """Columns of the result, given the type of the ``id`` column, if there is one."""
+    documents = pl.List(pl.Struct({"id": Labels.dtype(id_type), "count": pl.UInt64()}))
+    return pl.Schema({"sequence": pl.List(pl.String()), "documents": documents})
+
+
+@dataclass(frozen=True, eq=False)
+class Postings:
+    """Rows that hold each run of words, by count falling; all arrays in host memory."""
+
+    words: Vocabulary
+    ids: npt.NDArray[np.uint32]
+    """uint32[sequences, n]: word ids; sequences in code point order."""
+    offsets: npt.NDArray[np.int64]
+    """int64, sequences + 1: where each one's rows start."""
+    rows: npt.NDArray[Any]
+    counts: npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class RankedInvertedIndex:
+    """The result; labels and strings are made only in the form asked for."""
+
+    labels: Labels
+    postings: Postings
+
+    def to_arrow(self) -> pa.Table:
+        """Table with lists of dictionary-encoded words."""
+        sequences = sequence_lists(self.postings.words, self.postings.ids)
+        return pa.table({"sequence": sequences, "documents": self._documents()})
+
+    def to_frame(self) -> pl.DataFrame:
+        """Frame with the columns of :func:`schema`."""
+        documents = self.labels.typed_counts(from_arrow("documents", self._documents()))
+        return pl.DataFrame([sequence_series(self.postings.words, self.postings.ids), documents])
+
+    def _documents(self) -> pa.Array:
+        fields = [self.labels.arrow(self.postings.rows), to_arrow(self.postings.counts)]
+        return lists(self.postings.offsets, pa.StructArray.from_arrays(fields, ["id", "count"]))
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is to be indexed, checked when it is made."""
+
+    n: int
+    top: int | None
+    min_count: int
+    options: Options
+
+    @classmethod
+    def from_arguments(
+        cls,
+        *,
+        n: int = 3,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> Request:
+        """Check the arguments of :func:`ranked_inverted_index`; errors as there."""
+        options = Options.from_arguments(
+            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
+        )
+        return cls(require_integer("n", n, 1), require_top(top), require_min_count(min_count), options)
+
+    def run(self, column: pl.Series, id: pl.Series | None = None) -> RankedInvertedIndex:
+        """Index the rows."""
+        made = sources(column, "ranked_inverted_index", self.options)
+        labels = Labels.of(column, id)
+        if len(made) == 1:
+            return RankedInvertedIndex(labels, partial(made[0], self))
+        every = replace(self, top=None, min_count=1)  # what is rare in each may be frequent in all
+        return RankedInvertedIndex(labels, merge([partial(source, every) for source in made], self))
+
+
+def ranked_inverted_index(
+    column: pl.Series,
+    *,
+    id: pl.Series | None = None,
+    n: int = 3,
+    top: int | None = None,
+    min_count: int = 1,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+    strategy: str = "auto",
+    engine: str | None = None,
+) -> pa.Table:
+    """List the rows that hold each run of n words, most often first (Zhang et al., ICDE 2021).
+
+    Parameters
+    ----------
+    column
+        Compressed column; each row is a document.
+    id
+        What rows are called, one label for each; by default their numbers.
+    n
+        Words of each sequence, 1 or more.
+    top
+        At most so many rows for each sequence.
+    min_count
+        Leave out sequences counted less often in all rows together.
+    normalize
+        Expression over ``pl.element()`` that maps each distinct word to a String, or to null to leave it out;
+        it runs over the vocabulary, once. The neighbours of words left out become neighbours of each other.
+    lowercase
+        Lower-case words (after ``normalize``), and the stop words with them.
+    stopwords
+        Words to leave out, compared after ``normalize`` and lower-casing.
+    strategy
+        "auto", "top_down" or "bottom_up": which way the rules are traversed; the result is the same.
+    engine
+        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``sequence: large_list<dictionary<large_string>>``, word by word in code point order;
+        ``documents: large_list<struct<id, count: uint64>>``, by count falling, then in the rows' order.
+
+    Raises
+    ------
+    NotCompressedError
+        The series is not a compressed column.
+    InvalidGrammarError, LimitExceededError
+        A payload or a row is damaged or too large.
+    EngineUnavailableError
+        ``engine="gpu"`` cannot run here.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["not to be", "to be or not to be"]).tadoc.compress()
+    >>> tadoc.ranked_inverted_index(column, n=2, min_count=3).to_pylist()
+    [{'sequence': ['to', 'be'], 'documents': [{'id': 1, 'count': 2}, {'id': 0, 'count': 1}]}]
+
+    """
+    return (
+        Request.from_arguments(
+            n=n,
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        .run(column, id)
+        .to_arrow()
+    )
+
+
+def partial(source: Source, request: Request) -> Postings:
+    """Index one corpus."""
+    kernels = source.engine.kernels
+    strategy = choose_strategy(request.options.strategy, source, "ranked_inverted_index", request.n)
+    ids, offsets, documents, counts = (
+        kernels.to_host(array)
+        for array in kernels.sequence_postings(
+            source.rules,
+            source.root_offsets,
+            source.roots,
+            request.n,
+            source.rank,
+            strategy,
+            request.min_count,
+            request.top,
+        )
+    )
+    return Postings(source.words, ids, offsets, source.rows_of(documents), counts)
+
+
+def merge(partials: list[Postings], request: Request) -> Postings:
+    """Join the rows of several corpora, sequence by sequence, in host memory."""
+    words, maps = unify([part.words for part in partials])
+    ids = [own[part.ids] for own, part in zip(maps, partials, strict=True)]
+    joined = np.concatenate([np.zeros((0, request.n), np.uint32), *ids])
+    sizes = np.concatenate([np.zeros(0, np.int64), *(np.diff(part.offsets) for part in partials)])
+    rows = np.concatenate([np.zeros(0, np.uint32), *(part.rows for part in partials)])
+    counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
+    return Postings(words, *cpu.join_postings(joined, sizes, rows, counts, words.rank, request.min_count, request.top))

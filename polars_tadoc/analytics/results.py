@@ -1,0 +1,117 @@
+"""Puts results together: strings are made only for what is returned, in the form that is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.arrow import owned
+from polars_tadoc.column import require_series
+from polars_tadoc.vocabulary import Vocabulary
+
+UInt32 = npt.NDArray[np.uint32]
+Int64 = npt.NDArray[np.int64]
+INDEX = pl.UInt32() if pl.get_index_type() == pl.UInt32 else pl.UInt64()
+
+
+def to_arrow(array: npt.NDArray[Any]) -> pa.Array:
+    """Copy an array of numbers to Arrow's memory: Polars may come to hold it (see :mod:`polars_tadoc.arrow`)."""
+    return pa.Array.from_buffers(pa.from_numpy_dtype(array.dtype), len(array), [None, owned(array)])
+
+
+def dictionary(words: Vocabulary, ids: UInt32) -> pa.DictionaryArray:
+    """Dictionary-encode words; few of them get a dictionary of their own words only."""
+    if 2 * len(ids) < len(words):
+        own, places = np.unique(ids, return_inverse=True)
+        return pa.DictionaryArray.from_arrays(to_arrow(places.astype(np.uint32)), words.strings.take(pa.array(own)))
+    return pa.DictionaryArray.from_arrays(to_arrow(ids), words.strings)
+
+
+def lists(offsets: Int64, values: pa.Array) -> pa.LargeListArray:
+    """Make a list of each stretch of the values."""
+    return pa.LargeListArray.from_buffers(
+        pa.large_list(values.type), len(offsets) - 1, [None, owned(offsets)], children=[values]
+    )
+
+
+def sequence_lists(words: Vocabulary, sequences: UInt32) -> pa.LargeListArray:
+    """Make a list of dictionary-encoded words of each row of word ids."""
+    count, n = sequences.shape
+    return lists(np.arange(count + 1, dtype=np.int64) * n, dictionary(words, sequences.reshape(-1)))
+
+
+def sequence_series(words: Vocabulary, sequences: UInt32) -> pl.Series:
+    """Make a list of words of each row of word ids."""
+    flat = words.series.gather(sequences.reshape(-1))
+    return flat.reshape(sequences.shape).arr.to_list().alias("sequence")
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What documents are called: the values of a series, else the numbers of their rows."""
+
+    values: pl.Series | None
+
+    @classmethod
+    def of(cls, column: pl.Series, values: pl.Series | None) -> Labels:
+        """Check that there is one label for each row.
+
+        Raises
+        ------
+        TypeError
+            ``id`` is no series.
+        ValueError
+            It has another length than the column.
+
+        """
+        if values is None:
+            return cls(None)
+        if not isinstance(values, pl.Series):
+            raise TypeError(f"id is {type(values).__name__}, not a Series with one label for each row")
+        require_series(column, "id")
+        if len(values) != len(column):
+            raise ValueError(f"id has {len(values):,} labels for {len(column):,} rows")
+        return cls(values)
+
+    @staticmethod
+    def dtype(values: pl.DataType | None) -> pl.DataType:
+        """Type of the labels, given that of the ``id`` column, if there is one."""
+        return INDEX if values is None else values
+
+    def series(self, rows: npt.NDArray[np.integer]) -> pl.Series:
+        """Labels of the documents in some rows."""
+        if self.values is None:
+            return pl.Series("id", rows.astype(np.uint32, copy=False)).cast(INDEX)
+        return self.values.gather(rows).alias("id")
+
+    def arrow(self, rows: npt.NDArray[np.integer]) -> pa.Array:
+        """The same as an Arrow array."""
+        if self.values is None:
+            return to_arrow(rows.astype(np.uint32 if pl.UInt32 == INDEX else np.uint64, copy=False))
+        array: Any = self.series(rows).rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+        return array
+
+    def typed(self, documents: pl.Series) -> pl.Series:
+        """Give lists of labels that came through Arrow their type back: categories have no namespace there."""
+        return _typed(documents, self._dtype())
+
+    def typed_counts(self, documents: pl.Series) -> pl.Series:
+        """The same for lists of labels and counts."""
+        return _typed(documents, pl.Struct({"id": self._dtype(), "count": pl.UInt64()}))
+
+    def _dtype(self) -> pl.DataType:
+        return self.dtype(None if self.values is None else self.values.dtype)
+
+
+def _typed(documents: pl.Series, inner: pl.DataType) -> pl.Series:
+    return documents if documents.dtype == pl.List(inner) else documents.cast(pl.List(inner))
+
+
+def from_arrow(name: str, array: pa.Array) -> pl.Series:
+    """Make a series of an Arrow array whose memory is Arrow's own."""
+    return cast(pl.Series, pl.from_arrow(array)).alias(name)

@@ -1,0 +1,180 @@
+"""Sequence counts: how often each run of n words occurs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.analytics.results import sequence_lists, sequence_series, to_arrow
+from polars_tadoc.kernels import cpu
+from polars_tadoc.traversal.options import Options, require_integer, require_min_count, require_top
+from polars_tadoc.traversal.selector import choose_strategy
+from polars_tadoc.traversal.source import Source, sources
+from polars_tadoc.vocabulary import Vocabulary, unify
+
+SCHEMA = pl.Schema({"sequence": pl.List(pl.String()), "count": pl.UInt64()})
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Runs of words and their counts, by count falling, equal ones in code point order; arrays in host memory."""
+
+    words: Vocabulary
+    ids: npt.NDArray[np.uint32]
+    """uint32[sequences, n]: word ids."""
+    counts: npt.NDArray[np.uint64]
+
+    def to_arrow(self) -> pa.Table:
+        """Table with lists of dictionary-encoded words."""
+        return pa.table({"sequence": sequence_lists(self.words, self.ids), "count": to_arrow(self.counts)})
+
+    def to_frame(self) -> pl.DataFrame:
+        """Frame with the schema ``SCHEMA``."""
+        return pl.DataFrame([sequence_series(self.words, self.ids), pl.Series("count", self.counts)])
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is to be counted, checked when it is made."""
+
+    n: int
+    top: int | None
+    min_count: int
+    options: Options
+
+    @classmethod
+    def from_arguments(
+        cls,
+        *,
+        n: int = 3,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> Request:
+        """Check the arguments of :func:`sequence_count`; errors as there."""
+        options = Options.from_arguments(
+            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
+        )
+        return cls(require_integer("n", n, 1), require_top(top), require_min_count(min_count), options)
+
+    def run(self, column: pl.Series) -> Sequences:
+        """Count and select."""
+        made = sources(column, "sequence_count", self.options)
+        if len(made) == 1:
+            return partial(made[0], self)
+        every = replace(self, top=None, min_count=1)  # what is rare in each may be frequent in all
+        return merge([partial(source, every) for source in made], self)
+
+
+def sequence_count(
+    column: pl.Series,
+    *,
+    n: int = 3,
+    top: int | None = None,
+    min_count: int = 1,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+    strategy: str = "auto",
+    engine: str | None = None,
+) -> pa.Table:
+    """Count runs of n words, n-grams, without expanding any row (Zhang et al., ICDE 2021, sections IV-D and V-C).
+
+    A rule contributes only the runs that span two or more of its symbols, weighted by how often it occurs: their
+    words come from the first and last n - 1 words of those symbols. No run goes from one row to the next.
+
+    Parameters
+    ----------
+    column
+        Compressed column.
+    n
+        Words of each sequence, 1 or more.
+    top
+        At most so many sequences.
+    min_count
+        Leave out sequences counted less often.
+    normalize
+        Expression over ``pl.element()`` that maps each distinct word to a String, or to null to leave it out;
+        it runs over the vocabulary, once. The neighbours of words left out become neighbours of each other.
+    lowercase
+        Lower-case words (after ``normalize``), and the stop words with them.
+    stopwords
+        Words to leave out, compared after ``normalize`` and lower-casing.
+    strategy
+        "auto", "top_down" or "bottom_up": which way the rules are traversed; the result is the same.
+    engine
+        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``sequence: large_list<dictionary<large_string>>``, ``count: uint64``; by count falling, then sequence, word
+        by word in code point order.
+
+    Raises
+    ------
+    NotCompressedError
+        The series is not a compressed column.
+    InvalidGrammarError, LimitExceededError
+        A payload or a row is damaged or too large.
+    EngineUnavailableError
+        ``engine="gpu"`` cannot run here.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["to be or not to be"]).tadoc.compress()
+    >>> tadoc.sequence_count(column, n=2, top=2).to_pylist()
+    [{'sequence': ['to', 'be'], 'count': 2}, {'sequence': ['be', 'or'], 'count': 1}]
+
+    """
+    return (
+        Request.from_arguments(
+            n=n,
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        .run(column)
+        .to_arrow()
+    )
+
+
+def partial(source: Source, request: Request) -> Sequences:
+    """Count one corpus' sequences."""
+    kernels = source.engine.kernels
+    strategy = choose_strategy(request.options.strategy, source, "sequence_count", request.n)
+    ids, counts = kernels.sequence_counts(
+        source.rules,
+        source.root_offsets,
+        source.roots,
+        request.n,
+        source.rank,
+        strategy,
+        request.min_count,
+        request.top,
+    )
+    return Sequences(source.words, kernels.to_host(ids), kernels.to_host(counts))
+
+
+def merge(partials: list[Sequences], request: Request) -> Sequences:
+    """Add the counts of several corpora, in host memory."""
+    words, maps = unify([part.words for part in partials])
+    ids = [own[part.ids] for own, part in zip(maps, partials, strict=True)]
+    joined = np.concatenate([np.zeros((0, request.n), np.uint32), *ids])
+    counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
+    return Sequences(words, *cpu.sum_sequences(joined, counts, words.rank, request.min_count, request.top))

@@ -1,0 +1,114 @@
+"""Words in order, with their counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.analytics.word_count import SCHEMA as SCHEMA
+from polars_tadoc.analytics.word_count import Selection, count_words, merge
+from polars_tadoc.traversal.options import Options, require_min_count
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is to be sorted, checked when it is made."""
+
+    min_count: int
+    options: Options
+
+    @classmethod
+    def from_arguments(
+        cls,
+        *,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> Request:
+        """Check the arguments of :func:`sort`; errors as there."""
+        options = Options.from_arguments(
+            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
+        )
+        return cls(require_min_count(min_count), options)
+
+    def run(self, column: pl.Series) -> Selection:
+        """Count and put in order."""
+        total = merge(count_words(column, "sort", self.options))
+        counts, ids = total.engine.kernels.to_host(total.counts), total.words.by_rank
+        counts = counts[ids]
+        kept = counts >= np.uint64(self.min_count)
+        return Selection(total.words, ids[kept], counts[kept])
+
+
+def sort(
+    column: pl.Series,
+    *,
+    min_count: int = 1,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+    strategy: str = "auto",
+    engine: str | None = None,
+) -> pa.Table:
+    """List the words in code point order with their counts (G-TADOC's sort, Zhang et al., ICDE 2021).
+
+    Parameters
+    ----------
+    column
+        Compressed column.
+    min_count
+        Leave out words counted less often.
+    normalize
+        Expression over ``pl.element()`` that maps each distinct word to a String, or to null to leave it out;
+        it runs over the vocabulary, once.
+    lowercase
+        Lower-case words (after ``normalize``), and the stop words with them.
+    stopwords
+        Words to leave out, compared after ``normalize`` and lower-casing.
+    strategy
+        "auto", "top_down" or "bottom_up": which way the rules are traversed; the result is the same.
+    engine
+        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``word: dictionary<large_string>``, ``count: uint64``; by word in code point order.
+
+    Raises
+    ------
+    NotCompressedError
+        The series is not a compressed column.
+    InvalidGrammarError, LimitExceededError
+        A payload or a row is damaged or too large.
+    EngineUnavailableError
+        ``engine="gpu"`` cannot run here.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["to be or not to be"]).tadoc.compress()
+    >>> tadoc.sort(column).to_pylist()[:2]
+    [{'word': 'be', 'count': 2}, {'word': 'not', 'count': 1}]
+
+    """
+    return (
+        Request.from_arguments(
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        .run(column)
+        .to_arrow()
+    )

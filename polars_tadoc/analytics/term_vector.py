@@ -1,0 +1,200 @@
+"""Term vectors: how often each word occurs in each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.analytics.results import Labels, dictionary, to_arrow
+from polars_tadoc.kernels.cpu.lists import gather_lists
+from polars_tadoc.traversal.options import Options, require_min_count, require_top
+from polars_tadoc.traversal.selector import choose_strategy
+from polars_tadoc.traversal.source import Source, sources
+from polars_tadoc.vocabulary import Vocabulary, unify
+
+
+def schema(id_type: pl.DataType | None = None) -> pl.Schema:
+    """Columns of the result, given the type of the ``id`` column, if there is one."""
+    return pl.Schema({"id": Labels.dtype(id_type), "word": pl.String(), "count": pl.UInt64()})
+
+
+@dataclass(frozen=True, eq=False)
+class DocumentWords:
+    """Each document's words, by count falling, equal ones in code point order; all arrays in host memory."""
+
+    words: Vocabulary
+    rows: npt.NDArray[np.int64]
+    """int64 by document, ascending: its row."""
+    offsets: npt.NDArray[np.int64]
+    """int64, documents + 1: where each one's words start."""
+    ids: npt.NDArray[np.uint32]
+    counts: npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class TermVectors:
+    """The result; labels and strings are made only in the form asked for."""
+
+    labels: Labels
+    documents: DocumentWords
+
+    def to_arrow(self) -> pa.Table:
+        """Table with dictionary-encoded words."""
+        return pa.table(
+            {
+                "id": self.labels.arrow(self._rows()),
+                "word": dictionary(self.documents.words, self.documents.ids),
+                "count": to_arrow(self.documents.counts),
+            }
+        )
+
+    def to_frame(self) -> pl.DataFrame:
+        """Frame with the columns of :func:`schema`."""
+        words = self.documents.words.series.gather(self.documents.ids)
+        return pl.DataFrame([self.labels.series(self._rows()), words, pl.Series("count", self.documents.counts)])
+
+    def _rows(self) -> npt.NDArray[np.uint32]:
+        return np.repeat(self.documents.rows.astype(np.uint32), np.diff(self.documents.offsets))
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is to be counted, checked when it is made."""
+
+    top: int | None
+    min_count: int
+    options: Options
+
+    @classmethod
+    def from_arguments(
+        cls,
+        *,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> Request:
+        """Check the arguments of :func:`term_vector`; errors as there."""
+        options = Options.from_arguments(
+            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
+        )
+        return cls(require_top(top), require_min_count(min_count), options)
+
+    def run(self, column: pl.Series, id: pl.Series | None = None) -> TermVectors:
+        """Count each row's words."""
+        made = sources(column, "term_vector", self.options)
+        labels = Labels.of(column, id)
+        return TermVectors(labels, merge([partial(source, self) for source in made]))
+
+
+def term_vector(
+    column: pl.Series,
+    *,
+    id: pl.Series | None = None,
+    top: int | None = None,
+    min_count: int = 1,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+    strategy: str = "auto",
+    engine: str | None = None,
+) -> pa.Table:
+    """Count each row's words (G-TADOC's term vector, Zhang et al., ICDE 2021).
+
+    Parameters
+    ----------
+    column
+        Compressed column; each row is a document.
+    id
+        What rows are called, one label for each; by default their numbers.
+    top
+        At most so many words of each row.
+    min_count
+        Leave out words that occur less often in the row.
+    normalize
+        Expression over ``pl.element()`` that maps each distinct word to a String, or to null to leave it out;
+        it runs over the vocabulary, once.
+    lowercase
+        Lower-case words (after ``normalize``), and the stop words with them.
+    stopwords
+        Words to leave out, compared after ``normalize`` and lower-casing.
+    strategy
+        "auto", "top_down" or "bottom_up": which way the rules are traversed; the result is the same.
+    engine
+        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``id`` (the labels' type, or uint32), ``word: dictionary<large_string>``, ``count: uint64``; rows in their
+        order, each one's words by count falling, then in code point order. Null rows have none.
+
+    Raises
+    ------
+    NotCompressedError
+        The series is not a compressed column.
+    InvalidGrammarError, LimitExceededError
+        A payload or a row is damaged or too large.
+    EngineUnavailableError
+        ``engine="gpu"`` cannot run here.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress()
+    >>> tadoc.term_vector(column, top=1).to_pylist()
+    [{'id': 0, 'word': 'be', 'count': 2}, {'id': 1, 'word': 'do', 'count': 1}]
+
+    """
+    return (
+        Request.from_arguments(
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        .run(column, id)
+        .to_arrow()
+    )
+
+
+def partial(source: Source, request: Request) -> DocumentWords:
+    """Count one corpus' words by document."""
+    kernels = source.engine.kernels
+    strategy = choose_strategy(request.options.strategy, source, "term_vector")
+    counted = kernels.count_by_document(
+        source.rules, source.root_offsets, source.roots, strategy, source.rank, request.min_count, request.top
+    )
+    return DocumentWords(source.words, source.rows, *(kernels.to_host(array) for array in counted))
+
+
+def merge(partials: list[DocumentWords]) -> DocumentWords:
+    """Put the documents of several corpora into the order of their rows; no count changes."""
+    if len(partials) == 1:
+        return partials[0]
+    words, maps = unify([part.words for part in partials])
+    rows = np.concatenate([np.zeros(0, np.int64), *(part.rows for part in partials)])
+    ids = np.concatenate([np.zeros(0, np.uint32), *(own[part.ids] for own, part in zip(maps, partials, strict=True))])
+    counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
+    lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(part.offsets) for part in partials)])
+    offsets = np.append(0, np.cumsum(lengths))
+    if (rows[1:] < rows[:-1]).any():
+        order = np.argsort(rows)
+        rows, (_, ids), (offsets, counts) = (
+            rows[order],
+            gather_lists(offsets, ids, order),
+            gather_lists(offsets, counts, order),
+        )
+    return DocumentWords(words, rows, offsets, ids, counts)

@@ -1,0 +1,75 @@
+"""The arguments that analytics share, checked when a request is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import polars as pl
+
+from polars_tadoc.engine import require_engine
+from polars_tadoc.morphism import Morphism
+
+MOST_COUNT = (1 << 64) - 1
+
+StrategyName = Literal["auto", "top_down", "bottom_up"]
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """Which words, which way, where."""
+
+    morphism: Morphism | None
+    strategy: str
+    engine: str | None
+
+    @classmethod
+    def from_arguments(
+        cls,
+        *,
+        normalize: pl.Expr | None,
+        lowercase: bool,
+        stopwords: Iterable[str] | None,
+        strategy: str,
+        engine: str | None,
+    ) -> Options:
+        """Check the arguments; errors as the analytics'."""
+        require_engine(engine)
+        require_strategy(strategy)
+        return cls(Morphism.from_arguments(normalize, lowercase, stopwords), strategy, engine)
+
+
+def require_strategy(strategy: str) -> None:
+    """Raise ``ValueError`` unless there is such a strategy."""
+    if strategy not in get_args(StrategyName):
+        raise ValueError(f'strategy={strategy!r}: use "auto", "top_down" or "bottom_up"')
+
+
+def require_integer(name: str, value: object, least: int | None = None) -> int:
+    """Return an integer argument, checked.
+
+    Raises
+    ------
+    TypeError
+        It is no integer.
+    ValueError
+        It is below ``least``.
+
+    """
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} must be an integer")
+    if least is not None and value < least:
+        raise ValueError(f"{name}={value} must be at least {least}")
+    return int(value)
+
+
+def require_top(top: object) -> int | None:
+    """Return ``top=``, checked; errors as :func:`require_integer`'s."""
+    return None if top is None else require_integer("top", top, 0)
+
+
+def require_min_count(min_count: object) -> int:
+    """Return ``min_count=`` as kernels take it: what occurs never is in no result."""
+    return min(max(require_integer("min_count", min_count), 1), MOST_COUNT)
