@@ -11,6 +11,10 @@ from polars_tadoc.kernels.cpu import counts as _counts
 from polars_tadoc.kernels.cpu.merge import join_postings as join_postings
 from polars_tadoc.kernels.cpu.merge import sum_sequences as sum_sequences
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
+from polars_tadoc.kernels.cpu.results import count_by_document as count_by_document
+from polars_tadoc.kernels.cpu.results import count_by_terminal as count_by_terminal
+from polars_tadoc.kernels.cpu.results import load_rules as load_rules
+from polars_tadoc.kernels.cpu.results import terminal_counts as terminal_counts
 
 if TYPE_CHECKING:
     from polars_tadoc.grammar import Grammar

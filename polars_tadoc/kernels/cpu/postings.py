@@ -1,0 +1,105 @@
+"""Puts classes' tables where their documents' results stand, by document or by terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.cpu.memory import load_u32, load_u64
+
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+
+@nb.njit(nogil=True, cache=True)
+def offset_documents(sizes: Int64, classes: UInt32, offsets: Int64) -> None:
+    """Sum up the documents' sizes, which are their classes'."""
+    total = nb.int64(0)
+    for d in range(len(classes)):
+        offsets[d] = total
+        total += sizes[classes[d]]
+    offsets[len(classes)] = total
+
+
+@nb.njit(nogil=True, cache=True)
+def copy_documents(
+    sizes: Int64,
+    from_terminals: UInt64,
+    from_counts: UInt64,
+    count_size: int,
+    classes: UInt32,
+    offsets: Int64,
+    first: int,
+    stop: int,
+    terminals: UInt32,
+    counts: UInt64,
+) -> None:
+    """Copy each document's stretch from its class' arrays (addresses) to its place."""
+    for d in range(first, stop):
+        c = classes[d]
+        source, at = from_terminals[c], offsets[d]
+        for k in range(sizes[c]):
+            terminals[at + k] = load_u32(source + nb.uint64(4 * k))
+        source = from_counts[c]
+        if count_size == 4:
+            for k in range(sizes[c]):
+                counts[at + k] = load_u32(source + nb.uint64(4 * k))
+        else:
+            for k in range(sizes[c]):
+                counts[at + k] = load_u64(source + nb.uint64(8 * k))
+
+
+@nb.njit(nogil=True, cache=True)
+def count_postings(
+    sizes: Int64, from_terminals: UInt64, classes: UInt32, first: int, stop: int, postings: Int64
+) -> None:
+    """Count how many of the documents hold each terminal."""
+    for d in range(first, stop):
+        source = from_terminals[classes[d]]
+        for k in range(sizes[classes[d]]):
+            postings[load_u32(source + nb.uint64(4 * k))] += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def offset_terminals(cursors: Any, offsets: Int64) -> None:
+    """Turn each chunk's numbers of postings into where it writes the first of each terminal."""
+    total = nb.int64(0)
+    for t in range(cursors.shape[1]):
+        offsets[t] = total
+        for chunk in range(cursors.shape[0]):
+            total, cursors[chunk, t] = total + cursors[chunk, t], total
+    offsets[cursors.shape[1]] = total
+
+
+@nb.njit(nogil=True, cache=True)
+def scatter_postings(
+    sizes: Int64,
+    from_terminals: UInt64,
+    from_counts: UInt64,
+    count_size: int,
+    classes: UInt32,
+    first: int,
+    stop: int,
+    cursors: Int64,
+    documents: UInt32,
+    counts: UInt64,
+) -> None:
+    """Append each document to the postings of its terminals, with its counts where there is room for them."""
+    counted = len(counts) > 0
+    for d in range(first, stop):
+        c = classes[d]
+        source, count_source = from_terminals[c], from_counts[c]
+        for k in range(sizes[c]):
+            t = load_u32(source + nb.uint64(4 * k))
+            at = cursors[t]
+            cursors[t] = at + 1
+            documents[at] = nb.uint32(d)
+            if counted:
+                if count_size == 4:
+                    counts[at] = load_u32(count_source + nb.uint64(4 * k))
+                else:
+                    counts[at] = load_u64(count_source + nb.uint64(8 * k))

@@ -1,0 +1,396 @@
+"""Results by document and by terminal: documents are shared out among threads, their tables put into place."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.config import thread_count
+from polars_tadoc.kernels.cpu import counts as _counts
+from polars_tadoc.kernels.cpu import documents as _documents
+from polars_tadoc.kernels.cpu.classes import Classes, classes_of
+from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
+from polars_tadoc.kernels.cpu.postings import (
+    copy_documents,
+    count_postings,
+    offset_documents,
+    offset_terminals,
+    scatter_postings,
+)
+from polars_tadoc.kernels.cpu.tables import Tables, add_tables, build_tables, count_type
+from polars_tadoc.kernels.rules import Rules
+
+if TYPE_CHECKING:
+    from polars_tadoc.grammar import Grammar
+
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+ARENA = 1 << 20
+"""Terminals that one arena holds: pages that are never written cost nothing."""
+
+CHUNKS = 4
+"""Chunks of documents per thread: more than one level out documents that lie unevenly."""
+
+SMALL = 1 << 12
+"""Symbols and documents up to which one thread counts them sooner than two are started."""
+
+SHORT = 8
+"""Terminals up to which a rule is read at once where weights go down: its place in the bitmap would cost more."""
+
+Run = Callable[..., tuple[int, int, int]]
+"""Counts documents into an arena; see :func:`polars_tadoc.kernels.cpu.documents.count_documents`."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Stretches:
+    """Where the terminals and counts of each class stand, in arenas that are kept alive here."""
+
+    sizes: Int64
+    terminals: UInt64
+    counts: UInt64
+    arenas: list[Any]
+    count_size: int
+
+    @classmethod
+    def empty(cls, classes: int, count_size: int) -> _Stretches:
+        places = np.zeros((2, classes), np.uint64)
+        return cls(np.zeros(classes, np.int64), places[0], places[1], [], count_size)
+
+
+def load_rules(grammar: Grammar) -> Rules:
+    """Return a grammar's rules over its words, for traversals."""
+    return Rules(
+        grammar.vocabulary_size,
+        grammar.rule_offsets.astype(np.int64),
+        grammar.symbols,
+        grammar.level_offsets.astype(np.int64),
+        grammar.expansion_lengths,
+    )
+
+
+def rule_weights(rules: Rules, roots: UInt32) -> UInt64:
+    """Count how often the roots stand for each terminal and each rule (G-TADOC, ICDE 2021, algorithm 1).
+
+    Weights go from the roots to the rules and from each rule to its body, so each body is read once
+    however often it occurs.
+
+    Parameters
+    ----------
+    rules
+        The rules.
+    roots
+        uint32: top-level symbols of the rows that are there.
+
+    Returns
+    -------
+    uint64 array
+        Count by symbol, length terminals + rules.
+
+    """
+    weights = _histogram(roots, rules.terminals + rules.rule_count)
+    _counts.push_down(rules.terminals, rules.rule_offsets, rules.symbols, weights)
+    return weights
+
+
+def terminal_counts(rules: Rules, roots: UInt32, strategy: str) -> UInt64:
+    """Count each terminal over all documents.
+
+    Parameters
+    ----------
+    rules
+        The rules.
+    roots
+        uint32: top-level symbols of the rows that are there.
+    strategy
+        "top_down" pushes weights from the roots to the terminals, "bottom_up" merges the rules' tables upward
+        (G-TADOC, ICDE 2021, algorithms 1 and 2).
+
+    Returns
+    -------
+    uint64 array
+        Count by terminal.
+
+    """
+    if strategy == "top_down":
+        return rule_weights(rules, roots)[: rules.terminals]
+    weights = _histogram(roots, rules.terminals + rules.rule_count)
+    tables = build_tables(rules, roots)
+    counts = np.zeros(rules.terminals, np.uint64)
+    add_tables(rules.terminals, tables.starts, tables.terminals, tables.counts, weights, counts)
+    return counts
+
+
+def count_by_document(
+    rules: Rules,
+    root_offsets: Int64,
+    roots: UInt32,
+    strategy: str,
+    rank: UInt32 | None,
+    min_count: int = 1,
+    top: int | None = None,
+) -> tuple[Int64, UInt32, UInt64]:
+    """Count each document's terminals.
+
+    Parameters
+    ----------
+    rules
+        The rules.
+    root_offsets
+        int64, documents + 1: where each document's symbols start in ``roots``.
+    roots
+        uint32: the documents' top-level symbols, one document after another.
+    strategy
+        "top_down": each document's weights go down from its roots, each of its rules is read once. "bottom_up":
+        each rule's table is made once, and a document merges the tables of its symbols (G-TADOC, ICDE 2021,
+        algorithms 1 and 2). Documents of equal symbols are counted once.
+    rank
+        uint32 by terminal: its place in the order of equally frequent ones; None for the terminals' own order.
+    min_count
+        Terminals that a document holds less often are left out of it.
+    top
+        At most so many of each document.
+
+    Returns
+    -------
+    (int64 array, uint32 array, uint64 array)
+        Where each document's stretch starts, documents + 1; terminals and counts, within a document by count
+        falling, then rank.
+
+    """
+    classes = classes_of(root_offsets, roots)
+    stretches = _count(rules, root_offsets, roots, classes, strategy, rank, min_count, top)
+    documents = len(root_offsets) - 1
+    offsets = np.empty(documents + 1, np.int64)
+    offset_documents(stretches.sizes, classes.of, offsets)
+    terminals, counts = np.empty(offsets[-1], np.uint32), np.empty(offsets[-1], np.uint64)
+
+    def copy(chunk: tuple[int, int]) -> None:
+        copy_documents(
+            stretches.sizes,
+            stretches.terminals,
+            stretches.counts,
+            stretches.count_size,
+            classes.of,
+            offsets,
+            *chunk,
+            terminals,
+            counts,
+        )
+
+    map_parallel(copy, weighted_chunks(offsets))
+    return offsets, terminals, counts
+
+
+def count_by_terminal(
+    rules: Rules, root_offsets: Int64, roots: UInt32, strategy: str, counted: bool
+) -> tuple[Int64, UInt32, UInt64 | None]:
+    """List the documents that hold each terminal.
+
+    Parameters
+    ----------
+    rules, root_offsets, roots, strategy
+        As for :func:`count_by_document`.
+    counted
+        Whether to say how often each document holds the terminal.
+
+    Returns
+    -------
+    (int64 array, uint32 array, uint64 array or None)
+        Where each terminal's stretch starts, terminals + 1; documents, ascending; counts.
+
+    """
+    classes = classes_of(root_offsets, roots)
+    if counted:
+        stretches = _count(rules, root_offsets, roots, classes, strategy, None, 1, None, in_order=False)
+    else:
+        stretches = _list(rules, root_offsets, roots, classes, strategy)
+    before = np.empty(len(root_offsets), np.int64)
+    offset_documents(stretches.sizes, classes.of, before)
+    chunks = list(enumerate(weighted_chunks(before)))
+    cursors = np.zeros((len(chunks), rules.terminals), np.int64)
+    where = (stretches.sizes, stretches.terminals, stretches.counts, stretches.count_size, classes.of)
+
+    def size(item: tuple[int, tuple[int, int]]) -> None:
+        count_postings(*where[:2], classes.of, *item[1], cursors[item[0]])
+
+    map_parallel(size, chunks)
+    offsets = np.empty(rules.terminals + 1, np.int64)
+    offset_terminals(cursors, offsets)
+    documents = np.empty(offsets[-1], np.uint32)
+    counts = np.empty(offsets[-1] if counted else 0, np.uint64)
+
+    def scatter(item: tuple[int, tuple[int, int]]) -> None:
+        scatter_postings(*where, *item[1], cursors[item[0]], documents, counts)
+
+    map_parallel(scatter, chunks)
+    return offsets, documents, counts if counted else None
+
+
+def _histogram(roots: UInt32, size: int) -> UInt64:
+    def count(chunk: tuple[int, int]) -> UInt64:
+        weights = np.zeros(size, np.uint64)
+        _counts.histogram(roots[chunk[0] : chunk[1]], weights)
+        return weights
+
+    # a private histogram costs a pass over the symbols: not worth it below four roots a symbol
+    parts = map_parallel(count, even_chunks(len(roots), max(1 << 18, 4 * size)))
+    weights = parts[0]
+    for part in parts[1:]:
+        weights += part
+    return weights
+
+
+def _tables(rules: Rules, roots: UInt32, strategy: str) -> Tables:
+    """Make the tables that documents read: of all rules, or, as weights go down, of the shortest."""
+    return build_tables(rules, roots, None if strategy == "bottom_up" else SHORT)
+
+
+def _share_out(root_offsets: Int64, classes: Classes, start: Callable[[], Run], arena_type: Any) -> list[Any]:
+    """Let threads count chunks of the classes' members until none is left; return the arenas that hold the results.
+
+    Each thread gets a run of its own from ``start``; an arena that is full gives way to another.
+    """
+    before = np.zeros(len(classes.members) + 1, np.int64)
+    np.cumsum(root_offsets[classes.members + 1] - root_offsets[classes.members] + 1, out=before[1:])
+    threads = thread_count() if before[-1] > SMALL else 1
+    targets = before[-1] * np.arange(1, threads * CHUNKS) // (threads * CHUNKS)
+    edges = [0, *np.searchsorted(before, targets).tolist(), len(classes.members)]
+    chunks = deque(chunk for chunk in pairwise(edges) if chunk[0] < chunk[1])
+
+    def work(_: int) -> list[Any]:
+        run, arenas, at = start(), [_arena(0, arena_type)], 0
+        while chunks:
+            try:
+                first, stop = chunks.popleft()
+            except IndexError:  # another thread was faster
+                break
+            while True:
+                first, wanted, at = run(first, stop, at, *arenas[-1])
+                if first == stop:
+                    break
+                arenas.append(_arena(wanted, arena_type))
+                at = 0
+        return arenas
+
+    return map_parallel(work, range(threads))
+
+
+def _arena(wanted: int, dtype: Any) -> tuple[UInt32, Any]:
+    size = max(wanted, ARENA) if wanted else 0
+    return np.empty(size, np.uint32), np.empty(size, dtype)
+
+
+def _bitmap(size: int) -> tuple[UInt64, UInt64]:
+    """Return a bitmap and its summary, both of one word at least."""
+    return np.zeros((size >> 6) + 1, np.uint64), np.zeros((size >> 12) + 1, np.uint64)
+
+
+def _count(
+    rules: Rules,
+    root_offsets: Int64,
+    roots: UInt32,
+    classes: Classes,
+    strategy: str,
+    rank: UInt32 | None,
+    min_count: int,
+    top: int | None,
+    in_order: bool = True,
+) -> _Stretches:
+    tables = _tables(rules, roots, strategy)
+    size = rules.terminals
+    by_rank = np.arange(size if in_order else 0, dtype=np.uint32)
+    if rank is None:
+        rank = by_rank
+    elif in_order:
+        by_rank[rank] = np.arange(size, dtype=np.uint32)
+    most = int(rules.lengths.max(initial=1)) * int(np.diff(root_offsets).max(initial=0))
+    dtype = count_type(most)
+    found = _Stretches.empty(len(classes.members), np.dtype(dtype).itemsize)
+    least = np.uint64(min(max(min_count, 1), (1 << 64) - 1))
+    limit = -1 if not in_order else size if top is None else min(top, size)
+
+    def start() -> Run:
+        scratch = (
+            np.zeros(size + rules.rule_count, dtype),
+            np.empty(size + 1, np.uint32),
+            np.empty(size if in_order else 0, np.uint32),
+            *_bitmap(rules.rule_count),
+            *_bitmap(size if in_order else 0),
+            np.empty(_documents.COUNTERS, np.int64),
+        )
+
+        def run(first: int, stop: int, at: int, terminals: UInt32, counts: Any) -> tuple[int, int, int]:
+            return _documents.count_documents(  # type: ignore[no-any-return]
+                size,
+                rules.rule_offsets,
+                rules.symbols.ctypes.data,
+                tables.starts,
+                tables.terminals,
+                tables.counts,
+                root_offsets,
+                roots.ctypes.data,
+                classes.members,
+                first,
+                stop,
+                rank,
+                by_rank,
+                least,
+                limit,
+                *scratch,
+                at,
+                terminals,
+                counts,
+                found.sizes,
+                found.terminals,
+                found.counts,
+            )
+
+        return run
+
+    found.arenas.extend(_share_out(root_offsets, classes, start, dtype))
+    return found
+
+
+def _list(rules: Rules, root_offsets: Int64, roots: UInt32, classes: Classes, strategy: str) -> _Stretches:
+    tables = _tables(rules, roots, strategy)
+    found = _Stretches.empty(len(classes.members), 0)
+
+    def start() -> Run:
+        seen = np.zeros(rules.terminals + rules.rule_count, np.uint32)
+        touched, waiting = np.empty(rules.terminals + 1, np.uint32), np.empty(rules.rule_count, np.uint32)
+
+        def run(first: int, stop: int, at: int, terminals: UInt32, counts: Any) -> tuple[int, int, int]:
+            if at == 0:  # a new arena: its first document may have been begun before
+                seen.fill(0)
+            return _documents.list_documents(  # type: ignore[no-any-return]
+                rules.terminals,
+                rules.rule_offsets,
+                rules.symbols.ctypes.data,
+                tables.starts,
+                tables.terminals,
+                root_offsets,
+                roots.ctypes.data,
+                classes.members,
+                first,
+                stop,
+                seen,
+                touched,
+                waiting,
+                at,
+                terminals,
+                found.sizes,
+                found.terminals,
+            )
+
+        return run
+
+    found.arenas.extend(_share_out(root_offsets, classes, start, np.uint8))
+    return found
