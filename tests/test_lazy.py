@@ -17,6 +17,17 @@ DF = pl.DataFrame({"year": [1, 2, 3, 4], "text": ROWS, "other": ["x"] * 4}).tado
 CALLS: dict[str, Callable[[Any], Any]] = {
     "word_count": lambda f: f.tadoc.word_count("text"),
     "word_count of the only column": lambda f: f.tadoc.word_count(),
+    "sort": lambda f: f.tadoc.sort("text"),
+    "inverted_index": lambda f: f.tadoc.inverted_index("text"),
+    "inverted_index with labels": lambda f: f.tadoc.inverted_index("text", id="year"),
+    "term_vector": lambda f: f.tadoc.term_vector("text"),
+    "term_vector with labels": lambda f: f.tadoc.term_vector("text", id="other", top=1),
+    "sequence_count": lambda f: f.tadoc.sequence_count("text", n=2),
+    "ranked_inverted_index": lambda f: f.tadoc.ranked_inverted_index("text", n=1),
+    "ranked_inverted_index with labels": lambda f: f.tadoc.ranked_inverted_index("text", id="year", n=2),
+    "cooccurrence": lambda f: f.tadoc.cooccurrence("text"),
+    "rows numbered after a filter": lambda f: f.filter(pl.col("year") > 1).tadoc.inverted_index(),
+    "labelled by the text itself": lambda f: f.tadoc.term_vector("text", id="text").select("word", "count"),
     "info": lambda f: f.tadoc.info("text"),
     "decompress": lambda f: f.tadoc.decompress("text"),
     "compress": lambda f: f.tadoc.compress("other"),
@@ -51,6 +62,20 @@ def test_schema_runs_nothing() -> None:
     compressed = pl.LazyFrame({"t": ["a"]}).map_batches(fail, schema={"text": tadoc.DTYPE})
     assert compressed.tadoc.word_count().collect_schema() == {"word": pl.String, "count": pl.UInt64}
     assert compressed.tadoc.info().collect_schema() == info_analytic.SCHEMA
+    counted = {"word": pl.String, "count": pl.UInt64}
+    row, strings = pl.get_index_type(), pl.List(pl.String)
+    assert compressed.tadoc.sort().collect_schema() == counted
+    assert compressed.tadoc.inverted_index().collect_schema() == {"word": pl.String, "documents": pl.List(row)}
+    assert compressed.tadoc.term_vector().collect_schema() == {"id": row, **counted}
+    assert compressed.tadoc.sequence_count().collect_schema() == {"sequence": strings, "count": pl.UInt64}
+    document = pl.Struct({"id": row, "count": pl.UInt64})
+    ranked = {"sequence": strings, "documents": pl.List(document)}
+    assert compressed.tadoc.ranked_inverted_index().collect_schema() == ranked
+    assert compressed.tadoc.cooccurrence().collect_schema() == {
+        "word": pl.String,
+        "other": pl.String,
+        "count": pl.UInt64,
+    }
     assert compressed.tadoc.decompress().collect_schema() == {"text": pl.String}
     assert text.tadoc.compress("text").filter(pl.lit(True)).tadoc.word_count().collect_schema().names() == [
         "word",
@@ -68,6 +93,17 @@ def test_only_the_column_is_read(tmp_path: Path) -> None:
     filtered = pl.scan_parquet(path).filter(pl.col("year") == 1).tadoc.word_count("text")
     assert "PROJECT 2/3 COLUMNS" in filtered.explain()
     assert filtered.collect().rows() == [("cat", 1), ("the", 1)]
+
+
+@pytest.mark.parametrize("call", ["inverted_index", "term_vector", "ranked_inverted_index"])
+def test_only_the_column_and_its_labels_are_read(tmp_path: Path, call: str) -> None:
+    path = tmp_path / "frame.parquet"
+    DF.with_columns(unread=1).write_parquet(path)
+    scan = pl.scan_parquet(path)
+    assert "PROJECT 1/4 COLUMNS" in getattr(scan.tadoc, call)("text").explain()
+    lazy = getattr(scan.filter(pl.col("other") == "x").tadoc, call)("text", id="year")
+    assert "PROJECT 3/4 COLUMNS" in lazy.explain()
+    assert lazy.collect().equals(getattr(DF.tadoc, call)("text", id="year"))
 
 
 def test_a_filter_before_is_pushed_into_the_scan(tmp_path: Path) -> None:
@@ -119,6 +155,8 @@ def test_a_name_is_no_pattern() -> None:
     eager = pl.DataFrame({"^t.*$": ["to be"]}).tadoc.compress("^t.*$").tadoc.decompress()
     assert eager.rows() == [("to be",)]
     assert eager.lazy().tadoc.compress("^t.*$").tadoc.decompress().collect().equals(eager)
+    labelled = pl.LazyFrame({"^.*$": [7], "*": ["be"]}).tadoc.compress("*").tadoc.term_vector("*", id="^.*$")
+    assert labelled.collect().rows() == [(7, "be", 1)]
     lf = pl.LazyFrame({"a": [1], "*": ["to be"], "b": ["x"]}).tadoc.compress("*")
     assert lf.tadoc.decompress().collect().row(0) == (1, "to be", "x")
     assert lf.tadoc.recompress("*").tadoc.word_count().collect().rows() == [("be", 1), ("to", 1)]

@@ -42,6 +42,14 @@ def string_column(schema: pl.Schema, name: str, call: str) -> str:
     return name
 
 
+def label_column(schema: pl.Schema, name: str, call: str) -> str:
+    """Return the name of the column whose values label rows; ``ColumnMissingError`` as :func:`compressed_column`."""
+    if not isinstance(name, str):
+        raise TypeError(f'{call}: id names a column of the frame, id="name"; it is {type(name).__name__}')
+    _require_column(schema, name, call)
+    return name
+
+
 def _require_column(schema: pl.Schema, name: object, call: str) -> None:
     if not isinstance(name, str):
         raise TypeError(f'{call}: name the column by a string, {call}("text"), not by {type(name).__name__}')

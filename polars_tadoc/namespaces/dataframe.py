@@ -7,13 +7,21 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from polars_tadoc.analytics import cooccurrence as cooccurrence_analytic
+from polars_tadoc.analytics import inverted_index as inverted_index_analytic
+from polars_tadoc.analytics import ranked_inverted_index as ranked_inverted_index_analytic
+from polars_tadoc.analytics import sequence_count as sequence_count_analytic
+from polars_tadoc.analytics import sort as sort_analytic
+from polars_tadoc.analytics import term_vector as term_vector_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.info import info
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.decompress import decompress
-from polars_tadoc.namespaces.columns import compressed_column, string_column
+from polars_tadoc.namespaces.columns import compressed_column, label_column, string_column
 from polars_tadoc.namespaces.documented import documented_by
+
+LABELS = "Name of a column of the frame whose values label the rows; by default their numbers."
 
 
 @pl.api.register_dataframe_namespace("tadoc")
@@ -37,6 +45,14 @@ class TadocFrame:
         # Polars caches the accessor on the frame: left there it would keep the frame alive in a cycle
         self._held.__dict__.pop("tadoc", None)
         return self._held
+
+    def _column(self, call: str, column: str | None) -> pl.Series:
+        df = self._frame()
+        return df[compressed_column(df.schema, column, call)]
+
+    def _labels(self, call: str, id: str | None) -> pl.Series | None:
+        df = self._frame()
+        return None if id is None else df[label_column(df.schema, id, call)]
 
     @documented_by(compress)
     def compress(
@@ -138,6 +154,7 @@ class TadocFrame:
         normalize: pl.Expr | None = None,
         lowercase: bool = False,
         stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
         engine: str | None = None,
     ) -> pl.DataFrame:
         """Count the words of a compressed column (may be left out where there is one).
@@ -156,16 +173,264 @@ class TadocFrame:
         [('cat', 1), ('dog', 1)]
 
         """
-        df = self._frame()
         request = word_count_analytic.Request.from_arguments(
             top=top,
             min_count=min_count,
             normalize=normalize,
             lowercase=lowercase,
             stopwords=stopwords,
+            strategy=strategy,
             engine=engine,
         )
-        return request.run(df[compressed_column(df.schema, column, "word_count")]).to_frame()
+        return request.run(self._column("word_count", column)).to_frame()
+
+    @documented_by(sort_analytic.sort)
+    def sort(
+        self,
+        column: str | None = None,
+        *,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.DataFrame:
+        """List the words of a compressed column (may be left out where there is one) in order.
+
+        Returns
+        -------
+        DataFrame
+            ``word: String, count: UInt64``, by word in code point order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["to be", "not to be"]}).tadoc.compress("text")
+        >>> df.tadoc.sort("text").rows()
+        [('be', 2), ('not', 1), ('to', 2)]
+
+        """
+        request = sort_analytic.Request.from_arguments(
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return request.run(self._column("sort", column)).to_frame()
+
+    @documented_by(inverted_index_analytic.inverted_index, id=LABELS)
+    def inverted_index(
+        self,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.DataFrame:
+        """List the rows that hold each word of a compressed column (may be left out where there is one).
+
+        Returns
+        -------
+        DataFrame
+            ``word: String, documents: List`` of labels or row numbers, in row order; by word in code point order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"day": ["mon", "tue"], "text": ["to be", "to do"]}).tadoc.compress("text")
+        >>> df.tadoc.inverted_index("text", id="day").rows()
+        [('be', ['mon']), ('do', ['tue']), ('to', ['mon', 'tue'])]
+
+        """
+        request = inverted_index_analytic.Request.from_arguments(
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return request.run(self._column("inverted_index", column), self._labels("inverted_index", id)).to_frame()
+
+    @documented_by(term_vector_analytic.term_vector, id=LABELS)
+    def term_vector(
+        self,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.DataFrame:
+        """Count the words of each row of a compressed column (may be left out where there is one).
+
+        Returns
+        -------
+        DataFrame
+            ``id, word: String, count: UInt64``; rows in their order, each one's words by count falling, then word.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"day": ["mon", "tue"], "text": ["to be or not to be", "to do"]}).tadoc.compress("text")
+        >>> df.tadoc.term_vector("text", id="day", top=1).rows()
+        [('mon', 'be', 2), ('tue', 'do', 1)]
+
+        """
+        request = term_vector_analytic.Request.from_arguments(
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return request.run(self._column("term_vector", column), self._labels("term_vector", id)).to_frame()
+
+    @documented_by(sequence_count_analytic.sequence_count)
+    def sequence_count(
+        self,
+        column: str | None = None,
+        *,
+        n: int = 3,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.DataFrame:
+        """Count the runs of n words in a compressed column (may be left out where there is one).
+
+        Returns
+        -------
+        DataFrame
+            ``sequence: List(String), count: UInt64``, by count falling, then words in code point order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["to be or not to be", "to do"]}).tadoc.compress("text")
+        >>> df.tadoc.sequence_count("text", n=2, top=2).rows()
+        [(['to', 'be'], 2), (['be', 'or'], 1)]
+
+        """
+        request = sequence_count_analytic.Request.from_arguments(
+            n=n,
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return request.run(self._column("sequence_count", column)).to_frame()
+
+    @documented_by(ranked_inverted_index_analytic.ranked_inverted_index, id=LABELS)
+    def ranked_inverted_index(
+        self,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        n: int = 3,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.DataFrame:
+        """List the rows that hold each run of n words of a compressed column, those with most first.
+
+        Returns
+        -------
+        DataFrame
+            ``sequence: List(String), documents: List(Struct{id, count: UInt64})``; by words in code point order,
+            documents by count falling, then in row order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"day": ["mon", "tue"], "text": ["to be", "to be or not to be"]}).tadoc.compress("text")
+        >>> df.tadoc.ranked_inverted_index("text", id="day", n=2, min_count=2).rows()
+        [(['to', 'be'], [{'id': 'tue', 'count': 2}, {'id': 'mon', 'count': 1}])]
+
+        """
+        request = ranked_inverted_index_analytic.Request.from_arguments(
+            n=n,
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return request.run(
+            self._column("ranked_inverted_index", column), self._labels("ranked_inverted_index", id)
+        ).to_frame()
+
+    @documented_by(cooccurrence_analytic.cooccurrence)
+    def cooccurrence(
+        self,
+        column: str | None = None,
+        *,
+        window: int = 5,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.DataFrame:
+        """Count the pairs of words that stand near each other in a compressed column.
+
+        Returns
+        -------
+        DataFrame
+            ``word: String, other: String, count: UInt64``, by count falling, then word and other in code point order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["to be or not to be"]}).tadoc.compress("text")
+        >>> df.tadoc.cooccurrence("text", window=1, top=1).rows()
+        [('be', 'to', 2)]
+
+        """
+        request = cooccurrence_analytic.Request.from_arguments(
+            window=window,
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return request.run(self._column("cooccurrence", column)).to_frame()
 
     @documented_by(info)
     def info(self, column: str | None = None) -> pl.DataFrame:
@@ -179,5 +444,4 @@ class TadocFrame:
         (1, 2)
 
         """
-        df = self._frame()
-        return pl.DataFrame(info(df[compressed_column(df.schema, column, "info")]))
+        return pl.DataFrame(info(self._column("info", column)))

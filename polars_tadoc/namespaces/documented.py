@@ -10,8 +10,15 @@ from typing import Any, TypeVar
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def documented_by(function: Callable[..., Any]) -> Callable[[Method], Method]:
+def documented_by(function: Callable[..., Any], **parameters: str) -> Callable[[Method], Method]:
     """Insert a function's Parameters and Raises (its first parameter, the column, left out) before the Examples.
+
+    Parameters
+    ----------
+    function
+        The function.
+    **parameters
+        What to say instead of parameters that mean something else here.
 
     Examples
     --------
@@ -25,7 +32,8 @@ def documented_by(function: Callable[..., Any]) -> Callable[[Method], Method]:
     parts = re.split(r"^(\w+)\n-{3,}\n", text, flags=re.MULTILINE)[1:]
     sections = {name: body.strip("\n") for name, body in zip(parts[::2], parts[1::2], strict=True)}
     first = next(iter(inspect.signature(function).parameters))
-    sections["Parameters"] = re.sub(rf"\A{first}\n(?:    .*\n?)+", "", sections.get("Parameters", ""))
+    for name, said in {first: "", **{name: f"{name}\n    {said}\n" for name, said in parameters.items()}}.items():
+        sections["Parameters"] = re.sub(rf"^{name}\n(?:    .*\n?)+", said, sections["Parameters"], flags=re.MULTILINE)
     inserted = "\n\n".join(
         f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in ("Parameters", "Raises") if sections.get(name)
     )

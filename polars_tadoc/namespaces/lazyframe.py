@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import polars as pl
 import polars.selectors as cs
 
+from polars_tadoc.analytics import cooccurrence as cooccurrence_analytic
 from polars_tadoc.analytics import info as info_analytic
+from polars_tadoc.analytics import inverted_index as inverted_index_analytic
+from polars_tadoc.analytics import ranked_inverted_index as ranked_inverted_index_analytic
+from polars_tadoc.analytics import sequence_count as sequence_count_analytic
+from polars_tadoc.analytics import sort as sort_analytic
+from polars_tadoc.analytics import term_vector as term_vector_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.compress.stream import compress_stream
 from polars_tadoc.decompress import decompress
-from polars_tadoc.namespaces.columns import compressed_column, string_column
+from polars_tadoc.namespaces.columns import compressed_column, label_column, string_column
+from polars_tadoc.namespaces.dataframe import LABELS
 from polars_tadoc.namespaces.documented import documented_by
+
+
+class Result(Protocol):
+    """What an analytic gives."""
+
+    def to_frame(self) -> pl.DataFrame:
+        """As a frame."""
 
 
 @pl.api.register_lazyframe_namespace("tadoc")
@@ -143,6 +158,7 @@ class TadocLazyFrame:
         normalize: pl.Expr | None = None,
         lowercase: bool = False,
         stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
         engine: str | None = None,
     ) -> pl.LazyFrame:
         """Count the words of a compressed column; only that column is read.
@@ -167,10 +183,261 @@ class TadocLazyFrame:
             normalize=normalize,
             lowercase=lowercase,
             stopwords=stopwords,
+            strategy=strategy,
             engine=engine,
         )
         return self._analytic(
             "word_count", column, lambda series: request.run(series).to_frame(), word_count_analytic.SCHEMA
+        )
+
+    @documented_by(sort_analytic.sort)
+    def sort(
+        self,
+        column: str | None = None,
+        *,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.LazyFrame:
+        """List the words of a compressed column in order; only that column is read.
+
+        Returns
+        -------
+        LazyFrame
+            ``word: String, count: UInt64``, by word in code point order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"text": ["to be", "not to be"]}).tadoc.compress("text")
+        >>> lf.tadoc.sort("text").collect().rows()
+        [('be', 2), ('not', 1), ('to', 2)]
+
+        """
+        request = sort_analytic.Request.from_arguments(
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return self._analytic("sort", column, lambda series: request.run(series).to_frame(), sort_analytic.SCHEMA)
+
+    @documented_by(inverted_index_analytic.inverted_index, id=LABELS)
+    def inverted_index(
+        self,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.LazyFrame:
+        """List the rows that hold each word of a compressed column; only that column and ``id`` are read.
+
+        Returns
+        -------
+        LazyFrame
+            ``word: String, documents: List`` of labels or row numbers, in row order; by word in code point order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"day": ["mon", "tue"], "text": ["to be", "to do"]}).tadoc.compress("text")
+        >>> lf.tadoc.inverted_index("text", id="day").collect().rows()
+        [('be', ['mon']), ('do', ['tue']), ('to', ['mon', 'tue'])]
+
+        """
+        request = inverted_index_analytic.Request.from_arguments(
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return self._labelled("inverted_index", column, id, request.run, inverted_index_analytic.schema)
+
+    @documented_by(term_vector_analytic.term_vector, id=LABELS)
+    def term_vector(
+        self,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.LazyFrame:
+        """Count the words of each row of a compressed column; only that column and ``id`` are read.
+
+        Returns
+        -------
+        LazyFrame
+            ``id, word: String, count: UInt64``; rows in their order, each one's words by count falling, then word.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"day": ["mon", "tue"], "text": ["to be or not to be", "to do"]}).tadoc.compress("text")
+        >>> lf.tadoc.term_vector("text", id="day", top=1).collect().rows()
+        [('mon', 'be', 2), ('tue', 'do', 1)]
+
+        """
+        request = term_vector_analytic.Request.from_arguments(
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return self._labelled("term_vector", column, id, request.run, term_vector_analytic.schema)
+
+    @documented_by(sequence_count_analytic.sequence_count)
+    def sequence_count(
+        self,
+        column: str | None = None,
+        *,
+        n: int = 3,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.LazyFrame:
+        """Count the runs of n words in a compressed column; only that column is read.
+
+        Returns
+        -------
+        LazyFrame
+            ``sequence: List(String), count: UInt64``, by count falling, then words in code point order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"text": ["to be or not to be", "to do"]}).tadoc.compress("text")
+        >>> lf.tadoc.sequence_count("text", n=2, top=2).collect().rows()
+        [(['to', 'be'], 2), (['be', 'or'], 1)]
+
+        """
+        request = sequence_count_analytic.Request.from_arguments(
+            n=n,
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return self._analytic(
+            "sequence_count", column, lambda series: request.run(series).to_frame(), sequence_count_analytic.SCHEMA
+        )
+
+    @documented_by(ranked_inverted_index_analytic.ranked_inverted_index, id=LABELS)
+    def ranked_inverted_index(
+        self,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        n: int = 3,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.LazyFrame:
+        """List the rows that hold each run of n words of a compressed column, those with most first.
+
+        Returns
+        -------
+        LazyFrame
+            ``sequence: List(String), documents: List(Struct{id, count: UInt64})``; by words in code point order,
+            documents by count falling, then in row order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"day": ["mon", "tue"], "text": ["to be", "to be or not to be"]}).tadoc.compress("text")
+        >>> lf.tadoc.ranked_inverted_index("text", id="day", n=2, min_count=2).collect().rows()
+        [(['to', 'be'], [{'id': 'tue', 'count': 2}, {'id': 'mon', 'count': 1}])]
+
+        """
+        request = ranked_inverted_index_analytic.Request.from_arguments(
+            n=n,
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return self._labelled("ranked_inverted_index", column, id, request.run, ranked_inverted_index_analytic.schema)
+
+    @documented_by(cooccurrence_analytic.cooccurrence)
+    def cooccurrence(
+        self,
+        column: str | None = None,
+        *,
+        window: int = 5,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.LazyFrame:
+        """Count the pairs of words that stand near each other in a compressed column; only that column is read.
+
+        Returns
+        -------
+        LazyFrame
+            ``word: String, other: String, count: UInt64``, by count falling, then word and other in code point order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"text": ["to be or not to be"]}).tadoc.compress("text")
+        >>> lf.tadoc.cooccurrence("text", window=1, top=1).collect().rows()
+        [('be', 'to', 2)]
+
+        """
+        request = cooccurrence_analytic.Request.from_arguments(
+            window=window,
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return self._analytic(
+            "cooccurrence", column, lambda series: request.run(series).to_frame(), cooccurrence_analytic.SCHEMA
         )
 
     @documented_by(info_analytic.info)
@@ -195,11 +462,34 @@ class TadocLazyFrame:
     ) -> pl.LazyFrame:
         lf = self._frame()
         name = compressed_column(lf.collect_schema(), column, call)
-        return lf.select(cs.by_name(name)).map_batches(
-            lambda df: run(df[name]),
-            schema=schema,
-            # what follows speaks of the result's columns and rows, not of the input's
-            predicate_pushdown=False,
-            projection_pushdown=False,
-            slice_pushdown=False,
-        )
+        return _reading(lf, [name], lambda df: run(df[name]), schema)
+
+    def _labelled(
+        self,
+        call: str,
+        column: str | None,
+        id: str | None,
+        run: Callable[[pl.Series, pl.Series | None], Result],
+        schema: Callable[[pl.DataType | None], pl.Schema],
+    ) -> pl.LazyFrame:
+        if id is None:
+            return self._analytic(call, column, lambda series: run(series, None).to_frame(), schema(None))
+        lf = self._frame()
+        columns = lf.collect_schema()
+        name, labels = compressed_column(columns, column, call), label_column(columns, id, call)
+        read = [name] if name == labels else [name, labels]
+        return _reading(lf, read, lambda df: run(df[name], df[labels]).to_frame(), schema(columns[labels]))
+
+
+def _reading(
+    lf: pl.LazyFrame, names: list[str], run: Callable[[pl.DataFrame], pl.DataFrame], schema: pl.Schema
+) -> pl.LazyFrame:
+    """Run on some columns of a plan, and read no others."""
+    return lf.select(cs.by_name(*names)).map_batches(
+        run,
+        schema=schema,
+        # what follows speaks of the result's columns and rows, not of the input's
+        predicate_pushdown=False,
+        projection_pushdown=False,
+        slice_pushdown=False,
+    )

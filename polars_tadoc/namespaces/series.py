@@ -7,6 +7,12 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from polars_tadoc.analytics import cooccurrence as cooccurrence_analytic
+from polars_tadoc.analytics import inverted_index as inverted_index_analytic
+from polars_tadoc.analytics import ranked_inverted_index as ranked_inverted_index_analytic
+from polars_tadoc.analytics import sequence_count as sequence_count_analytic
+from polars_tadoc.analytics import sort as sort_analytic
+from polars_tadoc.analytics import term_vector as term_vector_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.info import info
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
@@ -122,6 +128,7 @@ class TadocSeries:
         normalize: pl.Expr | None = None,
         lowercase: bool = False,
         stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
         engine: str | None = None,
     ) -> pl.DataFrame:
         """Count words: ``word: String, count: UInt64``.
@@ -140,6 +147,247 @@ class TadocSeries:
             normalize=normalize,
             lowercase=lowercase,
             stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return request.run(self._series()).to_frame()
+
+    @documented_by(sort_analytic.sort)
+    def sort(
+        self,
+        *,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.DataFrame:
+        """List the words in order.
+
+        Returns
+        -------
+        DataFrame
+            ``word: String, count: UInt64``, by word in code point order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> column = pl.Series("text", ["to be", "not to be"]).tadoc.compress()
+        >>> column.tadoc.sort().rows()
+        [('be', 2), ('not', 1), ('to', 2)]
+
+        """
+        request = sort_analytic.Request.from_arguments(
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return request.run(self._series()).to_frame()
+
+    @documented_by(inverted_index_analytic.inverted_index)
+    def inverted_index(
+        self,
+        *,
+        id: pl.Series | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.DataFrame:
+        """List the rows that hold each word.
+
+        Returns
+        -------
+        DataFrame
+            ``word: String, documents: List`` of labels or row numbers, in row order; by word in code point order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> column = pl.Series("text", ["to be", "to do"]).tadoc.compress()
+        >>> column.tadoc.inverted_index().rows()
+        [('be', [0]), ('do', [1]), ('to', [0, 1])]
+
+        """
+        request = inverted_index_analytic.Request.from_arguments(
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return request.run(self._series(), id).to_frame()
+
+    @documented_by(term_vector_analytic.term_vector)
+    def term_vector(
+        self,
+        *,
+        id: pl.Series | None = None,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.DataFrame:
+        """Count the words of each row.
+
+        Returns
+        -------
+        DataFrame
+            ``id, word: String, count: UInt64``; rows in their order, each one's words by count falling, then word.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> column = pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress()
+        >>> column.tadoc.term_vector(top=1).rows()
+        [(0, 'be', 2), (1, 'do', 1)]
+
+        """
+        request = term_vector_analytic.Request.from_arguments(
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return request.run(self._series(), id).to_frame()
+
+    @documented_by(sequence_count_analytic.sequence_count)
+    def sequence_count(
+        self,
+        *,
+        n: int = 3,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.DataFrame:
+        """Count the runs of n words.
+
+        Returns
+        -------
+        DataFrame
+            ``sequence: List(String), count: UInt64``, by count falling, then words in code point order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> column = pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress()
+        >>> column.tadoc.sequence_count(n=2, top=2).rows()
+        [(['to', 'be'], 2), (['be', 'or'], 1)]
+
+        """
+        request = sequence_count_analytic.Request.from_arguments(
+            n=n,
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return request.run(self._series()).to_frame()
+
+    @documented_by(ranked_inverted_index_analytic.ranked_inverted_index)
+    def ranked_inverted_index(
+        self,
+        *,
+        id: pl.Series | None = None,
+        n: int = 3,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.DataFrame:
+        """List the rows that hold each run of n words, those with most first.
+
+        Returns
+        -------
+        DataFrame
+            ``sequence: List(String), documents: List(Struct{id, count: UInt64})``; by words in code point order,
+            documents by count falling, then in row order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> column = pl.Series("text", ["to be", "to be or not to be"]).tadoc.compress()
+        >>> column.tadoc.ranked_inverted_index(n=2, min_count=2).rows()
+        [(['to', 'be'], [{'id': 1, 'count': 2}, {'id': 0, 'count': 1}])]
+
+        """
+        request = ranked_inverted_index_analytic.Request.from_arguments(
+            n=n,
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return request.run(self._series(), id).to_frame()
+
+    @documented_by(cooccurrence_analytic.cooccurrence)
+    def cooccurrence(
+        self,
+        *,
+        window: int = 5,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.DataFrame:
+        """Count the pairs of words that stand near each other.
+
+        Returns
+        -------
+        DataFrame
+            ``word: String, other: String, count: UInt64``, by count falling, then word and other in code point order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> column = pl.Series("text", ["to be or not to be"]).tadoc.compress()
+        >>> column.tadoc.cooccurrence(window=1, top=1).rows()
+        [('be', 'to', 2)]
+
+        """
+        request = cooccurrence_analytic.Request.from_arguments(
+            window=window,
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
             engine=engine,
         )
         return request.run(self._series()).to_frame()
