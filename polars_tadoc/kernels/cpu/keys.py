@@ -1,0 +1,567 @@
+"""Counts, numbers and orders 64-bit keys, and packs words into them.
+
+Keys are spread over buckets by hash, so that each bucket's table fits a core's cache (the thread-safe tables and the
+memory pool of G-TADOC, Zhang et al., ICDE 2021, section V, without their locks: a bucket has one owner).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.config import thread_count
+from polars_tadoc.kernels.cpu.memory import prefetch
+from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
+
+Int64 = npt.NDArray[np.int64]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Part = tuple[UInt64, UInt64 | None]
+
+BUCKET = 1 << 14
+"""Keys for which one more bucket is made: their table is a quarter of a core's cache."""
+
+MOST_BUCKETS = 1 << 10
+"""More would be more streams than the processor follows while keys are spread."""
+
+SLOTS = 1 << 12
+"""Of a new table; it grows when half of them are taken."""
+
+CLASSES = 64
+"""Counts below this have a class each, whose keys are sorted by themselves; larger ones are class 0."""
+
+RANGE = 1 << 17
+"""Keys for which one more range is cut, to be sorted by itself."""
+
+AHEAD = 16
+"""Items of a stream whose cache lines are asked for before they are needed."""
+
+_K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+_32 = np.uint64(32)
+_NOTHING = np.zeros(0, np.uint64)
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _hash(key: int) -> Any:
+    h = nb.uint64(key) * _K1
+    h = (h ^ (h >> _32)) * _K2
+    return h ^ (h >> _32)
+
+
+@nb.njit(nogil=True, cache=True)
+def _tally_buckets(keys: UInt64, first: int, stop: int, shift: int, sizes: Int64) -> None:
+    for i in range(first, stop):
+        sizes[nb.int64(_hash(keys[i]) >> nb.uint64(shift))] += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def _scatter(
+    keys: UInt64,
+    weights: UInt64,
+    first: int,
+    stop: int,
+    shift: int,
+    places: Int64,
+    bucketed: UInt64,
+    bucketed_weights: UInt64,
+) -> None:
+    """Copy keys (and their weights, if there are any) to their buckets, from ``places`` on."""
+    weighted = len(weights) > 0
+    for i in range(first, stop):
+        bucket = nb.int64(_hash(keys[i]) >> nb.uint64(shift))
+        at = places[bucket]
+        places[bucket] = at + 1
+        bucketed[at] = keys[i]
+        prefetch(bucketed, at + AHEAD)  # more streams than the processor foresees by itself
+        if weighted:
+            bucketed_weights[at] = weights[i]
+            prefetch(bucketed_weights, at + AHEAD)
+
+
+@nb.njit(nogil=True, cache=True)
+def _grown(table: UInt64) -> Any:
+    """Enter a table's keys and counts into one of double size."""
+    larger = np.zeros(2 * len(table), np.uint64)
+    mask = nb.uint64(len(table) - 1)
+    for old in range(0, len(table), 2):
+        if table[old + 1] != 0:
+            slot = _hash(table[old]) & mask
+            while larger[2 * nb.int64(slot) + 1] != 0:
+                slot = (slot + nb.uint64(1)) & mask
+            larger[2 * nb.int64(slot)], larger[2 * nb.int64(slot) + 1] = table[old], table[old + 1]
+    return larger
+
+
+@nb.njit(nogil=True, cache=True)
+def _count(
+    keys: UInt64,
+    offsets: Int64,
+    weighted_keys: UInt64,
+    weights: UInt64,
+    weighted_offsets: Int64,
+    first: int,
+    stop: int,
+    distinct: UInt64,
+    counts: UInt64,
+    sizes: Int64,
+) -> None:
+    """Sum each bucket's keys up: the distinct ones go to where the bucket's keys would start if all were so."""
+    table = np.zeros(2 * SLOTS, np.uint64)
+    for bucket in range(first, stop):
+        for i in range(len(table)):
+            table[i] = 0
+        taken = 0
+        many = weighted_offsets[bucket + 1] - weighted_offsets[bucket]
+        for k in range(many + offsets[bucket + 1] - offsets[bucket]):
+            if k < many:
+                key, weight = weighted_keys[weighted_offsets[bucket] + k], weights[weighted_offsets[bucket] + k]
+            else:
+                key, weight = keys[offsets[bucket] + k - many], nb.uint64(1)
+            if 4 * taken >= len(table):
+                table = _grown(table)
+            mask = nb.uint64(len(table) // 2 - 1)
+            slot = _hash(key) & mask
+            at = 2 * nb.int64(slot)
+            while table[at + 1] != 0 and table[at] != key:
+                slot = (slot + nb.uint64(1)) & mask
+                at = 2 * nb.int64(slot)
+            taken += table[at + 1] == 0
+            table[at] = key
+            table[at + 1] += weight
+        out = offsets[bucket] + weighted_offsets[bucket]
+        for at in range(0, len(table), 2):
+            if table[at + 1] != 0:
+                distinct[out], counts[out] = table[at], table[at + 1]
+                out += 1
+        sizes[bucket] = out - offsets[bucket] - weighted_offsets[bucket]
+
+
+@nb.njit(nogil=True, cache=True)
+def _number(
+    distinct: UInt64, numbers: UInt64, distinct_offsets: Int64, keys: UInt64, offsets: Int64, first: int, stop: int
+) -> None:
+    """Replace each bucket's keys by the numbers that their distinct ones have."""
+    for bucket in range(first, stop):
+        many = distinct_offsets[bucket + 1] - distinct_offsets[bucket]
+        slots = 4
+        while slots < 2 * many:
+            slots *= 2
+        table = np.zeros(2 * slots, np.uint64)  # key, number + 1
+        mask = nb.uint64(slots - 1)
+        for i in range(distinct_offsets[bucket], distinct_offsets[bucket + 1]):
+            slot = _hash(distinct[i]) & mask
+            while table[2 * nb.int64(slot) + 1] != 0:
+                slot = (slot + nb.uint64(1)) & mask
+            table[2 * nb.int64(slot)], table[2 * nb.int64(slot) + 1] = distinct[i], numbers[i] + nb.uint64(1)
+        for i in range(offsets[bucket], offsets[bucket + 1]):
+            slot = _hash(keys[i]) & mask
+            while table[2 * nb.int64(slot)] != keys[i] or table[2 * nb.int64(slot) + 1] == 0:
+                slot = (slot + nb.uint64(1)) & mask
+            keys[i] = table[2 * nb.int64(slot) + 1] - nb.uint64(1)
+
+
+@nb.njit(nogil=True, cache=True)
+def _gather(keys: UInt64, first: int, stop: int, shift: int, places: Int64, numbers: UInt64, ids: UInt32) -> None:
+    """Take back each key's number, in the order in which :func:`_scatter` dropped the keys."""
+    for i in range(first, stop):
+        bucket = nb.int64(_hash(keys[i]) >> nb.uint64(shift))
+        at = places[bucket]
+        places[bucket] = at + 1
+        prefetch(numbers, at + AHEAD)
+        ids[i] = numbers[at]
+
+
+@nb.njit(nogil=True, cache=True)
+def _tally_classes(
+    keys: UInt64,
+    counts: UInt64,
+    starts: Int64,
+    sizes: Int64,
+    first: int,
+    stop: int,
+    least: int,
+    pivots: UInt64,
+    tallies: Int64,
+) -> None:
+    """Count the keys of each class of counts and each range of keys."""
+    ranges = len(pivots) + 1
+    for bucket in range(first, stop):
+        for i in range(starts[bucket], starts[bucket] + sizes[bucket]):
+            if counts[i] >= nb.uint64(least):
+                group = nb.int64(counts[i]) if counts[i] < nb.uint64(CLASSES) else 0
+                part = 0
+                for pivot in pivots:
+                    part += keys[i] >= pivot
+                tallies[group * ranges + part] += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def _scatter_classes(
+    keys: UInt64,
+    counts: UInt64,
+    starts: Int64,
+    sizes: Int64,
+    first: int,
+    stop: int,
+    least: int,
+    pivots: UInt64,
+    places: Int64,
+    ordered: UInt64,
+    many: UInt64,
+) -> None:
+    """Copy keys to their classes and ranges, from ``places`` on (none where that is negative); class 0 with counts."""
+    ranges = len(pivots) + 1
+    for bucket in range(first, stop):
+        for i in range(starts[bucket], starts[bucket] + sizes[bucket]):
+            if counts[i] >= nb.uint64(least):
+                group = nb.int64(counts[i]) if counts[i] < nb.uint64(CLASSES) else 0
+                part = 0
+                for pivot in pivots:
+                    part += keys[i] >= pivot
+                at = places[group * ranges + part]
+                if at >= 0:
+                    places[group * ranges + part] = at + 1
+                    ordered[at] = keys[i]
+                    if group == 0:
+                        many[at] = counts[i]
+
+
+@nb.njit(nogil=True, cache=True)
+def _unpack(keys: UInt64, width: int, words: UInt32, inverse: UInt32, column: int, many: int) -> None:
+    """Write the words of packed ranks into columns of ``words``; without ``inverse`` a rank is the word."""
+    mask = (nb.uint64(1) << nb.uint64(width)) - nb.uint64(1)
+    for i in range(len(keys)):
+        for k in range(many):
+            rank = (keys[i] >> nb.uint64(width * (many - 1 - k))) & mask
+            words[i, column + k] = inverse[nb.int64(rank)] if len(inverse) > 0 else nb.uint32(rank)
+
+
+@dataclass(frozen=True)
+class _Buckets:
+    """Keys by bucket, and where each share of them was dropped."""
+
+    shift: int
+    keys: UInt64
+    weights: UInt64
+    offsets: Int64
+    shares: list[tuple[int, int]]
+    places: Int64
+
+
+def _spread(keys: UInt64, weights: UInt64, buckets: int) -> _Buckets:
+    shift = 64 - (buckets.bit_length() - 1)
+    shares = even_chunks(len(keys))
+    sizes = np.zeros((len(shares), buckets), np.int64)
+    map_parallel(lambda k: _tally_buckets(keys, *shares[k], shift, sizes[k]), range(len(shares)))
+    before = np.concatenate([[0], np.cumsum(sizes.T.ravel())])
+    places = np.ascontiguousarray(before[:-1].reshape(buckets, len(shares)).T)
+    offsets = np.ascontiguousarray(before[:: len(shares)])
+    bucketed, bucketed_weights = np.empty(len(keys), np.uint64), np.empty(len(weights), np.uint64)
+    filled = places.copy()
+    map_parallel(
+        lambda k: _scatter(keys, weights, *shares[k], shift, filled[k], bucketed, bucketed_weights),
+        range(len(shares)),
+    )
+    return _Buckets(shift, bucketed, bucketed_weights, offsets, shares, places)
+
+
+def _bucket_count(keys: int) -> int:
+    return min(MOST_BUCKETS, max(2, 1 << (keys // BUCKET).bit_length()))
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Distinct keys and their counts, in stretches of two arrays, in no order."""
+
+    keys: UInt64
+    counts: UInt64
+    starts: Int64
+    sizes: Int64
+
+    @property
+    def size(self) -> int:
+        """Number of distinct keys."""
+        return int(self.sizes.sum())
+
+    @classmethod
+    def of(cls, keys: UInt64, counts: UInt64) -> Counted:
+        """Take arrays of distinct keys and their counts as they are."""
+        chunks = np.array(even_chunks(len(keys)), np.int64).reshape(-1, 2)
+        return cls(keys, counts, chunks[:, 0].copy(), chunks[:, 1] - chunks[:, 0])
+
+    def chunks(self) -> list[tuple[int, int]]:
+        """Ranges of stretches of about equal size, for threads."""
+        return weighted_chunks(np.concatenate([[0], np.cumsum(self.sizes)]))
+
+
+def count(keys: UInt64, weighted_keys: UInt64 = _NOTHING, weights: UInt64 = _NOTHING) -> Counted:
+    """Count keys: 1 for each of ``keys``, its weight for each of ``weighted_keys``.
+
+    Parameters
+    ----------
+    keys, weighted_keys
+        uint64, any values.
+    weights
+        uint64 by weighted key, at least 1; a key's sum must fit 64 bits.
+
+    """
+    total = len(keys) + len(weighted_keys)
+    buckets = _bucket_count(total)
+    plain = _spread(keys, _NOTHING, buckets)
+    heavy = _spread(weighted_keys, weights, buckets)
+    starts = plain.offsets + heavy.offsets
+    distinct, counts = np.empty(total, np.uint64), np.empty(total, np.uint64)
+    sizes = np.zeros(buckets, np.int64)
+    map_parallel(
+        lambda chunk: _count(
+            plain.keys, plain.offsets, heavy.keys, heavy.weights, heavy.offsets, *chunk, distinct, counts, sizes
+        ),
+        weighted_chunks(starts),
+    )
+    return Counted(distinct, counts, starts[:-1], sizes)
+
+
+def in_result_order(counted: Counted, min_count: int = 1, top: int | None = None) -> tuple[UInt64, UInt64]:
+    """Order keys by count falling, equal ones ascending.
+
+    Nearly all keys of natural text have a small count: each small count's keys are one array to be sorted by itself.
+
+    Parameters
+    ----------
+    counted
+        Distinct keys and their counts.
+    min_count
+        Keys counted less often, or never, are left out.
+    top
+        At most so many.
+
+    Returns
+    -------
+    (uint64 array, uint64 array)
+        Keys and counts.
+
+    """
+    least = max(min_count, 1)
+    pivots = _pivots(counted)
+    chunks = counted.chunks()
+    tallies = np.zeros((len(chunks), CLASSES, len(pivots) + 1), np.int64)
+    read = (counted.keys, counted.counts, counted.starts, counted.sizes)
+    map_parallel(lambda k: _tally_classes(*read, *chunks[k], least, pivots, tallies[k].reshape(-1)), range(len(chunks)))
+    classes = np.concatenate([tallies[:, :1], tallies[:, :0:-1]], axis=1)  # class 0, then counts falling
+    by_class = classes.sum(axis=(0, 2))
+    taken = CLASSES
+    if top is not None:
+        taken = int(np.searchsorted(np.cumsum(by_class), max(top, 0))) + 1 if top > 0 else 0
+    by_class[taken:] = 0
+    before = np.concatenate([[0], np.cumsum(classes.transpose(1, 2, 0).ravel())])
+    places = before[:-1].reshape(CLASSES, len(pivots) + 1, len(chunks)).transpose(2, 0, 1).copy()
+    places[:, taken:] = -1
+    by_group = np.concatenate([places[:, :1], places[:, :0:-1]], axis=1).reshape(len(chunks), -1)
+    ordered, many = np.empty(int(by_class.sum()), np.uint64), np.empty(int(by_class[0]), np.uint64)
+    map_parallel(
+        lambda k: _scatter_classes(*read, *chunks[k], least, pivots, by_group[k], ordered, many), range(len(chunks))
+    )
+    edges = np.concatenate([[0], np.cumsum(classes[:, 1:taken].sum(axis=0).ravel())]) + len(many)
+    _sort_stretches(ordered, edges)
+    order = _order_of_many(ordered[: len(many)], many, top)
+    counts = np.repeat(np.arange(CLASSES - 1, 0, -1, dtype=np.uint64), by_class[1:])
+    rest = slice(len(many), None if top is None else max(top, len(many)))
+    if len(many) == 0:
+        return ordered[rest], counts[: len(ordered[rest])]
+    keys = np.concatenate([ordered[: len(many)][order], ordered[rest]])
+    return keys, np.concatenate([many[order], counts[: len(ordered[rest])]])
+
+
+def _order_of_many(keys: UInt64, counts: UInt64, top: int | None) -> npt.NDArray[np.intp]:
+    if top is not None and top < len(keys):
+        bound = np.partition(counts, len(counts) - top)[len(counts) - top] if top > 0 else 0
+        chosen = np.flatnonzero(counts >= bound)  # with all of the last one's ties
+        return chosen[np.lexsort((keys[chosen], ~counts[chosen]))][: max(top, 0)]
+    return np.lexsort((keys, ~counts))
+
+
+def _pivots(counted: Counted) -> UInt64:
+    """Cut the keys into ranges of about equal size, by a sample of them."""
+    ranges = min(4 * thread_count(), counted.size // RANGE)
+    if ranges < 2:
+        return _NOTHING
+    filled = counted.sizes > 0
+    starts, sizes = counted.starts[filled], counted.sizes[filled]
+    shares = np.arange(1, 2 * 64, 2)[:, None] * sizes // 128
+    sample = np.sort(counted.keys[(starts + shares).ravel()])
+    return sample[np.arange(1, ranges) * len(sample) // ranges].copy()
+
+
+def _sort_stretches(keys: UInt64, edges: Int64) -> None:
+    """Sort each stretch of an array, larger ones first, so that threads end together."""
+    if len(keys) < RANGE:
+        for first, stop in pairwise(edges.tolist()):
+            keys[first:stop].sort()
+        return
+    stretches = sorted(pairwise(edges.tolist()), key=lambda edge: edge[0] - edge[1])
+    large = [(first, stop) for first, stop in stretches if stop - first >= RANGE // 16]
+    map_parallel(lambda edge: keys[edge[0] : edge[1]].sort(), large)
+    for first, stop in stretches[len(large) :]:
+        if stop - first > 1:
+            keys[first:stop].sort()
+
+
+def ascending(counted: Counted) -> UInt64:
+    """Return the distinct keys, ascending."""
+    ones = Counted(counted.keys, np.ones(len(counted.keys), np.uint64), counted.starts, counted.sizes)
+    return in_result_order(ones)[0]
+
+
+def dense_ids(keys: UInt64) -> tuple[UInt32, UInt64]:
+    """Number distinct keys from 0 on, ascending.
+
+    Parameters
+    ----------
+    keys
+        uint64, any values; fewer than 2^32 distinct ones.
+
+    Returns
+    -------
+    (uint32 array, uint64 array)
+        The number of each key, and the distinct keys.
+
+    Examples
+    --------
+    >>> ids, distinct = dense_ids(np.array([7, 3, 7], np.uint64))
+    >>> ids.tolist(), distinct.tolist()
+    ([1, 0, 1], [3, 7])
+
+    """
+    buckets = _bucket_count(len(keys))
+    spread = _spread(keys, _NOTHING, buckets)
+    none = np.zeros(buckets + 1, np.int64)
+    distinct, counts = np.empty(len(keys), np.uint64), np.empty(len(keys), np.uint64)
+    sizes = np.zeros(buckets, np.int64)
+    chunks = weighted_chunks(spread.offsets)
+    map_parallel(
+        lambda chunk: _count(spread.keys, spread.offsets, _NOTHING, _NOTHING, none, *chunk, distinct, counts, sizes),
+        chunks,
+    )
+    found = ascending(Counted(distinct, counts, spread.offsets[:-1], sizes))
+    numbered = _spread(found, np.arange(len(found), dtype=np.uint64), buckets)
+    map_parallel(
+        lambda chunk: _number(numbered.keys, numbered.weights, numbered.offsets, spread.keys, spread.offsets, *chunk),
+        chunks,
+    )
+    ids = np.empty(len(keys), np.uint32)
+    map_parallel(
+        lambda k: _gather(keys, *spread.shares[k], spread.shift, spread.places[k], spread.keys, ids),
+        range(len(spread.shares)),
+    )
+    return ids, found
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """A key made of packed ranks of words, the first word's in the highest bits."""
+
+    words: int
+    bits: int
+
+    @property
+    def width(self) -> int:
+        """Bits of a key."""
+        return self.words * self.bits
+
+    def unpack(self, keys: UInt64, inverse: UInt32, words: UInt32, column: int) -> None:
+        """Write the keys' words into columns of ``words``, from ``column`` on.
+
+        ``inverse`` is the word by rank, uint32; empty where words are their ranks.
+        """
+        map_parallel(
+            lambda chunk: _unpack(
+                keys[chunk[0] : chunk[1]], self.bits, words[chunk[0] : chunk[1]], inverse, column, self.words
+            ),
+            even_chunks(len(keys)),
+        )
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """A key that is the number of another one, whose order it keeps."""
+
+    distinct: UInt64
+    form: Form
+
+    @property
+    def words(self) -> int:
+        """Words that a key stands for."""
+        return self.form.words
+
+    @property
+    def width(self) -> int:
+        """Bits of a key."""
+        return max(1, (len(self.distinct) - 1).bit_length())
+
+    def unpack(self, keys: UInt64, inverse: UInt32, words: UInt32, column: int) -> None:
+        """Write the keys' words."""
+        self.form.unpack(self.distinct[keys], inverse, words, column)
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A key made of two, the first one in the higher bits."""
+
+    left: Form
+    right: Form
+
+    @property
+    def words(self) -> int:
+        """Words that a key stands for."""
+        return self.left.words + self.right.words
+
+    @property
+    def width(self) -> int:
+        """Bits of a key."""
+        return self.left.width + self.right.width
+
+    def unpack(self, keys: UInt64, inverse: UInt32, words: UInt32, column: int) -> None:
+        """Write the keys' words."""
+        shift = np.uint64(self.right.width)
+        self.left.unpack(keys >> shift, inverse, words, column)
+        rest = keys & ((np.uint64(1) << shift) - np.uint64(1))
+        self.right.unpack(rest, inverse, words, column + self.left.words)
+
+
+Form = Ranks | Numbered | Joined
+"""How a key stands for words."""
+
+
+def join_columns(columns: Sequence[UInt64], forms: Sequence[Form]) -> tuple[UInt64, Form]:
+    """Make one key of each row of several, in the rows' order (iterated pairing).
+
+    Where two columns do not fit 64 bits together, their distinct values are numbered first: two numbers always fit.
+
+    Parameters
+    ----------
+    columns
+        uint64: equally long, at least one; fewer than 2^32 rows.
+    forms
+        How the columns' values stand for words.
+
+    """
+    keys, form = columns[0], forms[0]
+    for other, other_form in zip(columns[1:], forms[1:], strict=True):
+        if form.width + other_form.width > 64:
+            keys, form = _numbered(keys, form)
+        if form.width + other_form.width > 64:
+            other, other_form = _numbered(other, other_form)
+        keys = (keys << np.uint64(other_form.width)) | other
+        form = Joined(form, other_form)
+    return keys, form
+
+
+def _numbered(keys: UInt64, form: Form) -> tuple[UInt64, Form]:
+    ids, distinct = dense_ids(keys)
+    return ids.astype(np.uint64), Numbered(distinct, form)

@@ -1,0 +1,667 @@
+"""Sequences and pairs of words on rules: heads and tails, own windows, own pairs, derived rules.
+
+Each window of a document has one lowest rule (or the document) that holds it: there it spans two or more children.
+Heads and tails, the first and last words of each rule, give the words of all windows without expanding anything
+(G-TADOC, Zhang et al., ICDE 2021, section IV-D).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.kernels.cpu.keys import Counted, Form, Ranks, count, dense_ids, in_result_order, join_columns
+from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
+from polars_tadoc.kernels.cpu.results import count_by_terminal, rule_weights, terminal_counts
+from polars_tadoc.kernels.rules import Rules
+
+Int64 = npt.NDArray[np.int64]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+
+FEW = 16
+"""Documents up to which a posting list is put in order by insertion."""
+
+
+@nb.njit(nogil=True, cache=True)
+def _fill_ends(
+    terminals: int,
+    rule_offsets: Int64,
+    symbols: UInt32,
+    rank: UInt32,
+    sizes: Int64,
+    starts: Int64,
+    words: UInt32,
+) -> None:
+    """Write each rule's head, and its tail where that is not the same, lowest rule first."""
+    for r in range(len(sizes)):
+        size, start, stop = sizes[r], starts[r], starts[r + 1]
+        filled = 0
+        i = rule_offsets[r]
+        while filled < size:
+            symbol = nb.int64(symbols[i])
+            i += 1
+            if symbol < terminals:
+                words[start + filled] = rank[symbol]
+                filled += 1
+            else:
+                head = starts[symbol - terminals]
+                for k in range(min(sizes[symbol - terminals], size - filled)):
+                    words[start + filled + k] = words[head + k]
+                filled += min(sizes[symbol - terminals], size - filled)
+        if stop - start == size:
+            continue
+        filled = 0
+        i = rule_offsets[r + 1] - 1
+        while filled < size:
+            symbol = nb.int64(symbols[i])
+            i -= 1
+            if symbol < terminals:
+                filled += 1
+                words[stop - filled] = rank[symbol]
+            else:
+                tail = starts[symbol - terminals + 1] - 1
+                for k in range(min(sizes[symbol - terminals], size - filled)):
+                    words[stop - filled - 1 - k] = words[tail - k]
+                filled += min(sizes[symbol - terminals], size - filled)
+
+
+@nb.njit(nogil=True, cache=True)
+def _count_windows(
+    terminals: int, offsets: Int64, symbols: UInt32, sizes: Int64, reach: int, first: int, stop: int, counts: Int64
+) -> None:
+    """Count the own windows of owners: those that end among the first ``reach`` words of a child, not the first."""
+    for owner in range(first, stop):
+        before = 0
+        total = 0
+        for i in range(offsets[owner], offsets[owner + 1]):
+            symbol = nb.int64(symbols[i])
+            size = 1 if symbol < terminals else sizes[symbol - terminals]
+            total += max(0, size - (reach - before))
+            before = min(reach, before + size)
+        counts[owner] = total
+
+
+@nb.njit(nogil=True, cache=True)
+def _write_windows(
+    terminals: int,
+    offsets: Int64,
+    symbols: UInt32,
+    rank: UInt32,
+    sizes: Int64,
+    starts: Int64,
+    words: UInt32,
+    reach: int,
+    bits: int,
+    lags: Int64,
+    masks: UInt64,
+    places: Int64,
+    first: int,
+    stop: int,
+    keys: UInt64,
+) -> None:
+    """Write the own windows of owners, each as a column of packed ranks for every few words.
+
+    ``keys`` has a row for each column. A column's words end ``lags`` words before the window's end.
+    """
+    ring = 1
+    while ring <= reach:
+        ring *= 2
+    recent = np.zeros(ring, np.uint64)  # the ranks of the last words, packed, by the place where they end
+    shift = nb.uint64(bits)
+    for owner in range(first, stop):
+        at = places[owner]
+        if places[owner + 1] == at:
+            continue
+        before = 0
+        end = 0
+        packed = nb.uint64(0)
+        for i in range(offsets[owner], offsets[owner + 1]):
+            symbol = nb.int64(symbols[i])
+            rule = symbol - terminals
+            size = 1 if rule < 0 else sizes[rule]
+            for k in range(size):
+                packed = (packed << shift) | nb.uint64(rank[symbol] if rule < 0 else words[starts[rule] + k])
+                recent[end & (ring - 1)] = packed
+                if before + k >= reach:
+                    for column in range(len(lags)):
+                        keys[column, at] = recent[(end - lags[column]) & (ring - 1)] & masks[column]
+                    at += 1
+                end += 1
+            if rule >= 0 and starts[rule + 1] - starts[rule] > size:
+                for k in range(starts[rule + 1] - size, starts[rule + 1]):
+                    packed = (packed << shift) | nb.uint64(words[k])
+                    recent[end & (ring - 1)] = packed
+                    end += 1
+            before = min(reach, before + size)
+
+
+@nb.njit(nogil=True, cache=True)
+def _count_pairs(
+    terminals: int, offsets: Int64, symbols: UInt32, sizes: Int64, window: int, first: int, stop: int, counts: Int64
+) -> None:
+    """Count the own pairs of owners: those of a child's first words with the ones before it."""
+    for owner in range(first, stop):
+        before = 0
+        total = 0
+        for i in range(offsets[owner], offsets[owner + 1]):
+            symbol = nb.int64(symbols[i])
+            size = 1 if symbol < terminals else sizes[symbol - terminals]
+            full = min(size, window - before)  # words that pair with all the words before
+            total += full * before + (size - full) * window - (size * (size - 1) - full * (full - 1)) // 2
+            before = min(window, before + size)
+        counts[owner] = total
+
+
+@nb.njit(nogil=True, cache=True)
+def _write_pairs(
+    terminals: int,
+    offsets: Int64,
+    symbols: UInt32,
+    rank: UInt32,
+    sizes: Int64,
+    starts: Int64,
+    words: UInt32,
+    window: int,
+    bits: int,
+    places: Int64,
+    first: int,
+    stop: int,
+    keys: UInt64,
+) -> None:
+    """Write the own pairs of owners, lower rank in the higher bits."""
+    recent = np.zeros(4 * window + 64, np.uint32)
+    shift = nb.uint64(bits)
+    for owner in range(first, stop):
+        at = places[owner]
+        if places[owner + 1] == at:
+            continue
+        before = 0
+        end = 0
+        for i in range(offsets[owner], offsets[owner + 1]):
+            symbol = nb.int64(symbols[i])
+            rule = symbol - terminals
+            size = 1 if rule < 0 else sizes[rule]
+            for k in range(size):
+                word = nb.uint64(rank[symbol] if rule < 0 else words[starts[rule] + k])
+                for j in range(end - min(before, window - k), end):
+                    other = nb.uint64(recent[j])
+                    keys[at] = (min(word, other) << shift) | max(word, other)
+                    at += 1
+            if end + size > len(recent):
+                for k in range(before):
+                    recent[k] = recent[end - before + k]
+                end = before
+            if rule < 0:
+                recent[end] = rank[symbol]
+            else:
+                for k in range(size):
+                    recent[end + k] = words[starts[rule + 1] - size + k]
+            end += size
+            before = min(window, before + size)
+
+
+@nb.njit(nogil=True, cache=True)
+def _write_derived(
+    terminals: int,
+    offsets: Int64,
+    symbols: UInt32,
+    long: npt.NDArray[np.bool_],
+    ids: UInt32,
+    places: Int64,
+    derived_terminals: int,
+    derived_offsets: Int64,
+    derived: UInt32,
+) -> None:
+    """Write bodies of own ids and of the children that have ids themselves."""
+    for owner in range(len(offsets) - 1):
+        out = derived_offsets[owner]
+        if out == derived_offsets[owner + 1]:
+            continue
+        for i in range(places[owner], places[owner + 1]):
+            derived[out] = ids[i]
+            out += 1
+        for i in range(offsets[owner], offsets[owner + 1]):
+            rule = nb.int64(symbols[i]) - terminals
+            if rule >= 0 and long[rule]:
+                derived[out] = derived_terminals + rule
+                out += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def _count_children(offsets: Int64, symbols: UInt32, terminals: int, long: npt.NDArray[np.bool_], sizes: Int64) -> None:
+    """Add the children that have ids themselves to the sizes of derived bodies."""
+    for owner in range(len(offsets) - 1):
+        for i in range(offsets[owner], offsets[owner + 1]):
+            rule = nb.int64(symbols[i]) - terminals
+            sizes[owner] += rule >= 0 and long[rule]
+
+
+@nb.njit(nogil=True, cache=True)
+def _measure_postings(offsets: Int64, counts: UInt64, least: int, most: int, sizes: Int64) -> None:
+    """Measure what is kept of each posting list: -1 where its counts sum up to less than ``least``."""
+    for k in range(len(offsets) - 1):
+        total = nb.uint64(0)
+        for i in range(offsets[k], offsets[k + 1]):
+            total += counts[i]
+        sizes[k] = min(offsets[k + 1] - offsets[k], most) if total >= nb.uint64(least) else -1
+
+
+@nb.njit(nogil=True, cache=True)
+def _write_postings(
+    offsets: Int64,
+    documents: UInt32,
+    counts: UInt64,
+    out_offsets: Int64,
+    first: int,
+    stop: int,
+    out_documents: UInt32,
+    out_counts: UInt64,
+) -> None:
+    """Order each posting list by count falling, stably, in place, and write what is kept of it."""
+    histogram = np.zeros(256, np.int64)
+    longest = 0
+    for k in range(first, stop):
+        if out_offsets[k + 1] > out_offsets[k]:
+            longest = max(longest, offsets[k + 1] - offsets[k])
+    spare_documents, spare_counts = np.empty(longest, np.uint32), np.empty(longest, np.uint64)
+    for k in range(first, stop):
+        start, end = offsets[k], offsets[k + 1]
+        if out_offsets[k + 1] == out_offsets[k]:
+            continue
+        if end - start <= FEW:
+            for i in range(start + 1, end):
+                document, count = documents[i], counts[i]
+                j = i - 1
+                while j >= start and counts[j] < count:
+                    documents[j + 1], counts[j + 1] = documents[j], counts[j]
+                    j -= 1
+                documents[j + 1], counts[j + 1] = document, count
+        else:
+            most, fewest = nb.uint64(0), counts[start]
+            for i in range(start, end):
+                most, fewest = max(most, counts[i]), min(fewest, counts[i])
+            shift = nb.uint64(0)
+            while fewest < most and shift < nb.uint64(64) and most >> shift != 0:
+                for c in range(256):
+                    histogram[c] = 0
+                for i in range(start, end):
+                    histogram[255 - nb.int64((counts[i] >> shift) & nb.uint64(255))] += 1
+                before = 0
+                for c in range(256):
+                    before, histogram[c] = before + histogram[c], before
+                for i in range(start, end):
+                    digit = 255 - nb.int64((counts[i] >> shift) & nb.uint64(255))
+                    spare_documents[histogram[digit]], spare_counts[histogram[digit]] = documents[i], counts[i]
+                    histogram[digit] += 1
+                for i in range(start, end):
+                    documents[i], counts[i] = spare_documents[i - start], spare_counts[i - start]
+                shift += nb.uint64(8)
+        for i in range(out_offsets[k + 1] - out_offsets[k]):
+            out_documents[out_offsets[k] + i] = documents[start + i]
+            out_counts[out_offsets[k] + i] = counts[start + i]
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """Heads and tails of all rules: what their own windows, and those above them, are read from.
+
+    A rule's head is ``words[starts[r]:]``, its tail ``words[:starts[r + 1]]``, ``sizes[r]`` ranks each; rules of at
+    most ``reach`` words have one stretch for both.
+    """
+
+    terminals: int
+    rank: UInt32
+    sizes: Int64
+    starts: Int64
+    words: UInt32
+    reach: int
+    bits: int
+
+    @classmethod
+    def of(cls, rules: Rules, rank: UInt32 | None, reach: int) -> _Ends:
+        """Fill heads and tails of up to ``reach`` words."""
+        rank = np.arange(rules.terminals, dtype=np.uint32) if rank is None else rank
+        sizes = np.minimum(rules.lengths, np.uint64(reach)).astype(np.int64)
+        starts = _before(sizes * (1 + (rules.lengths > np.uint64(reach))))
+        words = np.empty(starts[-1], np.uint32)
+        _fill_ends(rules.terminals, rules.rule_offsets, rules.symbols, rank, sizes, starts, words)
+        bits = max(1, (rules.terminals - 1).bit_length())
+        return cls(rules.terminals, rank, sizes, starts, words, reach, bits)
+
+
+@dataclass(frozen=True)
+class _SequenceWindows:
+    """Runs of n words; heads and tails have n - 1."""
+
+    ends: _Ends
+
+    @property
+    def forms(self) -> list[Ranks]:
+        """As many words to a column as fit 64 bits, the last one's left over."""
+        n, most = self.ends.reach + 1, 64 // self.ends.bits
+        return [Ranks(min(most, n - first), self.ends.bits) for first in range(0, n, most)]
+
+    def measure(self, offsets: Int64, symbols: UInt32, first: int, stop: int, counts: Int64) -> None:
+        """Count the own windows of owners."""
+        ends = self.ends
+        _count_windows(ends.terminals, offsets, symbols, ends.sizes, ends.reach, first, stop, counts)
+
+    def write(self, offsets: Int64, symbols: UInt32, places: Int64, first: int, stop: int, keys: UInt64) -> None:
+        """Write the own windows of owners from their places on."""
+        ends, forms = self.ends, self.forms
+        stops = np.cumsum([form.words for form in forms])
+        masks = np.array([(1 << form.width) - 1 for form in forms], np.uint64)
+        read = (ends.terminals, offsets, symbols, ends.rank, ends.sizes, ends.starts, ends.words, ends.reach, ends.bits)
+        _write_windows(*read, stops[-1] - stops, masks, places, first, stop, keys)
+
+    def lengths(self, lengths: UInt64) -> UInt64:
+        """Windows in so many words."""
+        return np.maximum(lengths, np.uint64(self.ends.reach)) - np.uint64(self.ends.reach)
+
+
+@dataclass(frozen=True)
+class _PairWindows:
+    """Pairs of words; heads and tails have as many as two paired words may be apart."""
+
+    ends: _Ends
+
+    @property
+    def forms(self) -> list[Ranks]:
+        """Two ranks always fit."""
+        return [Ranks(2, self.ends.bits)]
+
+    def measure(self, offsets: Int64, symbols: UInt32, first: int, stop: int, counts: Int64) -> None:
+        """Count the own pairs of owners."""
+        ends = self.ends
+        _count_pairs(ends.terminals, offsets, symbols, ends.sizes, ends.reach, first, stop, counts)
+
+    def write(self, offsets: Int64, symbols: UInt32, places: Int64, first: int, stop: int, keys: UInt64) -> None:
+        """Write the own pairs of owners from their places on."""
+        ends = self.ends
+        read = (ends.terminals, offsets, symbols, ends.rank, ends.sizes, ends.starts, ends.words, ends.reach, ends.bits)
+        _write_pairs(*read, places, first, stop, keys[0])
+
+    def lengths(self, lengths: UInt64) -> UInt64:
+        """Pairs in so many words: each word with the ``reach`` before it, the first ones with fewer."""
+        near = np.minimum(lengths, np.uint64(self.ends.reach))
+        pairs: UInt64 = near * (near - (near > 0)) // np.uint64(2) + (lengths - near) * np.uint64(self.ends.reach)
+        return pairs
+
+
+@dataclass(frozen=True)
+class _Owned:
+    """Own windows of rules and of documents, the rules' first, packed in columns."""
+
+    columns: UInt64
+    rule_places: Int64
+    document_places: Int64
+
+    @classmethod
+    def by(
+        cls,
+        windows: _SequenceWindows | _PairWindows,
+        rules: Rules,
+        root_offsets: Int64,
+        roots: UInt32,
+        weights: UInt64,
+    ) -> _Owned:
+        """List the own windows of documents and of rules that have weight."""
+        counts = _measure(windows, rules.rule_offsets, rules.symbols)
+        counts[weights == 0] = 0
+        rule_places = _before(counts)
+        document_places = rule_places[-1] + _before(_measure(windows, root_offsets, roots))
+        columns = np.empty((len(windows.forms), document_places[-1]), np.uint64)
+        for offsets, symbols, places in (
+            (rules.rule_offsets, rules.symbols, rule_places),
+            (root_offsets, roots, document_places),
+        ):
+            _write(windows, offsets, symbols, places, columns)
+        return cls(columns, rule_places, document_places)
+
+    @property
+    def of_rules(self) -> int:
+        """Number of windows that rules own."""
+        return int(self.rule_places[-1])
+
+
+def _measure(windows: _SequenceWindows | _PairWindows, offsets: Int64, symbols: UInt32) -> Int64:
+    counts = np.zeros(len(offsets) - 1, np.int64)
+    map_parallel(lambda chunk: windows.measure(offsets, symbols, *chunk, counts), weighted_chunks(offsets))
+    return counts
+
+
+def _write(
+    windows: _SequenceWindows | _PairWindows, offsets: Int64, symbols: UInt32, places: Int64, keys: UInt64
+) -> None:
+    map_parallel(lambda chunk: windows.write(offsets, symbols, places, *chunk, keys), weighted_chunks(places))
+
+
+def _before(sizes: Int64) -> Int64:
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+
+@dataclass(frozen=True)
+class _Derived:
+    """Rules and documents over window ids; ids ascend with the windows, ``distinct``, which are packed in a form."""
+
+    rules: Rules
+    root_offsets: Int64
+    roots: UInt32
+    distinct: UInt64
+    form: Form
+
+    @classmethod
+    def by(cls, windows: _SequenceWindows | _PairWindows, rules: Rules, root_offsets: Int64, roots: UInt32) -> _Derived:
+        """Give each distinct window an id, and put own windows in the place of what they are made of."""
+        weights = rule_weights(rules, roots)[rules.terminals :]
+        owned = _Owned.by(windows, rules, root_offsets, roots, weights)
+        keys, form = join_columns(list(owned.columns), windows.forms)
+        ids, distinct = dense_ids(keys)
+        lengths = windows.lengths(rules.lengths)
+        lengths[weights == 0] = 0
+        if len(distinct) + rules.rule_count >= 1 << 32:
+            raise LimitExceededError("more distinct sequences and rules than 32-bit symbols can name")
+        long = lengths > 0
+        derived = [
+            _derive(rules.terminals, offsets, symbols, long, ids, places, len(distinct))
+            for offsets, symbols, places in (
+                (rules.rule_offsets, rules.symbols, owned.rule_places),
+                (root_offsets, roots, owned.document_places),
+            )
+        ]
+        return cls(Rules(len(distinct), *derived[0], rules.level_offsets, lengths), *derived[1], distinct, form)
+
+
+def _derive(
+    terminals: int,
+    offsets: Int64,
+    symbols: UInt32,
+    long: npt.NDArray[np.bool_],
+    ids: UInt32,
+    places: Int64,
+    derived_terminals: int,
+) -> tuple[Int64, UInt32]:
+    sizes = np.diff(places)
+    _count_children(offsets, symbols, terminals, long, sizes)
+    derived_offsets = _before(sizes)
+    derived = np.empty(derived_offsets[-1], np.uint32)
+    _write_derived(terminals, offsets, symbols, long, ids, places, derived_terminals, derived_offsets, derived)
+    return derived_offsets, derived
+
+
+def sequence_counts(
+    rules: Rules,
+    root_offsets: Int64,
+    roots: UInt32,
+    n: int,
+    rank: UInt32 | None,
+    strategy: str,
+    min_count: int = 1,
+    top: int | None = None,
+) -> tuple[UInt32, UInt64]:
+    """Count the runs of n words.
+
+    Parameters
+    ----------
+    rules
+        The bodies of rules over words.
+    root_offsets, roots
+        int64, documents + 1, and uint32: the documents' symbols.
+    n
+        Words of a run, at least 1.
+    rank
+        uint32 by word: its place in the order of words, each place once; None where words are numbered so.
+    strategy
+        "top_down": own windows count as often as their rules; "bottom_up": they are the terminals of derived rules.
+    min_count, top
+        Runs counted less often are left out; at most so many are returned.
+
+    Returns
+    -------
+    (uint32 array, uint64 array)
+        The words of each run, runs x n, and its count; by count falling, equal ones by their words' ranks.
+
+    """
+    if n > _longest(rules, root_offsets, roots, n):
+        return np.zeros((0, n), np.uint32), np.zeros(0, np.uint64)
+    windows = _SequenceWindows(_Ends.of(rules, rank, n - 1))
+    if n == 1 and strategy == "top_down":
+        counts = terminal_counts(rules, roots, strategy)
+        keys = np.arange(rules.terminals, dtype=np.uint64) if rank is None else rank.astype(np.uint64)
+        return _chosen(Counted.of(keys, counts), windows.forms[0], rank, min_count, top)
+    return _window_counts(windows, rules, root_offsets, roots, rank, strategy, min_count, top)
+
+
+def pair_counts(
+    rules: Rules,
+    root_offsets: Int64,
+    roots: UInt32,
+    window: int,
+    rank: UInt32 | None,
+    strategy: str,
+    min_count: int = 1,
+    top: int | None = None,
+) -> tuple[UInt32, UInt64]:
+    """Count the pairs of words at most ``window`` words apart.
+
+    Parameters
+    ----------
+    window
+        Most words from one to the other, at least 1.
+    rules, root_offsets, roots, rank, strategy, min_count, top
+        As for :func:`sequence_counts`.
+
+    Returns
+    -------
+    (uint32 array, uint64 array)
+        The words of each pair, pairs x 2, the one of lower rank first, and its count; by count falling, equal ones by
+        their words' ranks.
+
+    """
+    window = min(window, _longest(rules, root_offsets, roots, window))
+    windows = _PairWindows(_Ends.of(rules, rank, max(window, 1)))
+    return _window_counts(windows, rules, root_offsets, roots, rank, strategy, min_count, top)
+
+
+def sequence_postings(
+    rules: Rules,
+    root_offsets: Int64,
+    roots: UInt32,
+    n: int,
+    rank: UInt32 | None,
+    strategy: str,
+    min_count: int = 1,
+    top: int | None = None,
+) -> tuple[UInt32, Int64, UInt32, UInt64]:
+    """List the documents that hold each run of n words.
+
+    Parameters
+    ----------
+    min_count
+        Runs counted less often over all documents are left out.
+    top
+        At most so many documents of each run.
+    rules, root_offsets, roots, n, rank, strategy
+        As for :func:`sequence_counts`.
+
+    Returns
+    -------
+    (uint32 array, int64 array, uint32 array, uint64 array)
+        The words of each run, runs x n, in the order of their ranks; where its documents start, runs + 1; the
+        documents, by count falling, then ascending; how often each holds it.
+
+    """
+    if n > _longest(rules, root_offsets, roots, n):
+        return np.zeros((0, n), np.uint32), np.zeros(1, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint64)
+    derived = _Derived.by(_SequenceWindows(_Ends.of(rules, rank, n - 1)), rules, root_offsets, roots)
+    offsets, documents, counts = count_by_terminal(
+        derived.rules, derived.root_offsets, derived.roots, strategy, counted=True
+    )
+    assert counts is not None
+    sizes = np.zeros(len(offsets) - 1, np.int64)
+    most = len(documents) if top is None else max(top, 0)
+    _measure_postings(offsets, counts, max(min_count, 1), most, sizes)
+    kept = np.flatnonzero(sizes >= 0)
+    kept_offsets = _before(np.maximum(sizes, 0))
+    kept_documents, kept_counts = np.empty(kept_offsets[-1], np.uint32), np.empty(kept_offsets[-1], np.uint64)
+    map_parallel(
+        lambda chunk: _write_postings(offsets, documents, counts, kept_offsets, *chunk, kept_documents, kept_counts),
+        weighted_chunks(offsets),
+    )
+    words = _words(derived.distinct[kept], derived.form, rank)
+    return words, np.append(kept_offsets[kept], kept_offsets[-1]), kept_documents, kept_counts
+
+
+def _window_counts(
+    windows: _SequenceWindows | _PairWindows,
+    rules: Rules,
+    root_offsets: Int64,
+    roots: UInt32,
+    rank: UInt32 | None,
+    strategy: str,
+    min_count: int,
+    top: int | None,
+) -> tuple[UInt32, UInt64]:
+    if strategy == "bottom_up":
+        derived = _Derived.by(windows, rules, root_offsets, roots)
+        totals = terminal_counts(derived.rules, derived.roots, strategy)
+        return _chosen(Counted.of(derived.distinct, totals), derived.form, rank, min_count, top)
+    weights = rule_weights(rules, roots)[rules.terminals :]
+    owned = _Owned.by(windows, rules, root_offsets, roots, weights)
+    keys, form = join_columns(list(owned.columns), windows.forms)
+    repeated = np.repeat(weights, np.diff(owned.rule_places))
+    counted = count(keys[owned.of_rules :], keys[: owned.of_rules], repeated)
+    return _chosen(counted, form, rank, min_count, top)
+
+
+def _chosen(
+    counted: Counted, form: Form, rank: UInt32 | None, min_count: int, top: int | None
+) -> tuple[UInt32, UInt64]:
+    keys, counts = in_result_order(counted, min_count, top)
+    return _words(keys, form, rank), counts
+
+
+def _words(keys: UInt64, form: Form, rank: UInt32 | None) -> UInt32:
+    inverse = np.zeros(0 if rank is None else len(rank), np.uint32)
+    if rank is not None:
+        inverse[rank] = np.arange(len(rank), dtype=np.uint32)
+    words = np.empty((len(keys), form.words), np.uint32)
+    form.unpack(keys, inverse, words, 0)
+    return words
+
+
+def _longest(rules: Rules, root_offsets: Int64, roots: UInt32, enough: int) -> int:
+    """Words of the longest document, or of any rule if those are ``enough``."""
+    longest_rule = int(rules.lengths.max(initial=1))
+    if longest_rule >= enough:
+        return longest_rule
+    is_rule = roots >= rules.terminals
+    lengths = np.ones(len(roots), np.int64)
+    lengths[is_rule] = rules.lengths[roots[is_rule] - np.uint32(rules.terminals)]
+    before = _before(lengths)
+    return int((before[root_offsets[1:]] - before[root_offsets[:-1]]).max(initial=0))
