@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu.keys import Form, Ranks, count, dense_ids, in_result_order, join_columns
+from polars_tadoc.kernels.cpu.sequences import rank_postings
+
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
@@ -32,11 +35,11 @@ def sum_sequences(
         Each sequence once and its count; by count falling, then by rank.
 
     """
-    places, ids = _distinct(sequences, rank)
-    totals = np.zeros(len(places), np.uint64)
-    np.add.at(totals, ids, counts)
-    order = np.argsort(~totals, kind="stable")[: int(np.count_nonzero(totals >= np.uint64(min_count)))][:top]
-    return sequences[places[order]], totals[order]
+    keys, form = _keys(sequences, rank)
+    chosen, totals = in_result_order(count(np.zeros(0, np.uint64), keys, counts), min_count, top)
+    words = np.empty((len(chosen), sequences.shape[1]), np.uint32)
+    form.unpack(chosen, _inverse(rank), words, 0)
+    return words, totals
 
 
 def join_postings(
@@ -67,26 +70,37 @@ def join_postings(
         Sequences by rank, where each one's rows start, rows by count falling, then ascending, and counts.
 
     """
-    places, ids = _distinct(sequences, rank)
-    owners = np.repeat(ids, sizes)
-    totals = np.zeros(len(places), np.uint64)
-    np.add.at(totals, owners, counts)
-    order = np.lexsort((rows, ~counts, owners))
-    order = order[(totals >= np.uint64(min_count))[owners[order]]]
-    owners = owners[order]
-    if top is not None and len(order):
-        within = np.arange(len(order)) - np.searchsorted(owners, owners)
-        order, owners = order[within < top], owners[within < top]
-    kept = np.flatnonzero(totals >= np.uint64(min_count))
-    offsets = np.append(np.searchsorted(owners, kept), len(owners)).astype(np.int64)
-    return sequences[places[kept]], offsets, rows[order], counts[order]
+    places, numbers = number_sequences(sequences, rank)
+    owners = np.repeat(numbers, sizes)
+    order = np.argsort(owners.astype(np.uint64) << np.uint64(32) | rows)
+    offsets = np.append(0, np.cumsum(np.bincount(owners, minlength=len(places))))
+    kept, starts, rows, counts = rank_postings(offsets, rows[order], counts[order], min_count, top)
+    return sequences[places[kept]], starts, rows, counts
 
 
-def _distinct(sequences: UInt32, rank: UInt32) -> tuple[Int64, Int64]:
-    """Return a place of each distinct sequence, by rank, and the number of each place's sequence among them."""
-    ids = np.zeros(len(sequences), np.int64)
-    places = np.zeros(min(len(sequences), 1), np.int64)
-    for column in sequences.T:  # pairs of an id so far and a rank: both below 2^32, so no key is cut
-        keys = ids.astype(np.uint64) << np.uint64(32) | rank[column]
-        _, places, ids = np.unique(keys, return_index=True, return_inverse=True)
-    return places, ids
+def number_sequences(sequences: UInt32, rank: UInt32) -> tuple[Int64, UInt32]:
+    """Number distinct sequences in the order of their ranks.
+
+    Returns
+    -------
+    (int64 array, uint32[m])
+        A place of each distinct sequence, and the number of each place's sequence among them.
+
+    """
+    numbers, distinct = dense_ids(_keys(sequences, rank)[0])
+    places = np.empty(len(distinct), np.int64)
+    places[numbers] = np.arange(len(sequences))
+    return places, numbers
+
+
+def _keys(sequences: UInt32, rank: UInt32) -> tuple[UInt64, Form]:
+    """Make one key of each sequence, in the order of ranks; none is cut."""
+    form = Ranks(1, max(1, (len(rank) - 1).bit_length()))
+    columns = [rank[column].astype(np.uint64) for column in sequences.T]
+    return join_columns(columns, [form] * len(columns))
+
+
+def _inverse(rank: UInt32) -> UInt32:
+    words = np.empty(len(rank), np.uint32)
+    words[rank] = np.arange(len(rank), dtype=np.uint32)
+    return words

@@ -603,6 +603,30 @@ def sequence_postings(
         derived.rules, derived.root_offsets, derived.roots, strategy, counted=True
     )
     assert counts is not None
+    kept, offsets, documents, counts = rank_postings(offsets, documents, counts, min_count, top)
+    return _words(derived.distinct[kept], derived.form, rank), offsets, documents, counts
+
+
+def rank_postings(
+    offsets: Int64, documents: UInt32, counts: UInt64, min_count: int, top: int | None
+) -> tuple[Int64, Int64, UInt32, UInt64]:
+    """Order each posting list by count falling, equal ones ascending.
+
+    Parameters
+    ----------
+    offsets, documents, counts
+        int64, lists + 1, uint32, ascending within a list, and uint64; they are reordered in place.
+    min_count
+        Lists whose counts sum up to less are left out.
+    top
+        At most so many documents of each list.
+
+    Returns
+    -------
+    (int64 array, int64 array, uint32 array, uint64 array)
+        Numbers of the lists kept; where each one's documents start, kept + 1; documents; counts.
+
+    """
     sizes = np.zeros(len(offsets) - 1, np.int64)
     most = len(documents) if top is None else max(top, 0)
     _measure_postings(offsets, counts, max(min_count, 1), most, sizes)
@@ -613,8 +637,7 @@ def sequence_postings(
         lambda chunk: _write_postings(offsets, documents, counts, kept_offsets, *chunk, kept_documents, kept_counts),
         weighted_chunks(offsets),
     )
-    words = _words(derived.distinct[kept], derived.form, rank)
-    return words, np.append(kept_offsets[kept], kept_offsets[-1]), kept_documents, kept_counts
+    return kept, np.append(kept_offsets[kept], kept_offsets[-1]), kept_documents, kept_counts
 
 
 def _window_counts(
