@@ -30,8 +30,8 @@ BUCKET = 1 << 14
 MOST_BUCKETS = 1 << 10
 """More would be more streams than the processor follows while keys are spread."""
 
-SLOTS = 1 << 12
-"""Of a new table; it grows when half of them are taken."""
+SLOTS = 1 << 15
+"""Of a bucket's table, at first: half a core's cache."""
 
 CLASSES = 64
 """Counts below this have a class each, whose keys are sorted by themselves; larger ones are class 0."""
@@ -85,17 +85,25 @@ def _scatter(
 
 
 @nb.njit(nogil=True, cache=True)
-def _grown(table: UInt64) -> Any:
-    """Enter a table's keys and counts into one of double size."""
-    larger = np.zeros(2 * len(table), np.uint64)
-    mask = nb.uint64(len(table) - 1)
-    for old in range(0, len(table), 2):
-        if table[old + 1] != 0:
-            slot = _hash(table[old]) & mask
-            while larger[2 * nb.int64(slot) + 1] != 0:
-                slot = (slot + nb.uint64(1)) & mask
-            larger[2 * nb.int64(slot)], larger[2 * nb.int64(slot) + 1] = table[old], table[old + 1]
-    return larger
+def _fill(table: UInt64, slots: int, taken: int, keys: UInt64, weights: UInt64, first: int, stop: int) -> int:
+    """Add keys (and their weights, 1 each if there are none) to a table; returns slots taken, -1 if too many."""
+    mask = nb.uint64(slots - 1)
+    most = slots - slots // 4
+    weighted = len(weights) > 0
+    for i in range(first, stop):
+        key = keys[i]
+        slot = _hash(key) & mask
+        at = nb.int64(slot << nb.uint64(1))
+        while table[at] != key and table[at + 1] != 0:
+            slot = (slot + nb.uint64(1)) & mask
+            at = nb.int64(slot << nb.uint64(1))
+        if table[at + 1] == 0:
+            if taken == most:
+                return -1
+            taken += 1
+            table[at] = key
+        table[at + 1] += weights[i] if weighted else nb.uint64(1)
+    return taken
 
 
 @nb.njit(nogil=True, cache=True)
@@ -112,34 +120,31 @@ def _count(
     sizes: Int64,
 ) -> None:
     """Sum each bucket's keys up: the distinct ones go to where the bucket's keys would start if all were so."""
+    nothing = np.zeros(0, np.uint64)
     table = np.zeros(2 * SLOTS, np.uint64)
     for bucket in range(first, stop):
-        for i in range(len(table)):
-            table[i] = 0
-        taken = 0
-        many = weighted_offsets[bucket + 1] - weighted_offsets[bucket]
-        for k in range(many + offsets[bucket + 1] - offsets[bucket]):
-            if k < many:
-                key, weight = weighted_keys[weighted_offsets[bucket] + k], weights[weighted_offsets[bucket] + k]
-            else:
-                key, weight = keys[offsets[bucket] + k - many], nb.uint64(1)
-            if 4 * taken >= len(table):
-                table = _grown(table)
-            mask = nb.uint64(len(table) // 2 - 1)
-            slot = _hash(key) & mask
-            at = 2 * nb.int64(slot)
-            while table[at + 1] != 0 and table[at] != key:
-                slot = (slot + nb.uint64(1)) & mask
-                at = 2 * nb.int64(slot)
-            taken += table[at + 1] == 0
-            table[at] = key
-            table[at + 1] += weight
-        out = offsets[bucket] + weighted_offsets[bucket]
-        for at in range(0, len(table), 2):
+        start, end = offsets[bucket], offsets[bucket + 1]
+        heavy_start, heavy_end = weighted_offsets[bucket], weighted_offsets[bucket + 1]
+        slots = 4
+        while slots < 2 * (end - start + heavy_end - heavy_start) and slots < SLOTS:
+            slots *= 2
+        while True:  # most keys of a large bucket may be equal: it gets a larger table when it needs one
+            if len(table) < 2 * slots:
+                table = np.empty(2 * slots, np.uint64)
+            for at in range(2 * slots):
+                table[at] = 0
+            taken = _fill(table, slots, 0, weighted_keys, weights, heavy_start, heavy_end)
+            if taken >= 0:
+                taken = _fill(table, slots, taken, keys, nothing, start, end)
+            if taken >= 0:
+                break
+            slots *= 2
+        out = start + heavy_start
+        for at in range(0, 2 * slots, 2):
             if table[at + 1] != 0:
                 distinct[out], counts[out] = table[at], table[at + 1]
                 out += 1
-        sizes[bucket] = out - offsets[bucket] - weighted_offsets[bucket]
+        sizes[bucket] = out - start - heavy_start
 
 
 @nb.njit(nogil=True, cache=True)

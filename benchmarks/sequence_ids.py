@@ -1,0 +1,275 @@
+r"""Sequences and pairs against Numba on uncompressed word ids, two threads: ``python -m benchmarks.sequence_ids``.
+
+The contender has the documents' words as 32-bit ids, expanded beforehand, and takes every window of them: the same
+packing of keys, the same tables, the same order of results, so that what differs is the number of windows and how they
+are made. Results are compared first. ``--each-n`` names one corpus whose sequences are counted for n from 1 to 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+import polars_tadoc as tadoc
+from benchmarks import corpora
+from benchmarks.side_by_side import median_ms, ratio, times
+from polars_tadoc.column import split
+from polars_tadoc.kernels import cpu
+from polars_tadoc.kernels.cpu import keys, sequences
+from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
+
+STANDARD = [*corpora.STANDARD, "logs_elastic", "versioned_powershell"]
+WINDOW = 5
+
+
+@nb.njit(nogil=True, cache=True)
+def expand(terminals: int, rule_offsets: Any, symbols: Any, starts: Any, roots: Any, words: Any, ids: Any) -> None:
+    """Write each rule's words, then the documents'."""
+    for r in range(len(rule_offsets) - 1):
+        at = starts[r]
+        for i in range(rule_offsets[r], rule_offsets[r + 1]):
+            s = nb.int64(symbols[i])
+            if s < terminals:
+                words[at] = s
+                at += 1
+            else:
+                for k in range(starts[s - terminals], starts[s - terminals + 1]):
+                    words[at] = words[k]
+                    at += 1
+    at = 0
+    for i in range(len(roots)):
+        s = nb.int64(roots[i])
+        if s < terminals:
+            ids[at] = s
+            at += 1
+        else:
+            for k in range(starts[s - terminals], starts[s - terminals + 1]):
+                ids[at] = words[k]
+                at += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def histogram(ids: Any, first: int, stop: int, counts: Any) -> None:
+    for i in range(first, stop):
+        counts[ids[i]] += nb.uint64(1)
+
+
+@nb.njit(nogil=True, cache=True)
+def write_windows(
+    ids: Any,
+    offsets: Any,
+    rank: Any,
+    lead: int,
+    words: int,
+    bits: int,
+    mask: int,
+    places: Any,
+    first: int,
+    stop: int,
+    out: Any,
+) -> None:
+    """Write some words of each window of documents, from the ``lead``-th on, as packed ranks."""
+    for d in range(first, stop):
+        if places[d] == places[d + 1]:
+            continue
+        packed = nb.uint64(0)
+        start = offsets[d] + lead
+        for i in range(words - 1):
+            packed = (packed << nb.uint64(bits)) | nb.uint64(rank[ids[start + i]])
+        start += words - 1 - places[d]
+        for at in range(places[d], places[d + 1]):
+            packed = (packed << nb.uint64(bits)) | nb.uint64(rank[ids[start + at]])
+            out[at] = packed & nb.uint64(mask)
+
+
+@nb.njit(nogil=True, cache=True)
+def write_pairs(
+    ids: Any, offsets: Any, rank: Any, window: int, bits: int, places: Any, first: int, stop: int, out: Any
+) -> None:
+    """Write the pairs of words of documents as packed ranks, the lower first."""
+    for d in range(first, stop):
+        at = places[d]
+        start = offsets[d]
+        for i in range(start, offsets[d + 1]):
+            word = nb.uint64(rank[ids[i]])
+            for j in range(max(start, i - window), i):
+                other = nb.uint64(rank[ids[j]])
+                out[at] = (min(word, other) << nb.uint64(bits)) | max(word, other)
+                at += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def scatter_documents(window_ids: Any, before: Any, first: int, stop: int, places: Any, documents: Any) -> None:
+    """List the documents of each window, one for each time that it occurs."""
+    for d in range(first, stop):
+        for i in range(before[d], before[d + 1]):
+            at = places[window_ids[i]]
+            places[window_ids[i]] = at + 1
+            documents[at] = d
+
+
+@nb.njit(nogil=True, cache=True)
+def sum_runs(starts: Any, listed: Any, first: int, stop: int, documents: Any, counts: Any, sizes: Any) -> None:
+    """Sum equal documents of each window up, in place."""
+    for w in range(first, stop):
+        out = starts[w] - 1
+        for i in range(starts[w], starts[w + 1]):
+            if i == starts[w] or listed[i] != documents[out]:
+                out += 1
+                documents[out] = listed[i]
+                counts[out] = 0
+            counts[out] += nb.uint64(1)
+        sizes[w] = out + 1 - starts[w]
+
+
+@nb.njit(nogil=True, cache=True)
+def compact(
+    starts: Any, offsets: Any, first: int, stop: int, documents: Any, counts: Any, to: Any, to_counts: Any
+) -> None:
+    for w in range(first, stop):
+        for i in range(offsets[w + 1] - offsets[w]):
+            to[offsets[w] + i] = documents[starts[w] + i]
+            to_counts[offsets[w] + i] = counts[starts[w] + i]
+
+
+def before(sizes: Any) -> Any:
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+
+class Plain:
+    """Documents as word ids."""
+
+    def __init__(self, corpus: tadoc.corpus.Corpus) -> None:
+        grammar = corpus.grammar
+        lengths = np.concatenate(
+            [np.ones(grammar.vocabulary_size, np.int64), grammar.expansion_lengths.astype(np.int64)]
+        )
+        starts = before(lengths[grammar.vocabulary_size :])
+        word_offsets = before(lengths[corpus.roots])
+        self.offsets = word_offsets[corpus.root_offsets]
+        self.ids = np.empty(word_offsets[-1], np.uint32)
+        words = np.empty(starts[-1], np.uint32)
+        expand(
+            grammar.vocabulary_size,
+            grammar.rule_offsets.astype(np.int64),
+            grammar.symbols,
+            starts,
+            corpus.roots,
+            words,
+            self.ids,
+        )
+        self.rank = grammar.words.rank
+        self.bits = max(1, (grammar.vocabulary_size - 1).bit_length())
+
+    def forms(self, n: int) -> list[keys.Ranks]:
+        """As many words to a column as fit 64 bits."""
+        most = 64 // self.bits
+        return [keys.Ranks(min(most, n - first), self.bits) for first in range(0, n, most)]
+
+    def windows(self, n: int) -> tuple[Any, keys.Form, Any]:
+        """Every window's key, their form, and the windows before each document."""
+        places = before(np.maximum(0, np.diff(self.offsets) - n + 1))
+        forms, columns, lead = self.forms(n), [], 0
+        for form in forms:
+            column = np.empty(places[-1], np.uint64)
+            read = (self.ids, self.offsets, self.rank, lead, form.words, self.bits, (1 << form.width) - 1, places)
+            map_parallel(partial(apply, write_windows, read, (column,)), weighted_chunks(places))
+            columns.append(column)
+            lead += form.words
+        return *keys.join_columns(columns, forms), places
+
+    def sequence_counts(self, n: int) -> tuple[Any, Any]:
+        """Count the runs of n words."""
+        if n == 1:
+            chunks = even_chunks(len(self.ids))
+            counts = np.zeros((len(chunks), len(self.rank)), np.uint64)
+            map_parallel(lambda k: histogram(self.ids, *chunks[k], counts[k]), range(len(chunks)))
+            counted = keys.Counted.of(self.rank.astype(np.uint64), counts.sum(axis=0))
+            return sequences._chosen(counted, self.forms(1)[0], self.rank, 1, None)
+        windows, form, _ = self.windows(n)
+        return sequences._chosen(keys.count(windows), form, self.rank, 1, None)
+
+    def pair_counts(self, window: int) -> tuple[Any, Any]:
+        """Count the pairs of words at most ``window`` apart."""
+        lengths = np.diff(self.offsets)
+        near = np.minimum(lengths, window)
+        places = before(near * (near - 1) // 2 + (lengths - near) * window)
+        pairs = np.empty(places[-1], np.uint64)
+        read = (self.ids, self.offsets, self.rank, window, self.bits, places)
+        map_parallel(partial(apply, write_pairs, read, (pairs,)), weighted_chunks(places))
+        return sequences._chosen(keys.count(pairs), keys.Ranks(2, self.bits), self.rank, 1, None)
+
+    def sequence_postings(self, n: int) -> tuple[Any, Any, Any, Any]:
+        """List the documents of each run of n words: windows are sorted by id, which leaves documents ascending."""
+        windows, form, places = self.windows(n)
+        ids, distinct = keys.dense_ids(windows)
+        chunks = weighted_chunks(places)
+        counts = np.zeros((len(chunks), len(distinct)), np.uint64)
+        map_parallel(lambda k: histogram(ids, *places[list(chunks[k])], counts[k]), range(len(chunks)))
+        starts = before(counts.sum(axis=0))
+        shares = starts[:-1] + (np.cumsum(counts, axis=0) - counts).astype(np.int64)
+        listed = np.empty(len(ids), np.uint32)
+        map_parallel(lambda k: scatter_documents(ids, places, *chunks[k], shares[k], listed), range(len(chunks)))
+        documents, times_held = np.empty(len(ids), np.uint32), np.empty(len(ids), np.uint64)
+        sizes = np.zeros(len(distinct), np.int64)
+        map_parallel(
+            partial(apply, sum_runs, (starts, listed), (documents, times_held, sizes)), weighted_chunks(starts)
+        )
+        offsets = before(sizes)
+        packed, packed_counts = np.empty(offsets[-1], np.uint32), np.empty(offsets[-1], np.uint64)
+        map_parallel(
+            partial(apply, compact, (starts, offsets), (documents, times_held, packed, packed_counts)),
+            weighted_chunks(offsets),
+        )
+        _, *postings = sequences.rank_postings(offsets, packed, packed_counts)
+        return sequences._words(distinct, form, self.rank), *postings
+
+
+def apply(kernel: Callable[..., None], read: tuple[Any, ...], written: tuple[Any, ...], chunk: tuple[int, int]) -> None:
+    kernel(*read, *chunk, *written)
+
+
+def measure(name: str, ours: Callable[[], Any], plain: Callable[[], Any], repeat: int) -> None:
+    """Compare the results of both, time them in turn and print."""
+    for a, b in zip(ours(), plain(), strict=True):
+        if not np.array_equal(a, b):
+            raise SystemExit(f"{name}: the results differ")
+    taken = times({"ours": ours, "plain": plain}, repeat)
+    print(
+        f"{name:44}{median_ms(taken, 'ours'):10.1f}{median_ms(taken, 'plain'):10.1f}"
+        f"{ratio(taken, 'plain', 'ours'):8.2f}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = corpora.arguments(__doc__ or "")
+    parser.add_argument("--each-n", default="docs_peps", help="corpus whose sequences are counted for n from 1 to 8")
+    parser.add_argument("--strategy", default="top_down", choices=["top_down", "bottom_up"])
+    args = parser.parse_args()
+    print(f"machine: {corpora.machine()}; {args.strategy}")
+    print(f"{'corpus':24}{'analytic':20}{'ours ms':>10}{'ids ms':>10}{'x ids':>8}")
+    tadoc.Config.set(engine="cpu")
+    for given in corpora.names(args.corpora or STANDARD):
+        name, text = corpora.load(given)
+        corpus = split(text.tadoc.compress())[0]
+        plain, rules, rank = Plain(corpus), cpu.load_rules(corpus.grammar), corpus.grammar.words.rank
+        read = (rules, corpus.root_offsets, corpus.roots)
+
+        def run(analytic: str, size: int, read: Any = read, rank: Any = rank) -> Callable[[], Any]:
+            return lambda: getattr(cpu, analytic)(*read, size, rank, args.strategy)
+
+        def run_plain(analytic: str, size: int, plain: Plain = plain) -> Callable[[], Any]:
+            return lambda: getattr(plain, analytic)(size)
+
+        cases = [("sequence_counts", n) for n in (range(1, 9) if name == args.each_n else (1, 2, 3, 5))]
+        for analytic, size in [*cases, ("sequence_postings", 3), ("pair_counts", WINDOW)]:
+            measure(f"{name:24}{analytic} {size}", run(analytic, size), run_plain(analytic, size), args.repeat)
+
+
+if __name__ == "__main__":
+    main()
