@@ -41,11 +41,11 @@ def _weigh(
 ) -> Any:
     """Fill ``weights`` of one document's terminals; returns how many there are, in ``touched``.
 
-    ``symbols`` and ``roots`` are addresses. A rule with a table is read where it stands. Any other waits until all
-    rules above it are done: rules are marked in a bitmap, highest rule first, whose summary has a bit for each of its
-    words; so each body is read once.
+    ``symbols`` and ``roots`` are addresses. Of a rule that has a table its entries are weighed at once. Any other waits
+    until all rules above it are done: rules are marked in a bitmap, highest rule first, whose summary has a bit for
+    each of its words; so each body is read once.
     """
-    n = nb.int64(0)
+    kept = nb.int64(0)
     last = nb.int64(len(rule_offsets) - 2)
     lowest = nb.int64(len(summary))
     word = nb.int64(0)
@@ -53,31 +53,40 @@ def _weigh(
     begin, end = nb.int64(first), nb.int64(stop)
     weight = nb.uint64(1)
     while True:
+        n = kept
         for i in range(begin, end):
-            s = nb.int64(load_u32(body + nb.uint64(4 * i)))
+            s = load_u32(body + nb.uint64(4 * i))
+            touched[n] = s  # stays where this is its first time: nothing is asked that a processor might guess wrong
+            n += weights[s] == 0
+            weights[s] += weight
+        k = kept
+        while k < n:
+            s = nb.int64(touched[k])
+            k += 1
             if s < terminals:
-                touched[n] = nb.uint32(s)  # kept where this is the first time: no branch to mispredict
-                n += weights[s] == 0
-                weights[s] += weight
+                touched[kept] = nb.uint32(s)
+                kept += 1
                 continue
             a, b = starts[s - terminals], starts[s - terminals + 1]
             if a == b:
-                weights[s] += weight
                 mark = last - (s - terminals)
                 marks[mark >> 6] |= _1 << nb.uint64(mark & 63)
                 summary[mark >> 12] |= _1 << nb.uint64(mark >> 6 & 63)
                 lowest = min(lowest, mark >> 12)
-            for j in range(a, b):
-                t = table_terminals[j]
-                touched[n] = t
-                n += weights[t] == 0
-                weights[t] += weight * nb.uint64(table_counts[j])
+            else:
+                weight = nb.uint64(weights[s])
+                weights[s] = 0
+                for j in range(a, b):
+                    t = table_terminals[j]
+                    touched[n] = t
+                    n += weights[t] == 0
+                    weights[t] += weight * nb.uint64(table_counts[j])
         while marks[word] == 0:
             summary[word >> 6] &= ~(_1 << nb.uint64(word & 63))
             while lowest < len(summary) and summary[lowest] == 0:
                 lowest += 1
             if lowest == len(summary):
-                return n
+                return kept
             word = (lowest << 6) + trailing_zeros(summary[lowest])
         r = last - ((word << 6) + trailing_zeros(marks[word]))
         marks[word] &= marks[word] - _1
@@ -181,6 +190,29 @@ def _sort_many(
 
 
 @nb.njit(nogil=True, cache=True)
+def sort_terminals(
+    n: int,
+    touched: UInt32,
+    spare: UInt32,
+    weights: Any,
+    rank: UInt32,
+    by_rank: UInt32,
+    marks: UInt64,
+    summary: UInt64,
+    histogram: Int64,
+) -> None:
+    """Order the first n terminals of ``touched`` by count falling, then rank.
+
+    ``by_rank`` turns ``rank`` round; ``spare`` has room for all; the bitmap ``marks`` and its ``summary`` are zero
+    before and after; ``histogram`` is ``COUNTERS`` wide.
+    """
+    if n <= FEW:
+        _sort_few(n, touched, weights, rank)
+    else:
+        _sort_many(n, touched, spare, weights, rank, by_rank, marks, summary, histogram)
+
+
+@nb.njit(nogil=True, cache=True)
 def count_documents(
     terminals: int,
     rule_offsets: Int64,
@@ -252,10 +284,7 @@ def count_documents(
                 weights[touched[k]] = 0
             return m, written, place
         if top >= 0:
-            if kept <= FEW:
-                _sort_few(kept, touched, weights, rank)
-            else:
-                _sort_many(kept, touched, spare, weights, rank, by_rank, rank_marks, rank_summary, histogram)
+            sort_terminals(kept, touched, spare, weights, rank, by_rank, rank_marks, rank_summary, histogram)
         for k in range(written):
             t = touched[k]
             out_terminals[place + k] = t
@@ -273,7 +302,7 @@ def count_documents(
 def list_documents(
     terminals: int,
     rule_offsets: Int64,
-    symbols: int,
+    symbols: UInt32,
     starts: Int64,
     table_terminals: UInt32,
     root_offsets: Int64,
@@ -283,7 +312,6 @@ def list_documents(
     stop: int,
     seen: UInt32,
     touched: UInt32,
-    waiting: UInt32,
     at: int,
     out_terminals: UInt32,
     sizes: Int64,
@@ -299,38 +327,38 @@ def list_documents(
         d = members[m]
         now = nb.uint32(m + 1)
         n = nb.int64(0)
-        left = nb.int64(0)
-        body = nb.uint64(roots)
-        begin, end = root_offsets[d], root_offsets[d + 1]
-        while True:
-            for i in range(begin, end):
-                s = nb.int64(load_u32(body + nb.uint64(4 * i)))
-                if s < terminals:
-                    touched[n] = nb.uint32(s)
-                    n += seen[s] != now
-                    seen[s] = now
-                elif seen[s] != now:
-                    seen[s] = now
-                    a, b = starts[s - terminals], starts[s - terminals + 1]
-                    if a == b:
-                        waiting[left] = nb.uint32(s - terminals)
-                        left += 1
-                    for j in range(a, b):
-                        t = table_terminals[j]
-                        touched[n] = t
-                        n += seen[t] != now
-                        seen[t] = now
-            if left == 0:
-                break
-            left -= 1
-            r = nb.int64(waiting[left])
-            body = nb.uint64(symbols)
-            begin, end = rule_offsets[r], rule_offsets[r + 1]
-        if place + n > len(out_terminals):
-            return m, n, place
-        for k in range(n):
+        for i in range(root_offsets[d], root_offsets[d + 1]):
+            s = load_u32(nb.uint64(roots) + nb.uint64(4 * i))
+            touched[n] = s  # stays where this is its first time
+            n += seen[s] != now
+            seen[s] = now
+        k = nb.int64(0)
+        kept = nb.int64(0)
+        while k < n:
+            s = touched[k]
+            k += 1
+            if s < terminals:
+                touched[kept] = s
+                kept += 1
+                continue
+            r = nb.int64(s) - terminals
+            a, b = starts[r], starts[r + 1]
+            for j in range(a, b):
+                t = table_terminals[j]
+                touched[n] = t
+                n += seen[t] != now
+                seen[t] = now
+            if a == b:
+                for i in range(rule_offsets[r], rule_offsets[r + 1]):
+                    t = symbols[i]
+                    touched[n] = t
+                    n += seen[t] != now
+                    seen[t] = now
+        if place + kept > len(out_terminals):
+            return m, kept, place
+        for k in range(kept):
             out_terminals[place + k] = touched[k]
-        sizes[m] = n
+        sizes[m] = kept
         terminal_places[m] = nb.uint64(out_terminals.ctypes.data) + nb.uint64(out_terminals.itemsize * place)
-        place += n
+        place += kept
     return nb.int64(stop), nb.int64(0), place

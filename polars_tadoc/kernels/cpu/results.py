@@ -42,9 +42,6 @@ CHUNKS = 4
 SMALL = 1 << 12
 """Symbols and documents up to which one thread counts them sooner than two are started."""
 
-SHORT = 8
-"""Terminals up to which a rule is read at once where weights go down: its place in the bitmap would cost more."""
-
 Run = Callable[..., tuple[int, int, int]]
 """Counts documents into an arena; see :func:`polars_tadoc.kernels.cpu.documents.count_documents`."""
 
@@ -249,8 +246,8 @@ def _histogram(roots: UInt32, size: int) -> UInt64:
 
 
 def _tables(rules: Rules, roots: UInt32, strategy: str) -> Tables:
-    """Make the tables that documents read: of all rules, or, as weights go down, of the shortest."""
-    return build_tables(rules, roots, None if strategy == "bottom_up" else SHORT)
+    """Make the tables that documents read: of all rules, or, where weights go down, of none."""
+    return build_tables(rules, roots) if strategy == "bottom_up" else Tables.none(rules.rule_count)
 
 
 def _share_out(root_offsets: Int64, classes: Classes, start: Callable[[], Run], arena_type: Any) -> list[Any]:
@@ -320,7 +317,7 @@ def _count(
     def start() -> Run:
         scratch = (
             np.zeros(size + rules.rule_count, dtype),
-            np.empty(size + 1, np.uint32),
+            np.empty(size + rules.rule_count + 1, np.uint32),
             np.empty(size if in_order else 0, np.uint32),
             *_bitmap(rules.rule_count),
             *_bitmap(size if in_order else 0),
@@ -365,7 +362,7 @@ def _list(rules: Rules, root_offsets: Int64, roots: UInt32, classes: Classes, st
 
     def start() -> Run:
         seen = np.zeros(rules.terminals + rules.rule_count, np.uint32)
-        touched, waiting = np.empty(rules.terminals + 1, np.uint32), np.empty(rules.rule_count, np.uint32)
+        touched = np.empty(rules.terminals + rules.rule_count + 1, np.uint32)
 
         def run(first: int, stop: int, at: int, terminals: UInt32, counts: Any) -> tuple[int, int, int]:
             if at == 0:  # a new arena: its first document may have been begun before
@@ -373,7 +370,7 @@ def _list(rules: Rules, root_offsets: Int64, roots: UInt32, classes: Classes, st
             return _documents.list_documents(  # type: ignore[no-any-return]
                 rules.terminals,
                 rules.rule_offsets,
-                rules.symbols.ctypes.data,
+                rules.symbols,
                 tables.starts,
                 tables.terminals,
                 root_offsets,
@@ -383,7 +380,6 @@ def _list(rules: Rules, root_offsets: Int64, roots: UInt32, classes: Classes, st
                 stop,
                 seen,
                 touched,
-                waiting,
                 at,
                 terminals,
                 found.sizes,

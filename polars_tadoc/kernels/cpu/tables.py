@@ -9,6 +9,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 from polars_tadoc.kernels.rules import Rules
 
 UInt32 = npt.NDArray[np.uint32]
@@ -36,18 +37,26 @@ class Tables:
     terminals: UInt32
     counts: Any
 
+    @classmethod
+    def none(cls, rules: int) -> Tables:
+        """Return no table for any of so many rules."""
+        return cls(np.zeros(rules + 1, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint32))
+
 
 @nb.njit(nogil=True, cache=True)
-def mark_reached(terminals: int, rule_offsets: Int64, symbols: UInt32, roots: UInt32, reached: Bool) -> None:
-    """Mark the rules that the roots name or that a marked rule does."""
-    for i in range(len(roots)):
-        if roots[i] >= terminals:
-            reached[nb.int64(roots[i]) - terminals] = True
+def mark_symbols(symbols: UInt32, marked: Bool) -> None:
+    """Mark each of the symbols."""
+    for i in range(len(symbols)):
+        marked[symbols[i]] = True
+
+
+@nb.njit(nogil=True, cache=True)
+def mark_reached(terminals: int, rule_offsets: Int64, symbols: UInt32, reached: Bool) -> None:
+    """Mark the symbols that a marked rule names."""
     for r in range(len(rule_offsets) - 2, -1, -1):
-        if reached[r]:
+        if reached[terminals + r]:
             for i in range(rule_offsets[r], rule_offsets[r + 1]):
-                if symbols[i] >= terminals:
-                    reached[nb.int64(symbols[i]) - terminals] = True
+                reached[symbols[i]] = True
 
 
 @nb.njit(nogil=True, cache=True)
@@ -131,7 +140,7 @@ def count_type(most: int) -> Any:
     return np.uint32 if most < 1 << 32 else np.uint64
 
 
-def build_tables(rules: Rules, roots: UInt32, longest: int | None = None) -> Tables:
+def build_tables(rules: Rules, roots: UInt32) -> Tables:
     """Build the tables of the rules that the roots reach (G-TADOC, Zhang et al., ICDE 2021, algorithm 2).
 
     Parameters
@@ -140,18 +149,17 @@ def build_tables(rules: Rules, roots: UInt32, longest: int | None = None) -> Tab
         The rules.
     roots
         uint32: top-level symbols.
-    longest
-        Rules that stand for more terminals get no table; None for no such limit.
 
     """
-    wanted = np.zeros(rules.rule_count, np.bool_)
-    if longest != 0:
-        mark_reached(rules.terminals, rules.rule_offsets, rules.symbols, roots, wanted)
-        if longest is not None:
-            wanted &= rules.lengths <= np.uint64(longest)
+    reached = np.zeros(rules.terminals + rules.rule_count, np.bool_)
+    map_parallel(  # threads write nothing but True
+        lambda chunk: mark_symbols(roots[chunk[0] : chunk[1]], reached), even_chunks(len(roots), 1 << 18)
+    )
+    mark_reached(rules.terminals, rules.rule_offsets, rules.symbols, reached)
+    wanted = reached[rules.terminals :]
     bounds = np.empty(rules.rule_count, np.int64)
     total = bound_tables(rules.terminals, rules.rule_offsets, rules.symbols, rules.lengths, wanted, bounds)
-    dtype = count_type(int(rules.lengths.max(initial=1)) if longest is None else longest)
+    dtype = count_type(int(rules.lengths.max(initial=1)))
     tables = Tables(np.empty(rules.rule_count + 1, np.int64), np.empty(total, np.uint32), np.empty(total, dtype))
     fill_tables(
         rules.terminals,

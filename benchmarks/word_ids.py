@@ -1,0 +1,277 @@
+"""Analytics on the compressed form against the same on uncompressed word ids: ``python -m benchmarks.word_ids``.
+
+The baseline is as well made as ours: Numba on as many threads, words as frequency-ranked uint32 ids with document
+offsets, in memory; first occurrences are kept without a branch, the terminals of a document leave a bitmap in the
+order of their ranks and are counted into place, postings are one counting sort. Results have the same arrays and
+types, and are compared first. Times are in ms, the ratio is baseline / the better of both strategies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+import polars_tadoc as tadoc
+from benchmarks import corpora
+from benchmarks.side_by_side import median_ms, ratio, times
+from polars_tadoc.column import split
+from polars_tadoc.kernels import cpu
+from polars_tadoc.kernels.cpu.documents import COUNTERS, sort_terminals
+from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
+from polars_tadoc.kernels.rules import Rules
+
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+STRATEGIES = ("top_down", "bottom_up")
+
+
+@nb.njit(nogil=True, cache=True)
+def expand(rules_from: int, rule_offsets: Int64, symbols: UInt32, starts: Int64, words: UInt32) -> None:
+    """Write each rule's words from its start on."""
+    for r in range(len(rule_offsets) - 1):
+        at = starts[r]
+        for i in range(rule_offsets[r], rule_offsets[r + 1]):
+            if symbols[i] < rules_from:
+                words[at] = symbols[i]
+                at += 1
+            else:
+                rule = nb.int64(symbols[i]) - rules_from
+                for j in range(starts[rule], starts[rule + 1]):
+                    words[at] = words[j]
+                    at += 1
+
+
+def uncompressed(rules: Rules, root_offsets: Int64, roots: UInt32) -> tuple[Int64, UInt32]:
+    """Return where each document's words start, and the words: the rows are one more rule each."""
+    offsets = np.concatenate([rules.rule_offsets, rules.rule_offsets[-1] + root_offsets[1:]])
+    symbols = np.concatenate([rules.symbols, roots])
+    lengths = np.ones(rules.terminals + rules.rule_count, np.int64)
+    lengths[rules.terminals :] = rules.lengths
+    before = np.concatenate([[0], np.cumsum(lengths[symbols])])
+    starts = before[offsets]
+    words = np.empty(starts[-1], np.uint32)
+    expand(rules.terminals, offsets, symbols, starts, words)
+    documents = starts[rules.rule_count :]
+    return documents - documents[0], words[documents[0] :].copy()
+
+
+@nb.njit(nogil=True, cache=True)
+def histogram(words: UInt32, even: UInt64, odd: UInt64) -> None:
+    """Count words in two tables in turn: a frequent one does not wait for itself."""
+    for i in range(0, len(words) - 1, 2):
+        even[words[i]] += nb.uint64(1)
+        odd[words[i + 1]] += nb.uint64(1)
+    if len(words) % 2:
+        even[words[len(words) - 1]] += nb.uint64(1)
+
+
+def word_counts(size: int, words: UInt32) -> UInt64:
+    """Count each word."""
+
+    def count(chunk: tuple[int, int]) -> UInt64:
+        even, odd = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
+        histogram(words[chunk[0] : chunk[1]], even, odd)
+        return even + odd
+
+    parts = map_parallel(count, even_chunks(len(words), max(1 << 16, size)))
+    return sum(parts[1:], parts[0])
+
+
+@nb.njit(nogil=True, cache=True)
+def list_words(offsets: Int64, words: UInt32, first: int, stop: int, seen: UInt32, sizes: Int64, found: UInt32) -> Any:
+    """Write each document's distinct words, in no order; returns how many."""
+    at = nb.int64(0)
+    for d in range(first, stop):
+        start = at
+        for i in range(offsets[d], offsets[d + 1]):
+            found[at] = words[i]
+            at += seen[words[i]] != nb.uint32(d + 1)
+            seen[words[i]] = nb.uint32(d + 1)
+        sizes[d] = at - start
+    return at
+
+
+@nb.njit(nogil=True, cache=True)
+def count_words(
+    offsets: Int64,
+    words: UInt32,
+    first: int,
+    stop: int,
+    rank: UInt32,
+    by_rank: UInt32,
+    weights: UInt32,
+    touched: UInt32,
+    spare: UInt32,
+    marks: UInt64,
+    summary: UInt64,
+    counters: Int64,
+    sizes: Int64,
+    found: UInt32,
+    counts: UInt32,
+) -> Any:
+    """Write each document's distinct words and counts, by count falling, then rank; returns how many."""
+    at = nb.int64(0)
+    for d in range(first, stop):
+        n = nb.int64(0)
+        for i in range(offsets[d], offsets[d + 1]):
+            touched[n] = words[i]
+            n += weights[words[i]] == 0
+            weights[words[i]] += nb.uint32(1)
+        sort_terminals(n, touched, spare, weights, rank, by_rank, marks, summary, counters)
+        for k in range(n):
+            found[at + k] = touched[k]
+            counts[at + k] = weights[touched[k]]
+            weights[touched[k]] = 0
+        sizes[d] = n
+        at += n
+    return at
+
+
+@nb.njit(nogil=True, cache=True)
+def widen(found: UInt32, counts: UInt32, at: int, terminals: UInt32, wide: UInt64) -> None:
+    """Copy one thread's part of a result to its place."""
+    for k in range(len(found)):
+        terminals[at + k] = found[k]
+        wide[at + k] = counts[k]
+
+
+@nb.njit(nogil=True, cache=True)
+def tally(found: UInt32, cursors: Int64) -> None:
+    """Count the documents of each word."""
+    for k in range(len(found)):
+        cursors[found[k]] += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def scatter(sizes: Int64, first: int, stop: int, found: UInt32, cursors: Int64, documents: UInt32) -> None:
+    """Append documents to their words' postings."""
+    k = nb.int64(0)
+    for d in range(first, stop):
+        for _ in range(sizes[d]):
+            documents[cursors[found[k]]] = nb.uint32(d)
+            cursors[found[k]] += 1
+            k += 1
+
+
+def _starts(sizes: Int64) -> Int64:
+    starts = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return starts
+
+
+def term_vector(size: int, offsets: Int64, words: UInt32, rank: UInt32) -> tuple[Int64, UInt32, UInt64]:
+    """Count each document's words."""
+    by_rank = np.empty(size, np.uint32)
+    by_rank[rank] = np.arange(size, dtype=np.uint32)
+    sizes = np.empty(len(offsets) - 1, np.int64)
+
+    def count(chunk: tuple[int, int]) -> tuple[UInt32, UInt32]:
+        room = int(offsets[chunk[1]] - offsets[chunk[0]])
+        found, counts = np.empty(room, np.uint32), np.empty(room, np.uint32)
+        scratch = (
+            np.zeros(size, np.uint32),
+            np.empty(size + 1, np.uint32),
+            np.empty(size, np.uint32),
+            np.zeros((size >> 6) + 1, np.uint64),
+            np.zeros((size >> 12) + 1, np.uint64),
+            np.empty(COUNTERS, np.int64),
+        )
+        n = count_words(offsets, words, *chunk, rank, by_rank, *scratch, sizes, found, counts)
+        return found[:n], counts[:n]
+
+    parts = map_parallel(count, weighted_chunks(offsets))
+    places = _starts(np.array([len(found) for found, _ in parts]))
+    terminals, wide = np.empty(places[-1], np.uint32), np.empty(places[-1], np.uint64)
+    map_parallel(
+        lambda item: widen(*item[0], item[1], terminals, wide), list(zip(parts, places[:-1].tolist(), strict=True))
+    )
+    return _starts(sizes), terminals, wide
+
+
+def inverted_index(size: int, offsets: Int64, words: UInt32) -> tuple[Int64, UInt32]:
+    """List the documents of each word."""
+    sizes = np.empty(len(offsets) - 1, np.int64)
+    chunks = weighted_chunks(offsets)
+
+    def listed(chunk: tuple[int, int]) -> tuple[UInt32, Int64]:
+        found = np.empty(int(offsets[chunk[1]] - offsets[chunk[0]]) + 1, np.uint32)
+        found = found[: list_words(offsets, words, *chunk, np.zeros(size, np.uint32), sizes, found)]
+        cursors = np.zeros(size, np.int64)
+        tally(found, cursors)
+        return found, cursors
+
+    parts = map_parallel(listed, chunks)
+    starts = _starts(sum(cursors for _, cursors in parts))
+    before = starts[:-1].copy()
+    for _, cursors in parts:
+        before, cursors[:] = before + cursors, before
+    documents = np.empty(starts[-1], np.uint32)
+    map_parallel(lambda item: scatter(sizes, *item[0], *item[1], documents), list(zip(chunks, parts, strict=True)))
+    return starts, documents
+
+
+def same(ours: Any, baseline: Any) -> bool:
+    """Compare results, arrays and types."""
+    return all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in zip(ours, baseline, strict=True))
+
+
+def contenders(given: str) -> tuple[str, dict[str, dict[str, Callable[[], Any]]]]:
+    """Load a corpus; for each analytic, both strategies and the baseline."""
+    name, text = corpora.load(given)
+    (corpus,) = split(text.tadoc.compress())
+    rules, rank = cpu.load_rules(corpus.grammar), corpus.grammar.words.rank
+    size, root_offsets, roots = rules.terminals, corpus.root_offsets, corpus.roots
+    offsets, words = uncompressed(rules, root_offsets, roots)
+    by_rank = np.argsort(rank)
+
+    def in_order(counts: UInt64) -> Any:
+        counts = counts[by_rank]
+        return by_rank[counts > 0], counts[counts > 0]
+
+    ours: dict[str, Callable[[str], Any]] = {
+        "word_count": lambda strategy: (cpu.terminal_counts(rules, roots, strategy),),
+        "sort": lambda strategy: in_order(cpu.terminal_counts(rules, roots, strategy)),
+        "inverted_index": lambda strategy: cpu.count_by_terminal(rules, root_offsets, roots, strategy, False)[:2],
+        "term_vector": lambda strategy: cpu.count_by_document(rules, root_offsets, roots, strategy, rank),
+    }
+    baseline: dict[str, Callable[[], Any]] = {
+        "word_count": lambda: (word_counts(size, words),),
+        "sort": lambda: in_order(word_counts(size, words)),
+        "inverted_index": lambda: inverted_index(size, offsets, words),
+        "term_vector": lambda: term_vector(size, offsets, words, rank),
+    }
+    return name, {
+        analytic: {
+            **{strategy: lambda run=run, strategy=strategy: run(strategy) for strategy in STRATEGIES},
+            "baseline": baseline[analytic],
+        }
+        for analytic, run in ours.items()
+    }
+
+
+def main() -> None:
+    args = corpora.arguments(__doc__ or "").parse_args()
+    print(f"machine: {corpora.machine()}")
+    print(f"{'corpus':22}{'analytic':16}{'top_down':>10}{'bottom_up':>10}{'baseline':>10}{'ratio':>7}")
+    tadoc.Config.set(engine="cpu")
+    for given in corpora.names(args.corpora):
+        name, analytics = contenders(given)
+        for analytic, runs in analytics.items():
+            expected = runs["baseline"]()
+            for strategy in STRATEGIES:
+                if not same(runs[strategy](), expected):
+                    raise SystemExit(f"{name}: {analytic} {strategy} gives other results than the baseline")
+            taken = times(runs, args.repeat)
+            better = min(STRATEGIES, key=lambda strategy: median_ms(taken, strategy))
+            print(f"{name:22}{analytic:16}", end="")
+            print("".join(f"{median_ms(taken, contender):10.2f}" for contender in runs), end="")
+            print(f"{ratio(taken, 'baseline', better):7.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
