@@ -1,0 +1,260 @@
+r"""The analytics on a compressed column against Polars and DuckDB on the strings: ``python -m benchmarks.analytics``.
+
+Everything is warm: text, compressed column and grammar in memory; each contender ends with the table in memory (Polars
+and ours a frame, DuckDB an Arrow table). The peers' queries are the quickest found for each analytic: words as
+categories packed into 64-bit keys for Polars, lists unnested side by side for DuckDB. They may leave out order where
+the analytic's point is not the order (``sort`` sorts, lists of documents are in order), and give the words of a
+sequence as columns. All count the same words, runs of Unicode word characters: rows with Han or kana, which are words
+by themselves for us, are left out. Results are compared first: the number of rows, all counts or lengths of lists, and
+the whole of a thousand rows. That run is the warm-up; a peer that takes longer than ``--limit`` in it is stopped.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+
+import polars_tadoc as tadoc
+from benchmarks import corpora
+from benchmarks.side_by_side import median_ms, ratio, times
+
+RE2_WORD = r"[\pL\pM\p{Nd}\p{Nl}\p{Pc}]+"  # RE2's \w is ASCII
+WINDOW = 5
+SEQUENCE = ["first", "second", "third"]
+BITS = 21  # three words fit into one key
+WORDS = pl.col("text").str.extract_all(r"\w+").alias("word")
+
+
+def occurrences(texts: pl.LazyFrame) -> pl.LazyFrame:
+    """Each word with its row."""
+    return texts.select("id", WORDS).explode("word").drop_nulls()
+
+
+def category_ids(texts: pl.LazyFrame) -> pl.LazyFrame:
+    """Each word's category as a number with its row, made once; the plan keeps the categories."""
+    made = occurrences(texts).select("id", pl.col("word").cast(pl.Categorical)).collect(engine="streaming")
+    return made.lazy().select("id", pl.col("word").to_physical().cast(pl.UInt64))
+
+
+def category(key: pl.Expr, place: int, bits: int) -> pl.Expr:
+    """The category at a place of a packed key, counted from the last."""
+    return ((key // (1 << bits * place)) % (1 << bits)).cast(pl.UInt32).cat.to(pl.Categorical)
+
+
+def polars_sequences(texts: pl.LazyFrame) -> pl.LazyFrame:
+    """Each run of three words as a key, with its row."""
+    word, row = pl.col("word"), pl.col("id")
+    key = word * (1 << 2 * BITS) + word.shift(-1) * (1 << BITS) + word.shift(-2)
+    return category_ids(texts).select("id", key=key, whole=row == row.shift(-2)).filter("whole").select("id", "key")
+
+
+def polars_pairs(texts: pl.LazyFrame) -> pl.LazyFrame:
+    """Each pair of places at most ``WINDOW`` apart as a key."""
+    ids, word, row = category_ids(texts), pl.col("word"), pl.col("id")
+    parts = []
+    for apart in range(1, WINDOW + 1):
+        other = word.shift(-apart)
+        key = pl.min_horizontal(word, other) * (1 << BITS) + pl.max_horizontal(word, other)
+        parts.append(ids.select(key=key, whole=row == row.shift(-apart)).filter("whole").select("key"))
+    return pl.concat(parts)
+
+
+def words_of_key(*names: str) -> list[pl.Expr]:
+    last = len(names) - 1
+    return [category(pl.col("key"), last - place, BITS).alias(name) for place, name in enumerate(names)]
+
+
+def polars_ranked_index(texts: pl.LazyFrame) -> pl.LazyFrame:
+    counted = polars_sequences(texts).group_by("key", "id").len("count")
+    ranked = counted.sort(["key", "count", "id"], descending=[False, True, False])
+    return (
+        ranked.group_by("key")
+        .agg(pl.struct("id", "count").alias("documents"))
+        .select(*words_of_key(*SEQUENCE), "documents")
+    )
+
+
+DUCKDB_WORDS = f"regexp_extract_all(text, '{RE2_WORD}')"
+DUCKDB_COUNTS = f"SELECT word, count(*) AS count FROM (SELECT unnest({DUCKDB_WORDS}) AS word FROM texts) GROUP BY ALL"
+DUCKDB_SEQUENCES = f"""
+    SELECT * FROM (
+        SELECT id, unnest(words) AS first, unnest(words[2:]) AS second, unnest(words[3:]) AS third
+        FROM (SELECT id, {DUCKDB_WORDS} AS words FROM texts)
+    ) WHERE third IS NOT NULL
+"""
+DUCKDB_PAIRS = " UNION ALL ".join(
+    f"SELECT unnest(words) AS a, unnest(words[{apart + 1}:]) AS b FROM lists" for apart in range(1, WINDOW + 1)
+)
+
+
+@dataclass(frozen=True)
+class Analytic:
+    """One analytic in three ways."""
+
+    ours: Callable[[pl.DataFrame], pl.DataFrame]
+    polars: Callable[[pl.LazyFrame], pl.LazyFrame]
+    duckdb: str
+    keys: tuple[str, ...]
+    """Columns that name a row of the result, once sequences are columns."""
+    value: str = "count"
+
+
+ANALYTICS = {
+    "word_count": Analytic(
+        lambda df: df.tadoc.word_count("text"),
+        lambda texts: occurrences(texts).group_by("word").len("count"),
+        DUCKDB_COUNTS,
+        ("word",),
+    ),
+    "sort": Analytic(
+        lambda df: df.tadoc.sort("text"),
+        lambda texts: occurrences(texts).group_by("word").len("count").sort("word"),
+        f"{DUCKDB_COUNTS} ORDER BY word",
+        ("word",),
+    ),
+    "inverted_index": Analytic(
+        lambda df: df.tadoc.inverted_index("text"),
+        lambda texts: (
+            texts.select("id", WORDS.list.unique())
+            .explode("word")
+            .drop_nulls()
+            .group_by("word")
+            .agg(pl.col("id").sort().alias("documents"))
+        ),
+        f"""SELECT word, list(id ORDER BY id) AS documents
+            FROM (SELECT id, unnest(list_distinct({DUCKDB_WORDS})) AS word FROM texts) GROUP BY word""",
+        ("word",),
+        "documents",
+    ),
+    "term_vector": Analytic(
+        lambda df: df.tadoc.term_vector("text"),
+        lambda texts: occurrences(texts).group_by("id", "word").len("count"),
+        f"SELECT id, word, count(*) AS count FROM (SELECT id, unnest({DUCKDB_WORDS}) AS word FROM texts) GROUP BY ALL",
+        ("id", "word"),
+    ),
+    "sequence_count": Analytic(
+        lambda df: df.tadoc.sequence_count("text"),
+        lambda texts: polars_sequences(texts).group_by("key").len("count").select(*words_of_key(*SEQUENCE), "count"),
+        f"SELECT first, second, third, count(*) AS count FROM ({DUCKDB_SEQUENCES}) GROUP BY ALL",
+        tuple(SEQUENCE),
+    ),
+    "ranked_inverted_index": Analytic(
+        lambda df: df.tadoc.ranked_inverted_index("text"),
+        polars_ranked_index,
+        f"""SELECT first, second, third, list({{id: id, count: n}} ORDER BY n DESC, id) AS documents
+            FROM (SELECT id, first, second, third, count(*) AS n FROM ({DUCKDB_SEQUENCES}) GROUP BY ALL)
+            GROUP BY first, second, third""",
+        tuple(SEQUENCE),
+        "documents",
+    ),
+    "cooccurrence": Analytic(
+        lambda df: df.tadoc.cooccurrence("text", window=WINDOW),
+        lambda texts: polars_pairs(texts).group_by("key").len("count").select(*words_of_key("word", "other"), "count"),
+        f"""WITH lists AS MATERIALIZED (SELECT {DUCKDB_WORDS} AS words FROM texts)
+            SELECT least(a, b) AS word, greatest(a, b) AS other, count(*) AS count
+            FROM ({DUCKDB_PAIRS}) WHERE b IS NOT NULL GROUP BY ALL""",
+        ("word", "other"),
+    ),
+}
+
+
+def comparable(result: pl.DataFrame, analytic: Analytic) -> pl.DataFrame:
+    """A result with words as strings, a sequence's as columns, a pair's in order."""
+    if "sequence" in result.columns:
+        places = [pl.col("sequence").list.get(place).alias(name) for place, name in enumerate(SEQUENCE)]
+        result = result.select(*places, analytic.value)
+    result = result.with_columns(pl.col(name).cast(pl.String) for name in analytic.keys if name != "id")
+    if analytic.keys == ("word", "other"):
+        low, high = pl.min_horizontal("word", "other"), pl.max_horizontal("word", "other")
+        result = result.with_columns(word=low, other=high)
+    if analytic.value == "count":
+        return result.with_columns(pl.col("count").cast(pl.UInt64))
+    document = pl.Struct({"id": pl.UInt32, "count": pl.UInt64}) if "third" in analytic.keys else pl.UInt32
+    return result.with_columns(pl.col("documents").cast(pl.List(document)))
+
+
+def check(name: str, analytic: Analytic, ours: pl.DataFrame, peer: pl.DataFrame, who: str) -> None:
+    """Stop if a contender's result is another one."""
+    sizes = pl.col("count") if analytic.value == "count" else pl.col("documents").list.len()
+    ours, peer = comparable(ours, analytic), comparable(peer, analytic)
+    sample = ours.sample(min(len(ours), 1000), seed=0)
+    if analytic.keys[0] == "id":
+        peer = peer.with_columns(pl.col("id").cast(pl.UInt32))
+    found = sample.join(peer, on=list(analytic.keys), how="left", maintain_order="left", suffix=" of peer")
+    same = found[analytic.value].equals(found[f"{analytic.value} of peer"].alias(analytic.value), null_equal=False)
+    if len(ours) != len(peer) or not same or not ours.select(sizes.sort()).equals(peer.select(sizes.sort())):
+        raise SystemExit(f"{name}: {who} has another result")
+
+
+def within(limit: float, run: Callable[[], object], stop: Callable[[], None]) -> object | None:
+    """Run, but call ``stop`` after some seconds; returns the result, None if stopped."""
+    timer = threading.Timer(limit, stop)
+    timer.start()
+    try:
+        return run()
+    except duckdb.InterruptException:
+        return None
+    finally:
+        timer.cancel()
+
+
+def compare(
+    analytic: Analytic, name: str, plain: pl.DataFrame, packed: pl.DataFrame, limit: float, budget: float, repeat: int
+) -> dict[str, list[float]]:
+    """Seconds of each contender by round, after their results were found equal."""
+    connection = duckdb.connect()
+    connection.register("source", plain.to_arrow())
+    connection.execute("CREATE TABLE texts AS SELECT id, text FROM source")
+
+    def with_polars() -> pl.DataFrame:
+        return analytic.polars(plain.lazy()).collect(engine="streaming")
+
+    def with_duckdb() -> pa.Table:
+        return connection.sql(analytic.duckdb).to_arrow_table()
+
+    contenders: dict[str, Callable[[], object]] = {"ours": lambda: analytic.ours(packed)}
+    start = perf_counter()
+    expected = analytic.ours(packed)
+    for peer, run in {"polars": with_polars, "duckdb": with_duckdb}.items():
+        result = within(limit, run, connection.interrupt)
+        if result is not None:
+            check(name, analytic, expected, pl.DataFrame(result), peer)
+            contenders[peer] = run
+    rounds = max(1, min(repeat, int(budget / (perf_counter() - start))))
+    return times(contenders, rounds, warm_up=0)
+
+
+def main() -> None:
+    parser = corpora.arguments(__doc__ or "")
+    parser.add_argument("--limit", type=float, default=60, help="seconds that a peer may take for one analytic")
+    parser.add_argument("--budget", type=float, default=10, help="seconds for the rounds of one analytic on one corpus")
+    parser.add_argument("--only", nargs="*", choices=list(ANALYTICS), default=list(ANALYTICS), help="these analytics")
+    args = parser.parse_args()
+    print(f"machine: {corpora.machine()}, DuckDB {duckdb.__version__}; engine cpu")
+    tadoc.Config.set(engine="cpu")
+    for given in corpora.names(args.corpora):
+        name, text = corpora.load(given)
+        plain = text.to_frame("text").filter(~pl.col("text").str.contains(r"[\p{Han}\p{Hiragana}\p{Katakana}\u30fc]"))
+        plain = plain.with_row_index("id").rechunk()
+        packed = plain.tadoc.compress("text").select("text")
+        print(f"\n{name}, {plain['text'].str.len_bytes().sum() / 1e6:.1f} MB, {len(plain)} rows")
+        print(f"{'':23}{'ours ms':>9}{'Polars ms':>11}{'DuckDB ms':>11}{'x better':>10}{'rounds':>8}", flush=True)
+        for analytic in args.only:
+            label = f"{name}, {analytic}"
+            taken = compare(ANALYTICS[analytic], label, plain, packed, args.limit, args.budget, args.repeat)
+            peers = [peer for peer in taken if peer != "ours"]
+            print(f"{analytic:23}{median_ms(taken, 'ours'):9.1f}", end="")
+            for peer in ("polars", "duckdb"):
+                print(f"{median_ms(taken, peer):11.0f}" if peer in taken else f"{'stopped':>11}", end="")
+            better = min((ratio(taken, peer, "ours") for peer in peers), default=float("nan"))
+            print(f"{better:10.1f}{len(taken['ours']):8}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
