@@ -476,6 +476,10 @@ class _Derived:
         ]
         return cls(Rules(len(distinct), *derived[0], rules.level_offsets, lengths), *derived[1], distinct, form)
 
+    def parts(self, rank: UInt32 | None) -> tuple[Rules, Int64, UInt32, UInt32]:
+        """Rules, documents, and the words of each window."""
+        return self.rules, self.root_offsets, self.roots, _words(self.distinct, self.form, rank)
+
 
 def _derive(
     terminals: int,
@@ -638,6 +642,47 @@ def rank_postings(
         weighted_chunks(offsets),
     )
     return kept, np.append(kept_offsets[kept], kept_offsets[-1]), kept_documents, kept_counts
+
+
+def derive_sequences(
+    rules: Rules, root_offsets: Int64, roots: UInt32, n: int, rank: UInt32 | None
+) -> tuple[Rules, Int64, UInt32, UInt32]:
+    """Turn the rules and documents of words into those of runs of n words.
+
+    Parameters
+    ----------
+    rules, root_offsets, roots, n, rank
+        As for :func:`sequence_counts`.
+
+    Returns
+    -------
+    (Rules, int64 array, uint32 array, uint32 array)
+        Rules whose terminals are the distinct runs, numbered in the order of their words' ranks; the documents' symbols
+        over them; the words of each run, runs x n. Documents put together have the runs of each, and no others.
+
+    """
+    n = min(n, _longest(rules, root_offsets, roots, n) + 1)  # of more words there are none
+    return _Derived.by(_SequenceWindows(_Ends.of(rules, rank, n - 1)), rules, root_offsets, roots).parts(rank)
+
+
+def derive_pairs(
+    rules: Rules, root_offsets: Int64, roots: UInt32, window: int, rank: UInt32 | None
+) -> tuple[Rules, Int64, UInt32, UInt32]:
+    """Turn the rules and documents of words into those of pairs of words.
+
+    Parameters
+    ----------
+    rules, root_offsets, roots, window, rank
+        As for :func:`pair_counts`.
+
+    Returns
+    -------
+    (Rules, int64 array, uint32 array, uint32 array)
+        As for :func:`derive_sequences`, of pairs, the word of lower rank first.
+
+    """
+    window = max(min(window, _longest(rules, root_offsets, roots, window)), 1)
+    return _Derived.by(_PairWindows(_Ends.of(rules, rank, window)), rules, root_offsets, roots).parts(rank)
 
 
 def _window_counts(
