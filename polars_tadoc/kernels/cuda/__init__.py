@@ -17,6 +17,10 @@ from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.cuda import fuse_levels
 from polars_tadoc.kernels.cuda.device import device_errors, even_blocks, get_kernel
 from polars_tadoc.kernels.cuda.device import device_problem as device_problem
+from polars_tadoc.kernels.cuda.documents import count_by_document as count_by_document
+from polars_tadoc.kernels.cuda.documents import count_by_terminal as count_by_terminal
+from polars_tadoc.kernels.cuda.tables import terminal_counts as terminal_counts
+from polars_tadoc.kernels.rules import Rules
 
 if TYPE_CHECKING:
     from polars_tadoc.grammar import Grammar
@@ -179,6 +183,35 @@ def load_array(array: npt.NDArray[Any]) -> Any:
         import cupy
 
         return cupy.asarray(np.ascontiguousarray(array))
+
+
+def load_rules(grammar: Grammar) -> Rules:
+    """Copy a grammar's rules to the device, as traversals read them: no level is fused into another.
+
+    Parameters
+    ----------
+    grammar
+        A checked grammar.
+
+    Returns
+    -------
+    Rules
+        Its rules over its words.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"loading {grammar.rule_count:,} rules"):
+        return Rules(
+            grammar.vocabulary_size,
+            load_array(grammar.rule_offsets.astype(np.int64)),
+            load_symbols(grammar.symbols),
+            grammar.level_offsets.astype(np.int64),
+            load_array(grammar.expansion_lengths),
+        )
 
 
 def to_host(array: Any) -> npt.NDArray[Any]:

@@ -1,0 +1,238 @@
+// Counts the terminals of each document: a block takes one document after another and counts in shared memory.
+//
+// Top-down, a document's weights go from its roots through the rules, each body read once; bottom-up, the tables
+// of the rules that it names are merged.
+#include "counters.cuh"
+#include "scan.cuh"
+#include "spans.cuh"
+#include "terminal_table.cuh"
+
+#ifndef TOP_DOWN
+#define TOP_DOWN 0
+#endif
+
+// Whether tables count in 64 bits.
+#ifndef WIDE_TABLES
+#define WIDE_TABLES WIDE
+#endif
+
+#if WIDE_TABLES
+using TableCount = u64;
+#else
+using TableCount = u32;
+#endif
+
+// One document's terminals: in a table where they can only be few of all, else with a counter each, the first
+// ones in shared memory.
+struct Counter {
+    TerminalTable table;
+    Count* held_counts;
+    Count* row;  // counters of all other terminals: zero before and after each document
+    u32 held;
+    u32 terminals;  // 0 where there is a table
+
+    __device__ __forceinline__ void clear()
+    {
+        if (terminals == 0)
+            table.clear(threadIdx.x, blockDim.x);
+        else
+            for (u32 i = threadIdx.x; i < min(held, terminals); i += blockDim.x)
+                held_counts[i] = 0;
+    }
+
+    __device__ __forceinline__ void add(u32 terminal, Count amount)
+    {
+        if (terminals == 0)
+            table.add(terminal, amount);
+        else if (terminal < held)
+            atomicAdd(held_counts + terminal, amount);
+        else
+            atomicAdd(row + (terminal - held), amount);
+    }
+
+    __device__ __forceinline__ u32 cells() const
+    {
+        return terminals == 0 ? table.slots : terminals;
+    }
+
+    // Terminal of a cell and its count, 0 where it has none.
+    __device__ __forceinline__ Count read(u32 cell, u32& terminal) const
+    {
+        if (terminals == 0) {
+            terminal = table.terminals[cell];
+            return table.counts[cell];
+        }
+        terminal = cell;
+        return cell < held ? held_counts[cell] : __ldcg(row + (cell - held));
+    }
+
+    __device__ __forceinline__ void release(u32 cell)
+    {
+        if (terminals != 0 && cell >= held)
+            row[cell - held] = 0;
+    }
+};
+
+// list, list_size   documents to count
+// taken             how many are taken: zero at the start
+// rows              by block: `row_size` zeros; top-down, the first `rules` of them are rules' weights
+// *_shift           where a terminal, its document and its count stand in a key; count_shift is 64 where counts
+//                   have an array of their own
+// count_flip        all ones of a count's bits where high counts come first, else 0
+// keys, counts      room for `capacity` terminals; counts only where they do not fit into keys
+// cursor            terminals written: zero at the start
+// starts, sizes     by document: where its terminals stand, how many they are
+extern "C" __global__ void __launch_bounds__(1024) count_documents(
+    u32 terminals, u32 rules, const i64* __restrict__ rule_offsets, const u32* __restrict__ symbols,
+    const i64* __restrict__ level_offsets, u32 levels, const i64* __restrict__ table_starts,
+    const u32* __restrict__ table_sizes, const u32* __restrict__ table_terminals,
+    const TableCount* __restrict__ table_counts, const i64* __restrict__ root_offsets, const u32* __restrict__ roots,
+    const u32* __restrict__ list, const u64* __restrict__ list_size, u32* taken, const u32* __restrict__ bounds,
+    u32 shared_bytes, Count* rows, u64 row_size, const u32* __restrict__ rank, u64 least, u32 terminal_shift,
+    u32 document_shift, u32 count_shift, u32 count_flip, u64* keys, u64* counts, u32 capacity, u64* cursor,
+    u32* starts, u32* sizes)
+{
+    extern __shared__ u64 shared[];
+    __shared__ LongSpans waiting;
+    __shared__ u32 next;
+    __shared__ u32 found;
+    __shared__ u64 start;
+
+    const u32 warp = threadIdx.x / 32;
+    const u32 lane = threadIdx.x % 32;
+    const u32 slots = shared_bytes / (4 + sizeof(Count));
+    Count* row = rows + blockIdx.x * row_size;
+    Count* weights = row;
+    if (TOP_DOWN)
+        row += rules;
+    if (threadIdx.x == 0)
+        waiting.clear();
+
+    while (true) {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            next = atomicAdd(taken, 1u);
+            found = 0;
+        }
+        __syncthreads();
+        if (next >= *list_size)
+            return;
+        const u32 document = list[next];
+        const u32 bound = bounds[document];
+
+        Counter counter;
+        counter.held_counts = reinterpret_cast<Count*>(shared);
+        counter.held = shared_bytes / sizeof(Count);
+        counter.row = row;
+        // a table costs a few probes for each terminal, counters two visits of each terminal that there is
+        const bool dense = bound > slots / 3 * 2 || terminals / 4 <= bound;
+        counter.terminals = dense && (terminals <= counter.held || row_size > (TOP_DOWN ? rules : 0)) ? terminals : 0;
+        counter.table.counts = reinterpret_cast<Count*>(shared);
+        counter.table.slots = min(slots, 2 * bound);
+        counter.table.terminals = reinterpret_cast<u32*>(counter.table.counts + counter.table.slots);
+        counter.clear();
+        __syncthreads();
+
+        const i64 root_stop = root_offsets[document + 1];
+        for (i64 first = root_offsets[document] + 32 * warp; first < root_stop; first += blockDim.x) {
+            const u32 symbol = first + lane < root_stop ? roots[first + lane] : NONE;
+            u64 begin = 0;
+            u32 size = 0;
+            if (symbol < terminals) {
+                counter.add(symbol, 1);
+            } else if (symbol != NONE) {
+                if (TOP_DOWN) {
+                    atomicAdd(weights + (symbol - terminals), Count{1});
+                } else {
+                    begin = static_cast<u64>(table_starts[symbol - terminals]);
+                    size = table_sizes[symbol - terminals];
+                    if (waiting.take(begin, size, 1))
+                        size = 0;
+                }
+            }
+            __syncwarp();
+            if (!TOP_DOWN)
+                visit_spans(begin, size, Count{1}, [&](u64 item, Count) {
+                    counter.add(table_terminals[item], table_counts[item]);
+                });
+        }
+        if (!TOP_DOWN)
+            waiting.visit([&](u64 item, Count) { counter.add(table_terminals[item], table_counts[item]); });
+
+        for (u32 level = TOP_DOWN ? levels : 0; level-- > 0;) {
+            __syncthreads();
+            const auto give = [&](u64 item, Count weight) {
+                const u32 symbol = symbols[item];
+                if (symbol < terminals)
+                    counter.add(symbol, weight);
+                else
+                    atomicAdd(weights + (symbol - terminals), weight);
+            };
+            const i64 stop = level_offsets[level + 1];
+            for (i64 first = level_offsets[level] + 32 * warp; first < stop; first += blockDim.x) {
+                const i64 rule = first + lane;
+                const Count weight = rule < stop ? __ldcg(weights + rule) : 0;
+                if (!__any_sync(ALL_LANES, weight != 0))
+                    continue;
+                u64 begin = 0;
+                u32 size = 0;
+                if (weight != 0) {
+                    weights[rule] = 0;
+                    begin = static_cast<u64>(rule_offsets[rule]);
+                    size = static_cast<u32>(rule_offsets[rule + 1] - rule_offsets[rule]);
+                    if (waiting.take(begin, size, weight))
+                        size = 0;
+                }
+                __syncwarp();
+                visit_spans(begin, size, weight, give);
+            }
+            waiting.visit(give);
+        }
+        __syncthreads();
+
+        const u32 cells = counter.cells();
+        u32 own = 0;
+        for (u32 cell = threadIdx.x; cell < cells; cell += blockDim.x) {
+            u32 terminal;
+            const Count count = counter.read(cell, terminal);
+            own += count != 0 && count >= least;
+        }
+        own = lanes_sum(own);
+        if (lane == 0 && own != 0)
+            atomicAdd(&found, own);
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            start = atomicAdd(cursor, static_cast<u64>(found));
+            sizes[document] = found;
+            starts[document] = static_cast<u32>(start);
+        }
+        __syncthreads();
+        const bool fits = start + found <= capacity;
+        __syncthreads();
+        if (threadIdx.x == 0)
+            found = 0;
+        __syncthreads();
+        for (u32 base = 0; base < cells; base += blockDim.x) {
+            const u32 cell = base + threadIdx.x;
+            u32 terminal = 0;
+            const Count count = cell < cells ? counter.read(cell, terminal) : 0;
+            if (count != 0)
+                counter.release(cell);
+            const bool kept = fits && count != 0 && count >= least;
+            const u32 members = __ballot_sync(ALL_LANES, kept);
+            u32 place = 0;
+            if (lane == 0 && members != 0)
+                place = atomicAdd(&found, static_cast<u32>(__popc(members)));
+            place = __shfl_sync(ALL_LANES, place, 0) + __popc(members & ((1u << lane) - 1));
+            if (kept) {
+                u64 key = static_cast<u64>(rank == nullptr ? terminal : rank[terminal]) << terminal_shift |
+                    static_cast<u64>(document) << document_shift;
+                if (count_shift < 64)
+                    key |= static_cast<u64>(static_cast<u32>(count) ^ count_flip) << count_shift;
+                else
+                    counts[start + place] = count;
+                keys[start + place] = key;
+            }
+        }
+    }
+}

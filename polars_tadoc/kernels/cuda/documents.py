@@ -1,0 +1,449 @@
+"""Terminals counted by document and by terminal on the device.
+
+Each document is counted by a block in shared memory: in a hash table where it can only hold few of all terminals,
+else with a counter for each. What is counted goes into keys, which a radix sort puts in order. Equal documents of
+one symbol are counted once. Documents whose results are more than the scratch memory holds are taken in batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.kernels.cuda.device import device_errors, get_kernel, launch_each
+from polars_tadoc.kernels.cuda.primitives import exclusive_scan, radix_sort
+from polars_tadoc.kernels.cuda.tables import NARROW, Tables, device_levels, make_tables, resident
+from polars_tadoc.kernels.cuda.tables import rule_weights as rule_weights
+from polars_tadoc.kernels.cuda.tables import terminal_counts as terminal_counts
+from polars_tadoc.kernels.rules import Rules
+
+SCRATCH = 26 << 20
+"""Bytes of device memory that are taken beside grammar, rows and result, however small these are."""
+
+_THREADS, _ITEMS = 256, 8  # of documents.cu, arrange.cu
+_NEITHER = 1 << 32  # no more than 32 bits
+
+
+@dataclass(frozen=True)
+class _Class:
+    """How documents of one class are counted."""
+
+    threads: int
+    slots: int
+    """Of a hash table in shared memory; 0 for all the shared memory that a block can have."""
+
+    @property
+    def most(self) -> int:
+        """Terminals of a document, at most."""
+        return self.slots // 3 * 2
+
+
+_CLASSES = (_Class(32, 256), _Class(512, 8192), _Class(1024, 0))
+
+
+def count_by_document(
+    rules: Rules,
+    root_offsets: Any,
+    roots: Any,
+    strategy: str,
+    rank: Any = None,
+    min_count: int = 1,
+    top: int | None = None,
+) -> tuple[Any, Any, Any]:
+    """Count each document's terminals (term vector, G-TADOC, ICDE 2021).
+
+    Parameters
+    ----------
+    rules
+        Rules on the device.
+    root_offsets, roots
+        cupy int64, documents + 1, and uint32: the documents' symbols.
+    strategy
+        "top_down": a document's weights go from its roots through the rules; "bottom_up": its symbols' tables are
+        merged.
+    rank
+        cupy uint32 by terminal: their order; None for their own.
+    min_count
+        Leave out what a document holds less often.
+    top
+        At most so many of each document.
+
+    Returns
+    -------
+    (cupy int64[documents + 1], cupy uint32, cupy uint64)
+        Where each document's terminals begin; terminals, in a document by count falling, then rank; their counts.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"counting the words of {len(root_offsets) - 1:,} documents"):
+        import cupy
+
+        least = max(min_count, 1)
+        if least >= 1 << 64 or (top is not None and top <= 0) or not len(roots) or not rules.terminals:
+            return (
+                cupy.zeros(len(root_offsets), np.int64),
+                cupy.empty(0, np.uint32),
+                cupy.empty(0, np.uint64),
+            )
+        work = _Work(rules, root_offsets, roots, strategy)
+        layout = work.layout(by_terminal=False)
+        by_rank = None
+        if rank is not None:
+            by_rank = cupy.empty(rules.terminals, np.uint32)
+            launch_each("arrange", "invert_rank", rules.terminals, rank, np.uint32(rules.terminals), by_rank)
+        most = np.uint32(min(_NEITHER - 1 if top is None else top, _NEITHER - 1))
+
+        def write(counted: _Counted, terminals: Any, counts: Any) -> None:
+            keys, key_counts = counted.keys, counted.counts
+            own_offsets = exclusive_scan(counted.own_sizes)
+            if key_counts is None:
+                keys = radix_sort(keys, bits=layout.bits, overwrite=True)
+            else:  # by rank, then by count, then by document
+                keys, key_counts = radix_sort(keys, key_counts, layout.document_shift, overwrite=True)
+                falling, keys = radix_sort(~key_counts, keys, overwrite=True)
+                keys, key_counts = radix_sort(keys, ~falling, layout.document_bits, layout.document_shift, True)
+            _by_positions(
+                "write_by_document",
+                counted,
+                *(keys, key_counts, counted.offsets, own_offsets, counted.representatives, np.uint32(counted.first)),
+                *(np.uint32(counted.stop - counted.first), np.uint64(counted.total)),
+                *(np.uint64((1 << layout.terminal_bits) - 1), np.uint32(min(layout.count_shift, 63))),
+                *(np.uint64((1 << layout.count_bits) - 1), by_rank, terminals, counts),
+            )
+
+        whole = work.count(0, work.documents, layout, rank, least, most)
+        terminals, counts = cupy.empty(whole.total, np.uint32), cupy.empty(whole.total, np.uint64)
+        if whole.fits:
+            write(whole, terminals, counts)
+        else:
+            before_documents = whole.offsets.get()  # synchronize!
+            for first, stop in whole.batches():
+                part = work.count(first, stop, layout, rank, least, most)
+                before = int(before_documents[first])
+                write(part, terminals[before:], counts[before:])
+        return whole.offsets, terminals, counts
+
+
+def count_by_terminal(
+    rules: Rules, root_offsets: Any, roots: Any, strategy: str, counted: bool
+) -> tuple[Any, Any, Any]:
+    """List the documents that hold each terminal (inverted index, G-TADOC, ICDE 2021).
+
+    Parameters
+    ----------
+    rules, root_offsets, roots, strategy
+        As for :func:`count_by_document`.
+    counted
+        Whether to tell how often.
+
+    Returns
+    -------
+    (cupy int64[terminals + 1], cupy uint32, cupy uint64 or None)
+        Where each terminal's documents begin; documents, ascending; how often each holds the terminal.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"indexing the words of {len(root_offsets) - 1:,} documents"):
+        import cupy
+
+        if not len(roots) or not rules.terminals:
+            nothing = cupy.empty(0, np.uint64) if counted else None
+            return cupy.zeros(rules.terminals + 1, np.int64), cupy.empty(0, np.uint32), nothing
+        work = _Work(rules, root_offsets, roots, strategy)
+        layout = work.layout(by_terminal=True)
+        terminals = np.uint32(rules.terminals)
+        most = np.uint32(_NEITHER - 1)
+
+        def gather(part: _Counted) -> tuple[Any, Any]:
+            keys = cupy.empty(part.total, np.uint64)
+            key_counts = None if part.counts is None else cupy.empty(part.total, np.uint64)
+            _by_positions(
+                "gather_documents",
+                part,
+                *(part.keys, part.counts, part.offsets, part.starts, part.representatives, np.uint32(part.first)),
+                *(np.uint32(part.stop - part.first), np.uint64(part.total), np.uint32(layout.document_shift)),
+                *(np.uint32(layout.terminal_shift), keys, key_counts),
+            )
+            part.release()
+            return keys, key_counts
+
+        def write(part: _Counted, places: Any, documents: Any, counts: Any) -> Any:
+            keys, key_counts = gather(part)
+            if key_counts is None:
+                keys = radix_sort(keys, None, layout.terminal_bits, layout.terminal_shift, overwrite=True)
+            else:
+                keys, key_counts = radix_sort(keys, key_counts, layout.terminal_bits, layout.terminal_shift, True)
+            offsets = cupy.empty(rules.terminals + 1, np.int64)
+            shift, total = np.uint32(layout.terminal_shift), np.uint64(part.total)
+            launch_each("arrange", "find_terminals", rules.terminals + 1, keys, total, shift, terminals, offsets)
+            launch_each(
+                *("arrange", "write_by_terminal", part.total, keys, key_counts, total, shift),
+                *(np.uint32(layout.document_shift), np.uint64((1 << layout.count_bits) - 1), offsets, places),
+                *(documents, counts),
+            )
+            return offsets
+
+        whole = work.count(0, work.documents, layout, None, 1, most)
+        total = whole.total
+        if whole.fits:
+            documents, counts = _postings(total, counted)
+            return write(whole, None, documents, counts), documents, counts
+        sizes = cupy.zeros(rules.terminals, np.uint64)
+        batches = whole.batches()
+        for first, stop in batches:
+            part = work.count(first, stop, layout, None, 1, most)
+            keys, _ = gather(part)
+            shift = np.uint32(layout.terminal_shift)
+            launch_each("arrange", "count_terminals", part.total, keys, np.uint64(part.total), shift, sizes)
+            del keys
+        offsets = exclusive_scan(sizes)
+        places = offsets.copy()
+        documents, counts = _postings(total, counted)
+        for first, stop in batches:
+            part = work.count(first, stop, layout, None, 1, most)
+            here = write(part, places, documents, counts)
+            launch_each("arrange", "advance_places", rules.terminals, here, terminals, places)
+        return offsets, documents, counts
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where a terminal (or its rank), its document and its count stand in a key."""
+
+    by_terminal: bool
+    """Whether keys sort by terminal."""
+    terminal_bits: int
+    document_bits: int
+    count_bits: int
+    """0 where counts have an array of their own."""
+    terminal_shift: int
+    document_shift: int
+    count_shift: int
+    """64 where counts have an array of their own."""
+    count_flip: int
+    """All ones of a count's bits where high counts come first."""
+
+    @property
+    def bits(self) -> int:
+        """Bits of a key."""
+        return self.terminal_bits + self.document_bits + self.count_bits
+
+
+@dataclass(eq=False)
+class _Counted:
+    """Documents from ``first`` to ``stop``, counted."""
+
+    first: int
+    stop: int
+    fits: bool
+    """Whether there was room for keys: else only the sizes are right."""
+    total: int
+    """Terminals of all these documents."""
+    offsets: Any
+    """cupy int64: where the terminals of each will stand among theirs."""
+    sizes: Any
+    """cupy uint32 by document, of all documents: terminals of those that are their own representatives."""
+    own_sizes: Any
+    """cupy uint32: terminals of those that are their own representatives, 0 of all others."""
+    representatives: Any
+    """cupy uint32 by document, of all documents: the one that was counted for it."""
+    starts: Any
+    """cupy uint32 by document, of all documents: where its keys are, if it is its own representative."""
+    keys: Any
+    counts: Any
+    batch_pairs: int
+    """Terminals of a batch, at most, unless one document has more."""
+
+    def batches(self) -> list[tuple[int, int]]:
+        """Cut documents so that each batch has room; all of them are counted again."""
+        self.release()
+        sizes = self.sizes.get()[self.representatives.get()]  # synchronize!
+        before = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        cuts = [0]
+        while cuts[-1] < len(before) - 1:
+            stop = int(np.searchsorted(before, before[cuts[-1]] + self.batch_pairs, side="right")) - 1
+            cuts.append(max(stop, cuts[-1] + 1))
+        return list(pairwise(cuts))
+
+    def release(self) -> None:
+        """Give the keys' memory back."""
+        self.keys = self.counts = None
+
+
+class _Work:
+    """One call's documents, ready to be counted."""
+
+    def __init__(self, rules: Rules, root_offsets: Any, roots: Any, strategy: str) -> None:
+        import cupy
+
+        self.rules, self.root_offsets, self.roots = rules, root_offsets, roots
+        self.documents = len(root_offsets) - 1
+        self.tables: Tables | None = None if strategy == "top_down" else make_tables(rules)
+        self.scratch = SCRATCH + (rules.nbytes + roots.nbytes) // 2
+        entries, self.lengths = cupy.zeros((2, self.documents), np.uint64)
+        # as Report in classes.cu
+        report = cupy.zeros(2 + len(_CLASSES), np.uint64)
+        launch_each(
+            *("classes", "weigh_roots", max(-(-len(roots) // _ITEMS), min(rules.rule_count, 1 << 16))),
+            *(np.uint32(rules.terminals), rules.lengths, np.uint32(rules.rule_count)),
+            *(None if self.tables is None else self.tables.sizes, root_offsets, np.uint64(self.documents)),
+            *(roots, np.uint64(len(roots)), entries, self.lengths, report),
+        )
+        self.entries = self.lengths if self.tables is None else entries
+        self.few = 0 if self.tables is None else _CLASSES[0].most
+        self.classified = self._classify(0, self.documents, report)
+        self.longest, self.bound, *_ = (int(number) for number in report.get())  # synchronize!
+
+    def layout(self, by_terminal: bool) -> _Layout:
+        """Lay keys out so that they sort by terminal, or by document, in it by count falling, then terminal."""
+        terminal_bits = (self.rules.terminals - 1).bit_length()
+        document_bits = (self.documents - 1).bit_length()
+        count_bits = self.longest.bit_length()
+        if terminal_bits + document_bits + count_bits > 64 or self.longest >= NARROW:
+            count_bits = 0
+        count_shift = 64
+        if by_terminal:
+            if count_bits:
+                count_shift = 0
+            document_shift = count_bits
+            return _Layout(
+                *(True, terminal_bits, document_bits, count_bits),
+                *(document_shift + document_bits, document_shift, count_shift, 0),
+            )
+        if count_bits:
+            count_shift = terminal_bits
+        flip = (1 << count_bits) - 1
+        return _Layout(
+            False, terminal_bits, document_bits, count_bits, 0, terminal_bits + count_bits, count_shift, flip
+        )
+
+    def count(self, first: int, stop: int, layout: _Layout, rank: Any, least: int, most: np.uint32) -> _Counted:
+        """Count the documents from ``first`` to ``stop``."""
+        import cupy
+
+        whole = stop - first == self.documents
+        if not whole:
+            self.classified = self._classify(first, stop, cupy.zeros(2 + len(_CLASSES), np.uint64))
+        representatives, bounds, lists, class_sizes = self.classified
+        narrow = layout.count_bits > 0
+        wide = self.longest >= NARROW
+        pair_bytes = 8 if narrow else 16
+        batch_pairs = self.scratch // 2 // pair_bytes
+        capacity = min(self.bound, batch_pairs)
+        if not whole:
+            capacity = max(capacity, min(self.rules.terminals, self.bound))  # of one document
+        keys = cupy.empty(capacity, np.uint64)
+        counts = None if narrow else cupy.empty(capacity, np.uint64)
+        starts, sizes = cupy.zeros((2, self.documents), np.uint32)
+        cursor = cupy.zeros(2 + len(_CLASSES), np.uint64)  # keys, terminals with equal documents', documents taken
+        held = pair_bytes * capacity + (0 if self.tables is None else 2 * self.tables.counts.nbytes)
+        for number, kind in enumerate(_CLASSES):
+            self._count_class(
+                kind,
+                wide,
+                max(self.scratch - held, 0),
+                stop - first,
+                (lists[number], class_sizes[number:], cursor[2 + number :], bounds),
+                (
+                    *(rank, np.uint64(least), np.uint32(layout.terminal_shift), np.uint32(layout.document_shift)),
+                    *(np.uint32(layout.count_shift), np.uint32(layout.count_flip), keys, counts),
+                    *(np.uint32(min(capacity, _NEITHER - 1)), cursor, starts, sizes),
+                ),
+            )
+        shown, own_sizes = cupy.empty((2, stop - first), np.uint32)
+        launch_each(
+            *("arrange", "size_documents", stop - first, representatives, sizes, np.uint32(first), np.uint32(stop)),
+            *(most, shown, own_sizes, cursor[1:]),
+        )
+        offsets = exclusive_scan(shown)
+        written, total, *_ = (int(number) for number in cursor.get())  # synchronize!
+        # a sort by terminal takes all documents' keys twice, less what the result may add to the scratch memory
+        fits = written <= capacity and not (layout.by_terminal and total > self.scratch // (2 * pair_bytes - 2))
+        fits = fits or not whole
+        if fits:
+            if whole:
+                self.tables = None
+
+            keys, counts = keys[:written], None if counts is None else counts[:written]
+        return _Counted(
+            first, stop, fits, total, offsets, sizes, own_sizes, representatives, starts, keys, counts, batch_pairs
+        )
+
+    def _classify(self, first: int, stop: int, report: Any) -> tuple[Any, Any, Any, Any]:
+        """Find equal documents of one symbol, and sort all others by how many terminals they can have."""
+        import cupy
+
+        rules = self.rules
+        first_with = cupy.empty(rules.terminals + rules.rule_count, np.uint32)
+        first_with.data.memset_async(0xFF, first_with.nbytes)
+        some = (self.root_offsets, self.roots, np.uint32(first), np.uint32(stop), first_with)
+        launch_each("classes", "find_equal", stop - first, *some)
+        representatives, bounds = cupy.zeros((2, self.documents), np.uint32)
+        lists = cupy.empty((len(_CLASSES), stop - first), np.uint32)
+        launch_each(
+            *("classes", "class_documents", stop - first, np.uint32(rules.terminals), *some, self.entries),
+            *(self.lengths, np.uint32(self.few), np.uint32(_CLASSES[1].most), representatives, bounds, lists, report),
+        )
+        return representatives, bounds, lists, report[2:]
+
+    def _count_class(
+        self, kind: _Class, wide: bool, room: int, documents: int, listed: tuple[Any, ...], written: tuple[Any, ...]
+    ) -> None:
+        """Count the documents of one class; ``room`` bytes may be taken for rules' weights and counters."""
+        import cupy
+
+        rules, tables = self.rules, self.tables
+        if kind is _CLASSES[0] and tables is None:
+            return
+        count_bytes = 8 if wide else 4
+        defines = (
+            f"-DTOP_DOWN={int(tables is None)}",
+            f"-DWIDE={int(wide)}",
+            f"-DWIDE_TABLES={int(tables is not None and tables.counts.dtype == np.uint64)}",
+        )
+        offered = cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"] - (2 << 10)
+        shared = (4 + count_bytes) * kind.slots or offered
+        row_size = rules.rule_count if tables is None else 0
+        if kind is _CLASSES[-1]:
+            row_size += max(0, rules.terminals - shared // count_bytes)
+        kernel, blocks = resident("documents", "count_documents", defines, kind.threads, shared)
+        blocks = max(1, min(blocks, documents))
+        rows = None
+        if row_size:
+            blocks = max(1, min(blocks, room // (count_bytes * row_size)))
+            rows = cupy.zeros(blocks * row_size, np.uint64 if wide else np.uint32)
+        kernel(
+            (blocks,),
+            (kind.threads,),
+            (
+                *(np.uint32(rules.terminals), np.uint32(rules.rule_count), rules.rule_offsets, rules.symbols),
+                *(device_levels(rules), np.uint32(len(rules.level_offsets) - 1)),
+                *((None,) * 4 if tables is None else (tables.starts, tables.sizes, tables.terminals, tables.counts)),
+                *(self.root_offsets, self.roots, *listed, np.uint32(shared), rows, np.uint64(row_size), *written),
+            ),
+            shared_mem=shared,
+        )
+
+
+def _postings(total: int, counted: bool) -> tuple[Any, Any]:
+    """Room for the documents of all terminals, and for their counts where they are asked for."""
+    import cupy
+
+    return cupy.empty(total, np.uint32), cupy.empty(total, np.uint64) if counted else None
+
+
+def _by_positions(kernel: str, counted: _Counted, *arguments: Any) -> None:
+    """Launch a kernel over all terminals of counted documents, in the documents' order."""
+    if counted.total:
+        get_kernel("arrange", kernel)((-(-counted.total // (_THREADS * _ITEMS)),), (_THREADS,), arguments)

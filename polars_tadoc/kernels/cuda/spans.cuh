@@ -1,0 +1,93 @@
+// Ranges of very different lengths dealt evenly to the lanes of a warp, long ones to a block. Include after
+// counters.cuh and scan.cuh.
+#ifndef POLARS_TADOC_SPANS
+#define POLARS_TADOC_SPANS
+
+// Counts have 32 bits where nothing that is counted is longer.
+#ifndef WIDE
+#define WIDE 0
+#endif
+
+#if WIDE
+using Count = u64;
+#else
+using Count = u32;
+#endif
+
+using i64 = long long;
+
+constexpr u32 LONG = 1024;  // items from which a range is left to the whole block
+
+// Calls visit(item, weight) for each item of each lane's range [start, start + size), with the lane's weight. The
+// whole warp calls it; all ranges together are fewer than 2^32 items.
+template <typename Visit>
+__device__ __forceinline__ void visit_spans(u64 start, u32 size, Count weight, Visit visit)
+{
+    const u32 lane = threadIdx.x % 32;
+    const u32 before = lanes_before(size);
+    const u32 total = __shfl_sync(ALL_LANES, before + size, 31);
+    for (u32 base = 0; base < total; base += 32) {
+        const u32 place = base + lane;
+        u32 owner = 0;  // the last lane whose range starts here or before; empty ranges are followed by theirs
+#pragma unroll
+        for (u32 step = 16; step > 0; step /= 2) {
+            const u32 begun = __shfl_sync(ALL_LANES, before, static_cast<int>(owner + step));
+            if (begun <= place)
+                owner += step;
+        }
+        const u64 item = __shfl_sync(ALL_LANES, start, static_cast<int>(owner)) + place -
+            __shfl_sync(ALL_LANES, before, static_cast<int>(owner));
+        const Count owner_weight = __shfl_sync(ALL_LANES, weight, static_cast<int>(owner));
+        if (place < total)
+            visit(item, owner_weight);
+    }
+}
+
+// Long ranges that wait, in shared memory, until the whole block has time for them.
+struct LongSpans {
+    static constexpr u32 ROOM = 64;
+
+    u32 waiting;
+    u64 starts[ROOM];
+    u32 sizes[ROOM];
+    Count weights[ROOM];
+
+    // One thread calls it, and a barrier follows.
+    __device__ __forceinline__ void clear()
+    {
+        waiting = 0;
+    }
+
+    // Whether the range was long and found room.
+    __device__ __forceinline__ bool take(u64 start, u32 size, Count weight)
+    {
+        if (size < LONG)
+            return false;
+        const u32 place = atomicAdd(&waiting, 1u);
+        if (place >= ROOM)
+            return false;
+        starts[place] = start;
+        sizes[place] = size;
+        weights[place] = weight;
+        return true;
+    }
+
+    // All threads of the block call it. Barriers before and after, and one inside.
+    template <typename Visit>
+    __device__ __forceinline__ void visit(Visit visit)
+    {
+        __syncthreads();
+        const u32 count = min(waiting, ROOM);
+        if (count > 0) {
+            for (u32 place = 0; place < count; ++place)
+                for (u32 i = threadIdx.x; i < sizes[place]; i += blockDim.x)
+                    visit(starts[place] + i, weights[place]);
+            __syncthreads();
+            if (threadIdx.x == 0)
+                waiting = 0;
+            __syncthreads();
+        }
+    }
+};
+
+#endif
