@@ -19,6 +19,9 @@ from polars_tadoc.kernels.cuda.device import device_errors, even_blocks, get_ker
 from polars_tadoc.kernels.cuda.device import device_problem as device_problem
 from polars_tadoc.kernels.cuda.documents import count_by_document as count_by_document
 from polars_tadoc.kernels.cuda.documents import count_by_terminal as count_by_terminal
+from polars_tadoc.kernels.cuda.sequences import pair_counts as pair_counts
+from polars_tadoc.kernels.cuda.sequences import sequence_counts as sequence_counts
+from polars_tadoc.kernels.cuda.sequences import sequence_postings as sequence_postings
 from polars_tadoc.kernels.cuda.tables import terminal_counts as terminal_counts
 from polars_tadoc.kernels.rules import Rules
 

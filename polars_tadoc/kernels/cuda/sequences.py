@@ -1,0 +1,655 @@
+"""Runs of words and pairs of nearby words on the device, counted on the rules (G-TADOC, Zhang et al., ICDE 2021).
+
+An owner (a rule's body or a document) holds the windows that span two or more of its children; the first and the
+last words of rules tell their words, so that nothing is expanded. Top-down, windows are written as keys of packed
+ranks with the weight of their owner, sorted and added up, as many at a time as device memory allows. Bottom-up, and
+wherever documents matter, each distinct window gets a number and the rules are rewritten over those numbers: what
+counts words then counts windows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.errors import EngineUnavailableError
+from polars_tadoc.kernels.cuda.device import device_errors, even_blocks, get_kernel, launch_each
+from polars_tadoc.kernels.cuda.documents import count_by_terminal
+from polars_tadoc.kernels.cuda.primitives import compact, exclusive_scan, expand, radix_sort, segmented_sum
+from polars_tadoc.kernels.cuda.tables import rule_weights, terminal_counts
+from polars_tadoc.kernels.rules import Rules
+
+THREADS = 256
+WORKING_MEMORY = 24 << 20
+"""Bytes that a batch may take beside half of the rules and what the result allows."""
+LEAST_MEMORY = 1 << 20
+"""Bytes that a batch may take anyhow."""
+
+_RUN_TILE = 8 * THREADS
+_BUCKET_BITS = 12
+_EVERY_RANK = (0, (1 << 32) - 1)
+_MOST_NUMBERS = (1 << 32) - 1
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What is counted: ``windows`` of so many words, or ``pairs`` of words at most ``reach`` apart."""
+
+    name: str
+    words: int
+    reach: int
+    """Words beyond the first one of a window that it may take."""
+
+    @property
+    def least(self) -> int:
+        """Words that a rule has at least if it holds any of them."""
+        return self.words
+
+    def lengths(self, lengths: Any) -> Any:
+        """How many a rule of each length stands for, cupy uint64."""
+        import cupy
+
+        if self.name == "windows":
+            return cupy.maximum(lengths, np.uint64(self.reach)) - np.uint64(self.reach)
+        apart = cupy.minimum(cupy.maximum(lengths, np.uint64(1)) - np.uint64(1), np.uint64(self.reach))
+        return apart * lengths - apart * (apart + np.uint64(1)) // np.uint64(2)
+
+
+@dataclass(frozen=True)
+class _Packing:
+    """How a key is written: see ``sequences.cu``."""
+
+    words: int
+    bits: int
+    per_column: int
+    columns: int
+    spare: int
+    digit_bits: int
+
+    def sorted_bits(self, column: int) -> tuple[int, int]:
+        """Return the bits of a column that belong to the key, and the lowest one."""
+        if column + 1 < self.columns:
+            return self.per_column * self.bits, 0
+        return (self.words - column * self.per_column) * self.bits, self.spare
+
+    def arguments(self) -> tuple[np.uint32, ...]:
+        sizes = (self.words, self.bits, self.per_column, self.columns, self.spare, self.digit_bits)
+        return tuple(np.uint32(size) for size in sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Text:
+    """Bodies or documents as the kernels read them."""
+
+    offsets: Any
+    """cupy int64, owners + 1."""
+    symbols: Any
+    starts: Any
+    """cupy uint32: a bit by position, set where an owner starts."""
+    ends: Any
+    """cupy uint32: the lengths, first and last words of rules."""
+    stride: int
+    terminals: int
+    rank: Any
+    reach: int
+    weights: Any = None
+    """cupy uint64 by owner, or None where each counts once."""
+
+    def arguments(self) -> tuple[Any, ...]:
+        return (
+            *(self.symbols, np.uint64(len(self.symbols)), self.starts, self.ends, np.uint32(self.stride)),
+            *(np.uint32(self.terminals), self.rank, np.uint32(self.reach)),
+        )
+
+    def owners(self) -> tuple[Any, ...]:
+        return self.weights, self.offsets, np.uint32(len(self.offsets) - 1)
+
+
+def sequence_counts(
+    rules: Rules,
+    root_offsets: Any,
+    roots: Any,
+    n: int,
+    rank: Any,
+    strategy: str,
+    min_count: int = 1,
+    top: int | None = None,
+) -> tuple[Any, Any]:
+    """Count the runs of n words.
+
+    Parameters
+    ----------
+    rules
+        Bodies on the device.
+    root_offsets
+        cupy int64, documents + 1.
+    roots
+        cupy uint32: the documents' symbols.
+    n
+        Words of a run, at least 1.
+    rank
+        cupy uint32 by word: its place in code point order; None if words are numbered so.
+    strategy
+        ``"top_down"`` or ``"bottom_up"``.
+    min_count
+        Runs counted less often are left out.
+    top
+        At most so many runs.
+
+    Returns
+    -------
+    (cupy uint32[m, n], cupy uint64[m])
+        Words and counts, by count falling, equal ones by rank.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed, or the windows are beyond its 32-bit numbers.
+
+    """
+    return _counts(_Kind("windows", n, n - 1), rules, root_offsets, roots, rank, strategy, min_count, top)
+
+
+def pair_counts(
+    rules: Rules,
+    root_offsets: Any,
+    roots: Any,
+    window: int,
+    rank: Any,
+    strategy: str,
+    min_count: int = 1,
+    top: int | None = None,
+) -> tuple[Any, Any]:
+    """Count the pairs of words at most ``window`` words apart, the word of lower rank first.
+
+    Parameters and errors as in :func:`sequence_counts`.
+
+    Returns
+    -------
+    (cupy uint32[m, 2], cupy uint64[m])
+        Words and counts, by count falling, equal ones by rank.
+
+    """
+    return _counts(_Kind("pairs", 2, window), rules, root_offsets, roots, rank, strategy, min_count, top)
+
+
+def sequence_postings(
+    rules: Rules,
+    root_offsets: Any,
+    roots: Any,
+    n: int,
+    rank: Any,
+    strategy: str,
+    min_count: int = 1,
+    top: int | None = None,
+) -> tuple[Any, Any, Any, Any]:
+    """List the documents that hold each run of n words, by count falling, then ascending.
+
+    Parameters and errors as in :func:`sequence_counts`; ``min_count`` is of all documents together, ``top`` of
+    documents for each run.
+
+    Returns
+    -------
+    (cupy uint32[m, n], cupy int64[m + 1], cupy uint32, cupy uint64)
+        Words by rank, where each run's documents start, the documents, and how often each holds the run.
+
+    """
+    with device_errors(f"listing the documents of runs of {n} words"):
+        import cupy
+
+        kind = _possible(_Kind("windows", n, n - 1), rules, root_offsets, roots)
+        if kind is None:
+            no_words, no_counts = _nothing(n)
+            return no_words, cupy.zeros(1, np.int64), cupy.empty(0, np.uint32), no_counts
+        derived = _derive(kind, rules, root_offsets, roots, rank)
+        keys, packing = derived.keys, derived.packing
+        offsets, documents, counts = count_by_terminal(
+            derived.rules, derived.root_offsets, derived.roots, strategy, counted=True
+        )
+        del derived
+        if len(documents) > _MOST_NUMBERS:
+            raise _too_many(len(documents), "documents of runs")
+        lists = expand(offsets, len(documents))
+        _order_lists(lists, len(offsets) - 1, documents, counts)
+        wanted = offsets[1:] > offsets[:-1]
+        if min_count > 1:
+            wanted &= segmented_sum(counts, offsets) >= np.uint64(min(min_count, (1 << 64) - 1))
+        keep = cupy.empty(len(lists), np.uint8)
+        most = np.uint64((1 << 64) - 1 if top is None else top)
+        launch_each(
+            *("sequences", "keep_first", len(lists), lists, offsets, wanted.view(np.uint8)),
+            *(np.uint64(len(lists)), most, keep),
+        )
+        sizes = segmented_sum(keep, offsets)
+        chosen = compact(cupy.arange(len(wanted), dtype=np.uint32), wanted)
+        offsets = exclusive_scan(compact(sizes, wanted))
+        words = _read_keys(keys, packing, chosen, _words_by_rank(rank))
+        return words, offsets, compact(documents, keep), compact(counts, keep)
+
+
+def _counts(
+    kind: _Kind,
+    rules: Rules,
+    root_offsets: Any,
+    roots: Any,
+    rank: Any,
+    strategy: str,
+    min_count: int,
+    top: int | None,
+) -> tuple[Any, Any]:
+    with device_errors(f"counting {kind.name} of words"):
+        possible = _possible(kind, rules, root_offsets, roots)
+        if possible is None or top == 0 or min_count >= 1 << 64:
+            return _nothing(kind.words)
+        least = max(min_count, 1)
+        if strategy == "bottom_up":
+            derived = _derive(possible, rules, root_offsets, roots, rank)
+            packing, keys = derived.packing, derived.keys
+            counts = terminal_counts(derived.rules, derived.roots, strategy)
+            del derived
+            found = [_chosen(keys, counts, least, top)]
+            del keys, counts
+        else:
+            packing, found = _count_batches(possible, rules, root_offsets, roots, rank, least, top)
+        return _ranked(found, packing, rank, top)
+
+
+def _nothing(words: int) -> tuple[Any, Any]:
+    import cupy
+
+    return cupy.empty((0, words), np.uint32), cupy.empty(0, np.uint64)
+
+
+def _too_many(count: int, what: str) -> EngineUnavailableError:
+    return EngineUnavailableError(
+        f'engine="gpu": {count:,} {what} are beyond its 32-bit numbers; use engine="cpu", or fewer rows at a time'
+    )
+
+
+def _possible(kind: _Kind, rules: Rules, root_offsets: Any, roots: Any) -> _Kind | None:
+    """Return what can be found at all: a window is no longer than the longest document."""
+    import cupy
+
+    if rules.terminals == 0 or len(roots) == 0:
+        return None
+    if kind.reach <= 16:
+        return kind
+    lengths = cupy.concatenate([cupy.ones(1, np.uint64), rules.lengths])
+    lengths = lengths[cupy.maximum(roots, np.uint32(rules.terminals - 1)) - np.uint32(rules.terminals - 1)]
+    longest = int(segmented_sum(lengths, root_offsets).max())  # synchronize!
+    if longest <= (kind.reach if kind.name == "windows" else 1):
+        return None
+    return _Kind(kind.name, kind.words, min(kind.reach, longest - 1))
+
+
+def _texts(kind: _Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) -> tuple[_Text, _Text]:
+    """Return the rules' bodies and the documents, ready to be read."""
+    import cupy
+
+    stride = -(-(1 + 2 * kind.reach) // 4) * 4
+    ends = cupy.empty(rules.rule_count * stride, np.uint32)
+    if rules.rule_count:
+        levels = np.asarray(rules.level_offsets, np.int64)
+        widest = int(np.diff(levels).max(initial=1))
+        kernel, blocks = _fill_ends(cupy.cuda.runtime.getDevice())
+        kernel(
+            (max(1, min(blocks, -(-2 * widest // THREADS))),),
+            (THREADS,),
+            (
+                *(cupy.asarray(levels), np.uint32(len(levels) - 1), rules.rule_offsets, rules.symbols, rules.lengths),
+                *(np.uint32(rules.terminals), rank, np.uint32(kind.reach), np.uint32(stride), ends),
+                cupy.zeros(1, np.uint32),
+            ),
+        )
+
+    def text(offsets: Any, symbols: Any) -> _Text:
+        starts = cupy.zeros(-(-len(symbols) // 32), np.uint32)
+        launch_each("sequences", "mark_starts", len(offsets) - 1, offsets, np.uint32(len(offsets) - 1), starts)
+        return _Text(offsets, symbols, starts, ends, stride, rules.terminals, rank, kind.reach)
+
+    return text(rules.rule_offsets, rules.symbols), text(root_offsets, roots)
+
+
+@lru_cache(maxsize=64)
+def _fill_ends(device: int) -> tuple[Any, int]:
+    """Return the cooperative kernel and the blocks that can be resident together on the device, the current one."""
+    import cupy
+
+    kernel = get_kernel("sequences", "fill_ends", cooperative=True)
+    resident = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, THREADS, 0)
+    return kernel, min(resident, 4) * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
+
+
+def _pack(kind: _Kind, terminals: int, most: int) -> _Packing:
+    """Lay out keys in as few columns as hold the words, and digits of weights up to ``most`` beside the last ones."""
+    bits = max(1, (terminals - 1).bit_length())
+    for columns in itertools.count(1):
+        per_column = -(-kind.words // columns)
+        last = kind.words - (columns - 1) * per_column
+        spare = 64 - last * bits
+        if last >= 0 and spare > 0 and (columns == 1 or per_column * bits <= 64):
+            digit_bits = _digit_bits(spare, max(1, most.bit_length()))
+            if digit_bits:
+                return _Packing(kind.words, bits, per_column, columns, spare, digit_bits)
+    raise AssertionError
+
+
+def _digit_bits(spare: int, weight_bits: int) -> int:
+    """Return the bits of a digit where digits and their places fit into ``spare`` bits, or 0 for too few."""
+    for place_bits in range(7):
+        bits = min(spare - place_bits, 32)
+        if bits >= min(weight_bits, 4) and bits << place_bits >= weight_bits:
+            return bits
+    return 0
+
+
+def _count_batches(
+    kind: _Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any, least: int, top: int | None
+) -> tuple[_Packing, list[tuple[Any, Any]]]:
+    """Return the packing and the keys and counts of each batch, keys ascending over all of them."""
+    import cupy
+
+    weights = rule_weights(rules, roots)[rules.terminals :]
+    most = int(weights.max()) if rules.rule_count else 1  # synchronize!
+    bodies, documents = _texts(kind, rules, root_offsets, roots, rank)
+    texts = (replace(bodies, weights=weights), documents)
+    packing = _pack(kind, rules.terminals, most)
+    scratch = (bodies.ends, bodies.starts, documents.starts, weights)
+    given = (rules.rule_offsets, rules.symbols, rules.lengths, root_offsets, roots, rank)
+    room = WORKING_MEMORY + _nbytes(given) // 2 - _nbytes(scratch)
+    row = 4 * kind.words + 8
+    found: list[tuple[Any, Any]] = []
+
+    def capacity() -> int:
+        """Entries that a batch may have: what is found already lets the memory grow."""
+        held = sum(3 * row * len(counts) // 2 - _nbytes((keys, counts)) for keys, counts in found)
+        return max(room + held, LEAST_MEMORY) // (16 * packing.columns + 12)
+
+    counts, shift = _count_entries(kind, texts, packing)
+    for first, stop, entries in _ranges(counts.get(), capacity):  # synchronize!
+        ranks = (first << shift, min(stop << shift, _EVERY_RANK[1]))
+        columns = cupy.empty((packing.columns, entries), np.uint64)
+        _write_entries(kind, texts, packing, ranks, columns)
+        order, columns = _sort(columns, packing)
+        keys, sums = _sum_runs(columns, order, packing)
+        del columns, order
+        found.append(_chosen(keys, sums, least if least > 1 else 0, top))  # no entry counts nothing
+        del keys, sums
+    return packing, found
+
+
+def _nbytes(arrays: Sequence[Any]) -> int:
+    return sum(int(array.nbytes) for array in arrays if array is not None)
+
+
+def _count_entries(kind: _Kind, texts: Sequence[_Text], packing: _Packing) -> tuple[Any, int]:
+    """Return how many entries start with each 2^shift ranks, cupy uint64, and the shift."""
+    import cupy
+
+    shift = max(0, packing.bits - _BUCKET_BITS)
+    buckets = (texts[0].terminals - 1 >> shift) + 1
+    counts = cupy.zeros(buckets, np.uint64)
+    for text in texts:
+        if len(text.symbols):
+            get_kernel("sequences", f"count_{kind.name}")(
+                (min(4 * even_blocks(len(text.symbols)), -(-len(text.symbols) // THREADS)),),
+                (THREADS,),
+                (
+                    *(*text.arguments(), *text.owners(), np.uint32(packing.digit_bits)),
+                    *(np.uint32(shift), np.uint32(buckets), counts),
+                ),
+            )
+    return counts, shift
+
+
+def _ranges(counts: Any, capacity: Any) -> Iterator[tuple[int, int, int]]:
+    """Yield ranges of buckets and their entries; a bucket beyond the capacity is a batch by itself."""
+    before = np.concatenate([np.zeros(1, np.uint64), np.cumsum(counts, dtype=np.uint64)]).astype(np.int64)
+    first = 0
+    while before[first] < before[-1]:
+        stop = int(np.searchsorted(before, before[first] + capacity(), side="right")) - 1
+        stop = max(stop, int(np.searchsorted(before, before[first], side="right")))
+        yield first, stop, int(before[stop] - before[first])
+        first = stop
+
+
+def _write_entries(
+    kind: _Kind,
+    texts: Sequence[_Text],
+    packing: _Packing,
+    ranks: tuple[int, int],
+    columns: Any,
+    places: Sequence[Any] = (None, None),
+    slots: Any = None,
+) -> None:
+    import cupy
+
+    taken = cupy.zeros(1, np.uint64)
+    for text, text_places in zip(texts, places, strict=True):
+        launch_each(
+            *("sequences", f"write_{kind.name}", len(text.symbols), *text.arguments(), *text.owners()),
+            *(*packing.arguments(), np.uint32(ranks[0]), np.uint32(ranks[1]), columns, np.uint64(columns.shape[1])),
+            *(taken, text_places, slots),
+        )
+
+
+def _sort(columns: Any, packing: _Packing) -> tuple[Any, Any]:
+    """Return the order of the entries and their columns; None where the columns themselves are in order."""
+    import cupy
+
+    if packing.columns == 1:
+        bits, first_bit = packing.sorted_bits(0)
+        return None, radix_sort(columns[0], None, bits, first_bit, overwrite=True).reshape(1, -1)
+    order = cupy.arange(columns.shape[1], dtype=np.uint32)
+    for column in reversed(range(packing.columns)):
+        bits, first_bit = packing.sorted_bits(column)
+        if bits:
+            keys = columns[column].take(order)
+            order = radix_sort(keys, order, bits, first_bit, overwrite=True)[1]
+    return order, columns
+
+
+def _sum_runs(columns: Any, order: Any, packing: _Packing, slots: Any = None, derived: Any = None) -> tuple[Any, Any]:
+    """Return each distinct key, and the sum of its weights; or write the key's number into ``derived[slots]``."""
+    import cupy
+
+    size = columns.shape[1]
+    tiles = cupy.empty(-(-size // _RUN_TILE), np.uint64)
+    sorted_entries = (columns, np.uint64(size), np.uint32(packing.columns), np.uint32(packing.spare))
+    kernel = get_kernel("sequences", "count_runs")
+    if size:
+        kernel((len(tiles),), (THREADS,), (*sorted_entries, order, np.uint64(size), tiles))
+    before = exclusive_scan(tiles)
+    runs = int(before[-1])  # synchronize!
+    if runs + 1 > _MOST_NUMBERS:
+        raise _too_many(runs, "runs of words")
+    keys = cupy.empty((packing.columns, runs), np.uint64)
+    sums = cupy.zeros(runs, np.uint64) if slots is None else None
+    if size:
+        get_kernel("sequences", "sum_runs")(
+            (len(tiles),),
+            (THREADS,),
+            (
+                *(*sorted_entries, np.uint32(packing.digit_bits), order, np.uint64(size), before),
+                *(np.uint64(runs), keys, sums, slots, derived),
+            ),
+        )
+    return keys, sums
+
+
+def _chosen(keys: Any, counts: Any, least: int, top: int | None) -> tuple[Any, Any]:
+    """Leave out the keys that are counted too seldom for the result."""
+    if least > 0:
+        keys, counts = _compact_keys(keys, counts, counts >= np.uint64(least))
+    if top is None or len(counts) <= 2 * top:
+        return keys, counts
+    return _compact_keys(keys, counts, _may_lead(counts, top))
+
+
+def _compact_keys(keys: Any, counts: Any, keep: Any) -> tuple[Any, Any]:
+    import cupy
+
+    columns = [compact(column, keep) for column in keys]
+    return (columns[0].reshape(1, -1) if len(columns) == 1 else cupy.stack(columns)), compact(counts, keep)
+
+
+def _may_lead(counts: Any, top: int) -> Any:
+    """Return cupy bool: which may be among the ``top`` most counted ones, the earlier of equal ones first."""
+    import cupy
+
+    zeros = cupy.zeros(1024 + 2, np.uint64)
+    get_kernel("select", "survey")(
+        *((even_blocks(len(counts)),), (1024,)),
+        (counts, None, np.uint32(len(counts)), np.uint64(1), zeros, zeros[1024:]),
+    )
+    steps = zeros[:1024].view(np.uint32).get()  # synchronize!
+    above = np.cumsum(steps[::-1], dtype=np.int64)[::-1]  # counted at least as the step
+    step = int(np.flatnonzero(above >= top)[-1])
+    lowest = step if step < 32 else (32 + step % 32) << (step // 32 - 1)
+    if step >= 64:  # many counts share the step
+        return counts >= np.uint64(lowest)
+    equal = counts == np.uint64(lowest)
+    left = top - int(above[step + 1])
+    return (counts > np.uint64(lowest)) | (equal & (exclusive_scan(equal)[:-1] < left))
+
+
+def _ranked(found: list[tuple[Any, Any]], packing: _Packing, rank: Any, top: int | None) -> tuple[Any, Any]:
+    """Return words and counts by count falling, equal ones by key. Takes what was found out of the list."""
+    import cupy
+
+    if not any(len(counts) for _, counts in found):
+        return _nothing(packing.words)
+    if len(found) == 1:
+        keys, counts = found.pop()
+    else:
+        keys = cupy.concatenate([keys for keys, _ in found], axis=1)
+        found[:] = [(None, counts) for _, counts in found]
+        counts = cupy.concatenate([counts for _, counts in found])
+        found.clear()
+    most = int(counts.max())  # synchronize!
+    cupy.subtract(np.uint64(most), counts, out=counts)
+    bits = most.bit_length()
+    falling = counts.astype(np.uint32) if bits <= 32 else counts
+    del counts
+    falling, order = radix_sort(falling, cupy.arange(len(falling), dtype=np.uint32), bits, overwrite=True)
+    falling, order = falling[:top], order[:top]
+    words = _read_keys(keys, packing, order, _words_by_rank(rank))
+    del keys, order
+    return words, np.uint64(most) - falling.astype(np.uint64)
+
+
+def _words_by_rank(rank: Any) -> Any:
+    import cupy
+
+    if rank is None:
+        return None
+    words = cupy.empty(len(rank), np.uint32)
+    words[rank] = cupy.arange(len(rank), dtype=np.uint32)
+    return words
+
+
+def _read_keys(keys: Any, packing: _Packing, order: Any, words_by_rank: Any) -> Any:
+    import cupy
+
+    words = cupy.empty((len(order), packing.words), np.uint32)
+    if words.size:
+        get_kernel("sequences", "read_keys")(
+            (4 * even_blocks(words.size),),
+            (THREADS,),
+            (
+                *(keys, np.uint64(keys.shape[1]), order, np.uint64(len(order)), np.uint32(packing.words)),
+                *(np.uint32(packing.bits), np.uint32(packing.per_column), np.uint32(packing.columns)),
+                *(words_by_rank, words),
+            ),
+        )
+    return words
+
+
+@dataclass(frozen=True, eq=False)
+class _Derived:
+    """Rules whose terminals are windows, numbered as their keys ascend."""
+
+    rules: Rules
+    root_offsets: Any
+    roots: Any
+    keys: Any
+    packing: _Packing
+
+
+def _derive(kind: _Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) -> _Derived:
+    """Rewrite rules and documents over windows: a body's own ones, and the children that hold some."""
+    import cupy
+
+    packing = _pack(kind, rules.terminals, 1)
+    texts = _texts(kind, rules, root_offsets, roots, rank)
+    entries = int(_count_entries(kind, texts, packing)[0].sum())  # synchronize!
+    places = [_places(kind, text) for text in texts]
+    body_offsets, document_offsets = (p[text.offsets] for p, text in zip(places, texts, strict=True))
+    body_symbols = int(places[0][-1])  # synchronize!
+    all_symbols = body_symbols + int(places[1][-1])  # synchronize!
+    if all_symbols > _MOST_NUMBERS:
+        raise _too_many(all_symbols, "places of windows")
+    places[1] += body_symbols
+    columns, slots = cupy.empty((packing.columns, entries), np.uint64), cupy.empty(entries, np.uint32)
+    _write_entries(kind, texts, packing, _EVERY_RANK, columns, places, slots)
+    if packing.columns == 1:
+        bits, first_bit = packing.sorted_bits(0)
+        column, slots = radix_sort(columns[0], slots, bits, first_bit, overwrite=True)
+        columns, order = column.reshape(1, -1), None
+    else:
+        order, columns = _sort(columns, packing)
+    symbols = cupy.empty(all_symbols, np.uint32)
+    keys, _ = _sum_runs(columns, order, packing, slots, symbols)
+    del columns, order, slots
+    if keys.shape[1] + rules.rule_count > _MOST_NUMBERS:
+        raise _too_many(keys.shape[1] + rules.rule_count, "runs of words and rules")
+    for text, text_places in zip(texts, places, strict=True):
+        launch_each(
+            *("sequences", "write_children", len(text.symbols), text.symbols, np.uint64(len(text.symbols))),
+            *(text.ends, np.uint32(text.stride), np.uint32(text.terminals), np.uint32(kind.least)),
+            *(np.uint32(keys.shape[1]), text_places, symbols),
+        )
+    derived = Rules(
+        terminals=keys.shape[1],
+        rule_offsets=body_offsets,
+        symbols=symbols[:body_symbols],
+        level_offsets=rules.level_offsets,
+        lengths=kind.lengths(rules.lengths),
+    )
+    return _Derived(derived, document_offsets, symbols[body_symbols:], keys, packing)
+
+
+def _places(kind: _Kind, text: _Text) -> Any:
+    """Return where each position's symbols start in the derived bodies, cupy int64, one more than positions."""
+    import cupy
+
+    sizes = cupy.empty(len(text.symbols), np.uint32)
+    launch_each(
+        *("sequences", f"measure_{kind.name}", len(sizes), *text.arguments(), np.uint32(kind.least), sizes),
+    )
+    return exclusive_scan(sizes)
+
+
+def _order_lists(lists: Any, list_count: int, documents: Any, counts: Any) -> None:
+    """Order each list of documents by count falling, in place; they come ascending."""
+    import cupy
+
+    disordered = cupy.zeros(list_count, np.uint8)
+    launch_each("sequences", "mark_disordered", len(lists), lists, counts, np.uint64(len(lists)), disordered)
+    places = compact(cupy.arange(len(lists), dtype=np.uint32), disordered.take(lists))
+    if not len(places):
+        return
+    moved = counts.take(places)
+    most = int(moved.max())  # synchronize!
+    order = radix_sort(
+        np.uint64(most) - moved, cupy.arange(len(places), dtype=np.uint32), most.bit_length(), overwrite=True
+    )[1]
+    owners = lists.take(places).take(order)
+    order = radix_sort(owners, order, list_count.bit_length(), overwrite=True)[1]
+    counts[places] = moved.take(order)
+    documents[places] = documents.take(places).take(order)
