@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def documented_by(function: Callable[..., Any], **parameters: str) -> Callable[[Method], Method]:
+def documented_by(function: Callable[..., Any], **parameters: str | None) -> Callable[[Method], Method]:
     """Insert a function's Parameters and Raises (its first parameter, the column, left out) before the Examples.
 
     Parameters
@@ -18,7 +18,7 @@ def documented_by(function: Callable[..., Any], **parameters: str) -> Callable[[
     function
         The function.
     **parameters
-        What to say instead of parameters that mean something else here.
+        What to say instead of parameters that mean something else here; None where there is no such parameter.
 
     Examples
     --------
@@ -32,7 +32,8 @@ def documented_by(function: Callable[..., Any], **parameters: str) -> Callable[[
     parts = re.split(r"^(\w+)\n-{3,}\n", text, flags=re.MULTILINE)[1:]
     sections = {name: body.strip("\n") for name, body in zip(parts[::2], parts[1::2], strict=True)}
     first = next(iter(inspect.signature(function).parameters))
-    for name, said in {first: "", **{name: f"{name}\n    {said}\n" for name, said in parameters.items()}}.items():
+    for name, meaning in {first: None, **parameters}.items():
+        said = f"{name}\n    {meaning}\n" if meaning else ""
         sections["Parameters"] = re.sub(rf"^{name}\n(?:    .*\n?)+", said, sections["Parameters"], flags=re.MULTILINE)
     inserted = "\n\n".join(
         f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in ("Parameters", "Raises") if sections.get(name)

@@ -1,12 +1,19 @@
-"""``pl.col("text").tadoc``: row-aligned expressions."""
+"""``pl.col("text").tadoc``: row-aligned expressions, and counts by group."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 import polars as pl
 
+from polars_tadoc.analytics import by_group
+from polars_tadoc.analytics import cooccurrence as cooccurrence_analytic
+from polars_tadoc.analytics import sequence_count as sequence_count_analytic
+from polars_tadoc.analytics import sort as sort_analytic
+from polars_tadoc.analytics import term_vector as term_vector_analytic
+from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.column import DTYPE
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
 from polars_tadoc.compress.recompress import Recompression, recompress
@@ -16,7 +23,12 @@ from polars_tadoc.namespaces.documented import documented_by
 
 @pl.api.register_expr_namespace("tadoc")
 class TadocExpr:
-    """Grammar compression as expressions.
+    """Grammar compression and analytics as expressions.
+
+    Counts are aggregations: in ``group_by(...).agg``, ``over`` and the like each group of rows gets one list of
+    structs, all groups counted in one pass; in ``select`` all rows are one group. ``explode`` and ``unnest`` make a
+    table of them. The inverted indexes are calls on frames only: they list rows by a label, which is another column,
+    and their result can be joined with the groups by it.
 
     Examples
     --------
@@ -109,3 +121,212 @@ class TadocExpr:
 
         """
         return self._expr.map_batches(decompress, return_dtype=pl.String, is_elementwise=True)
+
+    @documented_by(word_count_analytic.word_count)
+    def word_count(
+        self,
+        *,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.Expr:
+        """Count the words of each group of rows: one list for each group, or one of all rows.
+
+        Returns
+        -------
+        Expr
+            ``List(Struct{word: String, count: UInt64})``, by count falling, then word in code point order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"year": [1, 2, 1], "text": ["to be", "to do", "not to be"]}).tadoc.compress("text")
+        >>> counts = df.group_by("year", maintain_order=True).agg(pl.col("text").tadoc.word_count(top=2))
+        >>> counts.explode("text").unnest("text").rows()
+        [(1, 'be', 2), (1, 'to', 2), (2, 'do', 1), (2, 'to', 1)]
+
+        """
+        request = word_count_analytic.Request.from_arguments(
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return self._by_group(by_group.count_words("word_count", request), word_count_analytic.SCHEMA)
+
+    @documented_by(sort_analytic.sort)
+    def sort(
+        self,
+        *,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.Expr:
+        """List the words of each group of rows in order: one list for each group, or one of all rows.
+
+        Returns
+        -------
+        Expr
+            ``List(Struct{word: String, count: UInt64})``, by word in code point order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"year": [1, 1], "text": ["to be", "not to be"]}).tadoc.compress("text")
+        >>> df.group_by("year").agg(pl.col("text").tadoc.sort()).explode("text").unnest("text").rows()
+        [(1, 'be', 2), (1, 'not', 1), (1, 'to', 2)]
+
+        """
+        request = sort_analytic.Request.from_arguments(
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return self._by_group(by_group.sort_words(request), sort_analytic.SCHEMA)
+
+    @documented_by(term_vector_analytic.term_vector, id=None)
+    def term_vector(
+        self,
+        *,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.Expr:
+        """Count the words of each row: row-aligned, null where the row is.
+
+        Returns
+        -------
+        Expr
+            ``List(Struct{word: String, count: UInt64})``, by count falling, then word in code point order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["to be or not to be", None]}).tadoc.compress("text")
+        >>> df.select(pl.col("text").tadoc.term_vector(top=1)).to_series().to_list()
+        [[{'word': 'be', 'count': 2}], None]
+
+        """
+        request = term_vector_analytic.Request.from_arguments(
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return self._by_row(by_group.count_words("term_vector", request), word_count_analytic.SCHEMA)
+
+    @documented_by(sequence_count_analytic.sequence_count)
+    def sequence_count(
+        self,
+        *,
+        n: int = 3,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.Expr:
+        """Count the runs of n words in each group of rows: one list for each group, or one of all rows.
+
+        Returns
+        -------
+        Expr
+            ``List(Struct{sequence: List(String), count: UInt64})``, by count falling, then words in code point order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"year": [1, 1, 2], "text": ["to be", "not to be", "to do"]}).tadoc.compress("text")
+        >>> counts = df.group_by("year", maintain_order=True).agg(pl.col("text").tadoc.sequence_count(n=2, top=1))
+        >>> counts.explode("text").unnest("text").rows()
+        [(1, ['to', 'be'], 2), (2, ['to', 'do'], 1)]
+
+        """
+        request = sequence_count_analytic.Request.from_arguments(
+            n=n,
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return self._by_group(by_group.count_sequences(request), sequence_count_analytic.SCHEMA)
+
+    @documented_by(cooccurrence_analytic.cooccurrence)
+    def cooccurrence(
+        self,
+        *,
+        window: int = 5,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.Expr:
+        """Count the pairs of words that stand near each other in each group of rows, or in all rows.
+
+        Returns
+        -------
+        Expr
+            ``List(Struct{word: String, other: String, count: UInt64})``, by count falling, then both words in order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"year": [1, 1, 2], "text": ["to be", "be to", "to do"]}).tadoc.compress("text")
+        >>> counts = df.group_by("year", maintain_order=True).agg(pl.col("text").tadoc.cooccurrence(window=1))
+        >>> counts.explode("text").unnest("text").rows()
+        [(1, 'be', 'to', 2), (2, 'do', 'to', 1)]
+
+        """
+        request = cooccurrence_analytic.Request.from_arguments(
+            window=window,
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return self._by_group(by_group.count_pairs(request), cooccurrence_analytic.SCHEMA)
+
+    def _by_group(self, how: by_group.Request, schema: pl.Schema) -> pl.Expr:
+        # a group's rows become one value, and all groups are handed over at once
+        return self._expr.implode().map_batches(
+            how.run_lists, return_dtype=pl.List(pl.Struct(schema)), is_elementwise=True
+        )
+
+    def _by_row(self, how: by_group.Request, schema: pl.Schema) -> pl.Expr:
+        return self._expr.map_batches(how.run_rows, return_dtype=pl.List(pl.Struct(schema)), is_elementwise=True)

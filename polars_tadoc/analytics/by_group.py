@@ -1,0 +1,256 @@
+"""Counts by group of rows, all groups in one pass: what expressions give in ``group_by(...).agg`` and ``over``.
+
+A group is counted as one document: where rows stand together, so do their symbols. Sequences and pairs end with their
+row, so rows are turned into symbols for them first (see ``derive_sequences`` and ``derive_pairs`` of the kernels).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.analytics import cooccurrence, sequence_count, sort, term_vector, word_count
+from polars_tadoc.analytics.results import from_arrow, lists, sequence_series
+from polars_tadoc.column import require_tadoc
+from polars_tadoc.kernels.cpu.merge import number_sequences
+from polars_tadoc.kernels.rules import Rules
+from polars_tadoc.traversal.options import Options
+from polars_tadoc.traversal.selector import choose_strategy
+from polars_tadoc.traversal.source import Source, sources
+from polars_tadoc.vocabulary import Vocabulary, unify
+
+Int64 = npt.NDArray[np.int64]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Rows of a compressed column, group after group.
+
+    Parameters
+    ----------
+    column
+        The rows.
+    offsets
+        int64, groups + 1: where each group's rows start.
+
+    """
+
+    column: pl.Series
+    offsets: Int64
+
+    @classmethod
+    def of_lists(cls, imploded: pl.Series, call: str) -> Groups:
+        """Take each list of rows for a group; errors as the analytics'."""
+        column = imploded.explode(empty_as_null=False, keep_nulls=False)
+        require_tadoc(column, call)
+        lengths = imploded.list.len().fill_null(0).to_numpy()
+        return cls(column, np.append(0, np.cumsum(lengths, dtype=np.int64)))
+
+    @classmethod
+    def of_rows(cls, column: pl.Series, call: str) -> Groups:
+        """Take each row for a group of its own; errors as the analytics'."""
+        require_tadoc(column, call)
+        return cls(column, np.arange(len(column) + 1, dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupCounts:
+    """How often each group holds which words, sequences or pairs; arrays in host memory.
+
+    Parameters
+    ----------
+    words
+        Words by id.
+    sequences
+        uint32[sequences, n]: word ids of each distinct sequence; single words and pairs are sequences, too.
+    groups
+        int64, ascending: the groups that have rows here.
+    offsets
+        int64, groups + 1: where each group's counts start.
+    ids, counts
+        uint32 and uint64: sequence and how often it occurs, by count falling, equal ones by their words.
+
+    """
+
+    words: Vocabulary
+    sequences: UInt32
+    groups: Int64
+    offsets: Int64
+    ids: UInt32
+    counts: UInt64
+
+    @property
+    def owners(self) -> Int64:
+        """int64: the group of each count."""
+        return np.repeat(self.groups, np.diff(self.offsets))
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is to be counted in each group.
+
+    Parameters
+    ----------
+    call
+        The call's name, for messages.
+    options, min_count, top
+        As the analytic's; the limits hold for each group.
+    symbols
+        Makes a source whose terminals are to be counted and gives their words, uint32[terminals, n]; terminals are
+        numbered in the order of their words, or have the source's ranks.
+    columns
+        The result's columns, given a vocabulary and word ids, uint32[rows, n].
+    sort
+        Order by words alone.
+
+    """
+
+    call: str
+    options: Options
+    min_count: int
+    top: int | None
+    symbols: Callable[[Source], tuple[Source, UInt32, Any]]
+    columns: Callable[[Vocabulary, UInt32], list[pl.Series]]
+    sort: bool = False
+
+    def run(self, groups: Groups) -> pl.Series:
+        """Count; one list of structs for each group, an empty one where it has no words."""
+        counted = self._count(groups)
+        sizes = np.zeros(len(groups.offsets) - 1, np.int64)
+        sizes[counted.groups] = np.diff(counted.offsets)
+        columns = self.columns(counted.words, counted.sequences[counted.ids])
+        rows = pl.DataFrame([*columns, pl.Series("count", counted.counts)]).to_struct()
+        values: Any = rows.to_arrow(compat_level=pl.CompatLevel.newest())
+        return from_arrow(groups.column.name, lists(np.append(0, np.cumsum(sizes)), values))
+
+    def run_lists(self, imploded: pl.Series) -> pl.Series:
+        """Count in each list of rows."""
+        return self.run(Groups.of_lists(imploded, self.call))
+
+    def run_rows(self, column: pl.Series) -> pl.Series:
+        """Count in each row; null where the row is."""
+        counted = self.run(Groups.of_rows(column, self.call))
+        if not column.null_count():
+            return counted
+        rows = pl.DataFrame([counted.alias("counted"), column.is_not_null().alias("valid")])
+        return rows.select(pl.when("valid").then("counted").alias(column.name)).to_series()
+
+    def _count(self, groups: Groups) -> GroupCounts:
+        made = sources(groups.column, self.call, self.options)
+        if len(made) == 1 and not self.sort:
+            return self._partial(made[0], groups, self.min_count, self.top)
+        return self._merge([self._partial(source, groups, 1, None) for source in made])
+
+    def _partial(self, source: Source, groups: Groups, min_count: int, top: int | None) -> GroupCounts:
+        """Count one corpus' rows."""
+        kernels = source.engine.kernels
+        own, sequences, rank = self.symbols(source)
+        edges = np.searchsorted(source.rows, groups.offsets)
+        present = np.flatnonzero(np.diff(edges))
+        starts = own.root_offsets[kernels.load_array(np.append(edges[present], edges[-1]))]
+        own = replace(own, root_offsets=starts, rows=present)
+        strategy = choose_strategy(self.options.strategy, own, "term_vector")
+        counted = kernels.count_by_document(own.rules, starts, own.roots, strategy, rank, min_count, top)
+        return GroupCounts(source.words, sequences, present, *(kernels.to_host(array) for array in counted))
+
+    def _merge(self, partials: list[GroupCounts]) -> GroupCounts:
+        """Add the counts of several corpora, in host memory, order and select."""
+        partials = [part for part in partials if len(part.sequences)]
+        words, maps = unify([part.words for part in partials])
+        n = partials[0].sequences.shape[1] if partials else 2  # of none, as many columns as any result reads
+        own = [ids[part.sequences] for ids, part in zip(maps, partials, strict=True)]
+        sequences = np.concatenate([np.zeros((0, n), np.uint32), *own])
+        places, numbers = number_sequences(sequences, words.rank)
+        ends = np.cumsum([len(part.sequences) for part in partials], dtype=np.int64)
+        keys = [
+            part.owners << 32 | named[part.ids] for part, named in zip(partials, np.split(numbers, ends), strict=False)
+        ]
+        counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
+        found, counts = _sums(np.concatenate([np.zeros(0, np.int64), *keys]), counts)
+        found, counts = _select(found, counts, self.min_count, self.top, self.sort)
+        present, firsts = np.unique(found >> 32, return_index=True)
+        ids = (found & 0xFFFFFFFF).astype(np.uint32)
+        return GroupCounts(words, sequences[places], present, np.append(firsts, len(ids)), ids, counts)
+
+
+def _sums(keys: Int64, counts: UInt64) -> tuple[Int64, UInt64]:
+    """Add the counts of equal keys; keys ascend."""
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    firsts = np.flatnonzero(np.diff(keys, prepend=-1))
+    return keys[firsts], np.add.reduceat(counts[order], firsts)
+
+
+def _select(keys: Int64, counts: UInt64, min_count: int, top: int | None, sort: bool) -> tuple[Int64, UInt64]:
+    """Choose among the ascending keys of each group (their upper half), and order by count falling unless ``sort``."""
+    kept = counts >= np.uint64(min_count)
+    keys, counts = keys[kept], counts[kept]
+    groups = keys >> 32
+    if not sort:
+        order = np.lexsort((~counts, groups))
+        keys, counts = keys[order], counts[order]
+    if top is not None:
+        within = np.arange(len(groups)) - np.searchsorted(groups, groups) < top
+        keys, counts = keys[within], counts[within]
+    return keys, counts
+
+
+def count_words(call: str, request: word_count.Request | term_vector.Request) -> Request:
+    """Count each group's words."""
+    return Request(call, request.options, request.min_count, request.top, _words, _word_columns)
+
+
+def sort_words(request: sort.Request) -> Request:
+    """Count each group's words and put them in order."""
+    return Request("sort", request.options, request.min_count, None, _words, _word_columns, sort=True)
+
+
+def count_sequences(request: sequence_count.Request) -> Request:
+    """Count each group's runs of n words."""
+
+    def sequences(source: Source) -> tuple[Source, UInt32, Any]:
+        derive = source.engine.kernels.derive_sequences
+        return _derived(source, derive(source.rules, source.root_offsets, source.roots, request.n, source.rank))
+
+    call = "sequence_count"
+    return Request(call, request.options, request.min_count, request.top, sequences, _sequence_columns)
+
+
+def count_pairs(request: cooccurrence.Request) -> Request:
+    """Count each group's pairs of words that stand near each other."""
+
+    def pairs(source: Source) -> tuple[Source, UInt32, Any]:
+        derive = source.engine.kernels.derive_pairs
+        return _derived(source, derive(source.rules, source.root_offsets, source.roots, request.window, source.rank))
+
+    return Request("cooccurrence", request.options, request.min_count, request.top, pairs, _pair_columns)
+
+
+def _words(source: Source) -> tuple[Source, UInt32, Any]:
+    return source, np.arange(len(source.words), dtype=np.uint32).reshape(-1, 1), source.rank
+
+
+def _derived(source: Source, derived: tuple[Rules, Any, Any, Any]) -> tuple[Source, UInt32, Any]:
+    rules, root_offsets, roots, words = derived
+    made = replace(source, rules=rules, root_offsets=root_offsets, roots=roots, key=None)
+    return made, source.engine.kernels.to_host(words), None
+
+
+def _word_columns(words: Vocabulary, ids: UInt32) -> list[pl.Series]:
+    return [words.series.gather(ids[:, 0])]
+
+
+def _sequence_columns(words: Vocabulary, ids: UInt32) -> list[pl.Series]:
+    return [sequence_series(words, ids)]
+
+
+def _pair_columns(words: Vocabulary, ids: UInt32) -> list[pl.Series]:
+    word, other = (words.series.gather(np.ascontiguousarray(ids[:, k])) for k in range(2))
+    return [word, other.alias("other")]
