@@ -232,6 +232,50 @@ def sequence_postings(
         return words, offsets, compact(documents, keep), compact(counts, keep)
 
 
+def derive_sequences(rules: Rules, root_offsets: Any, roots: Any, n: int, rank: Any) -> tuple[Rules, Any, Any, Any]:
+    """Turn the rules and documents of words into those of runs of n words.
+
+    Parameters and errors as in :func:`sequence_counts`.
+
+    Returns
+    -------
+    (Rules, cupy int64, cupy uint32, cupy uint32[m, n])
+        Rules whose terminals are the distinct runs, numbered in the order of their words' ranks; the documents' symbols
+        over them; the words of each run. Documents put together have the runs of each, and no others.
+
+    """
+    return _derived_parts(_Kind("windows", n, n - 1), rules, root_offsets, roots, rank)
+
+
+def derive_pairs(rules: Rules, root_offsets: Any, roots: Any, window: int, rank: Any) -> tuple[Rules, Any, Any, Any]:
+    """Turn the rules and documents of words into those of pairs of words at most ``window`` words apart.
+
+    Parameters and errors as in :func:`sequence_counts`.
+
+    Returns
+    -------
+    (Rules, cupy int64, cupy uint32, cupy uint32[m, 2])
+        As for :func:`derive_sequences`, of pairs, the word of lower rank first.
+
+    """
+    return _derived_parts(_Kind("pairs", 2, window), rules, root_offsets, roots, rank)
+
+
+def _derived_parts(kind: _Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) -> tuple[Rules, Any, Any, Any]:
+    with device_errors(f"turning documents into {kind.name} of words"):
+        import cupy
+
+        possible = _possible(kind, rules, root_offsets, roots)
+        if possible is None:
+            offsets, symbols = cupy.zeros(rules.rule_count + 1, np.int64), cupy.empty(0, np.uint32)
+            empty = Rules(0, offsets, symbols, rules.level_offsets, cupy.zeros(rules.rule_count, np.uint64))
+            return empty, cupy.zeros(len(root_offsets), np.int64), symbols, _nothing(kind.words)[0]
+        derived = _derive(possible, rules, root_offsets, roots, rank)
+        every = cupy.arange(derived.rules.terminals, dtype=np.uint32)
+        words = _read_keys(derived.keys, derived.packing, every, _words_by_rank(rank))
+        return derived.rules, derived.root_offsets, derived.roots, words
+
+
 def _counts(
     kind: _Kind,
     rules: Rules,
