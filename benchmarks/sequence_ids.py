@@ -175,8 +175,8 @@ class Plain:
         places = before(np.maximum(0, np.diff(self.offsets) - n + 1))
         forms, columns, lead = self.forms(n), [], 0
         for form in forms:
-            column = np.empty(places[-1], np.uint64)
-            read = (self.ids, self.offsets, self.rank, lead, form.words, self.bits, (1 << form.width) - 1, places)
+            column, mask = np.empty(places[-1], np.uint64), np.uint64((1 << form.width) - 1)
+            read = (self.ids, self.offsets, self.rank, lead, form.words, self.bits, mask, places)
             map_parallel(partial(apply, write_windows, read, (column,)), weighted_chunks(places))
             columns.append(column)
             lead += form.words
@@ -225,7 +225,7 @@ class Plain:
             partial(apply, compact, (starts, offsets), (documents, times_held, packed, packed_counts)),
             weighted_chunks(offsets),
         )
-        _, *postings = sequences.rank_postings(offsets, packed, packed_counts)
+        _, *postings = sequences.rank_postings(offsets, packed, packed_counts, 1, None)
         return sequences._words(distinct, form, self.rank), *postings
 
 

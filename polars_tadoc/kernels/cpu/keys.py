@@ -546,7 +546,8 @@ Form = Ranks | Numbered | Joined
 def join_columns(columns: Sequence[UInt64], forms: Sequence[Form]) -> tuple[UInt64, Form]:
     """Make one key of each row of several, in the rows' order (iterated pairing).
 
-    Where two columns do not fit 64 bits together, their distinct values are numbered first: two numbers always fit.
+    Where columns do not fit 64 bits together, their distinct values are numbered first, single ones before joined ones,
+    which have more; two numbers always fit.
 
     Parameters
     ----------
@@ -556,8 +557,12 @@ def join_columns(columns: Sequence[UInt64], forms: Sequence[Form]) -> tuple[UInt
         How the columns' values stand for words.
 
     """
-    keys, form = columns[0], forms[0]
-    for other, other_form in zip(columns[1:], forms[1:], strict=True):
+    parts = list(zip(columns, forms, strict=True))
+    for k, (values, form) in enumerate(parts):
+        if sum(form.width for _, form in parts) > 64 and form.words > 1:
+            parts[k] = _numbered(values, form)
+    keys, form = parts[0]
+    for other, other_form in parts[1:]:
         if form.width + other_form.width > 64:
             keys, form = _numbered(keys, form)
         if form.width + other_form.width > 64:

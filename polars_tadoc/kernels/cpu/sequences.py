@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.cpu.keys import Counted, Form, Ranks, count, dense_ids, in_result_order, join_columns
+from polars_tadoc.kernels.cpu.memory import prefetch
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.results import count_by_terminal, rule_weights, terminal_counts
 from polars_tadoc.kernels.rules import Rules
@@ -22,6 +23,9 @@ from polars_tadoc.kernels.rules import Rules
 Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
+
+AHEAD = 16
+"""Symbols of a body whose cache lines are asked for before they are needed."""
 
 FEW = 16
 """Documents up to which a posting list is put in order by insertion."""
@@ -71,19 +75,96 @@ def _fill_ends(
 
 
 @nb.njit(nogil=True, cache=True)
-def _count_windows(
-    terminals: int, offsets: Int64, symbols: UInt32, sizes: Int64, reach: int, first: int, stop: int, counts: Int64
+def _pack_ends(
+    terminals: int,
+    rule_offsets: Int64,
+    symbols: UInt32,
+    rank: UInt32,
+    sizes: Int64,
+    reach: int,
+    bits: int,
+    ends: UInt64,
 ) -> None:
-    """Count the own windows of owners: those that end among the first ``reach`` words of a child, not the first."""
+    """Write the head of each symbol, packed from the highest place on, its tail, packed, and their words.
+
+    ``ends`` has four places for each symbol, so that they share a cache line; at most ``reach`` words are packed.
+    """
+    for t in range(terminals):
+        ends[4 * t] = nb.uint64(rank[t]) << nb.uint64(bits * (reach - 1))
+        ends[4 * t + 1] = rank[t]
+        ends[4 * t + 2] = 1
+    for r in range(len(sizes)):
+        head, tail = nb.uint64(0), nb.uint64(0)
+        size = sizes[r]
+        filled = 0
+        i = rule_offsets[r]
+        while filled < size:
+            child = 4 * nb.int64(symbols[i])
+            head |= ends[child] >> nb.uint64(bits * filled)
+            filled += nb.int64(ends[child + 2])
+            i += 1
+        filled = 0
+        i = rule_offsets[r + 1] - 1
+        while filled < size:
+            child = 4 * nb.int64(symbols[i])
+            tail |= ends[child + 1] << nb.uint64(bits * filled)
+            filled += nb.int64(ends[child + 2])
+            i -= 1
+        at = 4 * (terminals + r)
+        ends[at] = head
+        ends[at + 1] = tail & ((nb.uint64(1) << nb.uint64(bits * reach)) - nb.uint64(1))
+        ends[at + 2] = size
+
+
+@nb.njit(nogil=True, cache=True)
+def _count_windows(
+    offsets: Int64, symbols: UInt32, spans: UInt32, reach: int, first: int, stop: int, counts: Int64
+) -> None:
+    """Count the own windows of owners: one ends at each word of its children's heads, but for its first ones."""
     for owner in range(first, stop):
-        before = 0
         total = 0
         for i in range(offsets[owner], offsets[owner + 1]):
-            symbol = nb.int64(symbols[i])
-            size = 1 if symbol < terminals else sizes[symbol - terminals]
-            total += max(0, size - (reach - before))
-            before = min(reach, before + size)
-        counts[owner] = total
+            total += nb.int64(spans[symbols[i]])
+        counts[owner] = max(0, total - reach)
+
+
+@nb.njit(nogil=True, cache=True)
+def _write_packed(
+    offsets: Int64,
+    symbols: UInt32,
+    ends: UInt64,
+    reach: int,
+    bits: int,
+    places: Int64,
+    first: int,
+    stop: int,
+    keys: UInt64,
+) -> None:
+    """Write the own windows of owners as packed ranks; see :func:`_pack_ends`."""
+    mask = nb.uint64(0xFFFFFFFFFFFFFFFF) >> nb.uint64(64 - bits * (reach + 1))
+    limit = places[stop] - reach
+    for owner in range(first, stop):
+        at = places[owner]
+        if places[owner + 1] == at:
+            continue
+        before = 0
+        packed = nb.uint64(0)
+        for i in range(offsets[owner], offsets[owner + 1]):
+            prefetch(ends, 4 * nb.int64(symbols[min(i + AHEAD, len(symbols) - 1)]))
+            child = 4 * nb.int64(symbols[i])
+            head, tail, size = ends[child], ends[child + 1], nb.int64(ends[child + 2])
+            if before == reach and at <= limit:
+                for k in range(reach):  # what lies beyond the child's words is written over
+                    later = nb.uint64(bits * (reach - 1 - k))
+                    keys[at + k] = ((packed << nb.uint64(bits * (k + 1))) | (head >> later)) & mask
+                at += size
+            else:
+                for k in range(max(0, reach - before), size):
+                    later = nb.uint64(bits * (reach - 1 - k))
+                    keys[at] = ((packed << nb.uint64(bits * (k + 1))) | (head >> later)) & mask
+                    at += 1
+                before = min(reach, before + size)
+            packed = (packed << nb.uint64(bits * size)) | tail
 
 
 @nb.njit(nogil=True, cache=True)
@@ -330,26 +411,67 @@ class _Ends:
         starts = _before(sizes * (1 + (rules.lengths > np.uint64(reach))))
         words = np.empty(starts[-1], np.uint32)
         _fill_ends(rules.terminals, rules.rule_offsets, rules.symbols, rank, sizes, starts, words)
-        bits = max(1, (rules.terminals - 1).bit_length())
-        return cls(rules.terminals, rank, sizes, starts, words, reach, bits)
+        return cls(rules.terminals, rank, sizes, starts, words, reach, _bits(rules))
+
+
+@dataclass(frozen=True)
+class _PackedWindows:
+    """Runs of two words or more whose ranks fit 64 bits, read from packed heads and tails of n - 1 words."""
+
+    reach: int
+    bits: int
+    spans: UInt32
+    ends: UInt64
+
+    @classmethod
+    def of(cls, rules: Rules, rank: UInt32 | None, n: int) -> _PackedWindows:
+        """Fill heads and tails."""
+        rank = np.arange(rules.terminals, dtype=np.uint32) if rank is None else rank
+        sizes, bits = np.minimum(rules.lengths, np.uint64(n - 1)).astype(np.int64), _bits(rules)
+        ends = np.empty(4 * (rules.terminals + rules.rule_count), np.uint64)
+        _pack_ends(rules.terminals, rules.rule_offsets, rules.symbols, rank, sizes, n - 1, bits, ends)
+        return cls(n - 1, bits, _spans(rules, sizes), ends)
+
+    @property
+    def forms(self) -> list[Ranks]:
+        """All words fit one key."""
+        return [Ranks(self.reach + 1, self.bits)]
+
+    def measure(self, offsets: Int64, symbols: UInt32, first: int, stop: int, counts: Int64) -> None:
+        """Count the own windows of owners."""
+        _count_windows(offsets, symbols, self.spans, self.reach, first, stop, counts)
+
+    def write(self, offsets: Int64, symbols: UInt32, places: Int64, first: int, stop: int, keys: UInt64) -> None:
+        """Write the own windows of owners from their places on."""
+        _write_packed(offsets, symbols, self.ends, self.reach, self.bits, places, first, stop, keys[0])
+
+    def lengths(self, lengths: UInt64) -> UInt64:
+        """Windows in so many words."""
+        return _windows_in(lengths, self.reach)
 
 
 @dataclass(frozen=True)
 class _SequenceWindows:
-    """Runs of n words; heads and tails have n - 1."""
+    """Runs of any number n of words; heads and tails have n - 1."""
 
     ends: _Ends
+    spans: UInt32
+
+    @classmethod
+    def of(cls, rules: Rules, rank: UInt32 | None, n: int) -> _SequenceWindows:
+        """Fill heads and tails."""
+        ends = _Ends.of(rules, rank, n - 1)
+        return cls(ends, _spans(rules, ends.sizes))
 
     @property
     def forms(self) -> list[Ranks]:
-        """As many words to a column as fit 64 bits, the last one's left over."""
-        n, most = self.ends.reach + 1, 64 // self.ends.bits
-        return [Ranks(min(most, n - first), self.ends.bits) for first in range(0, n, most)]
+        """Two words to a column: there are fewer distinct ones to number than of more words."""
+        n = self.ends.reach + 1
+        return [Ranks(min(2, n - first), self.ends.bits) for first in range(0, n, 2)]
 
     def measure(self, offsets: Int64, symbols: UInt32, first: int, stop: int, counts: Int64) -> None:
         """Count the own windows of owners."""
-        ends = self.ends
-        _count_windows(ends.terminals, offsets, symbols, ends.sizes, ends.reach, first, stop, counts)
+        _count_windows(offsets, symbols, self.spans, self.ends.reach, first, stop, counts)
 
     def write(self, offsets: Int64, symbols: UInt32, places: Int64, first: int, stop: int, keys: UInt64) -> None:
         """Write the own windows of owners from their places on."""
@@ -361,7 +483,27 @@ class _SequenceWindows:
 
     def lengths(self, lengths: UInt64) -> UInt64:
         """Windows in so many words."""
-        return np.maximum(lengths, np.uint64(self.ends.reach)) - np.uint64(self.ends.reach)
+        return _windows_in(lengths, self.ends.reach)
+
+
+def _sequence_windows(rules: Rules, rank: UInt32 | None, n: int) -> _PackedWindows | _SequenceWindows:
+    fits = n > 1 and n * _bits(rules) <= 64
+    return _PackedWindows.of(rules, rank, n) if fits else _SequenceWindows.of(rules, rank, n)
+
+
+def _bits(rules: Rules) -> int:
+    return max(1, (rules.terminals - 1).bit_length())
+
+
+def _windows_in(lengths: UInt64, reach: int) -> UInt64:
+    return np.maximum(lengths, np.uint64(reach)) - np.uint64(reach)
+
+
+def _spans(rules: Rules, sizes: Int64) -> UInt32:
+    """Words of each symbol's head."""
+    spans = np.full(rules.terminals + rules.rule_count, 1, np.uint32)
+    spans[rules.terminals :] = sizes
+    return spans
 
 
 @dataclass(frozen=True)
@@ -393,6 +535,10 @@ class _PairWindows:
         return pairs
 
 
+Windows = _PackedWindows | _SequenceWindows | _PairWindows
+"""How own windows are counted and written."""
+
+
 @dataclass(frozen=True)
 class _Owned:
     """Own windows of rules and of documents, the rules' first, packed in columns."""
@@ -404,7 +550,7 @@ class _Owned:
     @classmethod
     def by(
         cls,
-        windows: _SequenceWindows | _PairWindows,
+        windows: Windows,
         rules: Rules,
         root_offsets: Int64,
         roots: UInt32,
@@ -429,15 +575,13 @@ class _Owned:
         return int(self.rule_places[-1])
 
 
-def _measure(windows: _SequenceWindows | _PairWindows, offsets: Int64, symbols: UInt32) -> Int64:
+def _measure(windows: Windows, offsets: Int64, symbols: UInt32) -> Int64:
     counts = np.zeros(len(offsets) - 1, np.int64)
     map_parallel(lambda chunk: windows.measure(offsets, symbols, *chunk, counts), weighted_chunks(offsets))
     return counts
 
 
-def _write(
-    windows: _SequenceWindows | _PairWindows, offsets: Int64, symbols: UInt32, places: Int64, keys: UInt64
-) -> None:
+def _write(windows: Windows, offsets: Int64, symbols: UInt32, places: Int64, keys: UInt64) -> None:
     map_parallel(lambda chunk: windows.write(offsets, symbols, places, *chunk, keys), weighted_chunks(places))
 
 
@@ -456,7 +600,7 @@ class _Derived:
     form: Form
 
     @classmethod
-    def by(cls, windows: _SequenceWindows | _PairWindows, rules: Rules, root_offsets: Int64, roots: UInt32) -> _Derived:
+    def by(cls, windows: Windows, rules: Rules, root_offsets: Int64, roots: UInt32) -> _Derived:
         """Give each distinct window an id, and put own windows in the place of what they are made of."""
         weights = rule_weights(rules, roots)[rules.terminals :]
         owned = _Owned.by(windows, rules, root_offsets, roots, weights)
@@ -533,7 +677,7 @@ def sequence_counts(
     """
     if n > _longest(rules, root_offsets, roots, n):
         return np.zeros((0, n), np.uint32), np.zeros(0, np.uint64)
-    windows = _SequenceWindows(_Ends.of(rules, rank, n - 1))
+    windows = _sequence_windows(rules, rank, n)
     if n == 1 and strategy == "top_down":
         counts = terminal_counts(rules, roots, strategy)
         keys = np.arange(rules.terminals, dtype=np.uint64) if rank is None else rank.astype(np.uint64)
@@ -602,7 +746,7 @@ def sequence_postings(
     """
     if n > _longest(rules, root_offsets, roots, n):
         return np.zeros((0, n), np.uint32), np.zeros(1, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint64)
-    derived = _Derived.by(_SequenceWindows(_Ends.of(rules, rank, n - 1)), rules, root_offsets, roots)
+    derived = _Derived.by(_sequence_windows(rules, rank, n), rules, root_offsets, roots)
     offsets, documents, counts = count_by_terminal(
         derived.rules, derived.root_offsets, derived.roots, strategy, counted=True
     )
@@ -662,7 +806,7 @@ def derive_sequences(
 
     """
     n = min(n, _longest(rules, root_offsets, roots, n) + 1)  # of more words there are none
-    return _Derived.by(_SequenceWindows(_Ends.of(rules, rank, n - 1)), rules, root_offsets, roots).parts(rank)
+    return _Derived.by(_sequence_windows(rules, rank, n), rules, root_offsets, roots).parts(rank)
 
 
 def derive_pairs(
@@ -686,7 +830,7 @@ def derive_pairs(
 
 
 def _window_counts(
-    windows: _SequenceWindows | _PairWindows,
+    windows: Windows,
     rules: Rules,
     root_offsets: Int64,
     roots: UInt32,
