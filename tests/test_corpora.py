@@ -1,4 +1,4 @@
-"""Real text, one compression each: the text comes back, and counts are those of Polars' own regex engine."""
+"""Real text, one compression each: the text comes back, and results are those of Polars' own expressions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from tests.test_word_count import SINGLE
+import polars_tadoc as tadoc
+from tests.oracle import SINGLE
 
 NAMES = [
     "logs_dmesg",
@@ -28,11 +29,14 @@ def frames(request: pytest.FixtureRequest, corpus: Callable[[str], pl.DataFrame]
     return plain, plain.tadoc.compress("text", rows_per_grammar=40_000)
 
 
-def counts(text: pl.Series) -> pl.DataFrame:
-    """Counts by regex; where a character stands alone by the documented rule."""
+def words_of(text: pl.Series) -> pl.Series:
+    """Each row's words by regex; where a character stands alone by the documented rule."""
     has_single = text.str.contains(SINGLE).any()
-    words = text.str.extract_all(rf"{SINGLE}\p{{M}}*|[\w--{SINGLE}]+" if has_single else r"\w+")
-    found = words.explode(empty_as_null=False).drop_nulls().value_counts(name="count")
+    return text.str.extract_all(rf"{SINGLE}\p{{M}}*|[\w--{SINGLE}]+" if has_single else r"\w+")
+
+
+def counts(text: pl.Series) -> pl.DataFrame:
+    found = words_of(text).explode(empty_as_null=False).drop_nulls().value_counts(name="count")
     return found.select(word=found.columns[0], count=pl.col("count").cast(pl.UInt64)).sort(
         ["count", "word"], descending=[True, False]
     )
@@ -63,3 +67,87 @@ def test_it_is_smaller(frames: tuple[pl.DataFrame, pl.DataFrame]) -> None:
     assert info["text_bytes"] == plain["text"].str.len_bytes().sum()
     assert info["symbols"] < info["words"]
     assert info["ratio"] > 1
+
+
+@pytest.fixture(scope="module")
+def occurrences(frames: tuple[pl.DataFrame, pl.DataFrame]) -> pl.LazyFrame:
+    """Every word of some of the rows, with its row among them; its neighbours are the frame's next rows."""
+    some = _some(frames[0])
+    row = pl.int_range(len(some), dtype=pl.get_index_type(), eager=True).alias("id")
+    words = pl.DataFrame([row, words_of(some["text"]).alias("word")])
+    return words.lazy().explode("word").drop_nulls().collect().lazy()
+
+
+def _some(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.filter(pl.col("doc_id") % 4 == 1)
+
+
+COUNT = pl.len().cast(pl.UInt64).alias("count")
+SEQUENCE = ["first", "second", "third"]
+
+
+def sequences(occurrences: pl.LazyFrame) -> pl.LazyFrame:
+    """Runs of three words, each with its row."""
+    word, row = pl.col("word"), pl.col("id")
+    following = [word.shift(-place).alias(name) for place, name in enumerate(SEQUENCE)]
+    return occurrences.select("id", *following, whole=row == row.shift(-2)).filter("whole").drop("whole")
+
+
+def expected_sort(occurrences: pl.LazyFrame) -> pl.LazyFrame:
+    return occurrences.group_by("word").agg(COUNT).sort("word")
+
+
+def expected_inverted_index(occurrences: pl.LazyFrame) -> pl.LazyFrame:
+    listed = occurrences.unique().sort("word", "id").group_by("word", maintain_order=True).agg("id")
+    return listed.rename({"id": "documents"})
+
+
+def expected_term_vector(occurrences: pl.LazyFrame) -> pl.LazyFrame:
+    counted = occurrences.group_by("id", "word").agg(COUNT)
+    return counted.sort("id", "count", "word", descending=[False, True, False])
+
+
+def expected_sequence_count(occurrences: pl.LazyFrame) -> pl.LazyFrame:
+    counted = sequences(occurrences).group_by(SEQUENCE).agg(COUNT)
+    ordered = counted.sort("count", *SEQUENCE, descending=[True, False, False, False])
+    return ordered.select(pl.concat_list(SEQUENCE).alias("sequence"), "count")
+
+
+def expected_ranked_inverted_index(occurrences: pl.LazyFrame) -> pl.LazyFrame:
+    counted = sequences(occurrences).group_by(*SEQUENCE, "id").agg(COUNT)
+    ordered = counted.sort(*SEQUENCE, "count", "id", descending=[False, False, False, True, False])
+    listed = ordered.group_by(SEQUENCE, maintain_order=True).agg(pl.struct("id", "count").alias("documents"))
+    return listed.select(pl.concat_list(SEQUENCE).alias("sequence"), "documents")
+
+
+def expected_cooccurrence(occurrences: pl.LazyFrame) -> pl.LazyFrame:
+    word, row = pl.col("word"), pl.col("id")
+    near = [
+        occurrences.select("word", other=word.shift(-apart), whole=row == row.shift(-apart)).filter("whole")
+        for apart in range(1, 6)
+    ]
+    pair = {"word": pl.min_horizontal("word", "other"), "other": pl.max_horizontal("word", "other")}
+    counted = pl.concat(near).select(**pair).group_by("word", "other").agg(COUNT)
+    return counted.sort("count", "word", "other", descending=[True, False, False])
+
+
+EXPECTED = {
+    "sort": expected_sort,
+    "inverted_index": expected_inverted_index,
+    "term_vector": expected_term_vector,
+    "sequence_count": expected_sequence_count,
+    "ranked_inverted_index": expected_ranked_inverted_index,
+    "cooccurrence": expected_cooccurrence,
+}
+
+
+@pytest.mark.parametrize("analytic", EXPECTED)
+def test_analytics(frames: tuple[pl.DataFrame, pl.DataFrame], occurrences: pl.LazyFrame, analytic: str) -> None:
+    """Every engine, both ways down and up."""
+    some = _some(frames[1])
+    expected = EXPECTED[analytic](occurrences).collect()
+    for engine in tadoc.testing.engines():
+        for strategy in ("top_down", "bottom_up"):
+            got = getattr(some.tadoc, analytic)("text", strategy=strategy, engine=engine)
+            assert got.equals(expected), (engine, strategy)
+            assert got.schema == expected.schema
