@@ -20,7 +20,7 @@ from benchmarks import corpora
 from benchmarks.side_by_side import median_ms, ratio, times
 from polars_tadoc.column import split
 from polars_tadoc.kernels import cpu
-from polars_tadoc.kernels.cpu.documents import COUNTERS, sort_terminals
+from polars_tadoc.kernels.cpu.order import COUNTERS, FEW, order_documents
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.kernels.rules import Rules
 
@@ -102,19 +102,13 @@ def count_words(
     words: UInt32,
     first: int,
     stop: int,
-    rank: UInt32,
-    by_rank: UInt32,
     weights: UInt32,
     touched: UInt32,
-    spare: UInt32,
-    marks: UInt64,
-    summary: UInt64,
-    counters: Int64,
     sizes: Int64,
     found: UInt32,
     counts: UInt32,
 ) -> Any:
-    """Write each document's distinct words and counts, by count falling, then rank; returns how many."""
+    """Write each document's distinct words and counts, in no order; returns how many."""
     at = nb.int64(0)
     for d in range(first, stop):
         n = nb.int64(0)
@@ -122,10 +116,10 @@ def count_words(
             touched[n] = words[i]
             n += weights[words[i]] == 0
             weights[words[i]] += nb.uint32(1)
-        sort_terminals(n, touched, spare, weights, rank, by_rank, marks, summary, counters)
         for k in range(n):
             found[at + k] = touched[k]
             counts[at + k] = weights[touched[k]]
+        for k in range(n):
             weights[touched[k]] = 0
         sizes[d] = n
         at += n
@@ -173,15 +167,23 @@ def term_vector(size: int, offsets: Int64, words: UInt32, rank: UInt32) -> tuple
     def count(chunk: tuple[int, int]) -> tuple[UInt32, UInt32]:
         room = int(offsets[chunk[1]] - offsets[chunk[0]])
         found, counts = np.empty(room, np.uint32), np.empty(room, np.uint32)
-        scratch = (
-            np.zeros(size, np.uint32),
-            np.empty(size + 1, np.uint32),
-            np.empty(size, np.uint32),
+        scratch = (np.zeros(size, np.uint32), np.empty(size + 1, np.uint32))
+        n = count_words(offsets, words, *chunk, *scratch, sizes, found, counts)
+        order_documents(
+            sizes,
+            *chunk,
+            0,
+            found,
+            counts,
+            rank,
+            by_rank,
             np.zeros((size >> 6) + 1, np.uint64),
             np.zeros((size >> 12) + 1, np.uint64),
+            np.empty(FEW, np.int64),
+            np.empty(size + FEW, np.uint32),
+            np.empty(size + FEW, np.uint32),
             np.empty(COUNTERS, np.int64),
         )
-        n = count_words(offsets, words, *chunk, rank, by_rank, *scratch, sizes, found, counts)
         return found[:n], counts[:n]
 
     parts = map_parallel(count, weighted_chunks(offsets))

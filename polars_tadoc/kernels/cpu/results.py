@@ -15,6 +15,7 @@ from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.cpu import counts as _counts
 from polars_tadoc.kernels.cpu import documents as _documents
 from polars_tadoc.kernels.cpu.classes import Classes, classes_of
+from polars_tadoc.kernels.cpu.order import COUNTERS, FEW, order_documents
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.postings import (
     copy_documents,
@@ -23,7 +24,7 @@ from polars_tadoc.kernels.cpu.postings import (
     offset_terminals,
     scatter_postings,
 )
-from polars_tadoc.kernels.cpu.tables import Tables, add_tables, build_tables, count_type
+from polars_tadoc.kernels.cpu.tables import add_tables, build_tables, count_type
 from polars_tadoc.kernels.rules import Rules
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def terminal_counts(rules: Rules, roots: UInt32, strategy: str) -> UInt64:
     if strategy == "top_down":
         return rule_weights(rules, roots)[: rules.terminals]
     weights = _histogram(roots, rules.terminals + rules.rule_count)
-    tables = build_tables(rules, roots)
+    tables = build_tables(rules, roots, strategy)
     counts = np.zeros(rules.terminals, np.uint64)
     add_tables(rules.terminals, tables.starts, tables.terminals, tables.counts, weights, counts)
     return counts
@@ -245,11 +246,6 @@ def _histogram(roots: UInt32, size: int) -> UInt64:
     return weights
 
 
-def _tables(rules: Rules, roots: UInt32, strategy: str) -> Tables:
-    """Make the tables that documents read: of all rules, or, where weights go down, of none."""
-    return build_tables(rules, roots) if strategy == "bottom_up" else Tables.none(rules.rule_count)
-
-
 def _share_out(root_offsets: Int64, classes: Classes, start: Callable[[], Run], arena_type: Any) -> list[Any]:
     """Let threads count chunks of the classes' members until none is left; return the arenas that hold the results.
 
@@ -290,6 +286,16 @@ def _bitmap(size: int) -> tuple[UInt64, UInt64]:
     return np.zeros((size >> 6) + 1, np.uint64), np.zeros((size >> 12) + 1, np.uint64)
 
 
+def _order_scratch(size: int, dtype: Any) -> tuple[Any, ...]:
+    return (
+        *_bitmap(size),
+        np.empty(FEW, np.int64),
+        np.empty(max(size, FEW), np.uint32),
+        np.empty(max(size, FEW), dtype),
+        np.empty(COUNTERS, np.int64),
+    )
+
+
 def _count(
     rules: Rules,
     root_offsets: Int64,
@@ -301,7 +307,7 @@ def _count(
     top: int | None,
     in_order: bool = True,
 ) -> _Stretches:
-    tables = _tables(rules, roots, strategy)
+    tables = build_tables(rules, roots, strategy)
     size = rules.terminals
     by_rank = np.arange(size if in_order else 0, dtype=np.uint32)
     if rank is None:
@@ -312,35 +318,35 @@ def _count(
     dtype = count_type(most)
     found = _Stretches.empty(len(classes.members), np.dtype(dtype).itemsize)
     least = np.uint64(min(max(min_count, 1), (1 << 64) - 1))
-    limit = -1 if not in_order else size if top is None else min(top, size)
 
     def start() -> Run:
         scratch = (
             np.zeros(size + rules.rule_count, dtype),
             np.empty(size + rules.rule_count + 1, np.uint32),
-            np.empty(size if in_order else 0, np.uint32),
+            np.empty(rules.rule_count + 1, np.uint32),
+            np.empty(_documents.BUFFER, np.uint32),
+            np.empty(_documents.BUFFER, dtype),
             *_bitmap(rules.rule_count),
-            *_bitmap(size if in_order else 0),
-            np.empty(_documents.COUNTERS, np.int64),
         )
 
+        order_scratch = _order_scratch(size, dtype) if in_order else ()
+
         def run(first: int, stop: int, at: int, terminals: UInt32, counts: Any) -> tuple[int, int, int]:
-            return _documents.count_documents(  # type: ignore[no-any-return]
+            done, wanted, end = _documents.count_documents(
                 size,
-                rules.rule_offsets,
-                rules.symbols.ctypes.data,
                 tables.starts,
                 tables.terminals,
                 tables.counts,
+                tables.child_starts,
+                tables.children,
+                tables.copies,
+                tables.widths,
                 root_offsets,
-                roots.ctypes.data,
+                roots,
                 classes.members,
                 first,
                 stop,
-                rank,
-                by_rank,
                 least,
-                limit,
                 *scratch,
                 at,
                 terminals,
@@ -349,37 +355,48 @@ def _count(
                 found.terminals,
                 found.counts,
             )
+            if in_order:
+                order_documents(found.sizes, first, done, at, terminals, counts, rank, by_rank, *order_scratch)
+            return done, wanted, end
 
         return run
 
     found.arenas.extend(_share_out(root_offsets, classes, start, dtype))
+    if top is not None:
+        np.minimum(found.sizes, min(top, size), out=found.sizes)
     return found
 
 
 def _list(rules: Rules, root_offsets: Int64, roots: UInt32, classes: Classes, strategy: str) -> _Stretches:
-    tables = _tables(rules, roots, strategy)
+    tables = build_tables(rules, roots, strategy)
     found = _Stretches.empty(len(classes.members), 0)
 
     def start() -> Run:
         seen = np.zeros(rules.terminals + rules.rule_count, np.uint32)
-        touched = np.empty(rules.terminals + rules.rule_count + 1, np.uint32)
+        scratch = (
+            seen,
+            np.empty(rules.terminals + rules.rule_count + 1, np.uint32),
+            np.empty(rules.rule_count + 1, np.uint32),
+            np.empty(_documents.BUFFER, np.uint32),
+        )
 
         def run(first: int, stop: int, at: int, terminals: UInt32, counts: Any) -> tuple[int, int, int]:
             if at == 0:  # a new arena: its first document may have been begun before
                 seen.fill(0)
             return _documents.list_documents(  # type: ignore[no-any-return]
                 rules.terminals,
-                rules.rule_offsets,
-                rules.symbols,
                 tables.starts,
                 tables.terminals,
+                tables.child_starts,
+                tables.children,
+                tables.copies,
+                tables.widths,
                 root_offsets,
-                roots.ctypes.data,
+                roots,
                 classes.members,
                 first,
                 stop,
-                seen,
-                touched,
+                *scratch,
                 at,
                 terminals,
                 found.sizes,

@@ -1,4 +1,9 @@
-"""Bottom-up traversal: the table of terminals and counts of each rule, in one arena that is bounded before."""
+"""Tables of rules in one arena that is bounded before: what a rule holds itself, and what it leaves to others.
+
+Bottom-up a rule's table holds all that the rule stands for. Where weights go down it holds the terminals of its body,
+those of short rules in it written out, and names the other rules: a rule of few terminals is sooner read than waited
+for. Traversals read nothing else.
+"""
 
 from __future__ import annotations
 
@@ -8,39 +13,72 @@ from typing import Any
 import numba as nb
 import numpy as np
 import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 from polars_tadoc.kernels.rules import Rules
 
+UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+SHORT = 4
+"""Terminals up to which a rule's are copied as one: 16 bytes."""
+
+LONG = 128
+"""Width of a rule of more terminals, of which none are copied."""
+
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Terminals and counts of some rules, those that a rule with a table names among them.
+    """Terminals, counts and children of rules.
 
     Parameters
     ----------
     starts
-        int64, rules + 1: where each rule's table starts; a rule without one has an empty stretch.
+        int64, rules + 1: where each rule's terminals start.
     terminals
-        uint32: the terminals, each once a rule, in the order of their first occurrence.
+        uint32: the terminals, each once a rule.
     counts
-        Unsigned integers: how often each occurs in the rule.
+        Unsigned integers: how often each occurs.
+    child_starts
+        int64, rules + 1: where each rule's children start.
+    children
+        uint32: symbols of the rules whose tables a table leaves out, as often as the body names them.
+    copies
+        uint32, ``SHORT`` by rule: the terminals of a short one.
+    widths
+        uint8 by rule: how many those are, or ``LONG``.
 
     """
 
     starts: Int64
     terminals: UInt32
     counts: Any
+    child_starts: Int64
+    children: UInt32
+    copies: UInt32
+    widths: UInt8
 
-    @classmethod
-    def none(cls, rules: int) -> Tables:
-        """Return no table for any of so many rules."""
-        return cls(np.zeros(rules + 1, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint32))
+
+@intrinsic
+def copy_short(typing_context: Any, target: Any, place: Any, source: Any, rule: Any) -> Any:
+    """Copy ``SHORT`` numbers, those of a rule, to a place."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        block = ir.VectorType(ir.IntType(32), SHORT).as_pointer()
+        to, start = (context.make_array(signature.args[k])(context, builder, arguments[k]).data for k in (0, 2))
+        first = builder.mul(arguments[3], ir.IntType(64)(SHORT))
+        value = builder.load(builder.bitcast(builder.gep(start, [first]), block))
+        value.align = 4
+        builder.store(value, builder.bitcast(builder.gep(to, [arguments[1]]), block)).align = 4
+        return context.get_dummy_value()
+
+    return types.void(target, types.int64, source, types.int64), generate
 
 
 @nb.njit(nogil=True, cache=True)
@@ -61,22 +99,39 @@ def mark_reached(terminals: int, rule_offsets: Int64, symbols: UInt32, reached: 
 
 @nb.njit(nogil=True, cache=True)
 def bound_tables(
-    terminals: int, rule_offsets: Int64, symbols: UInt32, lengths: UInt64, wanted: Bool, bounds: Int64
+    terminals: int,
+    rule_offsets: Int64,
+    symbols: UInt32,
+    lengths: UInt64,
+    longest: int,
+    reached: Bool,
+    bounds: Int64,
 ) -> Any:
-    """Bound each wanted rule's table by its children's bounds, its length and the terminals; return the sum."""
+    """Bound each reached rule's table by its children's bounds, its length and the terminals.
+
+    Rules that stand for more than ``longest`` terminals are left to be children. Returns the sum of the bounds and
+    the number of children.
+    """
     total = nb.int64(0)
+    children = nb.int64(0)
     for r in range(len(rule_offsets) - 1):
         bounds[r] = 0
-        if wanted[r]:
+        if reached[terminals + r]:
             bound = nb.int64(0)
             for i in range(rule_offsets[r], rule_offsets[r + 1]):
-                bound += nb.int64(1) if symbols[i] < terminals else bounds[nb.int64(symbols[i]) - terminals]
+                s = nb.int64(symbols[i])
+                if s < terminals:
+                    bound += 1
+                elif lengths[s - terminals] <= nb.uint64(longest):
+                    bound += bounds[s - terminals]
+                else:
+                    children += 1
             bound = min(bound, terminals)
             if lengths[r] < nb.uint64(bound):
                 bound = nb.int64(lengths[r])
             bounds[r] = bound
             total += bound
-    return total
+    return total, children
 
 
 @nb.njit(nogil=True, cache=True)
@@ -84,41 +139,62 @@ def fill_tables(
     terminals: int,
     rule_offsets: Int64,
     symbols: UInt32,
-    wanted: Bool,
+    lengths: UInt64,
+    longest: int,
+    reached: Bool,
     weights: Any,
     touched: UInt32,
     starts: Int64,
     table_terminals: UInt32,
     table_counts: Any,
+    child_starts: Int64,
+    children: UInt32,
+    copies: UInt32,
+    widths: UInt8,
 ) -> None:
-    """Merge the tables of each wanted rule's children, lowest rule first.
+    """Merge the tables of each reached rule's children, lowest rule first, and write short ones out.
 
     ``weights`` (one number a terminal) is zero before and after; ``touched`` has a place more than there are terminals.
     """
     p = nb.int64(0)
+    q = nb.int64(0)
     for r in range(len(rule_offsets) - 1):
         starts[r] = p
-        if wanted[r]:
-            n = nb.int64(0)
-            for i in range(rule_offsets[r], rule_offsets[r + 1]):
-                s = nb.int64(symbols[i])
-                if s < terminals:
-                    touched[n] = nb.uint32(s)  # kept where this is the first time: no branch to mispredict
-                    n += weights[s] == 0
-                    weights[s] += 1
-                else:
-                    for j in range(starts[s - terminals], starts[s - terminals + 1]):
-                        t = table_terminals[j]
-                        touched[n] = t
-                        n += weights[t] == 0
-                        weights[t] += table_counts[j]
+        child_starts[r] = q
+        widths[r] = LONG
+        if not reached[terminals + r]:
+            continue
+        n = nb.int64(0)
+        for i in range(rule_offsets[r], rule_offsets[r + 1]):
+            s = nb.int64(symbols[i])
+            if s < terminals:
+                touched[n] = nb.uint32(s)  # stays where this is its first time: no branch to mispredict
+                n += weights[s] == 0
+                weights[s] += 1
+            elif lengths[s - terminals] <= nb.uint64(longest):
+                for j in range(starts[s - terminals], starts[s - terminals + 1]):
+                    t = table_terminals[j]
+                    touched[n] = t
+                    n += weights[t] == 0
+                    weights[t] += table_counts[j]
+            else:
+                children[q] = nb.uint32(s)
+                q += 1
+        if lengths[r] <= nb.uint64(SHORT):
+            width = nb.int64(0)
             for k in range(n):
-                t = touched[k]
-                table_terminals[p] = t
-                table_counts[p] = weights[t]
-                weights[t] = 0
-                p += 1
+                for _ in range(weights[touched[k]]):
+                    copies[SHORT * r + width] = touched[k]
+                    width += 1
+            widths[r] = width
+        for k in range(n):
+            t = touched[k]
+            table_terminals[p] = t
+            table_counts[p] = weights[t]
+            weights[t] = 0
+            p += 1
     starts[len(rule_offsets) - 1] = p
+    child_starts[len(rule_offsets) - 1] = q
 
 
 @nb.njit(nogil=True, cache=True)
@@ -140,7 +216,7 @@ def count_type(most: int) -> Any:
     return np.uint32 if most < 1 << 32 else np.uint64
 
 
-def build_tables(rules: Rules, roots: UInt32) -> Tables:
+def build_tables(rules: Rules, roots: UInt32, strategy: str) -> Tables:
     """Build the tables of the rules that the roots reach (G-TADOC, Zhang et al., ICDE 2021, algorithm 2).
 
     Parameters
@@ -149,27 +225,43 @@ def build_tables(rules: Rules, roots: UInt32) -> Tables:
         The rules.
     roots
         uint32: top-level symbols.
+    strategy
+        "bottom_up": tables of all that rules stand for. "top_down": tables that leave out all but short rules.
 
     """
-    reached = np.zeros(rules.terminals + rules.rule_count, np.bool_)
-    map_parallel(  # threads write nothing but True
-        lambda chunk: mark_symbols(roots[chunk[0] : chunk[1]], reached), even_chunks(len(roots), 1 << 18)
-    )
-    mark_reached(rules.terminals, rules.rule_offsets, rules.symbols, reached)
-    wanted = reached[rules.terminals :]
+    size = rules.terminals + rules.rule_count
+    longest = SHORT if strategy == "top_down" else int(rules.lengths.max(initial=1))
+    if strategy == "top_down":
+        reached = np.ones(size, np.bool_)  # reading each body once takes less time than reading the roots
+    else:
+        reached = np.zeros(size, np.bool_)
+        map_parallel(  # threads write nothing but True
+            lambda chunk: mark_symbols(roots[chunk[0] : chunk[1]], reached), even_chunks(len(roots), 1 << 18)
+        )
+        mark_reached(rules.terminals, rules.rule_offsets, rules.symbols, reached)
     bounds = np.empty(rules.rule_count, np.int64)
-    total = bound_tables(rules.terminals, rules.rule_offsets, rules.symbols, rules.lengths, wanted, bounds)
-    dtype = count_type(int(rules.lengths.max(initial=1)))
-    tables = Tables(np.empty(rules.rule_count + 1, np.int64), np.empty(total, np.uint32), np.empty(total, dtype))
+    bodies = (rules.terminals, rules.rule_offsets, rules.symbols, rules.lengths, longest, reached)
+    total, children = bound_tables(*bodies, bounds)
+    dtype = count_type(longest)
+    tables = Tables(
+        np.empty(rules.rule_count + 1, np.int64),
+        np.empty(total, np.uint32),
+        np.empty(total, dtype),
+        np.empty(rules.rule_count + 1, np.int64),
+        np.empty(children, np.uint32),
+        np.empty(SHORT * rules.rule_count, np.uint32),
+        np.empty(rules.rule_count, np.uint8),
+    )
     fill_tables(
-        rules.terminals,
-        rules.rule_offsets,
-        rules.symbols,
-        wanted,
+        *bodies,
         np.zeros(rules.terminals, dtype),
         np.empty(rules.terminals + 1, np.uint32),
         tables.starts,
         tables.terminals,
         tables.counts,
+        tables.child_starts,
+        tables.children,
+        tables.copies,
+        tables.widths,
     )
     return tables
