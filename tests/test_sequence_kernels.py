@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from polars_tadoc.engine import choose
 from polars_tadoc.kernels import reference_analytics as reference
+from polars_tadoc.kernels.cpu.keys import Ranks, count, dense_ids, in_result_order, join_columns
 from polars_tadoc.kernels.rules import Rules
+from tests.handmade import cut
 
 STRATEGIES = ("top_down", "bottom_up")
 Made = tuple[int, list[list[int]], list[int], list[list[int]]]
@@ -57,8 +59,19 @@ class Case:
 
     @property
     def rows(self) -> list[list[int]]:
-        arrays = (self.rule_offsets, self.symbols, self.root_offsets, self.roots)
-        return reference.expand_documents(self.terminals, *(array.tolist() for array in arrays))
+        """The documents' words; deep rules would be too much for recursion."""
+        bodies = cut(self.symbols, self.rule_offsets)
+        rows = []
+        for row in cut(self.roots, self.root_offsets):
+            words, waiting = [], row[::-1]
+            while waiting:
+                symbol = waiting.pop()
+                if symbol < self.terminals:
+                    words.append(symbol)
+                else:
+                    waiting += reversed(bodies[symbol - self.terminals])
+            rows.append(words)
+        return rows
 
     def run(self, engine: str, name: str, *arguments: Any, **options: Any) -> list[Any]:
         """Results of a kernel of an engine, in host memory."""
@@ -124,3 +137,128 @@ def test_pair_counts(engine: str, strategy: str, made: Made, window: int, data: 
     case = drawn(made, data)
     expected = reference.pair_counts(case.rows, window, case.rank, **options)
     assert case.counted(engine, "pair_counts", window, strategy, **options) == expected
+
+
+def test_nothing_to_count(engine: str) -> None:
+    for made in (
+        (3, [], [0], []),
+        (3, [], [0], [[], []]),
+        (1, [[]], [0, 1], [[1], []]),
+        (2, [[0, 1]], [0, 1], [[], [0]]),
+    ):
+        case = Case(made)
+        for strategy in STRATEGIES:
+            for n in (2, 5, 40, 1 << 40):
+                assert case.counted(engine, "sequence_counts", n, strategy) == []
+                assert case.postings(engine, n, strategy) == []
+            assert case.counted(engine, "pair_counts", 5, strategy) == []
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_windows_longer_than_two_keys(engine: str, strategy: str) -> None:
+    """Terminals of 23 bits: two to a key, six columns at n = 12."""
+    terminals = 5_000_000
+    random = np.random.default_rng(3)
+    few = np.append(random.integers(1 << 22, terminals, 30), [0, terminals - 1]).tolist()
+    bodies = [random.choice(few, 7).tolist() for _ in range(6)]
+    bodies += [[terminals + i, few[i], terminals + i + 1] for i in range(5)] + [[terminals + 8] * 3]
+    rows = [[terminals + i, few[i], terminals + 11] for i in range(6)] + [few, few[:11]]
+    case = Case((terminals, bodies, [0, 6, 11, 12], rows))
+    plain = case.rows
+    for n in (2, 3, 5, 8, 12):
+        expected = reference.sequence_counts(plain, n)
+        assert case.counted(engine, "sequence_counts", n, strategy) == expected
+        assert case.postings(engine, n, strategy) == reference.sequence_postings(plain, n)
+    assert case.counted(engine, "pair_counts", 9, strategy) == reference.pair_counts(plain, 9)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_counts_beyond_32_bits(engine: str, strategy: str) -> None:
+    """A rule of 3 * 2^40 words: 2^40 times three words."""
+    levels = 41
+    bodies = [[0, 1, 2], *([3 + k, 3 + k] for k in range(levels - 1))]
+    case = Case((3, bodies, list(range(levels + 1)), [[3 + levels - 1], [1, 2], [3 + levels - 2]]))
+    times = (1 << 40) + (1 << 39)
+    got = case.counted(engine, "sequence_counts", 2, strategy)
+    assert got == [((1, 2), times + 1), ((0, 1), times), ((2, 0), times - 2)]
+    assert case.counted(engine, "sequence_counts", 4, strategy, top=2) == [
+        ((0, 1, 2, 0), times - 2),
+        ((1, 2, 0, 1), times - 2),
+    ]
+    assert case.postings(engine, 2, strategy, min_count=times + 1) == [((1, 2), [(0, 1 << 40), (2, 1 << 39), (1, 1)])]
+    assert case.counted(engine, "pair_counts", 2, strategy, top=1) == [((1, 2), 2 * times - 2 + 1)]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_deep_and_long_rules(engine: str, strategy: str) -> None:
+    depth = 3000
+    chain = [[0, 1], *([2 + k, k % 2] for k in range(depth))]
+    case = Case((2, chain, list(range(depth + 2)), [[2 + depth, 0], [1]]))
+    long = Case((7, [[i * i % 7 for i in range(100_000)], [7, 7]], [0, 1, 2], [[8], [7]]))
+    for made in (case, long):
+        plain = made.rows
+        assert made.counted(engine, "sequence_counts", 3, strategy) == reference.sequence_counts(plain, 3)
+        assert made.postings(engine, 3, strategy) == reference.sequence_postings(plain, 3)
+        assert made.counted(engine, "pair_counts", 3, strategy) == reference.pair_counts(plain, 3)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_many_documents(engine: str, strategy: str) -> None:
+    """Enough for several threads, buckets and ranges; most rules have no weight; words are out of order."""
+    random = np.random.default_rng(5)
+    terminals, rules = 5000, 2000
+    skewed = (terminals * random.random((rules, 4)) ** 4).astype(int).tolist()
+    deeper = (terminals + rules * random.random((rules, 3)) ** 2).astype(int).tolist()
+    symbols = np.append(np.arange(terminals), np.arange(terminals, terminals + 2 * rules, 3))
+    rows = [random.choice(symbols, size).tolist() for size in random.integers(0, 60, 1500)]
+    case = Case((terminals, skewed + deeper, [0, rules, 2 * rules], rows), random.permutation(terminals).tolist())
+    plain = case.rows
+    for n, options in ((1, {}), (2, {"top": 70_000}), (3, {}), (5, {"min_count": 2}), (6, {"top": 1000})):
+        expected = reference.sequence_counts(plain, n, case.rank, **options)
+        assert case.counted(engine, "sequence_counts", n, strategy, **options) == expected
+    expected = reference.sequence_postings(plain, 2, case.rank, top=3)
+    assert case.postings(engine, 2, strategy, top=3) == expected
+    expected = reference.pair_counts(plain, 3, case.rank)
+    assert case.counted(engine, "pair_counts", 3, strategy) == expected
+
+
+words_and_n = st.tuples(st.sampled_from([1, 2, 3, 200, 1 << 21, (1 << 32) - 1]), st.integers(1, 12))
+
+
+@given(shape=words_and_n, data=st.data())
+def test_keys_are_never_cut(shape: tuple[int, int], data: st.DataObject) -> None:
+    """Rows of ranks come back from their keys, whose order is that of the rows."""
+    size, n = shape
+    rank = st.one_of(st.integers(0, size - 1), st.sampled_from([0, size - 1, size // 2]))
+    rows = data.draw(st.lists(st.lists(rank, min_size=n, max_size=n), max_size=30))
+    form = Ranks(1, max(1, (size - 1).bit_length()))
+    columns = list(np.array(rows, np.uint64).reshape(-1, n).T)
+    packed, joined = join_columns(columns, [form] * n)
+    ids, distinct = dense_ids(packed)
+    words = np.empty((len(distinct), n), np.uint32)
+    joined.unpack(distinct, np.zeros(0, np.uint32), words, 0)
+    assert list(map(tuple, words.tolist())) == sorted({tuple(row) for row in rows})
+    assert words[ids].tolist() == rows
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000, 300_000])
+@pytest.mark.parametrize("distinct", [1, 7, 5_000, 1 << 62])
+def test_keys_are_counted_and_ordered(size: int, distinct: int) -> None:
+    random = np.random.default_rng(size)
+    plain = (distinct * random.random(size) ** 3).astype(np.uint64)
+    heavy = random.integers(0, distinct, size // 3).astype(np.uint64)
+    weights = random.choice(np.array([1, 2, 70, 1 << 40], np.uint64), len(heavy))
+    keys, inverse = np.unique(np.concatenate([plain, heavy]), return_inverse=True)
+    counts = np.zeros(len(keys), np.uint64)
+    np.add.at(counts, inverse, np.concatenate([np.ones(size, np.uint64), weights]))
+    order = np.lexsort((keys, ~counts))
+    counted = count(plain, heavy, weights)
+    assert counted.size == len(keys)
+    for min_count, top in ((1, None), (2, None), (65, None), (1, 0), (1, 3), (2, 2000), (1, 40_000), (1, 1 << 40)):
+        kept = order[counts[order] >= min_count][:top]
+        got, sums = in_result_order(counted, min_count, top)
+        assert np.array_equal(got, keys[kept])
+        assert np.array_equal(sums, counts[kept])
+    ids, found = dense_ids(np.concatenate([plain, heavy]))
+    assert np.array_equal(found, keys)
+    assert np.array_equal(ids, inverse)
