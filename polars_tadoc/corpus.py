@@ -47,14 +47,17 @@ class Corpus:
         """Number of documents."""
         return len(self.rows)
 
-    def require_countable(self) -> None:
-        """Raise ``LimitExceededError`` where the sum of counts could wrap 64 bits."""
-        if len(self.roots) * self.grammar.longest < 1 << 63:  # nearly always: no row need be read
+    def require_countable(self, window: int = 1) -> None:
+        """Raise ``LimitExceededError`` where a sum of counts, of words or of pairs in a window, could wrap 64 bits."""
+        most = len(self.roots) * self.grammar.longest
+        if most * min(window, most) < 1 << 63:  # nearly always: no row need be read
             return
         size = self.grammar.vocabulary_size
         rules = self.roots[self.roots >= size] - np.uint32(size)
-        if len(self.roots) + self.grammar.expansion_lengths[rules].sum(dtype=np.float64) >= 1 << 63:
-            raise LimitExceededError(f"{short_name(self.key)}: the rows stand for more words than 64 bits count")
+        words = len(self.roots) + float(self.grammar.expansion_lengths[rules].sum(dtype=np.float64))
+        if words * min(window, words) >= 1 << 63:
+            what = "words" if window == 1 else f"pairs of words in a window of {window:,}"
+            raise LimitExceededError(f"{short_name(self.key)}: the rows stand for more {what} than 64 bits count")
 
     @property
     def symbol_count(self) -> int:

@@ -87,6 +87,13 @@ def test_counts_beyond_32_bits(engine: str, strategy: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_limits_beyond_64_bits(engine: str, strategy: str) -> None:
+    got = COLUMN.tadoc.ranked_inverted_index(top=10**30, strategy=strategy, engine=engine)
+    assert got.equals(COLUMN.tadoc.ranked_inverted_index(min_count=-(10**30), strategy=strategy, engine=engine))
+    assert COLUMN.tadoc.ranked_inverted_index(min_count=10**30, strategy=strategy, engine=engine).is_empty()
+
+
 @pytest.mark.parametrize("rows", [*NOTHING, ["a b", "c d"]], ids=repr)
 @pytest.mark.parametrize("id_", [None, "strings", "some null", "lists"])
 def test_nothing_to_index(engine: str, rows: list[str | None], id_: str | None) -> None:

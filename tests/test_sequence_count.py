@@ -104,6 +104,13 @@ def test_many_words_do_not_share_a_key(engine: str, n: int) -> None:
     assert got.rows() == oracle.sequence_count([words] * 2, n)
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_limits_beyond_64_bits(engine: str, strategy: str) -> None:
+    got = COLUMN.tadoc.sequence_count(top=10**30, strategy=strategy, engine=engine)
+    assert got.equals(COLUMN.tadoc.sequence_count(min_count=-(10**30), strategy=strategy, engine=engine))
+    assert COLUMN.tadoc.sequence_count(min_count=10**30, strategy=strategy, engine=engine).is_empty()
+
+
 @pytest.mark.parametrize("rows", [*NOTHING, ["a b", "c d"]], ids=repr)
 def test_nothing_to_count(engine: str, rows: list[str | None]) -> None:
     frame = tadoc.compress(pl.Series("text", rows, pl.String)).to_frame()
@@ -132,6 +139,7 @@ def test_arrow_types(engine: str, arguments: dict[str, Any]) -> None:
     [
         ({"n": 0}, ValueError, "n=0 must be at least 1"),
         ({"n": -3}, ValueError, "n=-3 must be at least 1"),
+        ({"n": 10**30}, ValueError, "must be at most 4294967295"),
         ({"n": 2.5}, TypeError, "n=2.5 must be an integer"),
         ({"n": True}, TypeError, "n=True must be an integer"),
         ({"n": None}, TypeError, "n=None must be an integer"),

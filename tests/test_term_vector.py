@@ -92,6 +92,13 @@ def test_counts_beyond_32_bits(engine: str) -> None:
             ]
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_limits_beyond_64_bits(engine: str, strategy: str) -> None:
+    got = COLUMN.tadoc.term_vector(top=10**30, strategy=strategy, engine=engine)
+    assert got.equals(COLUMN.tadoc.term_vector(min_count=-(10**30), strategy=strategy, engine=engine))
+    assert COLUMN.tadoc.term_vector(min_count=10**30, strategy=strategy, engine=engine).is_empty()
+
+
 @pytest.mark.parametrize("rows", NOTHING, ids=repr)
 @pytest.mark.parametrize("id_", [None, *LABELS])
 def test_nothing_to_count(engine: str, rows: list[str | None], id_: str | None) -> None:

@@ -109,6 +109,8 @@ class Request:
         The result's columns, given a vocabulary and word ids, uint32[rows, n].
     sort
         Order by words alone.
+    window
+        Words that each word is counted with.
 
     """
 
@@ -119,6 +121,7 @@ class Request:
     symbols: Callable[[Source], tuple[Source, UInt32, Any]]
     columns: Callable[[Vocabulary, UInt32], list[pl.Series]]
     sort: bool = False
+    window: int = 1
 
     def run(self, groups: Groups) -> pl.Series:
         """Count; one list of structs for each group, an empty one where it has no words."""
@@ -143,7 +146,7 @@ class Request:
         return rows.select(pl.when("valid").then("counted").alias(column.name)).to_series()
 
     def _count(self, groups: Groups) -> GroupCounts:
-        made = sources(groups.column, self.call, self.options)
+        made = sources(groups.column, self.call, self.options, self.window)
         if len(made) == 1 and not self.sort:
             return self._partial(made[0], groups, self.min_count, self.top)
         return self._merge([self._partial(source, groups, 1, None) for source in made])
@@ -230,7 +233,8 @@ def count_pairs(request: cooccurrence.Request) -> Request:
         derive = source.engine.kernels.derive_pairs
         return _derived(source, derive(source.rules, source.root_offsets, source.roots, request.window, source.rank))
 
-    return Request("cooccurrence", request.options, request.min_count, request.top, pairs, _pair_columns)
+    limits = request.min_count, request.top
+    return Request("cooccurrence", request.options, *limits, pairs, _pair_columns, window=request.window)
 
 
 def _words(source: Source) -> tuple[Source, UInt32, Any]:

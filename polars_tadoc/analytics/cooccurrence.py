@@ -70,7 +70,7 @@ class Request:
 
     def run(self, column: pl.Series) -> Pairs:
         """Count and select."""
-        made = sources(column, "cooccurrence", self.options)
+        made = sources(column, "cooccurrence", self.options, self.window)
         if len(made) == 1:
             return partial(made[0], self)
         every = replace(self, top=None, min_count=1)  # what is rare in each may be frequent in all

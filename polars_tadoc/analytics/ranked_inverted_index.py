@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from polars_tadoc.analytics.results import Labels, from_arrow, lists, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.kernels import cpu
-from polars_tadoc.traversal.options import Options, require_integer, require_min_count, require_top
+from polars_tadoc.traversal.options import MOST_WORDS, Options, require_integer, require_min_count, require_top
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import Source, sources
 from polars_tadoc.vocabulary import Vocabulary, unify
@@ -86,7 +86,7 @@ class Request:
         options = Options.from_arguments(
             normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
         )
-        return cls(require_integer("n", n, 1), require_top(top), require_min_count(min_count), options)
+        return cls(require_integer("n", n, 1, MOST_WORDS), require_top(top), require_min_count(min_count), options)
 
     def run(self, column: pl.Series, id: pl.Series | None = None) -> RankedInvertedIndex:
         """Index the rows."""

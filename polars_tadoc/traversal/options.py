@@ -12,7 +12,10 @@ import polars as pl
 from polars_tadoc.engine import require_engine
 from polars_tadoc.morphism import Morphism
 
-MOST_COUNT = (1 << 64) - 1
+MOST_COUNT = (1 << 63) - 1
+"""No count is above it (see :meth:`polars_tadoc.corpus.Corpus.require_countable`)."""
+MOST_WORDS = (1 << 32) - 1
+"""Longest sequence: its words' ids alone would fill 16 GiB."""
 
 StrategyName = Literal["auto", "top_down", "bottom_up"]
 
@@ -47,7 +50,7 @@ def require_strategy(strategy: str) -> None:
         raise ValueError(f'strategy={strategy!r}: use "auto", "top_down" or "bottom_up"')
 
 
-def require_integer(name: str, value: object, least: int | None = None) -> int:
+def require_integer(name: str, value: object, least: int | None = None, most: int | None = None) -> int:
     """Return an integer argument, checked.
 
     Raises
@@ -55,19 +58,21 @@ def require_integer(name: str, value: object, least: int | None = None) -> int:
     TypeError
         It is no integer.
     ValueError
-        It is below ``least``.
+        It is below ``least`` or above ``most``.
 
     """
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise TypeError(f"{name}={value!r} must be an integer")
     if least is not None and value < least:
         raise ValueError(f"{name}={value} must be at least {least}")
+    if most is not None and value > most:
+        raise ValueError(f"{name}={value} must be at most {most}")
     return int(value)
 
 
 def require_top(top: object) -> int | None:
-    """Return ``top=``, checked; errors as :func:`require_integer`'s."""
-    return None if top is None else require_integer("top", top, 0)
+    """Return ``top=``, checked, as kernels take it; errors as :func:`require_integer`'s."""
+    return None if top is None else min(require_integer("top", top, 0), MOST_COUNT)
 
 
 def require_min_count(min_count: object) -> int:

@@ -64,8 +64,19 @@ class Source:
         return self.rows.astype(np.uint32)[documents]
 
 
-def sources(column: pl.Series, call: str, options: Options) -> list[Source]:
+def sources(column: pl.Series, call: str, options: Options, window: int = 1) -> list[Source]:
     """Make each corpus of a compressed column ready, on the engine chosen for all of them.
+
+    Parameters
+    ----------
+    column
+        Compressed column.
+    call
+        The call's name, for messages.
+    options
+        Which words, where.
+    window
+        Words that each word is counted with.
 
     Raises
     ------
@@ -80,12 +91,12 @@ def sources(column: pl.Series, call: str, options: Options) -> list[Source]:
     require_tadoc(column, call)
     corpora = split(column)
     chosen = choose(options.engine, sum(corpus.symbol_count for corpus in corpora))
-    return [prepare(corpus, chosen, options.morphism) for corpus in corpora]
+    return [prepare(corpus, chosen, options.morphism, window) for corpus in corpora]
 
 
-def prepare(corpus: Corpus, engine: Engine, morphism: Morphism | None = None) -> Source:
+def prepare(corpus: Corpus, engine: Engine, morphism: Morphism | None = None, window: int = 1) -> Source:
     """Make one corpus ready; a morphism is applied to rules and rows, in host memory."""
-    corpus.require_countable()
+    corpus.require_countable(window)
     kernels, grammar = engine.kernels, corpus.grammar
     if morphism is None:
         rules = engine.load_rules(corpus.key, grammar)
