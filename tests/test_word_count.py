@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
@@ -16,24 +15,19 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels import reference
-from tests import handmade
+from tests import handmade, oracle
+from tests.analytic_cases import STRATEGIES, strategies
 from tests.strategies import columns
 
 SCHEMA = {"word": pl.String, "count": pl.UInt64}
-SINGLE = r"[\p{Han}\p{Hiragana}\p{Katakana}ーｰ&&\w&&\P{M}]"
 
 
 def words_of(rows: Iterable[str | None]) -> list[str]:
-    """The documented rule as one regex for Polars: a Han or kana character with its marks, or a run of others."""
-    text = pl.Series(list(rows), dtype=pl.String)
-    found = text.str.extract_all(rf"{SINGLE}\p{{M}}*|[\w--{SINGLE}]+")
-    return [word for row in found.to_list() for word in row or ()]
+    return [word for row in oracle.tokenize(rows) for word in row or ()]
 
 
-def expected(words: Iterable[str], top: int | None = None, min_count: int = 1) -> list[tuple[str, int]]:
-    counts = Counter(words)
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [(word, count) for word, count in ranked if count >= min_count][:top]
+def expected(words: Iterable[str | None], top: int | None = None, min_count: int = 1) -> list[tuple[str, int]]:
+    return oracle.word_count([list(words)], top, min_count)
 
 
 @given(rows=columns)
@@ -50,13 +44,20 @@ def test_counts(engine: str, rows: list[str | None]) -> None:
     keep=st.lists(st.booleans(), min_size=12, max_size=12),
     top=st.one_of(st.none(), st.integers(0, 9)),
     min_count=st.integers(0, 3),
+    strategy=strategies,
 )
 def test_filtered_rows_of_many_grammars(
-    engine: str, rows: list[str | None], rows_per_grammar: int, keep: list[bool], top: int | None, min_count: int
+    engine: str,
+    rows: list[str | None],
+    rows_per_grammar: int,
+    keep: list[bool],
+    top: int | None,
+    min_count: int,
+    strategy: str,
 ) -> None:
     compressed = tadoc.compress(pl.Series(rows, dtype=pl.String), rows_per_grammar=rows_per_grammar)
     left = compressed.filter(pl.Series(keep[: len(rows)], dtype=pl.Boolean))
-    got = left.tadoc.word_count(top=top, min_count=min_count, engine=engine)
+    got = left.tadoc.word_count(top=top, min_count=min_count, strategy=strategy, engine=engine)
     kept = [row for row, is_kept in zip(rows, keep, strict=False) if is_kept]
     assert got.schema == SCHEMA
     assert got.rows() == expected(words_of(kept), top, min_count)
@@ -159,8 +160,9 @@ def test_counts_beyond_32_bits(engine: str) -> None:
     with tadoc.Config(expansion_limit=1 << 40):
         assert grammar.expansion_lengths.tolist()[-2:] == [1 << 33, (1 << 32) + 1]
         column = handmade.column(grammar, [[35] * 5, [36, 36], [2, 1, 2, 2], None])
-        got = column.tadoc.word_count(engine=engine).rows()
-        assert got == [("a", (5 << 33) + (2 << 32)), ("b", 3), ("c", 3)]
+        for strategy in STRATEGIES:
+            got = column.tadoc.word_count(strategy=strategy, engine=engine).rows()
+            assert got == [("a", (5 << 33) + (2 << 32)), ("b", 3), ("c", 3)]
         assert column.tadoc.word_count(engine=engine, lowercase=True, top=1).rows() == got[:1]
         again = pl.concat([column, handmade.column(handmade.grammar(["b", "z"]), [[0, 1]])])
         assert again.tadoc.word_count(engine=engine).rows() == [got[0], ("b", 4), ("c", 3), ("z", 1)]
@@ -228,6 +230,10 @@ class TestArguments:
     def test_top(self) -> None:
         with pytest.raises(ValueError, match="top=-1 must be at least 0"):
             tadoc.word_count(self.COLUMN, top=-1)
+
+    def test_strategy(self) -> None:
+        with pytest.raises(ValueError, match='strategy=\'sideways\': use "auto", "top_down" or "bottom_up"'):
+            tadoc.word_count(self.COLUMN, strategy="sideways")
 
     @pytest.mark.parametrize("stopwords", ["the", "a b"])
     def test_stopwords_as_one_string(self, stopwords: str) -> None:
