@@ -12,7 +12,7 @@ constexpr u32 THREADS = 256;
 constexpr u32 BUCKETS = 4096;
 constexpr u32 ROUNDS = 8;  // of 32 neighbours that a warp takes when it sums up runs
 
-// The ends of a rule: [0] its length, at most reach + 1; then its first words; then its last words, both `reach`
+// The ends of a rule: [0] its length, at most 2 reach + 1; then its first words; then its last words, both `reach`
 // of them or as many as there are. Words are told by their ranks.
 __device__ __forceinline__ u64 ends_of(u32 rule, u32 stride)
 {
@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) fill_ends(
             u32* own = ends + ends_of(rule, stride);
             const long long begin = rule_offsets[rule];
             const long long end = rule_offsets[rule + 1];
-            const u32 length = static_cast<u32>(min(lengths[rule], static_cast<u64>(reach) + 1));
+            const u32 length = static_cast<u32>(min(lengths[rule], 2 * static_cast<u64>(reach) + 1));
             u32 left = min(length, reach);
             if (half % 2 == 0) {
                 own[0] = length;
@@ -104,7 +104,7 @@ struct Text {
         return ends + ends_of(__ldg(symbols + position) - terminals, stride);
     }
 
-    // At most reach + 1.
+    // At most 2 reach + 1.
     __device__ __forceinline__ u32 length(u64 position) const
     {
         return is_rule(position) ? __ldg(ends_at(position)) : 1;
@@ -233,6 +233,134 @@ __device__ __forceinline__ void write_digits(u64*& target, u64 key, u64 weight, 
             *target++ = last ? above | place << packing.digit_bits | (weight & mask) : key;
 }
 
+// Top-down: the words that own windows are made of, as plain text.
+//
+// Of a child, its last words may start a window and its first words may end one: these are written out, without
+// what lies between them. A word's rank takes the low 30 bits.
+constexpr u32 CHILD = 1u << 31;  // the first word that is written of a child
+constexpr u32 BREAK = 1u << 30;  // the word before stands elsewhere: in another owner, or not next to this one
+constexpr u32 RANK = BREAK - 1;
+
+__device__ __forceinline__ u32 owner_at(u64 position, const long long* __restrict__ offsets, u32 owners)
+{
+    u32 low = 0;
+    u32 high = owners;
+    while (high - low > 1) {
+        const u32 middle = low + (high - low) / 2;
+        if (static_cast<u64>(__ldg(offsets + middle)) <= position)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// How many words are written of the child at a position.
+__device__ __forceinline__ u32 kept_words(const Text& text, u64 position)
+{
+    const bool first = text.owner_ends(position);
+    const bool last = text.owner_ends(position + 1);
+    if (text.reach == 0)
+        return text.is_rule(position) ? 0 : 1;
+    if (first && last)
+        return 0;
+    return min(text.length(position), first || last ? text.reach : 2 * text.reach);
+}
+
+// Words that each block of positions writes. most: zero at the start, then the largest weight.
+extern "C" __global__ void __launch_bounds__(THREADS) measure_text(
+    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
+    u32 stride, u32 terminals, u32 reach, const u64* __restrict__ weights, const long long* __restrict__ offsets,
+    u32 owners, u64* blocks, u64* most)
+{
+    const Text text = {symbols, size, starts, ends, stride, terminals, nullptr, reach};
+    const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    u32 kept = 0;
+    u64 weight = 1;
+    if (position < size) {
+        if (weights != nullptr)
+            weight = __ldg(weights + owner_at(position, offsets, owners));
+        kept = weight == 0 ? 0 : kept_words(text, position);
+    }
+    u32 all;
+    block_before<THREADS>(kept, all);
+    if (threadIdx.x == 0)
+        blocks[blockIdx.x] = all;
+    if (weights != nullptr && weight > *const_cast<volatile u64*>(most))
+        atomicMax(most, weight);
+}
+
+// blocks  words before each block's
+// owner   null, or by word: whose it is
+extern "C" __global__ void __launch_bounds__(THREADS) write_text(
+    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
+    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, const u64* __restrict__ weights,
+    const long long* __restrict__ offsets, u32 owners, const u64* __restrict__ blocks, u32* __restrict__ words,
+    u32* __restrict__ owner_of_word)
+{
+    const Text text = {symbols, size, starts, ends, stride, terminals, rank, reach};
+    const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    u32 kept = 0;
+    u32 owner = 0;
+    if (position < size) {
+        kept = kept_words(text, position);
+        if (weights != nullptr) {
+            owner = owner_at(position, offsets, owners);
+            if (__ldg(weights + owner) == 0)
+                kept = 0;
+        }
+    }
+    u32 all;
+    const u64 begin = blocks[blockIdx.x] + block_before<THREADS>(kept, all);
+    if (kept == 0)
+        return;
+    // children of no words may stand between this one and its owner's start
+    u64 before = position;
+    while (!text.owner_ends(before) && text.length(before - 1) == 0)
+        --before;
+    u32 mark = CHILD | (text.owner_ends(before) ? BREAK : 0);
+    u32* target = words + begin;
+    if (!text.is_rule(position)) {
+        *target = rank_of(rank, __ldg(symbols + position)) | mark;
+    } else {
+        const u32* own = text.ends_at(position);
+        const u32 length = __ldg(own);
+        const bool tail_only = text.owner_ends(position);
+        const u32 heads = tail_only ? 0 : min(length, reach);
+        for (u32 i = 0; i < heads; ++i) {
+            target[i] = __ldg(own + 1 + i) | mark;
+            mark = 0;
+        }
+        const u32* tail = own + 1 + reach + (min(length, reach) - (kept - heads));
+        if (length > 2 * reach)
+            mark |= BREAK;
+        for (u32 i = heads; i < kept; ++i) {
+            target[i] = __ldg(tail + i - heads) | mark;
+            mark = 0;
+        }
+    }
+    if (owner_of_word != nullptr)
+        for (u32 i = 0; i < kept; ++i)
+            owner_of_word[begin + i] = owner;
+}
+
+// The words of `write_text`: first those of rules, which have owners with weights.
+struct Words {
+    const u32* words;
+    u64 size;
+    u64 of_rules;
+    const u32* owners;
+    const u64* weights;
+    u32 reach;
+
+    __device__ __forceinline__ u64 weight(u64 i) const
+    {
+        return i < of_rules ? __ldg(weights + __ldg(owners + i)) : 1;
+    }
+
+    __device__ __forceinline__ u32 rank(u64 i) const { return __ldg(words + i) & RANK; }
+};
+
 // Runs of reach + 1 words that start in a child and end in a later one.
 struct Windows {
     static __device__ __forceinline__ u32 count(const Text& text, u64 position)
@@ -244,19 +372,8 @@ struct Windows {
         return tail + after > text.reach ? tail + after - text.reach : 0;
     }
 
-    template <typename Visit>
-    static __device__ __forceinline__ void visit_first(const Text& text, u64 position, Visit visit)
-    {
-        const u32 windows = count(text, position);
-        if (windows == 0)
-            return;
-        const Tail tail(text, position);
-        for (u32 i = 0; i < windows; ++i)
-            visit(tail[i]);
-    }
-
     static __device__ __forceinline__ void write(
-        const Text& text, u64 position, const Packing& packing, Range range, u64 weight, u64* target, u64 capacity)
+        const Text& text, u64 position, const Packing& packing, u64* target, u64 capacity)
     {
         const u32 windows = count(text, position);
         const Tail tail(text, position);
@@ -275,8 +392,7 @@ struct Windows {
             for (u32 i = 0; i < windows; ++i) {
                 if (words > 0)
                     key = (key << packing.bits | walk.next()) & mask;
-                if (range.holds(tail[i]))
-                    write_digits(at, key, weight, packing, last);
+                write_digits(at, key, 1, packing, last);
             }
         }
     }
@@ -311,17 +427,80 @@ struct Pairs {
         return pairs;
     }
 
-    template <typename Visit>
-    static __device__ __forceinline__ void visit_first(const Text& text, u64 position, Visit visit)
-    {
-        visit_pairs(text, position, [&](u32 low, u32) { visit(low); });
-    }
-
     static __device__ __forceinline__ void write(
-        const Text& text, u64 position, const Packing& packing, Range range, u64 weight, u64* target, u64 capacity)
+        const Text& text, u64 position, const Packing& packing, u64* target, u64 capacity)
     {
         u64* second = target + capacity;
         visit_pairs(text, position, [&](u32 low, u32 high) {
+            if (packing.columns == 1) {
+                write_digits(target, static_cast<u64>(low) << packing.bits | high, 1, packing, true);
+            } else {
+                write_digits(target, low, 1, packing, false);
+                write_digits(second, high, 1, packing, true);
+            }
+        });
+    }
+};
+
+// Runs of reach + 1 words of two or more children.
+struct TextWindows {
+    // Visits the first rank of the window that starts at a word, if one does.
+    template <typename Visit>
+    static __device__ __forceinline__ void visit_first(const Words& text, u64 i, Visit visit)
+    {
+        if (i + text.reach >= text.size)
+            return;
+        u32 marks = text.reach == 0 ? CHILD : 0;
+        for (u32 next = 1; next <= text.reach; ++next)
+            marks |= __ldg(text.words + i + next);
+        if ((marks & (CHILD | BREAK)) == CHILD)
+            visit(text.rank(i));
+    }
+
+    static __device__ __forceinline__ void write(
+        const Words& text, u64 i, const Packing& packing, Range, u64 weight, u64* target, u64 capacity)
+    {
+        for (u32 column = 0; column < packing.columns; ++column) {
+            const bool last = column + 1 == packing.columns;
+            const u32 first = column * packing.per_column;
+            const u32 stop = last ? packing.words : first + packing.per_column;
+            u64 key = 0;
+            for (u32 word = first; word < stop; ++word)
+                key = key << packing.bits | text.rank(i + word);
+            u64* at = target + column * capacity;
+            write_digits(at, key, weight, packing, last);
+        }
+    }
+};
+
+// Pairs of words of different children, at most `reach` apart, the one of lower rank first.
+struct TextPairs {
+    template <typename Visit>
+    static __device__ __forceinline__ void visit_pairs(const Words& text, u64 i, Visit visit)
+    {
+        const u32 own = text.rank(i);
+        u32 marks = 0;
+        for (u32 apart = 1; apart <= text.reach && i + apart < text.size; ++apart) {
+            const u32 other = __ldg(text.words + i + apart);
+            marks |= other;
+            if ((marks & BREAK) != 0)
+                return;
+            if ((marks & CHILD) != 0)
+                visit(min(own, other & RANK), max(own, other & RANK));
+        }
+    }
+
+    template <typename Visit>
+    static __device__ __forceinline__ void visit_first(const Words& text, u64 i, Visit visit)
+    {
+        visit_pairs(text, i, [&](u32 low, u32) { visit(low); });
+    }
+
+    static __device__ __forceinline__ void write(
+        const Words& text, u64 i, const Packing& packing, Range range, u64 weight, u64* target, u64 capacity)
+    {
+        u64* second = target + capacity;
+        visit_pairs(text, i, [&](u32 low, u32 high) {
             if (!range.holds(low))
                 return;
             if (packing.columns == 1) {
@@ -334,122 +513,134 @@ struct Pairs {
     }
 };
 
-// A document counts once; a rule's body as often as the rule occurs.
-__device__ __forceinline__ u64 weight_at(
-    u64 position, const u64* __restrict__ weights, const long long* __restrict__ offsets, u32 owners)
-{
-    if (weights == nullptr)
-        return 1;
-    u32 low = 0;
-    u32 high = owners;
-    while (high - low > 1) {
-        const u32 middle = low + (high - low) / 2;
-        if (static_cast<u64>(__ldg(offsets + middle)) <= position)
-            low = middle;
-        else
-            high = middle;
-    }
-    return __ldg(weights + low);
-}
 
 // Entries by first word: `counts` has one for each 2^shift ranks.
 template <typename Kind>
 __device__ __forceinline__ void count_entries(
-    const Text& text, const u64* weights, const long long* offsets, u32 owners, u32 digit_bits, u32 shift,
-    u32 buckets, u64* counts)
+    const Words& text, u32 digit_bits, u32 shift, u32 buckets, u64* counts)
 {
     __shared__ u32 held[BUCKETS];
-    for (u32 i = threadIdx.x; i < buckets; i += THREADS)
+    for (u32 i = threadIdx.x; i < buckets; i += blockDim.x)
         held[i] = 0;
     __syncthreads();
-    const u64 threads = static_cast<u64>(gridDim.x) * THREADS;
-    for (u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x; position < text.size;
-         position += threads) {
-        const u32 digits = digits_in(weight_at(position, weights, offsets, owners), digit_bits);
-        if (digits != 0)
-            Kind::visit_first(text, position, [&](u32 rank) {
-                add_held(held + (rank >> shift), digits, counts + (rank >> shift));
-            });
+    const u64 threads = static_cast<u64>(gridDim.x) * blockDim.x;
+    for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < text.size; i += threads) {
+        const u32 digits = digits_in(text.weight(i), digit_bits);
+        Kind::visit_first(
+            text, i, [&](u32 rank) { add_held(held + (rank >> shift), digits, counts + (rank >> shift)); });
     }
     __syncthreads();
     flush_held(held, buckets, counts);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) count_windows(
-    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
-    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, const u64* __restrict__ weights,
-    const long long* __restrict__ offsets, u32 owners, u32 digit_bits, u32 shift, u32 buckets, u64* counts)
+extern "C" __global__ void __launch_bounds__(1024) count_windows(
+    const u32* __restrict__ words, u64 size, u64 of_rules, const u32* __restrict__ owners,
+    const u64* __restrict__ weights, u32 reach, u32 digit_bits, u32 shift, u32 buckets, u64* counts)
 {
-    const Text text = {symbols, size, starts, ends, stride, terminals, rank, reach};
-    count_entries<Windows>(text, weights, offsets, owners, digit_bits, shift, buckets, counts);
+    count_entries<TextWindows>({words, size, of_rules, owners, weights, reach}, digit_bits, shift, buckets, counts);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) count_pairs(
-    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
-    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, const u64* __restrict__ weights,
-    const long long* __restrict__ offsets, u32 owners, u32 digit_bits, u32 shift, u32 buckets, u64* counts)
+extern "C" __global__ void __launch_bounds__(1024) count_pairs(
+    const u32* __restrict__ words, u64 size, u64 of_rules, const u32* __restrict__ owners,
+    const u64* __restrict__ weights, u32 reach, u32 digit_bits, u32 shift, u32 buckets, u64* counts)
 {
-    const Text text = {symbols, size, starts, ends, stride, terminals, rank, reach};
-    count_entries<Pairs>(text, weights, offsets, owners, digit_bits, shift, buckets, counts);
+    count_entries<TextPairs>({words, size, of_rules, owners, weights, reach}, digit_bits, shift, buckets, counts);
 }
 
 // Writes the entries of a batch in any order: each block takes the next room there is.
 // columns   `capacity` entries of the first column, then of the second, ...
-// places    null, or by position where its windows stand in the derived bodies; then
-// slots     by entry: its place there
 template <typename Kind>
 __device__ __forceinline__ void write_entries(
-    const Text& text, const u64* weights, const long long* offsets, u32 owners, const Packing& packing, Range range,
-    u64* columns, u64 capacity, u64* taken, const u64* places, u32* slots)
+    const Words& text, const Packing& packing, Range range, u64* columns, u64 capacity, u64* taken)
 {
     __shared__ u64 block_start;
-    const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    const u64 i = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
     u64 weight = 0;
     u32 entries = 0;
-    if (position < text.size) {
-        weight = weight_at(position, weights, offsets, owners);
-        if (weight != 0)
-            Kind::visit_first(text, position, [&](u32 rank) { entries += range.holds(rank); });
-        entries *= digits_in(weight, packing.digit_bits);
+    if (i < text.size) {
+        Kind::visit_first(text, i, [&](u32 rank) { entries += range.holds(rank); });
+        if (entries != 0) {
+            weight = text.weight(i);
+            entries *= digits_in(weight, packing.digit_bits);
+        }
     }
     u32 all;
     const u32 before = block_before<THREADS>(entries, all);
+    if (all == 0)
+        return;
     if (threadIdx.x == 0)
-        block_start = all == 0 ? 0 : atomicAdd(taken, static_cast<u64>(all));
+        block_start = atomicAdd(taken, static_cast<u64>(all));
+    __syncthreads();
+    if (entries != 0)
+        Kind::write(text, i, packing, range, weight, columns + block_start + before, capacity);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) write_windows(
+    const u32* __restrict__ text_words, u64 size, u64 of_rules, const u32* __restrict__ owners,
+    const u64* __restrict__ weights, u32 reach, u32 words, u32 bits, u32 per_column, u32 column_count, u32 spare,
+    u32 digit_bits, u32 low, u32 high, u64* columns, u64 capacity, u64* taken)
+{
+    write_entries<TextWindows>(
+        {text_words, size, of_rules, owners, weights, reach},
+        {words, bits, per_column, column_count, spare, digit_bits}, {low, high}, columns, capacity, taken);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) write_pairs(
+    const u32* __restrict__ text_words, u64 size, u64 of_rules, const u32* __restrict__ owners,
+    const u64* __restrict__ weights, u32 reach, u32 words, u32 bits, u32 per_column, u32 column_count, u32 spare,
+    u32 digit_bits, u32 low, u32 high, u64* columns, u64 capacity, u64* taken)
+{
+    write_entries<TextPairs>(
+        {text_words, size, of_rules, owners, weights, reach},
+        {words, bits, per_column, column_count, spare, digit_bits}, {low, high}, columns, capacity, taken);
+}
+
+// Derived rules: writes each position's windows in any order.
+// taken   windows that are written already
+// places  by position: where its windows stand in the derived bodies
+// slots   by entry: its place there
+template <typename Kind>
+__device__ __forceinline__ void place_entries(
+    const Text& text, const Packing& packing, u64* columns, u64 capacity, u64* taken, const u64* places, u32* slots)
+{
+    __shared__ u64 block_start;
+    const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    const u32 entries = position < text.size ? Kind::count(text, position) : 0;
+    u32 all;
+    const u32 before = block_before<THREADS>(entries, all);
+    if (all == 0)
+        return;
+    if (threadIdx.x == 0)
+        block_start = atomicAdd(taken, static_cast<u64>(all));
     __syncthreads();
     if (entries == 0)
         return;
     const u64 start = block_start + before;
-    Kind::write(text, position, packing, range, weight, columns + start, capacity);
-    if (places != nullptr)
-        for (u32 i = 0; i < entries; ++i)
-            slots[start + i] = static_cast<u32>(places[position] + i);
+    Kind::write(text, position, packing, columns + start, capacity);
+    for (u32 i = 0; i < entries; ++i)
+        slots[start + i] = static_cast<u32>(places[position] + i);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) write_windows(
+extern "C" __global__ void __launch_bounds__(THREADS) place_windows(
     const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
-    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, const u64* __restrict__ weights,
-    const long long* __restrict__ offsets, u32 owners, u32 words, u32 bits, u32 per_column, u32 column_count,
-    u32 spare, u32 digit_bits, u32 low, u32 high, u64* columns, u64 capacity, u64* taken,
+    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 words, u32 bits, u32 per_column,
+    u32 column_count, u32 spare, u32 digit_bits, u64* columns, u64 capacity, u64* taken,
     const u64* __restrict__ places, u32* slots)
 {
-    const Text text = {symbols, size, starts, ends, stride, terminals, rank, reach};
-    const Packing packing = {words, bits, per_column, column_count, spare, digit_bits};
-    write_entries<Windows>(
-        text, weights, offsets, owners, packing, {low, high}, columns, capacity, taken, places, slots);
+    place_entries<Windows>(
+        {symbols, size, starts, ends, stride, terminals, rank, reach},
+        {words, bits, per_column, column_count, spare, digit_bits}, columns, capacity, taken, places, slots);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) write_pairs(
+extern "C" __global__ void __launch_bounds__(THREADS) place_pairs(
     const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
-    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, const u64* __restrict__ weights,
-    const long long* __restrict__ offsets, u32 owners, u32 words, u32 bits, u32 per_column, u32 column_count,
-    u32 spare, u32 digit_bits, u32 low, u32 high, u64* columns, u64 capacity, u64* taken,
+    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 words, u32 bits, u32 per_column,
+    u32 column_count, u32 spare, u32 digit_bits, u64* columns, u64 capacity, u64* taken,
     const u64* __restrict__ places, u32* slots)
 {
-    const Text text = {symbols, size, starts, ends, stride, terminals, rank, reach};
-    const Packing packing = {words, bits, per_column, column_count, spare, digit_bits};
-    write_entries<Pairs>(
-        text, weights, offsets, owners, packing, {low, high}, columns, capacity, taken, places, slots);
+    place_entries<Pairs>(
+        {symbols, size, starts, ends, stride, terminals, rank, reach},
+        {words, bits, per_column, column_count, spare, digit_bits}, columns, capacity, taken, places, slots);
 }
 
 // Symbols that a position has in the derived bodies: its windows (or pairs), and the child itself where it holds

@@ -10,8 +10,8 @@ counts words then counts windows.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -25,14 +25,16 @@ from polars_tadoc.kernels.cuda.tables import rule_weights, terminal_counts
 from polars_tadoc.kernels.rules import Rules
 
 THREADS = 256
-WORKING_MEMORY = 24 << 20
+WORKING_MEMORY = 30 << 20
 """Bytes that a batch may take beside half of the rules and what the result allows."""
 LEAST_MEMORY = 1 << 20
 """Bytes that a batch may take anyhow."""
+EXPECTED = 0.7
+"""Share of the keys found so far that a batch is trusted to find of as many entries."""
 
 _RUN_TILE = 8 * THREADS
 _BUCKET_BITS = 12
-_EVERY_RANK = (0, (1 << 32) - 1)
+_ALL_BITS = (1 << 64) - 1
 _MOST_NUMBERS = (1 << 32) - 1
 
 
@@ -97,17 +99,12 @@ class _Text:
     terminals: int
     rank: Any
     reach: int
-    weights: Any = None
-    """cupy uint64 by owner, or None where each counts once."""
 
     def arguments(self) -> tuple[Any, ...]:
         return (
             *(self.symbols, np.uint64(len(self.symbols)), self.starts, self.ends, np.uint32(self.stride)),
             *(np.uint32(self.terminals), self.rank, np.uint32(self.reach)),
         )
-
-    def owners(self) -> tuple[Any, ...]:
-        return self.weights, self.offsets, np.uint32(len(self.offsets) - 1)
 
 
 def sequence_counts(
@@ -398,60 +395,114 @@ def _count_batches(
     """Return the packing and the keys and counts of each batch, keys ascending over all of them."""
     import cupy
 
-    weights = rule_weights(rules, roots)[rules.terminals :]
-    most = int(weights.max()) if rules.rule_count else 1  # synchronize!
-    bodies, documents = _texts(kind, rules, root_offsets, roots, rank)
-    texts = (replace(bodies, weights=weights), documents)
-    packing = _pack(kind, rules.terminals, most)
-    scratch = (bodies.ends, bodies.starts, documents.starts, weights)
+    words = _write_words(kind, rules, root_offsets, roots, rank)
+    packing = _pack(kind, rules.terminals, words.most)
     given = (rules.rule_offsets, rules.symbols, rules.lengths, root_offsets, roots, rank)
-    room = WORKING_MEMORY + _nbytes(given) // 2 - _nbytes(scratch)
+    room = WORKING_MEMORY + _nbytes(given) // 2 - _nbytes((words.words, words.owners, words.weights))
     row = 4 * kind.words + 8
+    entry = 17 if packing.columns == 1 else 8 * packing.columns + 25
     found: list[tuple[Any, Any]] = []
+    written = 0
 
     def capacity() -> int:
-        """Entries that a batch may have: what is found already lets the memory grow."""
+        """Entries that a batch may have: what is found, and expected of the batch, lets the memory grow."""
         held = sum(3 * row * len(counts) // 2 - _nbytes((keys, counts)) for keys, counts in found)
-        return max(room + held, LEAST_MEMORY) // (16 * packing.columns + 12)
+        kept = sum(len(counts) for _, counts in found)
+        expected = kept * EXPECTED * row * 3 // 2 // max(written, 1) if top is None else 0
+        return int(max(room + held, LEAST_MEMORY) // max(entry - expected, 1))
 
-    counts, shift = _count_entries(kind, texts, packing)
+    counts, shift = _count_entries(kind, words, packing)
     for first, stop, entries in _ranges(counts.get(), capacity):  # synchronize!
-        ranks = (first << shift, min(stop << shift, _EVERY_RANK[1]))
-        columns = cupy.empty((packing.columns, entries), np.uint64)
-        _write_entries(kind, texts, packing, ranks, columns)
+        ranks = (np.uint32(first << shift), np.uint32(min(stop << shift, _MOST_NUMBERS)))
+        columns, taken = cupy.empty((packing.columns, entries), np.uint64), cupy.zeros(1, np.uint64)
+        launch_each(
+            *("sequences", f"write_{kind.name}", len(words.words), *words.arguments(), *packing.arguments(), *ranks),
+            *(columns, np.uint64(entries), taken),
+        )
         order, columns = _sort(columns, packing)
         keys, sums = _sum_runs(columns, order, packing)
         del columns, order
         found.append(_chosen(keys, sums, least if least > 1 else 0, top))  # no entry counts nothing
+        written += entries
         del keys, sums
     return packing, found
+
+
+@dataclass(frozen=True, eq=False)
+class _Words:
+    """The words that windows are made of, see ``write_text`` in ``sequences.cu``."""
+
+    words: Any
+    """cupy uint32."""
+    of_rules: int
+    """Words of rules: the first ones."""
+    owners: Any
+    """cupy uint32: the rule of each of them."""
+    weights: Any
+    """cupy uint64 by rule."""
+    most: int
+    """The largest weight."""
+    reach: int
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Return what the kernels take."""
+        sizes = (np.uint64(len(self.words)), np.uint64(self.of_rules))
+        return (self.words, *sizes, self.owners, self.weights, np.uint32(self.reach))
+
+
+def _write_words(kind: _Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) -> _Words:
+    """Write out what windows are made of; rules that do not occur have none."""
+    import cupy
+
+    if rules.terminals > 1 << 30:
+        raise _too_many(rules.terminals, "words of the vocabulary")
+    weights = rule_weights(rules, roots)[rules.terminals :].copy()
+    texts = _texts(kind, rules, root_offsets, roots, rank)
+    blocks = [-(-len(text.symbols) // THREADS) for text in texts]
+    sizes = cupy.zeros(1 + sum(blocks), np.uint64)  # the largest weight, then words by block
+    starts = (1, 1 + blocks[0])
+    for text, start, own in zip(texts, starts, (weights, None), strict=True):
+        arguments = text.arguments()
+        launch_each(
+            *("sequences", "measure_text", len(text.symbols), *arguments[:6], arguments[7], own),
+            *(text.offsets, np.uint32(len(text.offsets) - 1), sizes[start:], sizes),
+        )
+    before = exclusive_scan(sizes[1:])
+    told = cupy.stack([before[blocks[0]], before[-1], sizes[0].astype(np.int64)]).get()  # synchronize!
+    of_rules, total, most = (int(number) for number in told)
+    words, owners = cupy.empty(total, np.uint32), cupy.empty(of_rules, np.uint32)
+    for text, start, own in zip(texts, starts, (weights, None), strict=True):
+        launch_each(
+            *("sequences", "write_text", len(text.symbols), *text.arguments(), own, text.offsets),
+            *(np.uint32(len(text.offsets) - 1), before[start - 1 :], words, None if own is None else owners),
+        )
+    return _Words(words, of_rules, owners, weights, max(most & _ALL_BITS, 1), kind.reach)
 
 
 def _nbytes(arrays: Sequence[Any]) -> int:
     return sum(int(array.nbytes) for array in arrays if array is not None)
 
 
-def _count_entries(kind: _Kind, texts: Sequence[_Text], packing: _Packing) -> tuple[Any, int]:
+def _count_entries(kind: _Kind, words: _Words, packing: _Packing) -> tuple[Any, int]:
     """Return how many entries start with each 2^shift ranks, cupy uint64, and the shift."""
     import cupy
 
     shift = max(0, packing.bits - _BUCKET_BITS)
-    buckets = (texts[0].terminals - 1 >> shift) + 1
+    buckets = 1 << (packing.bits - shift)
     counts = cupy.zeros(buckets, np.uint64)
-    for text in texts:
-        if len(text.symbols):
-            get_kernel("sequences", f"count_{kind.name}")(
-                (min(4 * even_blocks(len(text.symbols)), -(-len(text.symbols) // THREADS)),),
-                (THREADS,),
-                (
-                    *(*text.arguments(), *text.owners(), np.uint32(packing.digit_bits)),
-                    *(np.uint32(shift), np.uint32(buckets), counts),
-                ),
-            )
+    if len(words.words):
+        get_kernel("sequences", f"count_{kind.name}")(
+            (even_blocks(len(words.words)),),
+            (1024,),
+            (
+                *(*words.arguments(), np.uint32(packing.digit_bits), np.uint32(shift)),
+                *(np.uint32(buckets), counts),
+            ),
+        )
     return counts, shift
 
 
-def _ranges(counts: Any, capacity: Any) -> Iterator[tuple[int, int, int]]:
+def _ranges(counts: Any, capacity: Callable[[], int]) -> Iterator[tuple[int, int, int]]:
     """Yield ranges of buckets and their entries; a bucket beyond the capacity is a batch by itself."""
     before = np.concatenate([np.zeros(1, np.uint64), np.cumsum(counts, dtype=np.uint64)]).astype(np.int64)
     first = 0
@@ -460,26 +511,6 @@ def _ranges(counts: Any, capacity: Any) -> Iterator[tuple[int, int, int]]:
         stop = max(stop, int(np.searchsorted(before, before[first], side="right")))
         yield first, stop, int(before[stop] - before[first])
         first = stop
-
-
-def _write_entries(
-    kind: _Kind,
-    texts: Sequence[_Text],
-    packing: _Packing,
-    ranks: tuple[int, int],
-    columns: Any,
-    places: Sequence[Any] = (None, None),
-    slots: Any = None,
-) -> None:
-    import cupy
-
-    taken = cupy.zeros(1, np.uint64)
-    for text, text_places in zip(texts, places, strict=True):
-        launch_each(
-            *("sequences", f"write_{kind.name}", len(text.symbols), *text.arguments(), *text.owners()),
-            *(*packing.arguments(), np.uint32(ranks[0]), np.uint32(ranks[1]), columns, np.uint64(columns.shape[1])),
-            *(taken, text_places, slots),
-        )
 
 
 def _sort(columns: Any, packing: _Packing) -> tuple[Any, Any]:
@@ -631,7 +662,6 @@ def _derive(kind: _Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any)
 
     packing = _pack(kind, rules.terminals, 1)
     texts = _texts(kind, rules, root_offsets, roots, rank)
-    entries = int(_count_entries(kind, texts, packing)[0].sum())  # synchronize!
     places = [_places(kind, text) for text in texts]
     body_offsets, document_offsets = (p[text.offsets] for p, text in zip(places, texts, strict=True))
     body_symbols = int(places[0][-1])  # synchronize!
@@ -639,8 +669,14 @@ def _derive(kind: _Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any)
     if all_symbols > _MOST_NUMBERS:
         raise _too_many(all_symbols, "places of windows")
     places[1] += body_symbols
+    entries = sum(int(_measure(kind, text, _MOST_NUMBERS).sum()) for text in texts)  # synchronize!
     columns, slots = cupy.empty((packing.columns, entries), np.uint64), cupy.empty(entries, np.uint32)
-    _write_entries(kind, texts, packing, _EVERY_RANK, columns, places, slots)
+    taken = cupy.zeros(1, np.uint64)
+    for text, text_places in zip(texts, places, strict=True):
+        launch_each(
+            *("sequences", f"place_{kind.name}", len(text.symbols), *text.arguments(), *packing.arguments()),
+            *(columns, np.uint64(entries), taken, text_places, slots),
+        )
     if packing.columns == 1:
         bits, first_bit = packing.sorted_bits(0)
         column, slots = radix_sort(columns[0], slots, bits, first_bit, overwrite=True)
@@ -670,13 +706,16 @@ def _derive(kind: _Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any)
 
 def _places(kind: _Kind, text: _Text) -> Any:
     """Return where each position's symbols start in the derived bodies, cupy int64, one more than positions."""
+    return exclusive_scan(_measure(kind, text, kind.least))
+
+
+def _measure(kind: _Kind, text: _Text, least: int) -> Any:
+    """Return the windows of each position, and one more where its child has at least so many words, cupy uint32."""
     import cupy
 
     sizes = cupy.empty(len(text.symbols), np.uint32)
-    launch_each(
-        *("sequences", f"measure_{kind.name}", len(sizes), *text.arguments(), np.uint32(kind.least), sizes),
-    )
-    return exclusive_scan(sizes)
+    launch_each("sequences", f"measure_{kind.name}", len(sizes), *text.arguments(), np.uint32(least), sizes)
+    return sizes
 
 
 def _order_lists(lists: Any, list_count: int, documents: Any, counts: Any) -> None:
