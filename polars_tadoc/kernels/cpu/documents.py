@@ -9,18 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.cpu.memory import trailing_zeros
-from polars_tadoc.kernels.cpu.tables import LONG, SHORT, copy_short
+from polars_tadoc.kernels.cpu.tables import WIDE, copy_scaled, copy_wide
 
 UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
-BLOCK = 256
-"""Short rules that are written out at a time: their terminals stay in the nearest cache."""
+BLOCK = 512
+"""Terminals of tables that are gathered at a time: they stay in the nearest cache. Longer tables are read in place."""
 
-BUFFER = SHORT * (BLOCK + 1)
-"""Room for what a block writes."""
+BUFFER = 2 * BLOCK + WIDE
+"""Room for what is gathered."""
 
 _1 = np.uint64(1)
 
@@ -33,8 +33,7 @@ def count_documents(
     table_counts: Any,
     child_starts: Int64,
     children: UInt32,
-    copies: UInt32,
-    widths: UInt8,
+    waits: UInt8,
     root_offsets: Int64,
     roots: UInt32,
     members: Int64,
@@ -44,6 +43,7 @@ def count_documents(
     weights: Any,
     touched: UInt32,
     waiting: UInt32,
+    queue: UInt32,
     buffer: UInt32,
     shares: Any,
     marks: UInt64,
@@ -61,8 +61,8 @@ def count_documents(
     written. ``sizes`` gets each member's number of terminals, the places where in memory those stand. ``weights``
     (one number a symbol), ``marks`` and ``summary`` are zero before and after.
 
-    Little is asked that a processor might guess wrong: short rules are copied by their widths, a symbol is put down
-    each time it comes and stays where that is its first. Long rules wait until all above them are done, marked in a
+    Little is asked that a processor might guess wrong: tables are gathered some terminals at a time, a symbol is put
+    down each time it comes and stays where that is its first. Rules that others name wait until all above them are done, marked in a
     bitmap, highest rule first, whose summary has a bit for each of its words; so each is read once. All in one
     function: arrays handed on to another would have their references counted for each document.
     """
@@ -84,48 +84,59 @@ def count_documents(
             waiting[rules] = s
             rules += s >= terminals
         left = nb.int64(0)
-        for block in range(0, rules, BLOCK):
-            width = nb.int64(0)
-            for k in range(block, min(block + BLOCK, rules)):
-                rule = nb.int64(waiting[k])
-                r = rule - terminals
-                copy_short(buffer, width, copies, r)
-                for copy in range(SHORT):
-                    shares[width + copy] = weights[rule]
-                weights[rule] *= widths[r] >> 7  # a short rule is done with
-                waiting[left] = rule
-                left += widths[r] >> 7
-                width += widths[r] & (LONG - 1)
-            for k in range(width):
-                t = buffer[k]
-                touched[n] = t
-                n += weights[t] == 0
-                weights[t] += shares[k]
-        word = nb.int64(0)
-        lowest = nb.int64(len(summary))
+        if len(children) > 0:
+            ready = nb.int64(0)
+            for k in range(rules):
+                rule = waiting[k]
+                long = waits[nb.int64(rule) - terminals]
+                waiting[ready] = rule
+                ready += 1 - long
+                queue[left] = rule
+                left += long
+            rules = ready
         k = nb.int64(0)
-        while rules > 0:
-            if len(children) == 0:  # no rule waits for another
-                if k == left:
-                    break
+        while k < rules:
+            width = nb.int64(0)
+            while k < rules and width <= BLOCK:
                 rule = nb.int64(waiting[k])
                 k += 1
-            else:
-                for k in range(left):
-                    mark = last - nb.int64(waiting[k])
-                    marks[mark >> 6] |= _1 << nb.uint64(mark & 63)
-                    summary[mark >> 12] |= _1 << nb.uint64(mark >> 6 & 63)
-                    lowest = min(lowest, mark >> 12)
-                if marks[word] == 0:
-                    summary[word >> 6] &= ~(_1 << nb.uint64(word & 63))
-                    while lowest < len(summary) and summary[lowest] == 0:
-                        lowest += 1
-                    if lowest == len(summary):
-                        break
-                    word = (lowest << 6) + trailing_zeros(summary[lowest])
-                rule = last - ((word << 6) + trailing_zeros(marks[word]))
-                marks[word] &= marks[word] - _1
-                k = nb.int64(0)
+                weight = nb.uint64(weights[rule])
+                weights[rule] = 0
+                start, end = starts[rule - terminals], starts[rule - terminals + 1]
+                if end - start <= BLOCK:
+                    for j in range(start, end, WIDE):
+                        copy_wide(buffer, width + j - start, table_terminals, j)
+                        copy_scaled(shares, width + j - start, table_counts, j, weight)
+                    width += end - start
+                else:
+                    for j in range(start, end):
+                        t = table_terminals[j]
+                        touched[n] = t
+                        n += weights[t] == 0
+                        weights[t] += weight * nb.uint64(table_counts[j])
+            for j in range(width):
+                t = buffer[j]
+                touched[n] = t
+                n += weights[t] == 0
+                weights[t] += shares[j]
+        word = nb.int64(0)
+        lowest = nb.int64(len(summary))
+        waited = left > 0
+        while waited:
+            for k in range(left):
+                mark = last - nb.int64(queue[k])
+                marks[mark >> 6] |= _1 << nb.uint64(mark & 63)
+                summary[mark >> 12] |= _1 << nb.uint64(mark >> 6 & 63)
+                lowest = min(lowest, mark >> 12)
+            if marks[word] == 0:
+                summary[word >> 6] &= ~(_1 << nb.uint64(word & 63))
+                while lowest < len(summary) and summary[lowest] == 0:
+                    lowest += 1
+                if lowest == len(summary):
+                    break
+                word = (lowest << 6) + trailing_zeros(summary[lowest])
+            rule = last - ((word << 6) + trailing_zeros(marks[word]))
+            marks[word] &= marks[word] - _1
             weight = nb.uint64(weights[rule])
             weights[rule] = 0
             r = rule - terminals
@@ -134,13 +145,12 @@ def count_documents(
                 touched[n] = t
                 n += weights[t] == 0
                 weights[t] += weight * nb.uint64(table_counts[j])
-            if len(children) > 0:
-                left = nb.int64(0)
-                for j in range(child_starts[r], child_starts[r + 1]):
-                    t = children[j]
-                    waiting[left] = t
-                    left += weights[t] == 0
-                    weights[t] += weight
+            left = nb.int64(0)
+            for j in range(child_starts[r], child_starts[r + 1]):
+                t = children[j]
+                queue[left] = t
+                left += weights[t] == 0
+                weights[t] += weight
         if least > _1:
             found = n
             n = nb.int64(0)
@@ -175,8 +185,6 @@ def list_documents(
     table_terminals: UInt32,
     child_starts: Int64,
     children: UInt32,
-    copies: UInt32,
-    widths: UInt8,
     root_offsets: Int64,
     roots: UInt32,
     members: Int64,
@@ -214,34 +222,34 @@ def list_documents(
             n += s < terminals
             waiting[rules] = s
             rules += s >= terminals
-        left = nb.int64(0)
-        for block in range(0, rules, BLOCK):
-            width = nb.int64(0)
-            for k in range(block, min(block + BLOCK, rules)):
-                r = nb.int64(waiting[k]) - terminals
-                copy_short(buffer, width, copies, r)
-                waiting[left] = waiting[k]
-                left += widths[r] >> 7
-                width += widths[r] & (LONG - 1)
-            for k in range(width):
-                t = buffer[k]
-                touched[n] = t
-                n += seen[t] != now
-                seen[t] = now
         k = nb.int64(0)
-        while k < left:
-            r = nb.int64(waiting[k]) - terminals
-            k += 1
-            for j in range(starts[r], starts[r + 1]):
-                t = table_terminals[j]
+        while k < rules:
+            width = nb.int64(0)
+            while k < rules and width <= BLOCK:
+                r = nb.int64(waiting[k]) - terminals
+                k += 1
+                start, end = starts[r], starts[r + 1]
+                if end - start <= BLOCK:
+                    for j in range(start, end, WIDE):
+                        copy_wide(buffer, width + j - start, table_terminals, j)
+                    width += end - start
+                else:
+                    for j in range(start, end):
+                        t = table_terminals[j]
+                        touched[n] = t
+                        n += seen[t] != now
+                        seen[t] = now
+                if len(children) > 0:
+                    for j in range(child_starts[r], child_starts[r + 1]):
+                        s = children[j]
+                        waiting[rules] = s
+                        rules += seen[s] != now
+                        seen[s] = now
+            for j in range(width):
+                t = buffer[j]
                 touched[n] = t
                 n += seen[t] != now
                 seen[t] = now
-            for j in range(child_starts[r], child_starts[r + 1]):
-                s = children[j]
-                waiting[left] = s
-                left += seen[s] != now
-                seen[s] = now
         if place + n > len(out_terminals):
             return m, n, place
         for k in range(n):

@@ -17,7 +17,6 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 from polars_tadoc.kernels.rules import Rules
 
 UInt8 = npt.NDArray[np.uint8]
@@ -27,10 +26,10 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 SHORT = 4
-"""Terminals up to which a rule's are copied as one: 16 bytes."""
+"""Terminals up to which a rule is written out in the bodies that name it, where weights go down."""
 
-LONG = 128
-"""Width of a rule of more terminals, of which none are copied."""
+WIDE = 8
+"""Numbers that are copied at once; an array that is read so has as many to spare."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +48,8 @@ class Tables:
         int64, rules + 1: where each rule's children start.
     children
         uint32: symbols of the rules whose tables a table leaves out, as often as the body names them.
-    copies
-        uint32, ``SHORT`` by rule: the terminals of a short one.
-    widths
-        uint8 by rule: how many those are, or ``LONG``.
+    waits
+        uint8 by rule: 1 where other tables may name the rule as a child, so that its weight is known after theirs.
 
     """
 
@@ -61,24 +58,57 @@ class Tables:
     counts: Any
     child_starts: Int64
     children: UInt32
-    copies: UInt32
-    widths: UInt8
+    waits: UInt8
 
 
 @intrinsic
-def copy_short(typing_context: Any, target: Any, place: Any, source: Any, rule: Any) -> Any:
-    """Copy ``SHORT`` numbers, those of a rule, to a place."""
+def copy_wide(typing_context: Any, target: Any, place: Any, source: Any, start: Any) -> Any:
+    """Copy ``WIDE`` numbers of 32 bits, from ``source[start]`` on to ``target[place]`` on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        block = ir.VectorType(ir.IntType(32), SHORT).as_pointer()
-        to, start = (context.make_array(signature.args[k])(context, builder, arguments[k]).data for k in (0, 2))
-        first = builder.mul(arguments[3], ir.IntType(64)(SHORT))
-        value = builder.load(builder.bitcast(builder.gep(start, [first]), block))
+        block = ir.VectorType(ir.IntType(32), WIDE).as_pointer()
+        to, at = (
+            builder.bitcast(
+                builder.gep(context.make_array(signature.args[k])(context, builder, arguments[k]).data, [index]), block
+            )
+            for k, index in ((0, arguments[1]), (2, arguments[3]))
+        )
+        value = builder.load(at)
         value.align = 4
-        builder.store(value, builder.bitcast(builder.gep(to, [arguments[1]]), block)).align = 4
+        builder.store(value, to).align = 4
         return context.get_dummy_value()
 
     return types.void(target, types.int64, source, types.int64), generate
+
+
+@intrinsic
+def copy_scaled(typing_context: Any, target: Any, place: Any, source: Any, start: Any, factor: Any) -> Any:
+    """Copy ``WIDE`` unsigned integers times a factor; the target's may be wider than the source's."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide, narrow = (ir.VectorType(ir.IntType(signature.args[k].dtype.bitwidth), WIDE) for k in (0, 2))
+        to, at = (
+            builder.bitcast(
+                builder.gep(context.make_array(signature.args[k])(context, builder, arguments[k]).data, [index]),
+                block.as_pointer(),
+            )
+            for k, index, block in ((0, arguments[1], wide), (2, arguments[3], narrow))
+        )
+        value = builder.load(at)
+        value.align = narrow.element.width // 8
+        if narrow.element.width < wide.element.width:
+            value = builder.zext(value, wide)
+        one = arguments[4] if wide.element.width == 64 else builder.trunc(arguments[4], wide.element)
+        lanes = ir.VectorType(ir.IntType(32), WIDE)
+        spread = builder.shuffle_vector(
+            builder.insert_element(ir.Constant(wide, ir.Undefined), one, ir.IntType(32)(0)),
+            ir.Constant(wide, ir.Undefined),
+            ir.Constant(lanes, None),
+        )
+        builder.store(builder.mul(value, spread), to).align = wide.element.width // 8
+        return context.get_dummy_value()
+
+    return types.void(target, types.int64, source, types.int64, types.uint64), generate
 
 
 @nb.njit(nogil=True, cache=True)
@@ -149,10 +179,9 @@ def fill_tables(
     table_counts: Any,
     child_starts: Int64,
     children: UInt32,
-    copies: UInt32,
-    widths: UInt8,
+    waits: UInt8,
 ) -> None:
-    """Merge the tables of each reached rule's children, lowest rule first, and write short ones out.
+    """Merge the tables of each reached rule's children, lowest rule first.
 
     ``weights`` (one number a terminal) is zero before and after; ``touched`` has a place more than there are terminals.
     """
@@ -161,7 +190,7 @@ def fill_tables(
     for r in range(len(rule_offsets) - 1):
         starts[r] = p
         child_starts[r] = q
-        widths[r] = LONG
+        waits[r] = lengths[r] > nb.uint64(longest)
         if not reached[terminals + r]:
             continue
         n = nb.int64(0)
@@ -180,13 +209,6 @@ def fill_tables(
             else:
                 children[q] = nb.uint32(s)
                 q += 1
-        if lengths[r] <= nb.uint64(SHORT):
-            width = nb.int64(0)
-            for k in range(n):
-                for _ in range(weights[touched[k]]):
-                    copies[SHORT * r + width] = touched[k]
-                    width += 1
-            widths[r] = width
         for k in range(n):
             t = touched[k]
             table_terminals[p] = t
@@ -231,13 +253,11 @@ def build_tables(rules: Rules, roots: UInt32, strategy: str) -> Tables:
     """
     size = rules.terminals + rules.rule_count
     longest = SHORT if strategy == "top_down" else int(rules.lengths.max(initial=1))
-    if strategy == "top_down":
-        reached = np.ones(size, np.bool_)  # reading each body once takes less time than reading the roots
+    if strategy == "top_down" or len(roots) >= size:  # looking for what is not reached would cost what it saves
+        reached = np.ones(size, np.bool_)
     else:
         reached = np.zeros(size, np.bool_)
-        map_parallel(  # threads write nothing but True
-            lambda chunk: mark_symbols(roots[chunk[0] : chunk[1]], reached), even_chunks(len(roots), 1 << 18)
-        )
+        mark_symbols(roots, reached)
         mark_reached(rules.terminals, rules.rule_offsets, rules.symbols, reached)
     bounds = np.empty(rules.rule_count, np.int64)
     bodies = (rules.terminals, rules.rule_offsets, rules.symbols, rules.lengths, longest, reached)
@@ -245,11 +265,10 @@ def build_tables(rules: Rules, roots: UInt32, strategy: str) -> Tables:
     dtype = count_type(longest)
     tables = Tables(
         np.empty(rules.rule_count + 1, np.int64),
-        np.empty(total, np.uint32),
-        np.empty(total, dtype),
+        np.empty(total + WIDE, np.uint32),
+        np.empty(total + WIDE, dtype),
         np.empty(rules.rule_count + 1, np.int64),
         np.empty(children, np.uint32),
-        np.empty(SHORT * rules.rule_count, np.uint32),
         np.empty(rules.rule_count, np.uint8),
     )
     fill_tables(
@@ -261,7 +280,6 @@ def build_tables(rules: Rules, roots: UInt32, strategy: str) -> Tables:
         tables.counts,
         tables.child_starts,
         tables.children,
-        tables.copies,
-        tables.widths,
+        tables.waits,
     )
     return tables
