@@ -539,7 +539,36 @@ class Joined:
         self.right.unpack(rest, inverse, words, column + self.left.words)
 
 
-Form = Ranks | Numbered | Joined
+@dataclass(frozen=True)
+class Spread:
+    """A key made of several alike, which stand for runs of words that begin at ``starts`` and may overlap."""
+
+    part: Form
+    starts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, part: Form, words: int) -> Spread:
+        """Cover so many words, at least the part's."""
+        return cls(part, (*range(0, words - part.words, part.words), words - part.words))
+
+    @property
+    def words(self) -> int:
+        """Words that a key stands for."""
+        return self.starts[-1] + self.part.words
+
+    @property
+    def width(self) -> int:
+        """Bits of a key."""
+        return len(self.starts) * self.part.width
+
+    def unpack(self, keys: UInt64, inverse: UInt32, words: UInt32, column: int) -> None:
+        """Write the keys' words."""
+        mask = np.uint64((1 << self.part.width) - 1)
+        for k, start in enumerate(self.starts[::-1]):
+            self.part.unpack((keys >> np.uint64(k * self.part.width)) & mask, inverse, words, column + start)
+
+
+Form = Ranks | Numbered | Joined | Spread
 """How a key stands for words."""
 
 

@@ -8,13 +8,14 @@ Heads and tails, the first and last words of each rule, give the words of all wi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numba as nb
 import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.errors import LimitExceededError
-from polars_tadoc.kernels.cpu.keys import Counted, Form, Ranks, count, dense_ids, in_result_order, join_columns
+from polars_tadoc.kernels.cpu.keys import Counted, Form, Numbered, Ranks, Spread, count, dense_ids, in_result_order
 from polars_tadoc.kernels.cpu.memory import prefetch
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.results import count_by_terminal, rule_weights, terminal_counts
@@ -41,7 +42,10 @@ def _fill_ends(
     starts: Int64,
     words: UInt32,
 ) -> None:
-    """Write each rule's head, and its tail where that is not the same, lowest rule first."""
+    """Write each rule's head, and its tail where that is not the same, lowest rule first.
+
+    Without ``rank`` terminals are numbered in their order.
+    """
     for r in range(len(sizes)):
         size, start, stop = sizes[r], starts[r], starts[r + 1]
         filled = 0
@@ -50,7 +54,7 @@ def _fill_ends(
             symbol = nb.int64(symbols[i])
             i += 1
             if symbol < terminals:
-                words[start + filled] = rank[symbol]
+                words[start + filled] = rank[symbol] if len(rank) > 0 else symbol
                 filled += 1
             else:
                 head = starts[symbol - terminals]
@@ -66,7 +70,7 @@ def _fill_ends(
             i -= 1
             if symbol < terminals:
                 filled += 1
-                words[stop - filled] = rank[symbol]
+                words[stop - filled] = rank[symbol] if len(rank) > 0 else symbol
             else:
                 tail = starts[symbol - terminals + 1] - 1
                 for k in range(min(sizes[symbol - terminals], size - filled)):
@@ -118,13 +122,16 @@ def _pack_ends(
 
 @nb.njit(nogil=True, cache=True)
 def _count_windows(
-    offsets: Int64, symbols: UInt32, spans: UInt32, reach: int, first: int, stop: int, counts: Int64
+    terminals: int, offsets: Int64, symbols: UInt32, spans: UInt32, reach: int, first: int, stop: int, counts: Int64
 ) -> None:
-    """Count the own windows of owners: one ends at each word of its children's heads, but for its first ones."""
+    """Count the own windows of owners: one ends at each word of its children's heads, but for its first ones.
+
+    ``spans`` are the words of heads: a terminal's, then each rule's.
+    """
     for owner in range(first, stop):
         total = 0
         for i in range(offsets[owner], offsets[owner + 1]):
-            total += nb.int64(spans[symbols[i]])
+            total += nb.int64(spans[max(0, nb.int64(symbols[i]) - terminals + 1)])
         counts[owner] = max(0, total - reach)
 
 
@@ -179,44 +186,42 @@ def _write_windows(
     reach: int,
     bits: int,
     lags: Int64,
-    masks: UInt64,
     places: Int64,
     first: int,
     stop: int,
     keys: UInt64,
 ) -> None:
-    """Write the own windows of owners, each as a column of packed ranks for every few words.
-
-    ``keys`` has a row for each column. A column's words end ``lags`` words before the window's end.
-    """
+    """Write the own windows of owners: of each, the terminals that stand ``lags`` before its last one, packed."""
     ring = 1
     while ring <= reach:
         ring *= 2
-    recent = np.zeros(ring, np.uint64)  # the ranks of the last words, packed, by the place where they end
-    shift = nb.uint64(bits)
+    recent = np.zeros(ring, np.uint64)
     for owner in range(first, stop):
         at = places[owner]
         if places[owner + 1] == at:
             continue
         before = 0
         end = 0
-        packed = nb.uint64(0)
         for i in range(offsets[owner], offsets[owner + 1]):
             symbol = nb.int64(symbols[i])
             rule = symbol - terminals
             size = 1 if rule < 0 else sizes[rule]
+            own = 0 if rule < 0 else starts[rule]
             for k in range(size):
-                packed = (packed << shift) | nb.uint64(rank[symbol] if rule < 0 else words[starts[rule] + k])
-                recent[end & (ring - 1)] = packed
+                if rule >= 0:
+                    recent[end & (ring - 1)] = words[own + k]
+                else:
+                    recent[end & (ring - 1)] = rank[symbol] if len(rank) > 0 else nb.uint32(symbol)
                 if before + k >= reach:
-                    for column in range(len(lags)):
-                        keys[column, at] = recent[(end - lags[column]) & (ring - 1)] & masks[column]
+                    packed = nb.uint64(0)
+                    for lag in lags:
+                        packed = (packed << nb.uint64(bits)) | recent[(end - lag) & (ring - 1)]
+                    keys[at] = packed
                     at += 1
                 end += 1
-            if rule >= 0 and starts[rule + 1] - starts[rule] > size:
+            if rule >= 0 and starts[rule + 1] - own > size:
                 for k in range(starts[rule + 1] - size, starts[rule + 1]):
-                    packed = (packed << shift) | nb.uint64(words[k])
-                    recent[end & (ring - 1)] = packed
+                    recent[end & (ring - 1)] = words[k]
                     end += 1
             before = min(reach, before + size)
 
@@ -267,8 +272,9 @@ def _write_pairs(
             symbol = nb.int64(symbols[i])
             rule = symbol - terminals
             size = 1 if rule < 0 else sizes[rule]
+            own = nb.uint64(rank[symbol] if rule < 0 and len(rank) > 0 else symbol)
             for k in range(size):
-                word = nb.uint64(rank[symbol] if rule < 0 else words[starts[rule] + k])
+                word = own if rule < 0 else nb.uint64(words[starts[rule] + k])
                 for j in range(end - min(before, window - k), end):
                     other = nb.uint64(recent[j])
                     keys[at] = (min(word, other) << shift) | max(word, other)
@@ -278,7 +284,7 @@ def _write_pairs(
                     recent[k] = recent[end - before + k]
                 end = before
             if rule < 0:
-                recent[end] = rank[symbol]
+                recent[end] = own
             else:
                 for k in range(size):
                     recent[end + k] = words[starts[rule + 1] - size + k]
@@ -292,25 +298,37 @@ def _write_derived(
     offsets: Int64,
     symbols: UInt32,
     long: npt.NDArray[np.bool_],
+    spans: UInt32,
+    reach: int,
     ids: UInt32,
     places: Int64,
     derived_terminals: int,
     derived_offsets: Int64,
+    first: int,
+    stop: int,
     derived: UInt32,
 ) -> None:
-    """Write bodies of own ids and of the children that have ids themselves."""
-    for owner in range(len(offsets) - 1):
+    """Write bodies of own ids and of the children that have ids themselves, in the order in which windows start."""
+    for owner in range(first, stop):
         out = derived_offsets[owner]
         if out == derived_offsets[owner + 1]:
             continue
-        for i in range(places[owner], places[owner + 1]):
-            derived[out] = ids[i]
-            out += 1
+        at = places[owner]
+        missing = reach
         for i in range(offsets[owner], offsets[owner + 1]):
             rule = nb.int64(symbols[i]) - terminals
+            span = nb.int64(spans[max(0, rule + 1)])
+            for _ in range(span - min(missing, span)):
+                derived[out] = ids[at]
+                out += 1
+                at += 1
+            missing -= min(missing, span)
             if rule >= 0 and long[rule]:
                 derived[out] = derived_terminals + rule
                 out += 1
+        for i in range(at, places[owner + 1]):
+            derived[out] = ids[i]
+            out += 1
 
 
 @nb.njit(nogil=True, cache=True)
@@ -401,25 +419,29 @@ class _Ends:
     starts: Int64
     words: UInt32
     reach: int
-    bits: int
 
     @classmethod
     def of(cls, rules: Rules, rank: UInt32 | None, reach: int) -> _Ends:
         """Fill heads and tails of up to ``reach`` words."""
-        rank = np.arange(rules.terminals, dtype=np.uint32) if rank is None else rank
-        sizes = np.minimum(rules.lengths, np.uint64(reach)).astype(np.int64)
+        rank = np.zeros(0, np.uint32) if rank is None else rank
+        sizes = _sizes(rules, reach)
         starts = _before(sizes * (1 + (rules.lengths > np.uint64(reach))))
         words = np.empty(starts[-1], np.uint32)
         _fill_ends(rules.terminals, rules.rule_offsets, rules.symbols, rank, sizes, starts, words)
-        return cls(rules.terminals, rank, sizes, starts, words, reach, _bits(rules))
+        return cls(rules.terminals, rank, sizes, starts, words, reach)
+
+    def read(self, offsets: Int64, symbols: UInt32) -> tuple[Any, ...]:
+        """What kernels read to write the own windows of these bodies."""
+        return self.terminals, offsets, symbols, self.rank, self.sizes, self.starts, self.words, self.reach
 
 
 @dataclass(frozen=True)
 class _PackedWindows:
     """Runs of two words or more whose ranks fit 64 bits, read from packed heads and tails of n - 1 words."""
 
+    terminals: int
     reach: int
-    bits: int
+    form: Ranks
     spans: UInt32
     ends: UInt64
 
@@ -427,83 +449,71 @@ class _PackedWindows:
     def of(cls, rules: Rules, rank: UInt32 | None, n: int) -> _PackedWindows:
         """Fill heads and tails."""
         rank = np.arange(rules.terminals, dtype=np.uint32) if rank is None else rank
-        sizes, bits = np.minimum(rules.lengths, np.uint64(n - 1)).astype(np.int64), _bits(rules)
+        form, sizes = Ranks(n, _bits(rules.terminals)), _sizes(rules, n - 1)
         ends = np.empty(4 * (rules.terminals + rules.rule_count), np.uint64)
-        _pack_ends(rules.terminals, rules.rule_offsets, rules.symbols, rank, sizes, n - 1, bits, ends)
-        return cls(n - 1, bits, _spans(rules, sizes), ends)
-
-    @property
-    def forms(self) -> list[Ranks]:
-        """All words fit one key."""
-        return [Ranks(self.reach + 1, self.bits)]
+        _pack_ends(rules.terminals, rules.rule_offsets, rules.symbols, rank, sizes, n - 1, form.bits, ends)
+        return cls(rules.terminals, n - 1, form, _spans(sizes), ends)
 
     def measure(self, offsets: Int64, symbols: UInt32, first: int, stop: int, counts: Int64) -> None:
         """Count the own windows of owners."""
-        _count_windows(offsets, symbols, self.spans, self.reach, first, stop, counts)
+        _count_windows(self.terminals, offsets, symbols, self.spans, self.reach, first, stop, counts)
 
     def write(self, offsets: Int64, symbols: UInt32, places: Int64, first: int, stop: int, keys: UInt64) -> None:
         """Write the own windows of owners from their places on."""
-        _write_packed(offsets, symbols, self.ends, self.reach, self.bits, places, first, stop, keys[0])
+        _write_packed(offsets, symbols, self.ends, self.reach, self.form.bits, places, first, stop, keys)
 
     def lengths(self, lengths: UInt64) -> UInt64:
         """Windows in so many words."""
-        return _windows_in(lengths, self.reach)
+        return np.maximum(lengths, np.uint64(self.reach)) - np.uint64(self.reach)
 
 
 @dataclass(frozen=True)
-class _SequenceWindows:
-    """Runs of any number n of words; heads and tails have n - 1."""
+class _SpreadWindows:
+    """Runs of terminals that stand for runs of words each: some of them tell all words of the whole run."""
 
     ends: _Ends
     spans: UInt32
+    form: Spread
 
     @classmethod
-    def of(cls, rules: Rules, rank: UInt32 | None, n: int) -> _SequenceWindows:
-        """Fill heads and tails."""
-        ends = _Ends.of(rules, rank, n - 1)
-        return cls(ends, _spans(rules, ends.sizes))
+    def of(cls, rules: Rules, rank: UInt32 | None, n: int, terminal: Form) -> _SpreadWindows:
+        """Fill heads and tails; ``n`` counts words, ``terminal`` is what a terminal's number stands for."""
+        ends = _Ends.of(rules, rank, n - terminal.words)
+        return cls(ends, _spans(ends.sizes), Spread.of(terminal, n))
 
     @property
-    def forms(self) -> list[Ranks]:
-        """Two words to a column: there are fewer distinct ones to number than of more words."""
-        n = self.ends.reach + 1
-        return [Ranks(min(2, n - first), self.ends.bits) for first in range(0, n, 2)]
+    def reach(self) -> int:
+        """Terminals of a window after the first one."""
+        return self.ends.reach
 
     def measure(self, offsets: Int64, symbols: UInt32, first: int, stop: int, counts: Int64) -> None:
         """Count the own windows of owners."""
-        _count_windows(offsets, symbols, self.spans, self.ends.reach, first, stop, counts)
+        _count_windows(self.ends.terminals, offsets, symbols, self.spans, self.reach, first, stop, counts)
 
     def write(self, offsets: Int64, symbols: UInt32, places: Int64, first: int, stop: int, keys: UInt64) -> None:
         """Write the own windows of owners from their places on."""
-        ends, forms = self.ends, self.forms
-        stops = np.cumsum([form.words for form in forms])
-        masks = np.array([(1 << form.width) - 1 for form in forms], np.uint64)
-        read = (ends.terminals, offsets, symbols, ends.rank, ends.sizes, ends.starts, ends.words, ends.reach, ends.bits)
-        _write_windows(*read, stops[-1] - stops, masks, places, first, stop, keys)
+        lags = self.reach - np.array(self.form.starts, np.int64)
+        read = (*self.ends.read(offsets, symbols), self.form.part.width, lags)
+        _write_windows(*read, places, first, stop, keys)
 
     def lengths(self, lengths: UInt64) -> UInt64:
-        """Windows in so many words."""
-        return _windows_in(lengths, self.ends.reach)
+        """Windows in so many terminals."""
+        return np.maximum(lengths, np.uint64(self.reach)) - np.uint64(self.reach)
 
 
-def _sequence_windows(rules: Rules, rank: UInt32 | None, n: int) -> _PackedWindows | _SequenceWindows:
-    fits = n > 1 and n * _bits(rules) <= 64
-    return _PackedWindows.of(rules, rank, n) if fits else _SequenceWindows.of(rules, rank, n)
+def _bits(terminals: int) -> int:
+    return max(1, (terminals - 1).bit_length())
 
 
-def _bits(rules: Rules) -> int:
-    return max(1, (rules.terminals - 1).bit_length())
+def _sizes(rules: Rules, reach: int) -> Int64:
+    """Words of each rule's head."""
+    sizes: Int64 = np.minimum(rules.lengths, np.uint64(reach)).astype(np.int64)
+    return sizes
 
 
-def _windows_in(lengths: UInt64, reach: int) -> UInt64:
-    return np.maximum(lengths, np.uint64(reach)) - np.uint64(reach)
-
-
-def _spans(rules: Rules, sizes: Int64) -> UInt32:
-    """Words of each symbol's head."""
-    spans = np.full(rules.terminals + rules.rule_count, 1, np.uint32)
-    spans[rules.terminals :] = sizes
-    return spans
+def _spans(sizes: Int64) -> UInt32:
+    """Words of a terminal, and of each rule's head."""
+    return np.append(1, sizes).astype(np.uint32)
 
 
 @dataclass(frozen=True)
@@ -513,9 +523,19 @@ class _PairWindows:
     ends: _Ends
 
     @property
-    def forms(self) -> list[Ranks]:
+    def form(self) -> Ranks:
         """Two ranks always fit."""
-        return [Ranks(2, self.ends.bits)]
+        return Ranks(2, _bits(self.ends.terminals))
+
+    @property
+    def spans(self) -> UInt32:
+        """None: pairs have no order that derived rules could keep."""
+        return np.zeros(len(self.ends.sizes) + 1, np.uint32)
+
+    @property
+    def reach(self) -> int:
+        """Words that two paired words may be apart."""
+        return self.ends.reach
 
     def measure(self, offsets: Int64, symbols: UInt32, first: int, stop: int, counts: Int64) -> None:
         """Count the own pairs of owners."""
@@ -525,8 +545,7 @@ class _PairWindows:
     def write(self, offsets: Int64, symbols: UInt32, places: Int64, first: int, stop: int, keys: UInt64) -> None:
         """Write the own pairs of owners from their places on."""
         ends = self.ends
-        read = (ends.terminals, offsets, symbols, ends.rank, ends.sizes, ends.starts, ends.words, ends.reach, ends.bits)
-        _write_pairs(*read, places, first, stop, keys[0])
+        _write_pairs(*ends.read(offsets, symbols), self.form.bits, places, first, stop, keys)
 
     def lengths(self, lengths: UInt64) -> UInt64:
         """Pairs in so many words: each word with the ``reach`` before it, the first ones with fewer."""
@@ -535,39 +554,45 @@ class _PairWindows:
         return pairs
 
 
-Windows = _PackedWindows | _SequenceWindows | _PairWindows
+Windows = _PackedWindows | _SpreadWindows | _PairWindows
 """How own windows are counted and written."""
 
 
 @dataclass(frozen=True)
-class _Owned:
-    """Own windows of rules and of documents, the rules' first, packed in columns."""
+class _Bodies:
+    """Rules, the documents over them, and how often each rule occurs in these."""
 
-    columns: UInt64
+    rules: Rules
+    root_offsets: Int64
+    roots: UInt32
+    weights: UInt64
+
+    @classmethod
+    def of(cls, rules: Rules, root_offsets: Int64, roots: UInt32) -> _Bodies:
+        """Weigh the rules."""
+        return cls(rules, root_offsets, roots, rule_weights(rules, roots)[rules.terminals :])
+
+
+@dataclass(frozen=True)
+class _Owned:
+    """Keys of the own windows of rules and of documents, the rules' first."""
+
+    keys: UInt64
     rule_places: Int64
     document_places: Int64
 
     @classmethod
-    def by(
-        cls,
-        windows: Windows,
-        rules: Rules,
-        root_offsets: Int64,
-        roots: UInt32,
-        weights: UInt64,
-    ) -> _Owned:
+    def by(cls, windows: Windows, bodies: _Bodies) -> _Owned:
         """List the own windows of documents and of rules that have weight."""
+        rules = bodies.rules
         counts = _measure(windows, rules.rule_offsets, rules.symbols)
-        counts[weights == 0] = 0
+        counts[bodies.weights == 0] = 0
         rule_places = _before(counts)
-        document_places = rule_places[-1] + _before(_measure(windows, root_offsets, roots))
-        columns = np.empty((len(windows.forms), document_places[-1]), np.uint64)
-        for offsets, symbols, places in (
-            (rules.rule_offsets, rules.symbols, rule_places),
-            (root_offsets, roots, document_places),
-        ):
-            _write(windows, offsets, symbols, places, columns)
-        return cls(columns, rule_places, document_places)
+        document_places = rule_places[-1] + _before(_measure(windows, bodies.root_offsets, bodies.roots))
+        keys = np.empty(document_places[-1], np.uint64)
+        _write(windows, rules.rule_offsets, rules.symbols, rule_places, keys)
+        _write(windows, bodies.root_offsets, bodies.roots, document_places, keys)
+        return cls(keys, rule_places, document_places)
 
     @property
     def of_rules(self) -> int:
@@ -591,55 +616,79 @@ def _before(sizes: Int64) -> Int64:
 
 @dataclass(frozen=True)
 class _Derived:
-    """Rules and documents over window ids; ids ascend with the windows, ``distinct``, which are packed in a form."""
+    """Rules and documents over window ids, which ascend with the windows, and what an id stands for."""
 
-    rules: Rules
-    root_offsets: Int64
-    roots: UInt32
-    distinct: UInt64
-    form: Form
+    bodies: _Bodies
+    form: Numbered
 
     @classmethod
-    def by(cls, windows: Windows, rules: Rules, root_offsets: Int64, roots: UInt32) -> _Derived:
+    def by(cls, windows: Windows, bodies: _Bodies) -> _Derived:
         """Give each distinct window an id, and put own windows in the place of what they are made of."""
-        weights = rule_weights(rules, roots)[rules.terminals :]
-        owned = _Owned.by(windows, rules, root_offsets, roots, weights)
-        keys, form = join_columns(list(owned.columns), windows.forms)
-        ids, distinct = dense_ids(keys)
+        owned, rules = _Owned.by(windows, bodies), bodies.rules
+        ids, distinct = dense_ids(owned.keys)
         lengths = windows.lengths(rules.lengths)
-        lengths[weights == 0] = 0
+        lengths[bodies.weights == 0] = 0
         if len(distinct) + rules.rule_count >= 1 << 32:
             raise LimitExceededError("more distinct sequences and rules than 32-bit symbols can name")
-        long = lengths > 0
-        derived = [
-            _derive(rules.terminals, offsets, symbols, long, ids, places, len(distinct))
-            for offsets, symbols, places in (
-                (rules.rule_offsets, rules.symbols, owned.rule_places),
-                (root_offsets, roots, owned.document_places),
-            )
-        ]
-        return cls(Rules(len(distinct), *derived[0], rules.level_offsets, lengths), *derived[1], distinct, form)
+        derive = _Derivation(rules.terminals, windows, lengths > 0, ids, len(distinct))
+        rule_bodies = derive(rules.rule_offsets, rules.symbols, owned.rule_places, ~derive.long)
+        derived = Rules(len(distinct), *rule_bodies, rules.level_offsets, lengths)
+        documents = derive(bodies.root_offsets, bodies.roots, owned.document_places)
+        return cls(_Bodies(derived, *documents, bodies.weights), Numbered(distinct, windows.form))
 
     def parts(self, rank: UInt32 | None) -> tuple[Rules, Int64, UInt32, UInt32]:
-        """Rules, documents, and the words of each window."""
-        return self.rules, self.root_offsets, self.roots, _words(self.distinct, self.form, rank)
+        """Return the rules, the documents' offsets and symbols, and the words by id."""
+        bodies = self.bodies
+        return bodies.rules, bodies.root_offsets, bodies.roots, _words(self.form.distinct, self.form.form, rank)
 
 
-def _derive(
-    terminals: int,
-    offsets: Int64,
-    symbols: UInt32,
-    long: npt.NDArray[np.bool_],
-    ids: UInt32,
-    places: Int64,
-    derived_terminals: int,
-) -> tuple[Int64, UInt32]:
-    sizes = np.diff(places)
-    _count_children(offsets, symbols, terminals, long, sizes)
-    derived_offsets = _before(sizes)
-    derived = np.empty(derived_offsets[-1], np.uint32)
-    _write_derived(terminals, offsets, symbols, long, ids, places, derived_terminals, derived_offsets, derived)
-    return derived_offsets, derived
+@dataclass(frozen=True)
+class _Derivation:
+    """Writes derived bodies."""
+
+    terminals: int
+    windows: Windows
+    long: npt.NDArray[np.bool_]
+    ids: UInt32
+    distinct: int
+
+    def __call__(
+        self, offsets: Int64, symbols: UInt32, places: Int64, unused: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[Int64, UInt32]:
+        """Return offsets and symbols; bodies of ``unused`` owners are empty."""
+        sizes = np.diff(places)
+        _count_children(offsets, symbols, self.terminals, self.long, sizes)
+        if unused is not None:
+            sizes[unused] = 0
+        derived_offsets = _before(sizes)
+        derived = np.empty(derived_offsets[-1], np.uint32)
+        spans, reach = self.windows.spans, self.windows.reach
+        read = (self.terminals, offsets, symbols, self.long, spans, reach, self.ids, places, self.distinct)
+        map_parallel(
+            lambda chunk: _write_derived(*read, derived_offsets, *chunk, derived), weighted_chunks(derived_offsets)
+        )
+        return derived_offsets, derived
+
+
+def _sequence_windows(bodies: _Bodies, rank: UInt32 | None, n: int) -> tuple[Windows, _Bodies]:
+    """Make runs of n words keys of 64 bits (iterated pairing).
+
+    Where the words' ranks do not fit, runs of fewer words become the terminals, and two or three of these, which may
+    overlap, tell the words of a run.
+    """
+    if n > 1 and n * _bits(bodies.rules.terminals) <= 64:
+        return _PackedWindows.of(bodies.rules, rank, n), bodies
+    terminal: Form = Ranks(1, _bits(bodies.rules.terminals))
+    parts = 3
+    while Spread.of(terminal, n).width > 64:
+        words = max(min(-(-n // parts), 64 // terminal.width * terminal.words), terminal.words + 1)
+        if terminal.words == 1:
+            derived = _Derived.by(*_sequence_windows(bodies, rank, words))
+        else:
+            derived = _Derived.by(_SpreadWindows.of(bodies.rules, None, words, terminal), bodies)
+        bodies, terminal, parts = derived.bodies, derived.form, 2
+    ranked = rank if terminal.words == 1 else None
+    return _SpreadWindows.of(bodies.rules, ranked, n, terminal), bodies
 
 
 def sequence_counts(
@@ -677,12 +726,12 @@ def sequence_counts(
     """
     if n > _longest(rules, root_offsets, roots, n):
         return np.zeros((0, n), np.uint32), np.zeros(0, np.uint64)
-    windows = _sequence_windows(rules, rank, n)
-    if n == 1 and strategy == "top_down":
+    if n == 1:
         counts = terminal_counts(rules, roots, strategy)
         keys = np.arange(rules.terminals, dtype=np.uint64) if rank is None else rank.astype(np.uint64)
-        return _chosen(Counted.of(keys, counts), windows.forms[0], rank, min_count, top)
-    return _window_counts(windows, rules, root_offsets, roots, rank, strategy, min_count, top)
+        return _chosen(Counted.of(keys, counts), Ranks(1, _bits(rules.terminals)), rank, min_count, top)
+    windows, bodies = _sequence_windows(_Bodies.of(rules, root_offsets, roots), rank, n)
+    return _window_counts(windows, bodies, rank, strategy, min_count, top)
 
 
 def pair_counts(
@@ -713,7 +762,7 @@ def pair_counts(
     """
     window = min(window, _longest(rules, root_offsets, roots, window))
     windows = _PairWindows(_Ends.of(rules, rank, max(window, 1)))
-    return _window_counts(windows, rules, root_offsets, roots, rank, strategy, min_count, top)
+    return _window_counts(windows, _Bodies.of(rules, root_offsets, roots), rank, strategy, min_count, top)
 
 
 def sequence_postings(
@@ -746,13 +795,14 @@ def sequence_postings(
     """
     if n > _longest(rules, root_offsets, roots, n):
         return np.zeros((0, n), np.uint32), np.zeros(1, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint64)
-    derived = _Derived.by(_sequence_windows(rules, rank, n), rules, root_offsets, roots)
+    derived = _Derived.by(*_sequence_windows(_Bodies.of(rules, root_offsets, roots), rank, n))
+    bodies = derived.bodies
     offsets, documents, counts = count_by_terminal(
-        derived.rules, derived.root_offsets, derived.roots, strategy, counted=True
+        bodies.rules, bodies.root_offsets, bodies.roots, strategy, counted=True
     )
     assert counts is not None
     kept, offsets, documents, counts = rank_postings(offsets, documents, counts, min_count, top)
-    return _words(derived.distinct[kept], derived.form, rank), offsets, documents, counts
+    return _words(derived.form.distinct[kept], derived.form.form, rank), offsets, documents, counts
 
 
 def rank_postings(
@@ -806,7 +856,7 @@ def derive_sequences(
 
     """
     n = min(n, _longest(rules, root_offsets, roots, n) + 1)  # of more words there are none
-    return _Derived.by(_sequence_windows(rules, rank, n), rules, root_offsets, roots).parts(rank)
+    return _Derived.by(*_sequence_windows(_Bodies.of(rules, root_offsets, roots), rank, n)).parts(rank)
 
 
 def derive_pairs(
@@ -826,29 +876,21 @@ def derive_pairs(
 
     """
     window = max(min(window, _longest(rules, root_offsets, roots, window)), 1)
-    return _Derived.by(_PairWindows(_Ends.of(rules, rank, window)), rules, root_offsets, roots).parts(rank)
+    windows = _PairWindows(_Ends.of(rules, rank, window))
+    return _Derived.by(windows, _Bodies.of(rules, root_offsets, roots)).parts(rank)
 
 
 def _window_counts(
-    windows: Windows,
-    rules: Rules,
-    root_offsets: Int64,
-    roots: UInt32,
-    rank: UInt32 | None,
-    strategy: str,
-    min_count: int,
-    top: int | None,
+    windows: Windows, bodies: _Bodies, rank: UInt32 | None, strategy: str, min_count: int, top: int | None
 ) -> tuple[UInt32, UInt64]:
     if strategy == "bottom_up":
-        derived = _Derived.by(windows, rules, root_offsets, roots)
-        totals = terminal_counts(derived.rules, derived.roots, strategy)
-        return _chosen(Counted.of(derived.distinct, totals), derived.form, rank, min_count, top)
-    weights = rule_weights(rules, roots)[rules.terminals :]
-    owned = _Owned.by(windows, rules, root_offsets, roots, weights)
-    keys, form = join_columns(list(owned.columns), windows.forms)
-    repeated = np.repeat(weights, np.diff(owned.rule_places))
-    counted = count(keys[owned.of_rules :], keys[: owned.of_rules], repeated)
-    return _chosen(counted, form, rank, min_count, top)
+        derived = _Derived.by(windows, bodies)
+        totals = terminal_counts(derived.bodies.rules, derived.bodies.roots, strategy)
+        return _chosen(Counted.of(derived.form.distinct, totals), windows.form, rank, min_count, top)
+    owned = _Owned.by(windows, bodies)
+    weights = np.repeat(bodies.weights, np.diff(owned.rule_places))
+    counted = count(owned.keys[owned.of_rules :], owned.keys[: owned.of_rules], weights)
+    return _chosen(counted, windows.form, rank, min_count, top)
 
 
 def _chosen(
