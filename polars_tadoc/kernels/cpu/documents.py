@@ -62,9 +62,9 @@ def count_documents(
     (one number a symbol), ``marks`` and ``summary`` are zero before and after.
 
     Little is asked that a processor might guess wrong: tables are gathered some terminals at a time, a symbol is put
-    down each time it comes and stays where that is its first. Rules that others name wait until all above them are done, marked in a
-    bitmap, highest rule first, whose summary has a bit for each of its words; so each is read once. All in one
-    function: arrays handed on to another would have their references counted for each document.
+    down each time it comes and stays where that is its first. Rules that others name wait until all above them are
+    done, marked in a bitmap, highest rule first, whose summary has a bit for each of its words; so each is read once.
+    All in one function: arrays handed on to another would have their references counted for each document.
     """
     place = nb.int64(at)
     last = nb.int64(len(starts) - 2 + terminals)
