@@ -206,6 +206,7 @@ struct Range {
 
 // How an entry is written: words by rank, `bits` each, `per_column` of them in each 64-bit column, the rest in
 // the last column above `spare` bits. Those hold one digit of the weight, of `digit_bits` bits, below its place.
+// No spare bits: no weights are written.
 struct Packing {
     u32 words;
     u32 bits;
@@ -291,7 +292,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) measure_text(
 }
 
 // blocks  words before each block's
-// owner   null, or by word: whose it is
+// owner_of_word  by word: whose it is; null only without weights
 extern "C" __global__ void __launch_bounds__(THREADS) write_text(
     const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
     u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, const u64* __restrict__ weights,
@@ -304,11 +305,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_text(
     u32 owner = 0;
     if (position < size) {
         kept = kept_words(text, position);
-        if (weights != nullptr) {
+        if (owner_of_word != nullptr)
             owner = owner_at(position, offsets, owners);
-            if (__ldg(weights + owner) == 0)
-                kept = 0;
-        }
+        if (weights != nullptr && __ldg(weights + owner) == 0)
+            kept = 0;
     }
     u32 all;
     const u64 begin = blocks[blockIdx.x] + block_before<THREADS>(kept, all);
@@ -468,7 +468,10 @@ struct TextWindows {
             for (u32 word = first; word < stop; ++word)
                 key = key << packing.bits | text.rank(i + word);
             u64* at = target + column * capacity;
-            write_digits(at, key, weight, packing, last);
+            if (packing.spare == 0)
+                *at = key;
+            else
+                write_digits(at, key, weight, packing, last);
         }
     }
 };
@@ -593,6 +596,119 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_pairs(
     write_entries<TextPairs>(
         {text_words, size, of_rules, owners, weights, reach},
         {words, bits, per_column, column_count, spare, digit_bits}, {low, high}, columns, capacity, taken);
+}
+
+// Marks the words at which windows start, and the rules that have some.
+extern "C" __global__ void __launch_bounds__(THREADS) find_windows(
+    const u32* __restrict__ words, u64 size, u64 of_rules, const u32* __restrict__ owners, u32 reach,
+    unsigned char* __restrict__ found, unsigned char* __restrict__ rules)
+{
+    const u64 i = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    if (i >= size)
+        return;
+    found[i] = 0;
+    TextWindows::visit_first({words, size, of_rules, owners, nullptr, reach}, i, [&](u32) {
+        found[i] = 1;
+        if (i < of_rules)
+            rules[owners[i]] = 1;
+    });
+}
+
+// The children that hold windows.
+extern "C" __global__ void __launch_bounds__(THREADS) find_children(
+    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ ends, u32 stride, u32 terminals, u32 least,
+    unsigned char* __restrict__ found)
+{
+    const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    if (position < size)
+        found[position] = symbols[position] >= terminals && ends[ends_of(symbols[position] - terminals, stride)] >= least;
+}
+
+// Writes the children that hold windows, over one terminal for each rule; body r starts `markers[r]` later.
+// places  children before each position; markers may be null
+extern "C" __global__ void __launch_bounds__(THREADS) keep_children(
+    const u32* __restrict__ symbols, u64 size, const long long* __restrict__ offsets, u32 owners, u32 terminals,
+    u32 rules, const unsigned char* __restrict__ found, const u64* __restrict__ places,
+    const u64* __restrict__ markers, u32* __restrict__ target)
+{
+    const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    if (position >= size || found[position] == 0)
+        return;
+    const u64 later = markers == nullptr ? 0 : markers[owner_at(position, offsets, owners) + 1];
+    target[places[position] + later] = symbols[position] - terminals + rules;
+}
+
+// Writes the marker of each rule that has windows at the start of its body.
+extern "C" __global__ void __launch_bounds__(THREADS) mark_rules(
+    u32 rules, const unsigned char* __restrict__ found, const long long* __restrict__ body_offsets,
+    u32* __restrict__ target)
+{
+    const u32 rule = blockIdx.x * THREADS + threadIdx.x;
+    if (rule < rules && found[rule] != 0)
+        target[body_offsets[rule]] = rule;
+}
+
+// Documents that hold the window of each word: as many as the rule's list, or one.
+extern "C" __global__ void __launch_bounds__(THREADS) count_documents(
+    const unsigned char* __restrict__ found, u64 size, u64 of_rules, const u32* __restrict__ owners,
+    const long long* __restrict__ list_offsets, u32* __restrict__ counts)
+{
+    const u64 i = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    if (i >= size)
+        return;
+    u32 count = found[i];
+    if (i < of_rules && count != 0)
+        count = static_cast<u32>(list_offsets[owners[i] + 1] - list_offsets[owners[i]]);
+    counts[i] = count;
+}
+
+// Writes a window's key, and its document above its count there in the column after.
+__device__ __forceinline__ void write_posting(
+    const Words& text, u64 i, const Packing& packing, u64 document, u64 count, u64* target, u64 capacity)
+{
+    TextWindows::write(text, i, packing, {0, NONE}, 1, target, capacity);
+    target[packing.columns * capacity] = document << 32 | count;
+}
+
+// Windows of documents themselves. places: entries before each word.
+extern "C" __global__ void __launch_bounds__(THREADS) write_own_postings(
+    const u32* __restrict__ text_words, u64 size, u64 of_rules, const u32* __restrict__ owners, u32 reach, u32 words,
+    u32 bits, u32 per_column, u32 column_count, const unsigned char* __restrict__ found,
+    const u64* __restrict__ places, u64* columns, u64 capacity)
+{
+    const u64 i = of_rules + static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    if (i < size && found[i] != 0)
+        write_posting(
+            {text_words, size, of_rules, owners, nullptr, reach}, i, {words, bits, per_column, column_count, 0, 0},
+            owners[i], 1, columns + places[i], capacity);
+}
+
+// Windows of rules, one entry for each document that holds the rule. word_of_entry: which word starts it.
+extern "C" __global__ void __launch_bounds__(THREADS) write_rule_postings(
+    const u32* __restrict__ text_words, u64 size, u64 of_rules, const u32* __restrict__ owners, u32 reach, u32 words,
+    u32 bits, u32 per_column, u32 column_count, const u32* __restrict__ word_of_entry, u64 entries,
+    const u64* __restrict__ places, const long long* __restrict__ list_offsets, const u32* __restrict__ documents,
+    const u64* __restrict__ counts, u64* columns, u64 capacity)
+{
+    const u64 entry = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    if (entry >= entries)
+        return;
+    const u32 i = word_of_entry[entry];
+    const u64 listed = list_offsets[owners[i]] + (entry - places[i]);
+    write_posting(
+        {text_words, size, of_rules, owners, nullptr, reach}, i, {words, bits, per_column, column_count, 0, 0},
+        documents[listed], counts[listed], columns + entry, capacity);
+}
+
+// Where each list starts. offsets: one more than lists.
+extern "C" __global__ void __launch_bounds__(THREADS) find_lists(
+    const u32* __restrict__ lists, u64 size, u32 list_count, long long* __restrict__ offsets)
+{
+    const u64 i = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    if (i < size && (i == 0 || lists[i] != lists[i - 1]))
+        offsets[lists[i]] = static_cast<long long>(i);
+    if (i == 0)
+        offsets[list_count] = static_cast<long long>(size);
 }
 
 // Derived rules: writes each position's windows in any order.
@@ -734,7 +850,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_runs(
 // tiles  runs before each tile
 // keys   `run_count` of each column
 // sums   all zero; or null, then
-// slots  where the number of each entry's run goes
+// slots  where in `derived` the number of each entry's run goes; null for the entry's own place
 extern "C" __global__ void __launch_bounds__(THREADS) sum_runs(
     const u64* __restrict__ columns, u64 capacity, u32 column_count, u32 spare, u32 digit_bits,
     const u32* __restrict__ order, u64 size, const u64* __restrict__ tiles, u64 run_count, u64* keys, u64* sums,
@@ -764,7 +880,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sum_runs(
                 keys[column * run_count + run] = sorted.key(entry, column);
         if (sums == nullptr) {
             if (i < size)
-                derived[slots[entry]] = static_cast<u32>(run);
+                derived[slots == nullptr ? entry : slots[entry]] = static_cast<u32>(run);
         } else {
             u64 sum = 0;
             if (i < size) {

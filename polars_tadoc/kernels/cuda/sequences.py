@@ -79,6 +79,10 @@ class _Packing:
             return self.per_column * self.bits, 0
         return (self.words - column * self.per_column) * self.bits, self.spare
 
+    def ranges(self) -> list[tuple[int, int]]:
+        """Return them for all columns."""
+        return [self.sorted_bits(column) for column in range(self.columns)]
+
     def arguments(self) -> tuple[np.uint32, ...]:
         sizes = (self.words, self.bits, self.per_column, self.columns, self.spare, self.digit_bits)
         return tuple(np.uint32(size) for size in sizes)
@@ -203,12 +207,19 @@ def sequence_postings(
         if kind is None:
             no_words, no_counts = _nothing(n)
             return no_words, cupy.zeros(1, np.int64), cupy.empty(0, np.uint32), no_counts
-        derived = _derive(kind, rules, root_offsets, roots, rank)
-        keys, packing = derived.keys, derived.packing
-        offsets, documents, counts = count_by_terminal(
-            derived.rules, derived.root_offsets, derived.roots, strategy, counted=True
-        )
-        del derived
+        packing = _pack(kind, rules.terminals, 1)
+        found = None
+        if strategy == "top_down":
+            found = _list_documents(kind, packing, rules, root_offsets, roots, rank)
+        if found is None:
+            derived = _derive(kind, rules, root_offsets, roots, rank)
+            found = (
+                derived.keys,
+                *count_by_terminal(derived.rules, derived.root_offsets, derived.roots, strategy, counted=True),
+            )
+            del derived
+        keys, offsets, documents, counts = found
+        del found
         if len(documents) > _MOST_NUMBERS:
             raise _too_many(len(documents), "documents of runs")
         lists = expand(offsets, len(documents))
@@ -395,12 +406,12 @@ def _count_batches(
     """Return the packing and the keys and counts of each batch, keys ascending over all of them."""
     import cupy
 
-    words = _write_words(kind, rules, root_offsets, roots, rank)
+    words = _write_words(kind, rules, roots, _texts(kind, rules, root_offsets, roots, rank))
     packing = _pack(kind, rules.terminals, words.most)
     given = (rules.rule_offsets, rules.symbols, rules.lengths, root_offsets, roots, rank)
     room = WORKING_MEMORY + _nbytes(given) // 2 - _nbytes((words.words, words.owners, words.weights))
     row = 4 * kind.words + 8
-    entry = 17 if packing.columns == 1 else 8 * packing.columns + 25
+    entry = {1: 17, 2: 34}.get(packing.columns, 8 * packing.columns + 25)
     found: list[tuple[Any, Any]] = []
     written = 0
 
@@ -450,14 +461,13 @@ class _Words:
         return (self.words, *sizes, self.owners, self.weights, np.uint32(self.reach))
 
 
-def _write_words(kind: _Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) -> _Words:
-    """Write out what windows are made of; rules that do not occur have none."""
+def _write_words(kind: _Kind, rules: Rules, roots: Any, texts: tuple[_Text, _Text], documents: bool = False) -> _Words:
+    """Write out what windows are made of; rules that do not occur have none. Owners may tell documents too."""
     import cupy
 
     if rules.terminals > 1 << 30:
         raise _too_many(rules.terminals, "words of the vocabulary")
     weights = rule_weights(rules, roots)[rules.terminals :].copy()
-    texts = _texts(kind, rules, root_offsets, roots, rank)
     blocks = [-(-len(text.symbols) // THREADS) for text in texts]
     sizes = cupy.zeros(1 + sum(blocks), np.uint64)  # the largest weight, then words by block
     starts = (1, 1 + blocks[0])
@@ -470,11 +480,16 @@ def _write_words(kind: _Kind, rules: Rules, root_offsets: Any, roots: Any, rank:
     before = exclusive_scan(sizes[1:])
     told = cupy.stack([before[blocks[0]], before[-1], sizes[0].astype(np.int64)]).get()  # synchronize!
     of_rules, total, most = (int(number) for number in told)
-    words, owners = cupy.empty(total, np.uint32), cupy.empty(of_rules, np.uint32)
+    words, owners = cupy.empty(total, np.uint32), cupy.empty(total if documents else of_rules, np.uint32)
     for text, start, own in zip(texts, starts, (weights, None), strict=True):
         launch_each(
             *("sequences", "write_text", len(text.symbols), *text.arguments(), own, text.offsets),
-            *(np.uint32(len(text.offsets) - 1), before[start - 1 :], words, None if own is None else owners),
+            *(
+                np.uint32(len(text.offsets) - 1),
+                before[start - 1 :],
+                words,
+                owners if documents or own is not None else None,
+            ),
         )
     return _Words(words, of_rules, owners, weights, max(most & _ALL_BITS, 1), kind.reach)
 
@@ -515,22 +530,35 @@ def _ranges(counts: Any, capacity: Callable[[], int]) -> Iterator[tuple[int, int
 
 def _sort(columns: Any, packing: _Packing) -> tuple[Any, Any]:
     """Return the order of the entries and their columns; None where the columns themselves are in order."""
+    return _sort_columns(columns, packing.ranges())
+
+
+def _sort_columns(columns: Any, ranges: Sequence[tuple[int, int]]) -> tuple[Any, Any]:
+    """Sort by some bits of each column, given as their number and the lowest one, the first column counting most."""
     import cupy
 
-    if packing.columns == 1:
-        bits, first_bit = packing.sorted_bits(0)
-        return None, radix_sort(columns[0], None, bits, first_bit, overwrite=True).reshape(1, -1)
+    if len(columns) == 1:
+        return None, radix_sort(columns[0], None, *ranges[0], overwrite=True).reshape(1, -1)
+    if len(columns) == 2:
+        last, first = radix_sort(columns[1], columns[0], *ranges[1], overwrite=True)
+        del columns
+        return None, cupy.stack(radix_sort(first, last, *ranges[0], overwrite=True))
+    return _order(columns, ranges), columns
+
+
+def _order(columns: Any, ranges: Sequence[tuple[int, int]]) -> Any:
+    """Return the order of the entries, cupy uint32; the columns stay as they are."""
+    import cupy
+
     order = cupy.arange(columns.shape[1], dtype=np.uint32)
-    for column in reversed(range(packing.columns)):
-        bits, first_bit = packing.sorted_bits(column)
+    for column, (bits, first_bit) in reversed(list(zip(columns, ranges, strict=True))):
         if bits:
-            keys = columns[column].take(order)
-            order = radix_sort(keys, order, bits, first_bit, overwrite=True)[1]
-    return order, columns
+            order = radix_sort(column.take(order), order, bits, first_bit, overwrite=True)[1]
+    return order
 
 
 def _sum_runs(columns: Any, order: Any, packing: _Packing, slots: Any = None, derived: Any = None) -> tuple[Any, Any]:
-    """Return each distinct key, and the sum of its weights; or write the key's number into ``derived[slots]``."""
+    """Return each distinct key, and the sum of its weights; or write its number into ``derived``, at ``slots``."""
     import cupy
 
     size = columns.shape[1]
@@ -544,7 +572,7 @@ def _sum_runs(columns: Any, order: Any, packing: _Packing, slots: Any = None, de
     if runs + 1 > _MOST_NUMBERS:
         raise _too_many(runs, "runs of words")
     keys = cupy.empty((packing.columns, runs), np.uint64)
-    sums = cupy.zeros(runs, np.uint64) if slots is None else None
+    sums = cupy.zeros(runs, np.uint64) if derived is None else None
     if size:
         get_kernel("sequences", "sum_runs")(
             (len(tiles),),
@@ -682,7 +710,7 @@ def _derive(kind: _Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any)
         column, slots = radix_sort(columns[0], slots, bits, first_bit, overwrite=True)
         columns, order = column.reshape(1, -1), None
     else:
-        order, columns = _sort(columns, packing)
+        order = _order(columns, packing.ranges())
     symbols = cupy.empty(all_symbols, np.uint32)
     keys, _ = _sum_runs(columns, order, packing, slots, symbols)
     del columns, order, slots
@@ -716,6 +744,89 @@ def _measure(kind: _Kind, text: _Text, least: int) -> Any:
     sizes = cupy.empty(len(text.symbols), np.uint32)
     launch_each("sequences", f"measure_{kind.name}", len(sizes), *text.arguments(), np.uint32(least), sizes)
     return sizes
+
+
+def _list_documents(
+    kind: _Kind, packing: _Packing, rules: Rules, root_offsets: Any, roots: Any, rank: Any
+) -> tuple[Any, Any, Any, Any] | None:
+    """Return the keys, and where their documents begin, the documents, ascending, and how often each holds the key.
+
+    The documents of a rule are those of its windows. Documents' own windows need no counting by document at all.
+    None where counts are beyond 32 bits.
+    """
+    import cupy
+
+    texts = _texts(kind, rules, root_offsets, roots, rank)
+    words = _write_words(kind, rules, roots, texts, documents=True)
+    found = cupy.empty(len(words.words), np.uint8)
+    marked = cupy.zeros(rules.rule_count, np.uint8)
+    size, of_rules, reach = np.uint64(len(found)), np.uint64(words.of_rules), np.uint32(kind.reach)
+    text = (words.words, size, of_rules, words.owners, reach)
+    launch_each("sequences", "find_windows", len(found), *text, found, marked)
+    occurring, occurring_offsets, occurring_roots = _mark_rules(kind, rules, texts, marked)
+    list_offsets, documents, counts = count_by_terminal(
+        occurring, occurring_offsets, occurring_roots, "top_down", counted=True
+    )
+    del occurring, occurring_offsets, occurring_roots, texts, marked
+    if len(counts) and int(counts.max()) >> 32:  # synchronize!
+        return None
+    sizes = cupy.empty(len(found), np.uint32)
+    launch_each("sequences", "count_documents", len(found), found, size, of_rules, words.owners, list_offsets, sizes)
+    places = exclusive_scan(sizes)
+    del sizes
+    of_lists, total = (int(count) for count in places[[words.of_rules, len(found)]].get())  # synchronize!
+    columns = cupy.empty((packing.columns + 1, total), np.uint64)
+    plain = (*text, *packing.arguments()[:4])
+    launch_each(
+        *("sequences", "write_own_postings", len(found) - words.of_rules, *plain, found, places),
+        *(columns, np.uint64(total)),
+    )
+    launch_each(
+        *("sequences", "write_rule_postings", of_lists, *plain, expand(places[: words.of_rules + 1], of_lists)),
+        *(np.uint64(of_lists), places, list_offsets, documents, counts, columns, np.uint64(total)),
+    )
+    del places, found, words, text, plain, documents, counts, list_offsets
+    ranges = [(packing.sorted_bits(column)[0], 0) for column in range(packing.columns)]
+    by_document = _Packing(0, 0, 0, packing.columns + 1, 32, 32)
+    order, columns = _sort_columns(columns, [*ranges, ((len(root_offsets) - 2).bit_length(), 32)])
+    pairs, counts = _sum_runs(columns, order, by_document)
+    del columns, order
+    lists = cupy.empty(len(counts), np.uint32)
+    keys, _ = _sum_runs(pairs[:-1], None, _Packing(0, 0, 0, packing.columns, 0, 0), None, lists)
+    offsets = cupy.zeros(keys.shape[1] + 1, np.int64)
+    launch_each("sequences", "find_lists", len(lists), lists, np.uint64(len(lists)), np.uint32(keys.shape[1]), offsets)
+    return keys, offsets, pairs[-1].astype(np.uint32), counts
+
+
+def _mark_rules(kind: _Kind, rules: Rules, texts: tuple[_Text, _Text], marked: Any) -> tuple[Rules, Any, Any]:
+    """Return rules over one terminal for each rule that has windows: who holds it holds the rule."""
+    import cupy
+
+    found = []
+    for text in texts:
+        found.append(cupy.empty(len(text.symbols), np.uint8))
+        launch_each(
+            *("sequences", "find_children", len(text.symbols), text.symbols, np.uint64(len(text.symbols)), text.ends),
+            *(np.uint32(text.stride), np.uint32(text.terminals), np.uint32(kind.least), found[-1]),
+        )
+    places = [exclusive_scan(children) for children in found]
+    markers = exclusive_scan(marked)
+    offsets = places[0][rules.rule_offsets] + markers
+    root_offsets = places[1][texts[1].offsets]
+    ends = cupy.stack([offsets[-1], root_offsets[-1]]).get()  # synchronize!
+    symbols, roots = (cupy.empty(int(end), np.uint32) for end in ends)
+    launch_each("sequences", "mark_rules", rules.rule_count, np.uint32(rules.rule_count), marked, offsets, symbols)
+    for text, children, before, shift, target in zip(
+        texts, found, places, (markers, None), (symbols, roots), strict=True
+    ):
+        launch_each(
+            *("sequences", "keep_children", len(text.symbols), text.symbols, np.uint64(len(text.symbols))),
+            *(text.offsets, np.uint32(len(text.offsets) - 1), np.uint32(text.terminals)),
+            *(np.uint32(rules.rule_count), children, before, shift, target),
+        )
+    # a rule with windows joins two parts that hold words: there are fewer such than words
+    occurring = Rules(rules.rule_count, offsets, symbols, rules.level_offsets, rules.lengths)
+    return occurring, root_offsets, roots
 
 
 def _order_lists(lists: Any, list_count: int, documents: Any, counts: Any) -> None:
