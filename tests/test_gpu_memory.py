@@ -1,0 +1,138 @@
+"""Device memory that counting takes, and that counting in batches gives the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import polars_tadoc as tadoc
+from polars_tadoc.kernels import cpu, cuda
+from polars_tadoc.kernels.cuda import device_problem, documents
+from polars_tadoc.kernels.rules import Rules
+
+pytestmark = pytest.mark.skipif(device_problem() is not None, reason=str(device_problem()))
+
+STRATEGIES = ["top_down", "bottom_up"]
+FLOOR = 32 << 20
+"""Bytes below which nothing matters."""
+
+
+@contextmanager
+def peak_memory() -> Iterator[list[int]]:
+    """Yield a list that ends up with the most bytes that were allocated at a time, beside those before."""
+    import cupy
+
+    class Hook(cupy.cuda.MemoryHook):  # type: ignore[misc, name-defined]
+        name = "peak"
+
+        def __init__(self) -> None:
+            self.held = self.most = 0
+            self.sizes: dict[int, int] = {}
+
+        def malloc_postprocess(self, **told: Any) -> None:
+            self.sizes[told["mem_ptr"]] = told["mem_size"]
+            self.held += told["mem_size"]
+            self.most = max(self.most, self.held)
+
+        def free_postprocess(self, **told: Any) -> None:
+            self.held -= self.sizes.pop(told["mem_ptr"], 0)
+
+    peak: list[int] = []
+    hook = Hook()
+    with hook:
+        yield peak
+    peak.append(hook.most)
+
+
+def nbytes(*arrays: Any) -> int:
+    return sum(int(array.nbytes) for array in arrays if array is not None)
+
+
+@pytest.mark.parametrize("name", ["prose_books", "logs_dmesg", "versioned_longhorn", "docs_peps"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_peak(corpus: Callable[[str], pl.DataFrame], name: str, strategy: str) -> None:
+    """At most 1.5 times grammar, rows and result: the first call also compiles, whose memory is not an array's."""
+    (held,) = tadoc.column.split(tadoc.compress(corpus(name)["text"], lossless=False))
+    rules, roots = cuda.load_rules(held.grammar), cuda.load_symbols(held.roots)
+    root_offsets = cuda.load_array(held.root_offsets)
+    given = nbytes(rules, roots, root_offsets)
+    calls: dict[str, Callable[[], tuple[Any, ...]]] = {
+        "terminal_counts": lambda: (cuda.terminal_counts(rules, roots, strategy),),
+        "count_by_document": lambda: cuda.count_by_document(rules, root_offsets, roots, strategy),
+        "count_by_terminal": lambda: cuda.count_by_terminal(rules, root_offsets, roots, strategy, counted=False),
+        "counted": lambda: cuda.count_by_terminal(rules, root_offsets, roots, strategy, counted=True),
+    }
+    for call, run in calls.items():
+        run()
+        with peak_memory() as peak:
+            result = nbytes(*run())
+        print(f"{name} {strategy} {call}: {peak[0]:,} bytes for {given:,} given and {result:,} of result")
+        assert given + peak[0] <= 1.5 * (given + result) + FLOOR, call
+
+
+def random_documents(seed: int) -> tuple[Rules, Any, Any, Rules, Any, Any]:
+    """Documents over rules of which many are equal, some empty and a few long, on the device and in host memory."""
+    random = np.random.default_rng(seed)
+    terminals, rules = 3000, 400
+    bodies = [random.integers(0, terminals + rule, random.integers(0, 9)) for rule in range(rules)]
+    lengths = np.zeros(rules, np.uint64)
+    for rule, body in enumerate(bodies):
+        lengths[rule] = sum(1 if s < terminals else int(lengths[s - terminals]) for s in body.tolist())
+    rows = [random.integers(0, terminals + rules, size) for size in random.integers(0, 6, 600)]
+    rows += [random.integers(0, terminals + rules, 9000), *rows[:200], np.array([terminals + rules - 1])]
+    rows += [np.array([terminals + rules - 1]), np.zeros(0, np.int64)]
+    rule_offsets = np.cumsum([0, *(len(body) for body in bodies)]).astype(np.int64)
+    symbols = np.concatenate(bodies).astype(np.uint32)
+    root_offsets = np.cumsum([0, *(len(row) for row in rows)]).astype(np.int64)
+    roots = np.concatenate(rows).astype(np.uint32)
+    levels = np.arange(rules + 1, dtype=np.int64)
+    load = cuda.load_array
+    return (
+        *(Rules(terminals, load(rule_offsets), load(symbols), levels, load(lengths)), load(root_offsets), load(roots)),
+        *(Rules(terminals, rule_offsets, symbols, levels, lengths), root_offsets, roots),
+    )
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("scratch", [1 << 12, 1 << 16, 1 << 19])
+@pytest.mark.parametrize("shared", [2, 16])
+def test_batches(monkeypatch: pytest.MonkeyPatch, strategy: str, scratch: int, shared: int) -> None:
+    """Little scratch memory takes documents in batches, little shared memory counts in global memory."""
+    monkeypatch.setattr(documents, "SCRATCH", scratch)
+    monkeypatch.setattr(documents, "_CLASSES", (*documents._CLASSES[:2], documents._Class(256, shared << 7)))
+    rules, root_offsets, roots, host, host_offsets, host_roots = random_documents(scratch)
+    rank = np.random.default_rng(0).permutation(host.terminals).astype(np.uint32)
+    for min_count, top in ((1, None), (2, None), (1, 3)):
+        got = cuda.count_by_document(rules, root_offsets, roots, strategy, cuda.load_array(rank), min_count, top)
+        expected = cpu.count_by_document(host, host_offsets, host_roots, strategy, rank, min_count, top)
+        for here, there in zip(got, expected, strict=True):
+            assert np.array_equal(cuda.to_host(here), there)
+    for here, there in zip(
+        cuda.count_by_terminal(rules, root_offsets, roots, strategy, counted=True),
+        cpu.count_by_terminal(host, host_offsets, host_roots, strategy, True),
+        strict=True,
+    ):
+        assert np.array_equal(cuda.to_host(here), there)
+
+
+def test_equal_documents_are_counted_once() -> None:
+    """Thousands of rows of one symbol need no more scratch memory than one."""
+    rules, _, _, host, _, _ = random_documents(1)
+    symbol = host.terminals + int(np.argmax(host.lengths))
+    times = 20_000
+    roots = cuda.load_array(np.full(times, symbol, np.uint32))
+    offsets, terminals, counts = cuda.count_by_document(
+        rules, cuda.load_array(np.arange(times + 1, dtype=np.int64)), roots, "bottom_up"
+    )
+    one = cpu.count_by_document(host, np.array([0, 1]), np.array([symbol], np.uint32), "bottom_up", None)
+    before = cuda.to_host(offsets)
+    assert (np.diff(before) == len(one[1])).all()
+    for first, stop in list(pairwise(before.tolist()))[:: times // 5]:
+        assert np.array_equal(cuda.to_host(terminals[first:stop]), one[1])
+        assert np.array_equal(cuda.to_host(counts[first:stop]), one[2])
