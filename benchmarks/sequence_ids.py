@@ -60,30 +60,32 @@ def histogram(ids: Any, first: int, stop: int, counts: Any) -> None:
 
 @nb.njit(nogil=True, cache=True)
 def write_windows(
-    ids: Any,
-    offsets: Any,
-    rank: Any,
-    lead: int,
-    words: int,
-    bits: int,
-    mask: int,
-    places: Any,
-    first: int,
-    stop: int,
-    out: Any,
+    ids: Any, offsets: Any, rank: Any, n: int, bits: int, mask: int, places: Any, first: int, stop: int, out: Any
 ) -> None:
-    """Write some words of each window of documents, from the ``lead``-th on, as packed ranks."""
+    """Write the runs of n words of documents as packed ranks."""
     for d in range(first, stop):
         if places[d] == places[d + 1]:
             continue
         packed = nb.uint64(0)
-        start = offsets[d] + lead
-        for i in range(words - 1):
+        start = offsets[d]
+        for i in range(n - 1):
             packed = (packed << nb.uint64(bits)) | nb.uint64(rank[ids[start + i]])
-        start += words - 1 - places[d]
+        start += n - 1 - places[d]
         for at in range(places[d], places[d + 1]):
             packed = (packed << nb.uint64(bits)) | nb.uint64(rank[ids[start + at]])
             out[at] = packed & nb.uint64(mask)
+
+
+@nb.njit(nogil=True, cache=True)
+def spread_windows(ids: Any, before: Any, starts: Any, bits: int, places: Any, first: int, stop: int, out: Any) -> None:
+    """Write the runs of words of documents as packed ids of shorter runs that begin at ``starts`` in them."""
+    for d in range(first, stop):
+        ahead = before[d] - places[d]
+        for at in range(places[d], places[d + 1]):
+            packed = nb.uint64(0)
+            for start in starts:
+                packed = (packed << nb.uint64(bits)) | nb.uint64(ids[at + ahead + start])
+            out[at] = packed
 
 
 @nb.njit(nogil=True, cache=True)
@@ -165,22 +167,32 @@ class Plain:
         self.rank = grammar.words.rank
         self.bits = max(1, (grammar.vocabulary_size - 1).bit_length())
 
-    def forms(self, n: int) -> list[keys.Ranks]:
-        """As many words to a column as fit 64 bits."""
-        most = 64 // self.bits
-        return [keys.Ranks(min(most, n - first), self.bits) for first in range(0, n, most)]
-
     def windows(self, n: int) -> tuple[Any, keys.Form, Any]:
         """Every window's key, their form, and the windows before each document."""
         places = before(np.maximum(0, np.diff(self.offsets) - n + 1))
-        forms, columns, lead = self.forms(n), [], 0
-        for form in forms:
-            column, mask = np.empty(places[-1], np.uint64), np.uint64((1 << form.width) - 1)
-            read = (self.ids, self.offsets, self.rank, lead, form.words, self.bits, mask, places)
-            map_parallel(partial(apply, write_windows, read, (column,)), weighted_chunks(places))
-            columns.append(column)
-            lead += form.words
-        return *keys.join_columns(columns, forms), places
+        out = np.empty(places[-1], np.uint64)
+        if n * self.bits <= 64:
+            form: keys.Form = keys.Ranks(n, self.bits)
+            mask = np.uint64((1 << form.width) - 1)
+            read: tuple[Any, ...] = (self.ids, self.offsets, self.rank, n, self.bits, mask, places)
+            map_parallel(partial(apply, write_windows, read, (out,)), weighted_chunks(places))
+            return out, form, places
+        windows, part, starts = self.windows(-(-n // 3))
+        while True:
+            ids, distinct = keys.dense_ids(windows)
+            form = keys.Spread.of(keys.Numbered(distinct, part), n)
+            if form.width <= 64:
+                break
+            words = min(-(-n // 2), 64 // form.part.width * form.part.words)
+            part = keys.Spread.of(form.part, words)
+            shorter = before(np.maximum(0, np.diff(self.offsets) - words + 1))
+            windows = np.empty(shorter[-1], np.uint64)
+            read = (ids, starts, np.array(part.starts), part.part.width, shorter)
+            map_parallel(partial(apply, spread_windows, read, (windows,)), weighted_chunks(shorter))
+            starts = shorter
+        read = (ids, starts, np.array(form.starts), form.part.width, places)
+        map_parallel(partial(apply, spread_windows, read, (out,)), weighted_chunks(places))
+        return out, form, places
 
     def sequence_counts(self, n: int) -> tuple[Any, Any]:
         """Count the runs of n words."""
@@ -189,7 +201,7 @@ class Plain:
             counts = np.zeros((len(chunks), len(self.rank)), np.uint64)
             map_parallel(lambda k: histogram(self.ids, *chunks[k], counts[k]), range(len(chunks)))
             counted = keys.Counted.of(self.rank.astype(np.uint64), counts.sum(axis=0))
-            return sequences._chosen(counted, self.forms(1)[0], self.rank, 1, None)
+            return sequences._chosen(counted, keys.Ranks(1, self.bits), self.rank, 1, None)
         windows, form, _ = self.windows(n)
         return sequences._chosen(keys.count(windows), form, self.rank, 1, None)
 

@@ -484,12 +484,7 @@ class Ranks:
 
         ``inverse`` is the word by rank, uint32; empty where words are their ranks.
         """
-        map_parallel(
-            lambda chunk: _unpack(
-                keys[chunk[0] : chunk[1]], self.bits, words[chunk[0] : chunk[1]], inverse, column, self.words
-            ),
-            even_chunks(len(keys)),
-        )
+        _unpack(keys, self.bits, words, inverse, column, self.words)
 
 
 @dataclass(frozen=True)
@@ -570,6 +565,14 @@ class Spread:
 
 Form = Ranks | Numbered | Joined | Spread
 """How a key stands for words."""
+
+
+def unpack(keys: UInt64, form: Form, inverse: UInt32) -> UInt32:
+    """Return the words of keys, uint32[keys, words]; ``inverse`` is the word by rank, empty where they are the same."""
+    words = np.empty((len(keys), form.words), np.uint32)
+    stretches = [slice(first, first + RANGE // 4) for first in range(0, len(keys), RANGE // 4)]
+    map_parallel(lambda stretch: form.unpack(keys[stretch], inverse, words[stretch], 0), stretches)
+    return words
 
 
 def join_columns(columns: Sequence[UInt64], forms: Sequence[Form]) -> tuple[UInt64, Form]:

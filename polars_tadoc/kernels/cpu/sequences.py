@@ -15,7 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.errors import LimitExceededError
-from polars_tadoc.kernels.cpu.keys import Counted, Form, Numbered, Ranks, Spread, count, dense_ids, in_result_order
+from polars_tadoc.kernels.cpu.keys import (
+    Counted,
+    Form,
+    Numbered,
+    Ranks,
+    Spread,
+    count,
+    dense_ids,
+    in_result_order,
+    unpack,
+)
 from polars_tadoc.kernels.cpu.memory import prefetch
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.results import count_by_terminal, rule_weights, terminal_counts
@@ -904,9 +914,7 @@ def _words(keys: UInt64, form: Form, rank: UInt32 | None) -> UInt32:
     inverse = np.zeros(0 if rank is None else len(rank), np.uint32)
     if rank is not None:
         inverse[rank] = np.arange(len(rank), dtype=np.uint32)
-    words = np.empty((len(keys), form.words), np.uint32)
-    form.unpack(keys, inverse, words, 0)
-    return words
+    return unpack(keys, form, inverse)
 
 
 def _longest(rules: Rules, root_offsets: Int64, roots: UInt32, enough: int) -> int:
