@@ -97,12 +97,11 @@ def _fill(table: UInt64, slots: int, taken: int, keys: UInt64, weights: UInt64, 
         while table[at] != key and table[at + 1] != 0:
             slot = (slot + nb.uint64(1)) & mask
             at = nb.int64(slot << nb.uint64(1))
-        if table[at + 1] == 0:
-            if taken == most:
-                return -1
-            taken += 1
-            table[at] = key
+        taken += table[at + 1] == 0  # whether a key is new is a coin toss: no branch
+        table[at] = key
         table[at + 1] += weights[i] if weighted else nb.uint64(1)
+        if taken > most:
+            return -1
     return taken
 
 
@@ -139,12 +138,13 @@ def _count(
             if taken >= 0:
                 break
             slots *= 2
-        out = start + heavy_start
-        for at in range(0, 2 * slots, 2):
-            if table[at + 1] != 0:
-                distinct[out], counts[out] = table[at], table[at + 1]
-                out += 1
-        sizes[bucket] = out - start - heavy_start
+        out, last = start + heavy_start, start + heavy_start + taken
+        at = 0
+        while out < last:
+            distinct[out], counts[out] = table[at], table[at + 1]
+            out += table[at + 1] != 0
+            at += 2
+        sizes[bucket] = taken
 
 
 @nb.njit(nogil=True, cache=True)
@@ -238,13 +238,31 @@ def _scatter_classes(
 
 
 @nb.njit(nogil=True, cache=True)
-def _unpack(keys: UInt64, width: int, words: UInt32, inverse: UInt32, column: int, many: int) -> None:
+def _unpack(
+    keys: UInt64, width: int, words: UInt32, inverse: UInt32, column: int, many: int, first: int, stop: int
+) -> None:
     """Write the words of packed ranks into columns of ``words``; without ``inverse`` a rank is the word."""
     mask = (nb.uint64(1) << nb.uint64(width)) - nb.uint64(1)
-    for i in range(len(keys)):
+    for i in range(first, stop):
         for k in range(many):
             rank = (keys[i] >> nb.uint64(width * (many - 1 - k))) & mask
             words[i, column + k] = inverse[nb.int64(rank)] if len(inverse) > 0 else nb.uint32(rank)
+
+
+@nb.njit(nogil=True, cache=True)
+def _copy_runs(keys: UInt64, width: int, starts: Int64, runs: UInt32, words: UInt32, first: int, stop: int) -> None:
+    """Write the runs of words whose numbers are packed in keys."""
+    mask = (nb.uint64(1) << nb.uint64(width)) - nb.uint64(1)
+    many = runs.shape[1]
+    flat = runs.reshape(-1)
+    for i in range(first, stop):
+        soon = keys[min(i + AHEAD, len(keys) - 1)]
+        for k in range(len(starts)):
+            shift = nb.uint64(width * (len(starts) - 1 - k))
+            prefetch(flat, many * nb.int64((soon >> shift) & mask))
+            run = many * nb.int64((keys[i] >> shift) & mask)
+            for j in range(many):
+                words[i, starts[k] + j] = flat[run + j]
 
 
 @dataclass(frozen=True)
@@ -484,7 +502,9 @@ class Ranks:
 
         ``inverse`` is the word by rank, uint32; empty where words are their ranks.
         """
-        _unpack(keys, self.bits, words, inverse, column, self.words)
+        map_parallel(
+            lambda chunk: _unpack(keys, self.bits, words, inverse, column, self.words, *chunk), even_chunks(len(keys))
+        )
 
 
 @dataclass(frozen=True)
@@ -558,9 +578,14 @@ class Spread:
 
     def unpack(self, keys: UInt64, inverse: UInt32, words: UInt32, column: int) -> None:
         """Write the keys' words."""
-        mask = np.uint64((1 << self.part.width) - 1)
+        width, part = self.part.width, self.part
+        if isinstance(part, Numbered) and len(keys) * len(self.starts) >= len(part.distinct):
+            runs, starts = unpack(part.distinct, part.form, inverse), np.array(self.starts, np.int64) + column
+            map_parallel(lambda chunk: _copy_runs(keys, width, starts, runs, words, *chunk), even_chunks(len(keys)))
+            return
+        mask = np.uint64((1 << width) - 1)
         for k, start in enumerate(self.starts[::-1]):
-            self.part.unpack((keys >> np.uint64(k * self.part.width)) & mask, inverse, words, column + start)
+            part.unpack((keys >> np.uint64(k * width)) & mask, inverse, words, column + start)
 
 
 Form = Ranks | Numbered | Joined | Spread
@@ -570,8 +595,7 @@ Form = Ranks | Numbered | Joined | Spread
 def unpack(keys: UInt64, form: Form, inverse: UInt32) -> UInt32:
     """Return the words of keys, uint32[keys, words]; ``inverse`` is the word by rank, empty where they are the same."""
     words = np.empty((len(keys), form.words), np.uint32)
-    stretches = [slice(first, first + RANGE // 4) for first in range(0, len(keys), RANGE // 4)]
-    map_parallel(lambda stretch: form.unpack(keys[stretch], inverse, words[stretch], 0), stretches)
+    form.unpack(keys, inverse, words, 0)
     return words
 
 
