@@ -39,7 +39,7 @@ def test_statistics_of_few_documents_are_exact(made: Any) -> None:
 
 
 def test_a_sample_stands_for_all_documents() -> None:
-    bodies = [[0, 1, 2, 3, 4], [5, 5]]
+    bodies = [[0, 1, 2, 3, 4] * SHORT, [5, 5]]
     got = measure(5, bodies, [[6, 0]] * 5000 + [[6, 0] * 500] * 5000)
     assert got.merged == 5000 * 6 + 5000 * 500 * 6
     assert got.pushed == 10_000 * 2
@@ -51,5 +51,5 @@ def test_huge_rules_do_not_overflow() -> None:
     with tadoc.Config(expansion_limit=1 << 50):
         got = measure(1, bodies, [[40]])
     assert got.tables == 40
-    assert got.pushed == 40 < MOST
+    assert 30 < got.pushed <= 40 < MOST
     assert got.merged == 1

@@ -8,7 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.memory import trailing_zeros
+from polars_tadoc.kernels.cpu.memory import prefetch, trailing_zeros
 from polars_tadoc.kernels.cpu.tables import WIDE, copy_scaled, copy_wide
 
 UInt8 = npt.NDArray[np.uint8]
@@ -21,6 +21,9 @@ BLOCK = 512
 
 BUFFER = 2 * BLOCK + WIDE
 """Room for what is gathered."""
+
+AHEAD = 8
+"""How many rules before it is read a table is asked for."""
 
 _1 = np.uint64(1)
 
@@ -83,6 +86,7 @@ def count_documents(
             n += s < terminals
             waiting[rules] = s
             rules += s >= terminals
+            prefetch(starts, nb.int64(s) - terminals)
         left = nb.int64(0)
         if len(children) > 0:
             ready = nb.int64(0)
@@ -98,6 +102,7 @@ def count_documents(
         while k < rules:
             width = nb.int64(0)
             while k < rules and width <= BLOCK:
+                prefetch(table_terminals, starts[nb.int64(waiting[min(k + AHEAD, rules - 1)]) - terminals])
                 rule = nb.int64(waiting[k])
                 k += 1
                 weight = nb.uint64(weights[rule])
@@ -222,10 +227,12 @@ def list_documents(
             n += s < terminals
             waiting[rules] = s
             rules += s >= terminals
+            prefetch(starts, nb.int64(s) - terminals)
         k = nb.int64(0)
         while k < rules:
             width = nb.int64(0)
             while k < rules and width <= BLOCK:
+                prefetch(table_terminals, starts[nb.int64(waiting[min(k + AHEAD, rules - 1)]) - terminals])
                 r = nb.int64(waiting[k]) - terminals
                 k += 1
                 start, end = starts[r], starts[r + 1]

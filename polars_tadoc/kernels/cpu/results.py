@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,7 @@ from polars_tadoc.kernels.cpu.postings import (
     offset_terminals,
     scatter_postings,
 )
-from polars_tadoc.kernels.cpu.tables import add_tables, build_tables, count_type
+from polars_tadoc.kernels.cpu.tables import Tables, add_tables, build_tables, count_type
 from polars_tadoc.kernels.rules import Rules
 
 if TYPE_CHECKING:
@@ -42,6 +43,12 @@ CHUNKS = 4
 
 SMALL = 1 << 12
 """Symbols and documents up to which one thread counts them sooner than two are started."""
+
+_rules: WeakKeyDictionary[Grammar, Rules] = WeakKeyDictionary()
+"""Rules of grammars that are in use."""
+
+_bodies: WeakKeyDictionary[Rules, Tables] = WeakKeyDictionary()
+"""Tables that weights go down through, of rules that are in use: they are the same for any rows."""
 
 Run = Callable[..., tuple[int, int, int]]
 """Counts documents into an arena; see :func:`polars_tadoc.kernels.cpu.documents.count_documents`."""
@@ -64,14 +71,17 @@ class _Stretches:
 
 
 def load_rules(grammar: Grammar) -> Rules:
-    """Return a grammar's rules over its words, for traversals."""
-    return Rules(
-        grammar.vocabulary_size,
-        grammar.rule_offsets.astype(np.int64),
-        grammar.symbols,
-        grammar.level_offsets.astype(np.int64),
-        grammar.expansion_lengths,
-    )
+    """Return a grammar's rules over its words, for traversals; a second call makes nothing anew."""
+    rules = _rules.get(grammar)
+    if rules is None:
+        rules = _rules[grammar] = Rules(
+            grammar.vocabulary_size,
+            grammar.rule_offsets.astype(np.int64),
+            grammar.symbols,
+            grammar.level_offsets.astype(np.int64),
+            grammar.expansion_lengths,
+        )
+    return rules
 
 
 def rule_weights(rules: Rules, roots: UInt32) -> UInt64:
@@ -246,6 +256,15 @@ def _histogram(roots: UInt32, size: int) -> UInt64:
     return weights
 
 
+def _tables(rules: Rules, roots: UInt32, strategy: str) -> Tables:
+    if strategy == "bottom_up":
+        return build_tables(rules, roots, strategy)
+    tables = _bodies.get(rules)
+    if tables is None:
+        tables = _bodies[rules] = build_tables(rules, roots, strategy)
+    return tables
+
+
 def _share_out(root_offsets: Int64, classes: Classes, start: Callable[[], Run], arena_type: Any) -> list[Any]:
     """Let threads count chunks of the classes' members until none is left; return the arenas that hold the results.
 
@@ -307,7 +326,7 @@ def _count(
     top: int | None,
     in_order: bool = True,
 ) -> _Stretches:
-    tables = build_tables(rules, roots, strategy)
+    tables = _tables(rules, roots, strategy)
     size = rules.terminals
     by_rank = np.arange(size if in_order else 0, dtype=np.uint32)
     if rank is None:
@@ -368,7 +387,7 @@ def _count(
 
 
 def _list(rules: Rules, root_offsets: Int64, roots: UInt32, classes: Classes, strategy: str) -> _Stretches:
-    tables = build_tables(rules, roots, strategy)
+    tables = _tables(rules, roots, strategy)
     found = _Stretches.empty(len(classes.members), 0)
 
     def start() -> Run:

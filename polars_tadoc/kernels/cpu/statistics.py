@@ -57,13 +57,13 @@ class Statistics:
 
 @nb.njit(nogil=True, cache=True)
 def measure_rules(
-    terminals: int, rule_offsets: Int64, symbols: UInt32, lengths: UInt64, bounds: Int64, nodes: Int64
+    terminals: int, rule_offsets: Int64, symbols: UInt32, lengths: UInt64, short: int, bounds: Int64, nodes: Int64
 ) -> Any:
-    """Bound each rule's table and count the long rules of its parse tree; returns the sum of the bounds."""
+    """Bound each rule's table and count its parse tree's rules longer than ``short``; returns the sum of the bounds."""
     total = nb.int64(0)
     for r in range(len(rule_offsets) - 1):
         bound = nb.int64(0)
-        below = nb.int64(lengths[r] > nb.uint64(SHORT))
+        below = nb.int64(lengths[r] > nb.uint64(short))
         for i in range(rule_offsets[r], rule_offsets[r + 1]):
             s = nb.int64(symbols[i])
             if s < terminals:
@@ -119,7 +119,7 @@ def corpus_statistics(rules: Rules, root_offsets: Int64, roots: UInt32) -> Stati
 
     """
     bounds, nodes = np.empty(rules.rule_count, np.int64), np.empty(rules.rule_count, np.int64)
-    tables = measure_rules(rules.terminals, rules.rule_offsets, rules.symbols, rules.lengths, bounds, nodes)
+    tables = measure_rules(rules.terminals, rules.rule_offsets, rules.symbols, rules.lengths, SHORT, bounds, nodes)
     sums = np.zeros(3)
     sample_documents(rules.terminals, root_offsets, roots, bounds, nodes, sums)
     return Statistics(
