@@ -344,6 +344,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_text(
             owner_of_word[begin + i] = owner;
 }
 
+// What the host must know: words of rules, all words, the largest weight.
+extern "C" __global__ void tell(const u64* before, u64 rule_blocks, u64 blocks, const u64* most, u64* told)
+{
+    if (threadIdx.x == 0 && blockIdx.x == 0) {
+        told[0] = before[rule_blocks];
+        told[1] = before[blocks];
+        told[2] = *most;
+    }
+}
+
 // The words of `write_text`: first those of rules, which have owners with weights.
 struct Words {
     const u32* words;
@@ -940,4 +950,23 @@ extern "C" __global__ void keep_first(
     const u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i < size)
         keep[i] = wanted[lists[i]] != 0 && i - static_cast<u64>(offsets[lists[i]]) < most;
+}
+
+// What rising order sorts by falling count, where it fits, and each key's own place.
+extern "C" __global__ void fall(
+    const u64* __restrict__ counts, u64 size, u64 most, u32* __restrict__ falling, u32* __restrict__ order)
+{
+    const u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i >= size)
+        return;
+    order[i] = static_cast<u32>(i);
+    if (falling != nullptr)
+        falling[i] = static_cast<u32>(most - counts[i]);
+}
+
+extern "C" __global__ void invert(const u32* __restrict__ rank, u32 size, u32* __restrict__ words)
+{
+    const u32 word = blockIdx.x * blockDim.x + threadIdx.x;
+    if (word < size)
+        words[rank[word]] = word;
 }

@@ -21,20 +21,19 @@ from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.cuda.device import device_errors, even_blocks, get_kernel, launch_each
 from polars_tadoc.kernels.cuda.documents import count_by_terminal
 from polars_tadoc.kernels.cuda.primitives import compact, exclusive_scan, expand, radix_sort, segmented_sum
-from polars_tadoc.kernels.cuda.tables import rule_weights, terminal_counts
+from polars_tadoc.kernels.cuda.tables import device_levels, rule_weights, terminal_counts
 from polars_tadoc.kernels.rules import Rules
 
 THREADS = 256
 WORKING_MEMORY = 30 << 20
 """Bytes that a batch may take beside half of the rules and what the result allows."""
-LEAST_MEMORY = 1 << 20
+LEAST_MEMORY = 4 << 20
 """Bytes that a batch may take anyhow."""
 EXPECTED = 0.7
-"""Share of the keys found so far that a batch is trusted to find of as many entries."""
+"""Share of the keys that entries have been found to have so far which the rest is trusted to have."""
 
 _RUN_TILE = 8 * THREADS
 _BUCKET_BITS = 12
-_ALL_BITS = (1 << 64) - 1
 _MOST_NUMBERS = (1 << 32) - 1
 
 
@@ -353,7 +352,7 @@ def _texts(kind: _Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) 
             (max(1, min(blocks, -(-2 * widest // THREADS))),),
             (THREADS,),
             (
-                *(cupy.asarray(levels), np.uint32(len(levels) - 1), rules.rule_offsets, rules.symbols, rules.lengths),
+                *(device_levels(rules), np.uint32(len(levels) - 1), rules.rule_offsets, rules.symbols, rules.lengths),
                 *(np.uint32(rules.terminals), rank, np.uint32(kind.reach), np.uint32(stride), ends),
                 cupy.zeros(1, np.uint32),
             ),
@@ -414,16 +413,18 @@ def _count_batches(
     entry = {1: 17, 2: 34}.get(packing.columns, 8 * packing.columns + 25)
     found: list[tuple[Any, Any]] = []
     written = 0
+    counts, shift = _count_entries(kind, words, packing)
+    counts = counts.get()  # synchronize!
+    share = 0.0 if top is not None else EXPECTED * 1.5 * row * int(counts.sum())
 
     def capacity() -> int:
-        """Entries that a batch may have: what is found, and expected of the batch, lets the memory grow."""
-        held = sum(3 * row * len(counts) // 2 - _nbytes((keys, counts)) for keys, counts in found)
+        """Entries that a batch may have: what the result is expected to be lets the memory grow."""
         kept = sum(len(counts) for _, counts in found)
-        expected = kept * EXPECTED * row * 3 // 2 // max(written, 1) if top is None else 0
-        return int(max(room + held, LEAST_MEMORY) // max(entry - expected, 1))
+        expected = max(share * kept / max(written, 1), 1.5 * row * kept)
+        held = sum(_nbytes(batch) for batch in found)
+        return int(max(room + expected - held, LEAST_MEMORY) // entry)
 
-    counts, shift = _count_entries(kind, words, packing)
-    for first, stop, entries in _ranges(counts.get(), capacity):  # synchronize!
+    for first, stop, entries in _ranges(counts, capacity):
         ranks = (np.uint32(first << shift), np.uint32(min(stop << shift, _MOST_NUMBERS)))
         columns, taken = cupy.empty((packing.columns, entries), np.uint64), cupy.zeros(1, np.uint64)
         launch_each(
@@ -478,8 +479,9 @@ def _write_words(kind: _Kind, rules: Rules, roots: Any, texts: tuple[_Text, _Tex
             *(text.offsets, np.uint32(len(text.offsets) - 1), sizes[start:], sizes),
         )
     before = exclusive_scan(sizes[1:])
-    told = cupy.stack([before[blocks[0]], before[-1], sizes[0].astype(np.int64)]).get()  # synchronize!
-    of_rules, total, most = (int(number) for number in told)
+    told = cupy.empty(3, np.uint64)
+    launch_each("sequences", "tell", 1, before, np.uint64(blocks[0]), np.uint64(sum(blocks)), sizes, told)
+    of_rules, total, most = told.get().tolist()  # synchronize!
     words, owners = cupy.empty(total, np.uint32), cupy.empty(total if documents else of_rules, np.uint32)
     for text, start, own in zip(texts, starts, (weights, None), strict=True):
         launch_each(
@@ -491,7 +493,7 @@ def _write_words(kind: _Kind, rules: Rules, roots: Any, texts: tuple[_Text, _Tex
                 owners if documents or own is not None else None,
             ),
         )
-    return _Words(words, of_rules, owners, weights, max(most & _ALL_BITS, 1), kind.reach)
+    return _Words(words, of_rules, owners, weights, max(most, 1), kind.reach)
 
 
 def _nbytes(arrays: Sequence[Any]) -> int:
@@ -635,15 +637,18 @@ def _ranked(found: list[tuple[Any, Any]], packing: _Packing, rank: Any, top: int
         counts = cupy.concatenate([counts for _, counts in found])
         found.clear()
     most = int(counts.max())  # synchronize!
-    cupy.subtract(np.uint64(most), counts, out=counts)
     bits = most.bit_length()
-    falling = counts.astype(np.uint32) if bits <= 32 else counts
+    narrow = bits <= 32
+    falling = cupy.empty(len(counts), np.uint32) if narrow else np.uint64(most) - counts
+    order = cupy.empty(len(counts), np.uint32)
+    size = np.uint64(len(counts))
+    launch_each("sequences", "fall", len(counts), counts, size, np.uint64(most), falling if narrow else None, order)
     del counts
-    falling, order = radix_sort(falling, cupy.arange(len(falling), dtype=np.uint32), bits, overwrite=True)
+    falling, order = radix_sort(falling, order, bits, overwrite=True)
     falling, order = falling[:top], order[:top]
     words = _read_keys(keys, packing, order, _words_by_rank(rank))
     del keys, order
-    return words, np.uint64(most) - falling.astype(np.uint64)
+    return words, cupy.subtract(np.uint64(most), falling, dtype=np.uint64)
 
 
 def _words_by_rank(rank: Any) -> Any:
@@ -652,7 +657,7 @@ def _words_by_rank(rank: Any) -> Any:
     if rank is None:
         return None
     words = cupy.empty(len(rank), np.uint32)
-    words[rank] = cupy.arange(len(rank), dtype=np.uint32)
+    launch_each("sequences", "invert", len(rank), rank, np.uint32(len(rank)), words)
     return words
 
 
@@ -824,8 +829,9 @@ def _mark_rules(kind: _Kind, rules: Rules, texts: tuple[_Text, _Text], marked: A
             *(text.offsets, np.uint32(len(text.offsets) - 1), np.uint32(text.terminals)),
             *(np.uint32(rules.rule_count), children, before, shift, target),
         )
-    # a rule with windows joins two parts that hold words: there are fewer such than words
-    occurring = Rules(rules.rule_count, offsets, symbols, rules.level_offsets, rules.lengths)
+    # each of them has a window of its own: there are no more of them than windows
+    lengths = kind.lengths(rules.lengths)
+    occurring = Rules(rules.rule_count, offsets, symbols, rules.level_offsets, lengths)
     return occurring, root_offsets, roots
 
 
