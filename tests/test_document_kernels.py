@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from polars_tadoc.engine import choose
 from polars_tadoc.kernels import reference_analytics as reference
-from polars_tadoc.kernels.cpu import tables
+from polars_tadoc.kernels.cpu import results, tables
 from polars_tadoc.kernels.rules import Rules
 from tests import handmade
 from tests.strategies import grammars
@@ -195,5 +195,5 @@ def test_many_documents_on_threads(engine: str, strategy: str, threads: int) -> 
     bodies = [random.integers(0, 3000 + k, random.integers(2, 12)).tolist() for k in range(800)]
     rows = [random.integers(0, 3800, size).tolist() for size in random.integers(0, 12, 4000)]
     rows += [random.integers(0, 3800, 20_000).tolist() for _ in range(3)] + rows[:500]
-    with tadoc.Config(threads=threads):
+    with tadoc.Config(threads=threads), patch.object(results, "ARENA", 5000):
         Case(engine, 3000, bodies, rows, None, random.permutation(3000).tolist()).check(strategy)

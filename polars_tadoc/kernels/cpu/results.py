@@ -278,7 +278,7 @@ def _share_out(root_offsets: Int64, classes: Classes, start: Callable[[], Run], 
     chunks = deque(chunk for chunk in pairwise(edges) if chunk[0] < chunk[1])
 
     def work(_: int) -> list[Any]:
-        run, arenas, at = start(), [_arena(0, arena_type)], 0
+        run, arenas, at = start(), [_arena(1, arena_type)], 0
         while chunks:
             try:
                 first, stop = chunks.popleft()
@@ -296,7 +296,7 @@ def _share_out(root_offsets: Int64, classes: Classes, start: Callable[[], Run], 
 
 
 def _arena(wanted: int, dtype: Any) -> tuple[UInt32, Any]:
-    size = max(wanted, ARENA) if wanted else 0
+    size = max(wanted, ARENA)
     return np.empty(size, np.uint32), np.empty(size, dtype)
 
 
