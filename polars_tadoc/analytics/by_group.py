@@ -155,9 +155,10 @@ class Request:
         """Count one corpus' rows."""
         kernels = source.engine.kernels
         own, sequences, rank = self.symbols(source)
-        edges = np.searchsorted(source.rows, groups.offsets)
-        present = np.flatnonzero(np.diff(edges))
-        starts = own.root_offsets[kernels.load_array(np.append(edges[present], edges[-1]))]
+        owners = np.searchsorted(groups.offsets, source.rows, side="right") - 1
+        firsts = np.flatnonzero(np.diff(owners, prepend=-1))
+        present = owners[firsts]
+        starts = own.root_offsets[kernels.load_array(np.append(firsts, len(owners)))]
         own = replace(own, root_offsets=starts, rows=present)
         strategy = choose_strategy(self.options.strategy, own, "term_vector")
         counted = kernels.count_by_document(own.rules, starts, own.roots, strategy, rank, min_count, top)
