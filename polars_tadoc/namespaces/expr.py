@@ -26,9 +26,9 @@ class TadocExpr:
     """Grammar compression and analytics as expressions.
 
     Counts are aggregations: in ``group_by(...).agg``, ``over`` and the like each group of rows gets one list of
-    structs, all groups counted in one pass; in ``select`` all rows are one group. ``top`` and ``min_count`` hold for each
-    group. ``explode`` and ``unnest`` make a table of the lists. The inverted indexes are calls on frames only: they list rows by a label, which is another column,
-    and their result can be joined with the groups by it.
+    structs, all groups counted in one pass; in ``select`` all rows are one group. ``top`` and ``min_count`` hold for
+    each group. ``explode`` and ``unnest`` make a table of the lists. The inverted indexes are calls on frames only:
+    they list rows by a label, which is another column, and their result can be joined with the groups by it.
 
     Examples
     --------
