@@ -35,6 +35,9 @@ Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 
+SIZE = np.uint64(58)
+"""Bits that packed words may take where their number, six bits, stands above them."""
+
 AHEAD = 16
 """Symbols of a body whose cache lines are asked for before they are needed."""
 
@@ -99,35 +102,33 @@ def _pack_ends(
     bits: int,
     ends: UInt64,
 ) -> None:
-    """Write the head of each symbol, packed from the highest place on, its tail, packed, and their words.
+    """Write the head of each symbol, packed from the highest place on, with its size, then its tail, packed.
 
-    ``ends`` has four places for each symbol, so that they share a cache line; at most ``reach`` words are packed.
+    Sixteen bytes for each symbol: four of them share a cache line. At most ``reach`` words are packed.
     """
+    mask = (nb.uint64(1) << nb.uint64(bits * reach)) - nb.uint64(1)
     for t in range(terminals):
-        ends[4 * t] = nb.uint64(rank[t]) << nb.uint64(bits * (reach - 1))
-        ends[4 * t + 1] = rank[t]
-        ends[4 * t + 2] = 1
+        ends[2 * t] = (nb.uint64(rank[t]) << nb.uint64(bits * (reach - 1))) | (nb.uint64(1) << SIZE)
+        ends[2 * t + 1] = rank[t]
     for r in range(len(sizes)):
         head, tail = nb.uint64(0), nb.uint64(0)
         size = sizes[r]
         filled = 0
         i = rule_offsets[r]
         while filled < size:
-            child = 4 * nb.int64(symbols[i])
-            head |= ends[child] >> nb.uint64(bits * filled)
-            filled += nb.int64(ends[child + 2])
+            child = ends[2 * nb.int64(symbols[i])]
+            head |= (child & mask) >> nb.uint64(bits * filled)
+            filled += nb.int64(child >> SIZE)
             i += 1
         filled = 0
         i = rule_offsets[r + 1] - 1
         while filled < size:
-            child = 4 * nb.int64(symbols[i])
+            child = 2 * nb.int64(symbols[i])
             tail |= ends[child + 1] << nb.uint64(bits * filled)
-            filled += nb.int64(ends[child + 2])
+            filled += nb.int64(ends[child] >> SIZE)
             i -= 1
-        at = 4 * (terminals + r)
-        ends[at] = head
-        ends[at + 1] = tail & ((nb.uint64(1) << nb.uint64(bits * reach)) - nb.uint64(1))
-        ends[at + 2] = size
+        ends[2 * (terminals + r)] = head | (nb.uint64(size) << SIZE)
+        ends[2 * (terminals + r) + 1] = tail & mask
 
 
 @nb.njit(nogil=True, cache=True)
@@ -159,6 +160,7 @@ def _write_packed(
 ) -> None:
     """Write the own windows of owners as packed ranks; see :func:`_pack_ends`."""
     mask = nb.uint64(0xFFFFFFFFFFFFFFFF) >> nb.uint64(64 - bits * (reach + 1))
+    words = (nb.uint64(1) << nb.uint64(bits * reach)) - nb.uint64(1)
     limit = places[stop] - reach
     for owner in range(first, stop):
         at = places[owner]
@@ -167,9 +169,9 @@ def _write_packed(
         before = 0
         packed = nb.uint64(0)
         for i in range(offsets[owner], offsets[owner + 1]):
-            prefetch(ends, 4 * nb.int64(symbols[min(i + AHEAD, len(symbols) - 1)]))
-            child = 4 * nb.int64(symbols[i])
-            head, tail, size = ends[child], ends[child + 1], nb.int64(ends[child + 2])
+            prefetch(ends, 2 * nb.int64(symbols[min(i + AHEAD, len(symbols) - 1)]))
+            child = 2 * nb.int64(symbols[i])
+            head, size = ends[child] & words, nb.int64(ends[child] >> SIZE)
             if before == reach and at <= limit:
                 for k in range(reach):  # what lies beyond the child's words is written over
                     later = nb.uint64(bits * (reach - 1 - k))
@@ -181,7 +183,7 @@ def _write_packed(
                     keys[at] = ((packed << nb.uint64(bits * (k + 1))) | (head >> later)) & mask
                     at += 1
                 before = min(reach, before + size)
-            packed = (packed << nb.uint64(bits * size)) | tail
+            packed = (packed << nb.uint64(bits * size)) | ends[child + 1]
 
 
 @nb.njit(nogil=True, cache=True)
@@ -460,7 +462,7 @@ class _PackedWindows:
         """Fill heads and tails."""
         rank = np.arange(rules.terminals, dtype=np.uint32) if rank is None else rank
         form, sizes = Ranks(n, _bits(rules.terminals)), _sizes(rules, n - 1)
-        ends = np.empty(4 * (rules.terminals + rules.rule_count), np.uint64)
+        ends = np.empty(2 * (rules.terminals + rules.rule_count), np.uint64)
         _pack_ends(rules.terminals, rules.rule_offsets, rules.symbols, rank, sizes, n - 1, form.bits, ends)
         return cls(rules.terminals, n - 1, form, _spans(sizes), ends)
 
@@ -686,9 +688,10 @@ def _sequence_windows(bodies: _Bodies, rank: UInt32 | None, n: int) -> tuple[Win
     Where the words' ranks do not fit, runs of fewer words become the terminals, and two or three of these, which may
     overlap, tell the words of a run.
     """
-    if n > 1 and n * _bits(bodies.rules.terminals) <= 64:
+    bits = _bits(bodies.rules.terminals)
+    if n > 1 and n * bits <= 64 and (n - 1) * bits <= SIZE:
         return _PackedWindows.of(bodies.rules, rank, n), bodies
-    terminal: Form = Ranks(1, _bits(bodies.rules.terminals))
+    terminal: Form = Ranks(1, bits)
     parts = 3
     while Spread.of(terminal, n).width > 64:
         words = max(min(-(-n // parts), 64 // terminal.width * terminal.words), terminal.words + 1)
