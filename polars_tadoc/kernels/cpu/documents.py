@@ -190,6 +190,7 @@ def list_documents(
     table_terminals: UInt32,
     child_starts: Int64,
     children: UInt32,
+    waits: UInt8,
     root_offsets: Int64,
     roots: UInt32,
     members: Int64,
@@ -246,7 +247,7 @@ def list_documents(
                         touched[n] = t
                         n += seen[t] != now
                         seen[t] = now
-                if len(children) > 0:
+                if waits[r] != 0:  # any other names no rule
                     for j in range(child_starts[r], child_starts[r + 1]):
                         s = children[j]
                         waiting[rules] = s

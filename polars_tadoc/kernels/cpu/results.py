@@ -408,6 +408,7 @@ def _list(rules: Rules, root_offsets: Int64, roots: UInt32, classes: Classes, st
                 tables.terminals,
                 tables.child_starts,
                 tables.children,
+                tables.waits,
                 root_offsets,
                 roots,
                 classes.members,
