@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numba as nb
 import numpy as np
@@ -21,6 +22,10 @@ DOCUMENTS, ROOTS = 1024, 64
 
 MOST = 1 << 40
 """Where the nodes of a rule stop being counted."""
+
+
+_measured: WeakKeyDictionary[Rules, tuple[int, Int64, Int64]] = WeakKeyDictionary()
+"""Sum of bounds, bounds and nodes of rules that are in use: they are the same for any rows."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +123,11 @@ def corpus_statistics(rules: Rules, root_offsets: Int64, roots: UInt32) -> Stati
         uint32: the documents' top-level symbols.
 
     """
-    bounds, nodes = np.empty(rules.rule_count, np.int64), np.empty(rules.rule_count, np.int64)
-    tables = measure_rules(rules.terminals, rules.rule_offsets, rules.symbols, rules.lengths, SHORT, bounds, nodes)
+    if rules not in _measured:
+        bounds, nodes = np.empty(rules.rule_count, np.int64), np.empty(rules.rule_count, np.int64)
+        arrays = (rules.rule_offsets, rules.symbols, rules.lengths)
+        _measured[rules] = measure_rules(rules.terminals, *arrays, SHORT, bounds, nodes), bounds, nodes
+    tables, bounds, nodes = _measured[rules]
     sums = np.zeros(3)
     sample_documents(rules.terminals, root_offsets, roots, bounds, nodes, sums)
     return Statistics(
