@@ -838,6 +838,13 @@ def rank_postings(
         Numbers of the lists kept; where each one's documents start, kept + 1; documents; counts.
 
     """
+    if min_count <= 1 and top is None:  # all stay where they are
+        map_parallel(
+            lambda chunk: _write_postings(offsets, documents, counts, offsets, *chunk, documents, counts),
+            weighted_chunks(offsets),
+        )
+        kept = np.flatnonzero(np.diff(offsets))
+        return kept, np.append(offsets[kept], offsets[-1]), documents, counts
     sizes = np.zeros(len(offsets) - 1, np.int64)
     most = len(documents) if top is None else max(top, 0)
     _measure_postings(offsets, counts, max(min_count, 1), most, sizes)
