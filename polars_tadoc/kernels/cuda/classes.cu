@@ -8,8 +8,8 @@
 
 using i64 = long long;
 
-constexpr u32 ITEMS = 8;  // neighbours, of a thread
-constexpr u32 CLASSES = 3;
+constexpr u32 ITEMS = 16;  // neighbours, of a thread
+constexpr u32 CLASSES = 4;
 
 struct Report {
     u64 longest;  // document or rule
@@ -31,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_roots(
         atomicMax(&report->longest, longest);
 
     const u64 begin = thread * ITEMS;
-    if (begin >= root_count)
+    if (begin - threadIdx.x % 32 * ITEMS >= root_count)
         return;
     u64 low = 0;
     u64 high = documents;
@@ -45,22 +45,32 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_roots(
     u64 document = low;
     u64 length = 0;
     u64 entry_count = 0;  // without tables, every symbol is one
+    const auto flush = [&] {
+        if (length != 0) {
+            atomicAdd(lengths + document, length);
+            atomicAdd(entries + document, entry_count);
+        }
+        length = 0;
+        entry_count = 0;
+    };
     for (u32 i = 0; i < ITEMS && begin + i < root_count; ++i) {
         while (static_cast<u64>(root_offsets[document + 1]) <= begin + i) {
-            if (length != 0) {
-                atomicAdd(lengths + document, length);
-                atomicAdd(entries + document, entry_count);
-            }
-            length = 0;
-            entry_count = 0;
+            flush();
             ++document;
         }
         const u32 symbol = roots[begin + i];
         length += symbol < terminals ? 1 : rule_lengths[symbol - terminals];
         entry_count += symbol < terminals || table_sizes == nullptr ? 1 : table_sizes[symbol - terminals];
     }
-    atomicAdd(lengths + document, length);
-    atomicAdd(entries + document, entry_count);
+    // where a whole warp is in one document, it adds once
+    __syncwarp();
+    if (__all_sync(ALL_LANES, document == __shfl_sync(ALL_LANES, document, 0))) {
+        length = lanes_sum(length);
+        entry_count = lanes_sum(entry_count);
+        if (threadIdx.x % 32 != 0)
+            return;
+    }
+    flush();
 }
 
 // Documents of one symbol that are equal are counted once. first_with, by symbol: all ones.
@@ -72,12 +82,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) find_equal(
         atomicMin(first_with + roots[root_offsets[document]], static_cast<u32>(document));
 }
 
-// few, many: terminals, at most, of a document of the first and the second class. representatives: of each
+// Sizes are lengths, or how many terminals there can be. first_most and so on: sizes, at most, of all classes but the
+// last. representatives: of each
 // document, the one that is counted for it. lists: CLASSES x (stop - first).
 extern "C" __global__ void __launch_bounds__(THREADS) class_documents(
     u32 terminals, const i64* __restrict__ root_offsets, const u32* __restrict__ roots, u32 first, u32 stop,
-    const u32* __restrict__ first_with, const u64* __restrict__ entries, const u64* __restrict__ lengths, u32 few,
-    u32 many, u32* representatives, u32* bounds, u32* lists, Report* report)
+    const u32* __restrict__ first_with, const u64* __restrict__ entries, const u64* __restrict__ lengths, u32 by_length,
+    u32 first_most, u32 second_most, u32 third_most, u32* representatives, u32* bounds, u32* lists, Report* report)
 {
     const u64 document = static_cast<u64>(first) + blockIdx.x * THREADS + threadIdx.x;
     u32 number = CLASSES;
@@ -91,8 +102,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) class_documents(
             representative = first_with[roots[root_offsets[document]]];
         representatives[document] = representative;
         bounds[document] = bound;
+        const u64 size = by_length != 0 ? length : bound;
         if (representative == document && bound > 0)
-            number = bound <= few ? 0 : bound <= many ? 1 : 2;
+            number = size <= first_most ? 0 : size <= second_most ? 1 : size <= third_most ? 2 : 3;
     }
     for (u32 c = 0; c < CLASSES; ++c) {
         const u32 members = __ballot_sync(ALL_LANES, number == c);

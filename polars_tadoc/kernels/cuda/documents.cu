@@ -22,6 +22,8 @@ using TableCount = u64;
 using TableCount = u32;
 #endif
 
+constexpr u32 PROBES = 64;  // of a table that may be too small, before it is given up
+
 // One document's terminals: in a table where they can only be few of all, else with a counter each, the first
 // ones in shared memory.
 struct Counter {
@@ -74,7 +76,11 @@ struct Counter {
 };
 
 // list, list_size   documents to count
+// next, next_size   where documents are listed whose terminals or rules find no room in the tables
+// table_slots       of each document's table of terminals, rule_slots of its table of rules' weights; both in shared
+//                   memory; 0 where shared memory is divided by document and rules' weights are in rows
 // taken             how many are taken: zero at the start
+// marked            rules that have a bit each in shared memory, all or none: which ones have a weight
 // rows              by block: `row_size` zeros; top-down, the first `rules` of them are rules' weights
 // *_shift           where a terminal, its document and its count stand in a key; count_shift is 64 where counts
 //                   have an array of their own
@@ -87,8 +93,8 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
     const i64* __restrict__ level_offsets, u32 levels, const i64* __restrict__ table_starts,
     const u32* __restrict__ table_sizes, const u32* __restrict__ table_terminals,
     const TableCount* __restrict__ table_counts, const i64* __restrict__ root_offsets, const u32* __restrict__ roots,
-    const u32* __restrict__ list, const u64* __restrict__ list_size, u32* taken, const u32* __restrict__ bounds,
-    u32 shared_bytes, Count* rows, u64 row_size, const u32* __restrict__ rank, u64 least, u32 terminal_shift,
+    const u32* __restrict__ list, const u64* __restrict__ list_size, u32* next_list, u64* next_size, u32* taken,
+    const u32* __restrict__ bounds, u32 table_slots, u32 rule_slots, u32 shared_bytes, u32 marked, Count* rows, u64 row_size, const u32* __restrict__ rank, u64 least, u32 terminal_shift,
     u32 document_shift, u32 count_shift, u32 count_flip, u64* keys, u64* counts, u32 capacity, u64* cursor,
     u32* starts, u32* sizes)
 {
@@ -105,8 +111,23 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
     Count* weights = row;
     if (TOP_DOWN)
         row += rules;
+    u32* marks = reinterpret_cast<u32*>(shared) + shared_bytes / 4;
+    for (u32 i = threadIdx.x; 32 * i < marked; i += blockDim.x)
+        marks[i] = 0;
     if (threadIdx.x == 0)
         waiting.clear();
+    Count* rule_counts = reinterpret_cast<Count*>(shared) + table_slots;
+    TerminalTable rule_table{reinterpret_cast<u32*>(rule_counts + rule_slots) + table_slots, rule_counts, rule_slots};
+    bool full = false;  // a table has no room
+    const auto add_rule = [&](u32 rule, Count amount) {
+        if (rule_slots != 0)
+            full |= !rule_table.add_within(rule, amount, PROBES);
+        else
+            atomicAdd(weights + rule, amount);
+        const u32 bit = 1u << rule % 32;
+        if (marked != 0 && (*const_cast<volatile u32*>(marks + rule / 32) & bit) == 0)
+            atomicOr(marks + rule / 32, bit);
+    };
 
     while (true) {
         __syncthreads();
@@ -126,11 +147,20 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
         counter.row = row;
         // a table costs a few probes for each terminal, counters two visits of each terminal that there is
         const bool dense = bound > slots / 3 * 2 || terminals / 4 <= bound;
-        counter.terminals = dense && (terminals <= counter.held || row_size > (TOP_DOWN ? rules : 0)) ? terminals : 0;
+        counter.terminals = table_slots == 0 && dense && (terminals <= counter.held || row_size > (TOP_DOWN ? rules : 0)) ? terminals : 0;
         counter.table.counts = reinterpret_cast<Count*>(shared);
-        counter.table.slots = min(slots, 2 * bound);
-        counter.table.terminals = reinterpret_cast<u32*>(counter.table.counts + counter.table.slots);
+        counter.table.slots = table_slots != 0 ? table_slots : min(slots, 2 * bound);
+        counter.table.terminals =
+            reinterpret_cast<u32*>(counter.table.counts + rule_slots + counter.table.slots);
         counter.clear();
+        rule_table.clear(threadIdx.x, blockDim.x);
+        full = false;
+        const auto add_terminal = [&](u32 terminal, Count amount) {
+            if (table_slots != 0)
+                full |= !counter.table.add_within(terminal, amount, PROBES);
+            else
+                counter.add(terminal, amount);
+        };
         __syncthreads();
 
         const i64 root_stop = root_offsets[document + 1];
@@ -139,10 +169,10 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
             u64 begin = 0;
             u32 size = 0;
             if (symbol < terminals) {
-                counter.add(symbol, 1);
+                add_terminal(symbol, 1);
             } else if (symbol != NONE) {
                 if (TOP_DOWN) {
-                    atomicAdd(weights + (symbol - terminals), Count{1});
+                    add_rule(symbol - terminals, 1);
                 } else {
                     begin = static_cast<u64>(table_starts[symbol - terminals]);
                     size = table_sizes[symbol - terminals];
@@ -160,24 +190,25 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
             waiting.visit([&](u64 item, Count) { counter.add(table_terminals[item], table_counts[item]); });
 
         for (u32 level = TOP_DOWN ? levels : 0; level-- > 0;) {
-            __syncthreads();
+            if (__syncthreads_or(full))
+                break;
             const auto give = [&](u64 item, Count weight) {
                 const u32 symbol = symbols[item];
                 if (symbol < terminals)
-                    counter.add(symbol, weight);
+                    add_terminal(symbol, weight);
                 else
-                    atomicAdd(weights + (symbol - terminals), weight);
+                    add_rule(symbol - terminals, weight);
             };
-            const i64 stop = level_offsets[level + 1];
-            for (i64 first = level_offsets[level] + 32 * warp; first < stop; first += blockDim.x) {
-                const i64 rule = first + lane;
-                const Count weight = rule < stop ? __ldcg(weights + rule) : 0;
-                if (!__any_sync(ALL_LANES, weight != 0))
-                    continue;
+            // Lanes have a rule each, or none, and give its weight to its body.
+            const auto visit_rules = [&](bool has, u32 rule) {
+                Count weight = 0;
+                if (has)
+                    weight = rule_slots != 0 ? rule_table.find(rule) : __ldcg(weights + rule);
                 u64 begin = 0;
                 u32 size = 0;
                 if (weight != 0) {
-                    weights[rule] = 0;
+                    if (rule_slots == 0)
+                        weights[rule] = 0;
                     begin = static_cast<u64>(rule_offsets[rule]);
                     size = static_cast<u32>(rule_offsets[rule + 1] - rule_offsets[rule]);
                     if (waiting.take(begin, size, weight))
@@ -185,10 +216,50 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
                 }
                 __syncwarp();
                 visit_spans(begin, size, weight, give);
+            };
+            const u32 level_first = static_cast<u32>(level_offsets[level]);
+            const u32 level_stop = static_cast<u32>(level_offsets[level + 1]);
+            if (marked == 0) {
+                for (u32 first = level_first + 32 * warp; first < level_stop; first += blockDim.x)
+                    visit_rules(first + lane < level_stop, first + lane);
+            } else {
+                for (u32 first = level_first / 32 + 32 * warp; 32 * first < level_stop; first += blockDim.x) {
+                    const u32 word = 32 * (first + lane);  // its first rule
+                    u32 bits = 0;
+                    if (word < level_stop) {
+                        u32 mask = 0xFFFFFFFFu;
+                        if (word < level_first)
+                            mask <<= level_first - word;
+                        if (level_stop - word < 32)
+                            mask &= (1u << (level_stop - word)) - 1;
+                        // others may mark rules of lower levels in this word at the same time
+                        bits = (marks[word / 32] & mask) == 0 ? 0 : atomicAnd(marks + word / 32, ~mask) & mask;
+                    }
+                    // the rules that are marked are dealt to the lanes evenly
+                    const u32 count = __popc(bits);
+                    const u32 before = lanes_before(count);
+                    const u32 total = __shfl_sync(ALL_LANES, before + count, 31);
+                    for (u32 place = lane; place - lane < total; place += 32) {
+                        const int owner = lane_at(before, place);
+                        u32 left = __shfl_sync(ALL_LANES, bits, owner);
+                        const u32 skipped = place - __shfl_sync(ALL_LANES, before, owner);
+                        const u32 base = __shfl_sync(ALL_LANES, word, owner);
+                        const bool has = place < total;
+                        for (u32 i = 0; has && i < skipped; ++i)
+                            left &= left - 1;
+                        visit_rules(has, base + static_cast<u32>(__ffs(left)) - 1);
+                    }
+                }
             }
             waiting.visit(give);
         }
-        __syncthreads();
+        if (__syncthreads_or(full)) {
+            for (u32 i = threadIdx.x; 32 * i < marked; i += blockDim.x)
+                marks[i] = 0;
+            if (threadIdx.x == 0)
+                next_list[atomicAdd(next_size, 1ull)] = document;
+            continue;
+        }
 
         const u32 cells = counter.cells();
         u32 own = 0;

@@ -23,7 +23,8 @@ from polars_tadoc.kernels.rules import Rules
 SCRATCH = 26 << 20
 """Bytes of device memory that are taken beside grammar, rows and result, however small these are."""
 
-_THREADS, _ITEMS = 256, 8  # of documents.cu, arrange.cu
+_THREADS, _ITEMS = 256, 8  # of arrange.cu
+_ROOTS = 16  # symbols of a thread of classes.cu
 _NEITHER = 1 << 32  # no more than 32 bits
 
 
@@ -32,16 +33,27 @@ class _Class:
     """How documents of one class are counted."""
 
     threads: int
-    slots: int
+    most: int
+    """Terminals that a document stands for (top-down), or distinct ones that it can have (bottom-up), at most."""
+    slots: int = 0
     """Of a hash table in shared memory; 0 for all the shared memory that a block can have."""
-
-    @property
-    def most(self) -> int:
-        """Terminals of a document, at most."""
-        return self.slots // 3 * 2
+    rule_slots: int = 0
+    """Of a hash table of rules' weights in shared memory; 0 where they are in global memory."""
 
 
-_CLASSES = (_Class(32, 256), _Class(512, 8192), _Class(1024, 0))
+# Tables may turn out too small for a document of so many words, most of them distinct: the next class takes it then.
+_TOP_DOWN = (
+    _Class(128, 1 << 11, 1 << 10, 1 << 9),
+    _Class(256, 3 << 12, 1 << 12, 1 << 11),
+    _Class(1024, 3 << 14, 1 << 14, 1 << 13),
+    _Class(1024, 0),
+)
+_ROWS_ONLY = (_Class(1024, 0),) * 4
+_BOTTOM_UP = (_Class(32, 170, 1 << 8), _Class(512, 5461, 1 << 13), _Class(1024, 0), _Class(1024, 0))
+_MARKED = 1 << 18
+"""Rules, at most, that have a bit each in shared memory."""
+_LEAST_ROWS = 4 << 20
+"""Bytes, at least, for counters in global memory."""
 
 
 def count_by_document(
@@ -292,16 +304,19 @@ class _Work:
         self.tables: Tables | None = None if strategy == "top_down" else make_tables(rules)
         self.scratch = SCRATCH + (rules.nbytes + roots.nbytes) // 2
         entries, self.lengths = cupy.zeros((2, self.documents), np.uint64)
+        self.classes = _BOTTOM_UP
+        if self.tables is None:
+            # bits, or counts of 64 bits, that shared memory has no room for: all documents are of the last class
+            self.classes = _TOP_DOWN if rules.rule_count <= _MARKED else _ROWS_ONLY
         # as Report in classes.cu
-        report = cupy.zeros(2 + len(_CLASSES), np.uint64)
+        report = cupy.zeros(2 + len(self.classes), np.uint64)
         launch_each(
-            *("classes", "weigh_roots", max(-(-len(roots) // _ITEMS), min(rules.rule_count, 1 << 16))),
+            *("classes", "weigh_roots", max(-(-len(roots) // _ROOTS), min(rules.rule_count, 1 << 16))),
             *(np.uint32(rules.terminals), rules.lengths, np.uint32(rules.rule_count)),
             *(None if self.tables is None else self.tables.sizes, root_offsets, np.uint64(self.documents)),
             *(roots, np.uint64(len(roots)), entries, self.lengths, report),
         )
         self.entries = self.lengths if self.tables is None else entries
-        self.few = 0 if self.tables is None else _CLASSES[0].most
         self.classified = self._classify(0, self.documents, report)
         self.longest, self.bound, *_ = (int(number) for number in report.get())  # synchronize!
 
@@ -334,7 +349,7 @@ class _Work:
 
         whole = stop - first == self.documents
         if not whole:
-            self.classified = self._classify(first, stop, cupy.zeros(2 + len(_CLASSES), np.uint64))
+            self.classified = self._classify(first, stop, cupy.zeros(2 + len(self.classes), np.uint64))
         representatives, bounds, lists, class_sizes = self.classified
         narrow = layout.count_bits > 0
         wide = self.longest >= NARROW
@@ -346,15 +361,21 @@ class _Work:
         keys = cupy.empty(capacity, np.uint64)
         counts = None if narrow else cupy.empty(capacity, np.uint64)
         starts, sizes = cupy.zeros((2, self.documents), np.uint32)
-        cursor = cupy.zeros(2 + len(_CLASSES), np.uint64)  # keys, terminals with equal documents', documents taken
-        held = pair_bytes * capacity + (0 if self.tables is None else 2 * self.tables.counts.nbytes)
-        for number, kind in enumerate(_CLASSES):
+        cursor = cupy.zeros(2 + len(self.classes), np.uint64)  # keys, terminals with equal documents', documents taken
+        held = pair_bytes * capacity + (0 if self.tables is None else self.tables.nbytes)
+        for number, kind in enumerate(self.classes):
+            if kind.most == 0 and number + 1 < len(self.classes):
+                continue
+            beyond = min(number + 1, len(self.classes) - 1)
             self._count_class(
                 kind,
                 wide,
-                max(self.scratch - held, 0),
+                max(self.scratch - held, _LEAST_ROWS),
                 stop - first,
-                (lists[number], class_sizes[number:], cursor[2 + number :], bounds),
+                (
+                    *(lists[number], class_sizes[number:], lists[beyond], class_sizes[beyond:]),
+                    *(cursor[2 + number :], bounds),
+                ),
                 (
                     *(rank, np.uint64(least), np.uint32(layout.terminal_shift), np.uint32(layout.document_shift)),
                     *(np.uint32(layout.count_shift), np.uint32(layout.count_flip), keys, counts),
@@ -390,10 +411,18 @@ class _Work:
         some = (self.root_offsets, self.roots, np.uint32(first), np.uint32(stop), first_with)
         launch_each("classes", "find_equal", stop - first, *some)
         representatives, bounds = cupy.zeros((2, self.documents), np.uint32)
-        lists = cupy.empty((len(_CLASSES), stop - first), np.uint32)
+        lists = cupy.empty((len(self.classes), stop - first), np.uint32)
         launch_each(
             *("classes", "class_documents", stop - first, np.uint32(rules.terminals), *some, self.entries),
-            *(self.lengths, np.uint32(self.few), np.uint32(_CLASSES[1].most), representatives, bounds, lists, report),
+            *(
+                self.lengths,
+                np.uint32(self.tables is None),
+                *(np.uint32(kind.most) for kind in self.classes[:-1]),
+                representatives,
+                bounds,
+                lists,
+                report,
+            ),
         )
         return representatives, bounds, lists, report[2:]
 
@@ -404,8 +433,6 @@ class _Work:
         import cupy
 
         rules, tables = self.rules, self.tables
-        if kind is _CLASSES[0] and tables is None:
-            return
         count_bytes = 8 if wide else 4
         defines = (
             f"-DTOP_DOWN={int(tables is None)}",
@@ -413,11 +440,17 @@ class _Work:
             f"-DWIDE_TABLES={int(tables is not None and tables.counts.dtype == np.uint64)}",
         )
         offered = cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"] - (2 << 10)
-        shared = (4 + count_bytes) * kind.slots or offered
-        row_size = rules.rule_count if tables is None else 0
-        if kind is _CLASSES[-1]:
+        # a document that finds no room in tables of its terminals and rules is taken by the next class
+        slots = rule_slots = 0
+        if kind.rule_slots:
+            slots, rule_slots = kind.slots * 4 // count_bytes, kind.rule_slots * 4 // count_bytes
+        marked = rules.rule_count if tables is None and rules.rule_count <= _MARKED else 0
+        marks = -(-marked // 64) * 8
+        shared = (4 + count_bytes) * (slots + rule_slots or kind.slots) or offered - marks
+        row_size = rules.rule_count if tables is None and not rule_slots else 0
+        if kind is self.classes[-1]:
             row_size += max(0, rules.terminals - shared // count_bytes)
-        kernel, blocks = resident("documents", "count_documents", defines, kind.threads, shared)
+        kernel, blocks = resident("documents", "count_documents", defines, kind.threads, shared + marks)
         blocks = max(1, min(blocks, documents))
         rows = None
         if row_size:
@@ -430,9 +463,16 @@ class _Work:
                 *(np.uint32(rules.terminals), np.uint32(rules.rule_count), rules.rule_offsets, rules.symbols),
                 *(device_levels(rules), np.uint32(len(rules.level_offsets) - 1)),
                 *((None,) * 4 if tables is None else (tables.starts, tables.sizes, tables.terminals, tables.counts)),
-                *(self.root_offsets, self.roots, *listed, np.uint32(shared), rows, np.uint64(row_size), *written),
+                *(
+                    self.root_offsets,
+                    self.roots,
+                    *listed,
+                    *(np.uint32(slots), np.uint32(rule_slots), np.uint32(shared), np.uint32(marked)),
+                    *(rows, np.uint64(row_size)),
+                    *written,
+                ),
             ),
-            shared_mem=shared,
+            shared_mem=shared + marks,
         )
 
 

@@ -18,6 +18,20 @@ using i64 = long long;
 
 constexpr u32 LONG = 1024;  // items from which a range is left to the whole block
 
+// The last lane that starts at a place or before it, of lanes that start at `before`: empty ones are followed by
+// theirs. The whole warp calls it.
+__device__ __forceinline__ int lane_at(u32 before, u32 place)
+{
+    u32 owner = 0;
+#pragma unroll
+    for (u32 step = 16; step > 0; step /= 2) {
+        const u32 begun = __shfl_sync(ALL_LANES, before, static_cast<int>(owner + step));
+        if (begun <= place)
+            owner += step;
+    }
+    return static_cast<int>(owner);
+}
+
 // Calls visit(item, weight) for each item of each lane's range [start, start + size), with the lane's weight. The
 // whole warp calls it; all ranges together are fewer than 2^32 items.
 template <typename Visit>
@@ -28,16 +42,9 @@ __device__ __forceinline__ void visit_spans(u64 start, u32 size, Count weight, V
     const u32 total = __shfl_sync(ALL_LANES, before + size, 31);
     for (u32 base = 0; base < total; base += 32) {
         const u32 place = base + lane;
-        u32 owner = 0;  // the last lane whose range starts here or before; empty ranges are followed by theirs
-#pragma unroll
-        for (u32 step = 16; step > 0; step /= 2) {
-            const u32 begun = __shfl_sync(ALL_LANES, before, static_cast<int>(owner + step));
-            if (begun <= place)
-                owner += step;
-        }
-        const u64 item = __shfl_sync(ALL_LANES, start, static_cast<int>(owner)) + place -
-            __shfl_sync(ALL_LANES, before, static_cast<int>(owner));
-        const Count owner_weight = __shfl_sync(ALL_LANES, weight, static_cast<int>(owner));
+        const int owner = lane_at(before, place);
+        const u64 item = __shfl_sync(ALL_LANES, start, owner) + place - __shfl_sync(ALL_LANES, before, owner);
+        const Count owner_weight = __shfl_sync(ALL_LANES, weight, owner);
         if (place < total)
             visit(item, owner_weight);
     }

@@ -32,6 +32,11 @@ class Tables:
     counts: Any
     """cupy uint32, or uint64 where a rule stands for too many terminals."""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of device memory."""
+        return int(self.starts.nbytes + self.sizes.nbytes + self.terminals.nbytes + self.counts.nbytes)
+
 
 def rule_weights(rules: Rules, roots: Any) -> Any:
     """Count how often the roots stand for each terminal and each rule (G-TADOC, ICDE 2021, Algorithm 1).
@@ -206,4 +211,5 @@ def _resident(
     if shared > 48 << 10:
         found.max_dynamic_shared_size_bytes = attributes["MaxSharedMemoryPerBlockOptin"] - (2 << 10)
     blocks = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(found.kernel.ptr, threads, shared)
-    return found, blocks * attributes["MultiProcessorCount"]
+    # few blocks meet sooner at a barrier
+    return found, (min(blocks, 4) if cooperative else blocks) * attributes["MultiProcessorCount"]

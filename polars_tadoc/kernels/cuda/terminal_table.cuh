@@ -19,18 +19,40 @@ struct TerminalTable {
 
     __device__ __forceinline__ void add(u32 terminal, Count amount)
     {
-        u32 i = __umulhi(terminal * 0x9E3779B1u, slots);
-        while (true) {
+        add_within(terminal, amount, NONE);
+    }
+
+    // Whether a slot was found within so many probes.
+    __device__ __forceinline__ bool add_within(u32 terminal, Count amount, u32 probes)
+    {
+        u32 i = first_slot(terminal);
+        for (u32 probe = 0; probe < probes; ++probe) {
             u32 holder = *const_cast<volatile u32*>(terminals + i);
             if (holder == NONE) {
                 holder = atomicCAS(terminals + i, NONE, terminal);
                 holder = holder == NONE ? terminal : holder;
             }
-            if (holder == terminal)
-                break;
+            if (holder == terminal) {
+                atomicAdd(counts + i, amount);
+                return true;
+            }
             i = i + 1 == slots ? 0 : i + 1;
         }
-        atomicAdd(counts + i, amount);
+        return false;
+    }
+
+    // Of a terminal that was added.
+    __device__ __forceinline__ Count find(u32 terminal) const
+    {
+        u32 i = first_slot(terminal);
+        while (terminals[i] != terminal)
+            i = i + 1 == slots ? 0 : i + 1;
+        return counts[i];
+    }
+
+    __device__ __forceinline__ u32 first_slot(u32 terminal) const
+    {
+        return __umulhi(terminal * 0x9E3779B1u, slots);
     }
 };
 
