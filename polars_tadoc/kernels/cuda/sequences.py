@@ -21,7 +21,7 @@ from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.cuda.device import device_errors, even_blocks, get_kernel, launch_each
 from polars_tadoc.kernels.cuda.documents import count_by_terminal
 from polars_tadoc.kernels.cuda.primitives import compact, exclusive_scan, expand, radix_sort, segmented_sum
-from polars_tadoc.kernels.cuda.tables import device_levels, rule_weights, terminal_counts
+from polars_tadoc.kernels.cuda.tables import device_levels, terminal_counts
 from polars_tadoc.kernels.rules import Rules
 
 THREADS = 256
@@ -29,7 +29,7 @@ WORKING_MEMORY = 30 << 20
 """Bytes that a batch may take beside half of the rules and what the result allows."""
 LEAST_MEMORY = 4 << 20
 """Bytes that a batch may take anyhow."""
-EXPECTED = 0.7
+EXPECTED = 0.5
 """Share of the keys that entries have been found to have so far which the rest is trusted to have."""
 
 _RUN_TILE = 8 * THREADS
@@ -210,6 +210,7 @@ def sequence_postings(
         found = None
         if strategy == "top_down":
             found = _list_documents(kind, packing, rules, root_offsets, roots, rank)
+        all_occur = found is not None
         if found is None:
             derived = _derive(kind, rules, root_offsets, roots, rank)
             found = (
@@ -223,6 +224,8 @@ def sequence_postings(
             raise _too_many(len(documents), "documents of runs")
         lists = expand(offsets, len(documents))
         _order_lists(lists, len(offsets) - 1, documents, counts)
+        if top is None and min_count <= 1 and all_occur:
+            return _read_keys(keys, packing, None, _words_by_rank(rank)), offsets, documents, counts
         wanted = offsets[1:] > offsets[:-1]
         if min_count > 1:
             wanted &= segmented_sum(counts, offsets) >= np.uint64(min(min_count, (1 << 64) - 1))
@@ -347,7 +350,7 @@ def _texts(kind: _Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) 
     if rules.rule_count:
         levels = np.asarray(rules.level_offsets, np.int64)
         widest = int(np.diff(levels).max(initial=1))
-        kernel, blocks = _fill_ends(cupy.cuda.runtime.getDevice())
+        kernel, blocks = _cooperative(cupy.cuda.runtime.getDevice(), "sequences", "fill_ends")
         kernel(
             (max(1, min(blocks, -(-2 * widest // THREADS))),),
             (THREADS,),
@@ -367,11 +370,11 @@ def _texts(kind: _Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) 
 
 
 @lru_cache(maxsize=64)
-def _fill_ends(device: int) -> tuple[Any, int]:
-    """Return the cooperative kernel and the blocks that can be resident together on the device, the current one."""
+def _cooperative(device: int, family: str, name: str) -> tuple[Any, int]:
+    """Return a cooperative kernel and the blocks that can be resident together on the device, the current one."""
     import cupy
 
-    kernel = get_kernel("sequences", "fill_ends", cooperative=True)
+    kernel = get_kernel(family, name, cooperative=True)
     resident = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, THREADS, 0)
     return kernel, min(resident, 4) * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
 
@@ -422,7 +425,8 @@ def _count_batches(
         kept = sum(len(counts) for _, counts in found)
         expected = max(share * kept / max(written, 1), 1.5 * row * kept)
         held = sum(_nbytes(batch) for batch in found)
-        return int(max(room + expected - held, LEAST_MEMORY) // entry)
+        most = max(4 * written, WORKING_MEMORY // entry)  # what was found tells of no more
+        return min(int(max(room + expected - held, LEAST_MEMORY) // entry), most)
 
     for first, stop, entries in _ranges(counts, capacity):
         ranks = (np.uint32(first << shift), np.uint32(min(stop << shift, _MOST_NUMBERS)))
@@ -468,7 +472,7 @@ def _write_words(kind: _Kind, rules: Rules, roots: Any, texts: tuple[_Text, _Tex
 
     if rules.terminals > 1 << 30:
         raise _too_many(rules.terminals, "words of the vocabulary")
-    weights = rule_weights(rules, roots)[rules.terminals :].copy()
+    weights = _weigh_rules(rules, roots)
     blocks = [-(-len(text.symbols) // THREADS) for text in texts]
     sizes = cupy.zeros(1 + sum(blocks), np.uint64)  # the largest weight, then words by block
     starts = (1, 1 + blocks[0])
@@ -494,6 +498,36 @@ def _write_words(kind: _Kind, rules: Rules, roots: Any, texts: tuple[_Text, _Tex
             ),
         )
     return _Words(words, of_rules, owners, weights, max(most, 1), kind.reach)
+
+
+def _weigh_rules(rules: Rules, roots: Any) -> Any:
+    """Return how often each rule occurs, cupy uint64; words are not counted."""
+    import cupy
+
+    if not rules.rule_count:
+        return cupy.zeros(0, np.uint64)
+    zeros = cupy.zeros(rules.rule_count // 2 + 1 + rules.rule_count + 1, np.uint64)
+    counts, weights, arrived = (
+        zeros[: rules.rule_count // 2 + 1],
+        zeros[rules.rule_count // 2 + 1 : -1],
+        zeros[-1:],
+    )
+    get_kernel("rule_occurrences", "count_roots")(
+        (min(2 * even_blocks(len(roots)), -(-len(roots) // 512)),),
+        (512,),
+        (roots, np.uint64(len(roots)), np.uint32(rules.terminals), counts),
+    )
+    kernel, blocks = _cooperative(cupy.cuda.runtime.getDevice(), "rule_occurrences", "weigh_rules")
+    widest = int(np.diff(rules.level_offsets).max(initial=1))
+    kernel(
+        (max(1, min(blocks, -(-widest // THREADS))),),
+        (THREADS,),
+        (
+            *(device_levels(rules), np.uint32(len(rules.level_offsets) - 1), rules.rule_offsets, rules.symbols),
+            *(np.uint32(rules.terminals), counts, weights, arrived),
+        ),
+    )
+    return weights
 
 
 def _nbytes(arrays: Sequence[Any]) -> int:
@@ -664,13 +698,14 @@ def _words_by_rank(rank: Any) -> Any:
 def _read_keys(keys: Any, packing: _Packing, order: Any, words_by_rank: Any) -> Any:
     import cupy
 
-    words = cupy.empty((len(order), packing.words), np.uint32)
+    size = keys.shape[1] if order is None else len(order)
+    words = cupy.empty((size, packing.words), np.uint32)
     if words.size:
         get_kernel("sequences", "read_keys")(
             (4 * even_blocks(words.size),),
             (THREADS,),
             (
-                *(keys, np.uint64(keys.shape[1]), order, np.uint64(len(order)), np.uint32(packing.words)),
+                *(keys, np.uint64(keys.shape[1]), order, np.uint64(size), np.uint32(packing.words)),
                 *(np.uint32(packing.bits), np.uint32(packing.per_column), np.uint32(packing.columns)),
                 *(words_by_rank, words),
             ),
