@@ -196,13 +196,18 @@ struct Walk {
     }
 };
 
-// Words of lower or equal rank than others are in a batch where their rank is in [low, high).
+// The entries of a batch: those whose first two ranks, put together, are in [low, high).
 struct Range {
-    u32 low;
-    u32 high;
+    u64 low;
+    u64 high;
 
-    __device__ __forceinline__ bool holds(u32 rank) const { return rank >= low && rank < high; }
+    __device__ __forceinline__ bool holds(u64 ranks) const { return ranks >= low && ranks < high; }
 };
+
+__device__ __forceinline__ u64 both_ranks(u32 first, u32 second)
+{
+    return static_cast<u64>(first) << 32 | second;
+}
 
 // How an entry is written: words by rank, `bits` each, `per_column` of them in each 64-bit column, the rest in
 // the last column above `spare` bits. Those hold one digit of the weight, of `digit_bits` bits, below its place.
@@ -454,7 +459,7 @@ struct Pairs {
 
 // Runs of reach + 1 words of two or more children.
 struct TextWindows {
-    // Visits the first rank of the window that starts at a word, if one does.
+    // Visits the first two ranks of the window that starts at a word, if one does.
     template <typename Visit>
     static __device__ __forceinline__ void visit_first(const Words& text, u64 i, Visit visit)
     {
@@ -464,7 +469,7 @@ struct TextWindows {
         for (u32 next = 1; next <= text.reach; ++next)
             marks |= __ldg(text.words + i + next);
         if ((marks & (CHILD | BREAK)) == CHILD)
-            visit(text.rank(i));
+            visit(both_ranks(text.rank(i), text.reach == 0 ? 0 : text.rank(i + 1)));
     }
 
     static __device__ __forceinline__ void write(
@@ -506,7 +511,7 @@ struct TextPairs {
     template <typename Visit>
     static __device__ __forceinline__ void visit_first(const Words& text, u64 i, Visit visit)
     {
-        visit_pairs(text, i, [&](u32 low, u32) { visit(low); });
+        visit_pairs(text, i, [&](u32 low, u32 high) { visit(both_ranks(low, high)); });
     }
 
     static __device__ __forceinline__ void write(
@@ -514,7 +519,7 @@ struct TextPairs {
     {
         u64* second = target + capacity;
         visit_pairs(text, i, [&](u32 low, u32 high) {
-            if (!range.holds(low))
+            if (!range.holds(both_ranks(low, high)))
                 return;
             if (packing.columns == 1) {
                 write_digits(target, static_cast<u64>(low) << packing.bits | high, weight, packing, true);
@@ -527,10 +532,10 @@ struct TextPairs {
 };
 
 
-// Entries by first word: `counts` has one for each 2^shift ranks.
+// Entries of a range by their first two ranks, put together: `counts` has one for each 2^shift of them.
 template <typename Kind>
 __device__ __forceinline__ void count_entries(
-    const Words& text, u32 digit_bits, u32 shift, u32 buckets, u64* counts)
+    const Words& text, u32 digit_bits, Range range, u32 shift, u32 buckets, u64* counts)
 {
     __shared__ u32 held[BUCKETS];
     for (u32 i = threadIdx.x; i < buckets; i += blockDim.x)
@@ -539,8 +544,11 @@ __device__ __forceinline__ void count_entries(
     const u64 threads = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < text.size; i += threads) {
         const u32 digits = digits_in(text.weight(i), digit_bits);
-        Kind::visit_first(
-            text, i, [&](u32 rank) { add_held(held + (rank >> shift), digits, counts + (rank >> shift)); });
+        Kind::visit_first(text, i, [&](u64 ranks) {
+            const u64 bucket = (ranks - range.low) >> shift;
+            if (range.holds(ranks))
+                add_held(held + bucket, digits, counts + bucket);
+        });
     }
     __syncthreads();
     flush_held(held, buckets, counts);
@@ -548,16 +556,20 @@ __device__ __forceinline__ void count_entries(
 
 extern "C" __global__ void __launch_bounds__(1024) count_windows(
     const u32* __restrict__ words, u64 size, u64 of_rules, const u32* __restrict__ owners,
-    const u64* __restrict__ weights, u32 reach, u32 digit_bits, u32 shift, u32 buckets, u64* counts)
+    const u64* __restrict__ weights, u32 reach, u32 digit_bits, u64 low, u64 high, u32 shift, u32 buckets,
+    u64* counts)
 {
-    count_entries<TextWindows>({words, size, of_rules, owners, weights, reach}, digit_bits, shift, buckets, counts);
+    count_entries<TextWindows>(
+        {words, size, of_rules, owners, weights, reach}, digit_bits, {low, high}, shift, buckets, counts);
 }
 
 extern "C" __global__ void __launch_bounds__(1024) count_pairs(
     const u32* __restrict__ words, u64 size, u64 of_rules, const u32* __restrict__ owners,
-    const u64* __restrict__ weights, u32 reach, u32 digit_bits, u32 shift, u32 buckets, u64* counts)
+    const u64* __restrict__ weights, u32 reach, u32 digit_bits, u64 low, u64 high, u32 shift, u32 buckets,
+    u64* counts)
 {
-    count_entries<TextPairs>({words, size, of_rules, owners, weights, reach}, digit_bits, shift, buckets, counts);
+    count_entries<TextPairs>(
+        {words, size, of_rules, owners, weights, reach}, digit_bits, {low, high}, shift, buckets, counts);
 }
 
 // Writes the entries of a batch in any order: each block takes the next room there is.
@@ -571,7 +583,7 @@ __device__ __forceinline__ void write_entries(
     u64 weight = 0;
     u32 entries = 0;
     if (i < text.size) {
-        Kind::visit_first(text, i, [&](u32 rank) { entries += range.holds(rank); });
+        Kind::visit_first(text, i, [&](u64 ranks) { entries += range.holds(ranks); });
         if (entries != 0) {
             weight = text.weight(i);
             entries *= digits_in(weight, packing.digit_bits);
@@ -591,7 +603,7 @@ __device__ __forceinline__ void write_entries(
 extern "C" __global__ void __launch_bounds__(THREADS) write_windows(
     const u32* __restrict__ text_words, u64 size, u64 of_rules, const u32* __restrict__ owners,
     const u64* __restrict__ weights, u32 reach, u32 words, u32 bits, u32 per_column, u32 column_count, u32 spare,
-    u32 digit_bits, u32 low, u32 high, u64* columns, u64 capacity, u64* taken)
+    u32 digit_bits, u64 low, u64 high, u64* columns, u64 capacity, u64* taken)
 {
     write_entries<TextWindows>(
         {text_words, size, of_rules, owners, weights, reach},
@@ -601,7 +613,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_windows(
 extern "C" __global__ void __launch_bounds__(THREADS) write_pairs(
     const u32* __restrict__ text_words, u64 size, u64 of_rules, const u32* __restrict__ owners,
     const u64* __restrict__ weights, u32 reach, u32 words, u32 bits, u32 per_column, u32 column_count, u32 spare,
-    u32 digit_bits, u32 low, u32 high, u64* columns, u64 capacity, u64* taken)
+    u32 digit_bits, u64 low, u64 high, u64* columns, u64 capacity, u64* taken)
 {
     write_entries<TextPairs>(
         {text_words, size, of_rules, owners, weights, reach},
@@ -617,7 +629,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) find_windows(
     if (i >= size)
         return;
     found[i] = 0;
-    TextWindows::visit_first({words, size, of_rules, owners, nullptr, reach}, i, [&](u32) {
+    TextWindows::visit_first({words, size, of_rules, owners, nullptr, reach}, i, [&](u64) {
         found[i] = 1;
         if (i < of_rules)
             rules[owners[i]] = 1;
@@ -676,7 +688,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_documents(
 __device__ __forceinline__ void write_posting(
     const Words& text, u64 i, const Packing& packing, u64 document, u64 count, u64* target, u64 capacity)
 {
-    TextWindows::write(text, i, packing, {0, NONE}, 1, target, capacity);
+    TextWindows::write(text, i, packing, {0, 0}, 1, target, capacity);
     target[packing.columns * capacity] = document << 32 | count;
 }
 

@@ -416,20 +416,25 @@ def _count_batches(
     entry = {1: 17, 2: 34}.get(packing.columns, 8 * packing.columns + 25)
     found: list[tuple[Any, Any]] = []
     written = 0
-    counts, shift = _count_entries(kind, words, packing)
-    counts = counts.get()  # synchronize!
-    share = 0.0 if top is not None else EXPECTED * 1.5 * row * int(counts.sum())
+    total = 0
+
+    def count(low: int, shift: int, buckets: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        nonlocal total
+        counts = _count_entries(kind, words, packing, low, shift, buckets)
+        total = total or int(counts.sum())  # of everything, at first
+        return counts
 
     def capacity() -> int:
         """Entries that a batch may have: what the result is expected to be lets the memory grow."""
         kept = sum(len(counts) for _, counts in found)
-        expected = max(share * kept / max(written, 1), 1.5 * row * kept)
+        trusted = EXPECTED * total / max(written, 1) if top is None else 1.0
+        expected = 1.5 * row * kept * max(trusted, 1.0)
         held = sum(_nbytes(batch) for batch in found)
         most = max(4 * written, WORKING_MEMORY // entry)  # what was found tells of no more
         return min(int(max(room + expected - held, LEAST_MEMORY) // entry), most)
 
-    for first, stop, entries in _ranges(counts, capacity):
-        ranks = (np.uint32(first << shift), np.uint32(min(stop << shift, _MOST_NUMBERS)))
+    for low, high, entries in _ranges(count, capacity, 0, 32 + packing.bits):
+        ranks = (np.uint64(low), np.uint64(high))
         columns, taken = cupy.empty((packing.columns, entries), np.uint64), cupy.zeros(1, np.uint64)
         launch_each(
             *("sequences", f"write_{kind.name}", len(words.words), *words.arguments(), *packing.arguments(), *ranks),
@@ -534,33 +539,46 @@ def _nbytes(arrays: Sequence[Any]) -> int:
     return sum(int(array.nbytes) for array in arrays if array is not None)
 
 
-def _count_entries(kind: _Kind, words: _Words, packing: _Packing) -> tuple[Any, int]:
-    """Return how many entries start with each 2^shift ranks, cupy uint64, and the shift."""
+def _count_entries(
+    kind: _Kind, words: _Words, packing: _Packing, low: int, shift: int, buckets: int
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return how many entries begin with each 2^shift pairs of ranks, from ``low`` on."""
     import cupy
 
-    shift = max(0, packing.bits - _BUCKET_BITS)
-    buckets = 1 << (packing.bits - shift)
     counts = cupy.zeros(buckets, np.uint64)
     if len(words.words):
         get_kernel("sequences", f"count_{kind.name}")(
             (even_blocks(len(words.words)),),
             (1024,),
             (
-                *(*words.arguments(), np.uint32(packing.digit_bits), np.uint32(shift)),
-                *(np.uint32(buckets), counts),
+                *(*words.arguments(), np.uint32(packing.digit_bits), np.uint64(low)),
+                *(np.uint64(low + (buckets << shift)), np.uint32(shift), np.uint32(buckets), counts),
             ),
         )
-    return counts, shift
+    told: np.ndarray[Any, np.dtype[np.uint64]] = counts.get()  # synchronize!
+    return told.astype(np.int64)
 
 
-def _ranges(counts: Any, capacity: Callable[[], int]) -> Iterator[tuple[int, int, int]]:
-    """Yield ranges of buckets and their entries; a bucket beyond the capacity is a batch by itself."""
-    before = np.concatenate([np.zeros(1, np.uint64), np.cumsum(counts, dtype=np.uint64)]).astype(np.int64)
+def _ranges(
+    count: Callable[[int, int, int], np.ndarray[Any, np.dtype[np.int64]]],
+    capacity: Callable[[], int],
+    low: int,
+    bits: int,
+) -> Iterator[tuple[int, int, int]]:
+    """Yield ranges of pairs of ranks and their entries; only one pair of ranks may be beyond the capacity."""
+    shift = max(0, bits - _BUCKET_BITS)
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(count(low, shift, 1 << (bits - shift)))])
     first = 0
     while before[first] < before[-1]:
-        stop = int(np.searchsorted(before, before[first] + capacity(), side="right")) - 1
+        most = capacity()
+        stop = int(np.searchsorted(before, before[first] + most, side="right")) - 1
         stop = max(stop, int(np.searchsorted(before, before[first], side="right")))
-        yield first, stop, int(before[stop] - before[first])
+        entries = int(before[stop] - before[first])
+        if entries > most and shift > 0:
+            stop = int(np.searchsorted(before, before[first], side="right"))
+            yield from _ranges(count, capacity, low + (stop - 1 << shift), shift)
+        else:
+            yield low + (first << shift), low + (stop << shift), entries
         first = stop
 
 
