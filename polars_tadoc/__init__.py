@@ -15,6 +15,7 @@ Examples
 
 from polars_tadoc import column, errors, namespaces, testing
 from polars_tadoc.analytics.cooccurrence import cooccurrence
+from polars_tadoc.analytics.explain import explain
 from polars_tadoc.analytics.info import info
 from polars_tadoc.analytics.inverted_index import inverted_index
 from polars_tadoc.analytics.ranked_inverted_index import ranked_inverted_index
@@ -42,6 +43,7 @@ __all__ = [
     "cooccurrence",
     "decompress",
     "errors",
+    "explain",
     "info",
     "inverted_index",
     "is_tadoc",

@@ -1,10 +1,85 @@
-"""Chooses the way of a traversal: from the rows down or from the words up."""
+"""Chooses the way of a traversal, from the rows down or from the words up, by a cost model fitted on real corpora."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from polars_tadoc.traversal.costs import COSTS
 from polars_tadoc.traversal.source import Source
+
+FAMILIES = {
+    "word_count": "terminal_counts",
+    "sort": "terminal_counts",
+    "inverted_index": "inverted_index",
+    "term_vector": "term_vector",
+    "sequence_count": "sequence_count",
+    "ranked_inverted_index": "ranked_inverted_index",
+    "cooccurrence": "cooccurrence",
+}
+"""Which cost model each analytic goes by."""
+
+STRATEGIES = ("top_down", "bottom_up")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen for one corpus, and why."""
+
+    strategy: str
+    milliseconds: dict[str, float]
+    """Estimated by strategy."""
+    features: dict[str, float]
+    """What the estimates were made of."""
 
 
 def choose_strategy(asked: str, source: Source, analytic: str, n: int = 1) -> str:
     """Return the strategy asked for; for "auto" the one estimated to be faster."""
-    return "top_down" if asked == "auto" else asked
+    if asked != "auto":
+        return asked
+    if FAMILIES[analytic] == "terminal_counts":
+        return "top_down"  # each rule's body is read once: no table per rule can be cheaper
+    return weigh(source, analytic, n).strategy
+
+
+def weigh(source: Source, analytic: str, n: int = 1) -> Choice:
+    """Estimate both strategies for one corpus.
+
+    Parameters
+    ----------
+    source
+        The corpus.
+    analytic
+        Name of the call.
+    n
+        Its ``n`` or ``window``.
+
+    """
+    features = features_of(source, n)
+    costs = COSTS[source.engine.name][FAMILIES[analytic]]
+    milliseconds = {
+        strategy: sum(cost * features[name] for name, cost in costs[strategy].items()) / 1e6 for strategy in STRATEGIES
+    }
+    return Choice(min(STRATEGIES, key=lambda strategy: milliseconds[strategy]), milliseconds, features)
+
+
+def features_of(source: Source, n: int = 1) -> dict[str, float]:
+    """Return the statistics that costs are fitted to, by name.
+
+    Those of :class:`polars_tadoc.kernels.cpu.statistics.Statistics`, and ``calls``: 1; ``levels`` of the rules;
+    ``weights``: documents x rules; ``windows``: runs of ``n`` words or pairs that span symbols, from above.
+    """
+    measured = source.statistics
+    symbols = float(measured.symbols + measured.roots)
+    return {
+        "calls": 1.0,
+        "documents": float(measured.documents),
+        "roots": float(measured.roots),
+        "symbols": float(measured.symbols),
+        "tables": float(measured.tables),
+        "pushed": float(measured.pushed),
+        "merged": float(measured.merged),
+        "found": float(measured.found),
+        "levels": float(len(source.rules.level_offsets) - 1),
+        "weights": float(measured.documents) * measured.rules,
+        "windows": max(n - 1, 1) * symbols,
+    }

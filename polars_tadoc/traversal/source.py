@@ -15,6 +15,7 @@ from polars_tadoc.corpus import Corpus
 from polars_tadoc.engine import Engine, choose
 from polars_tadoc.kernels import cpu
 from polars_tadoc.kernels.cpu.image import map_roots, map_rules
+from polars_tadoc.kernels.cpu.statistics import Statistics, corpus_statistics
 from polars_tadoc.kernels.rules import Rules
 from polars_tadoc.morphism import Morphism
 from polars_tadoc.traversal.options import Options
@@ -39,6 +40,8 @@ class Source:
         int64, in host memory, ascending: where each document stands in the column.
     key
         Names the words in the engine's cache; None where a morphism made them.
+    host
+        Rules, offsets and symbols in host memory.
 
     """
 
@@ -49,6 +52,12 @@ class Source:
     roots: Any
     rows: npt.NDArray[np.int64]
     key: str | None
+    host: tuple[Rules, npt.NDArray[np.int64], npt.NDArray[np.uint32]]
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        """What the costs of traversals are estimated from."""
+        return corpus_statistics(*self.host)
 
     @cached_property
     def rank(self) -> Any:
@@ -98,20 +107,22 @@ def prepare(corpus: Corpus, engine: Engine, morphism: Morphism | None = None, wi
     """Make one corpus ready; a morphism is applied to rules and rows, in host memory."""
     corpus.require_countable(window)
     kernels, grammar = engine.kernels, corpus.grammar
+    plain = cpu.load_rules(grammar)
     if morphism is None:
         rules = engine.load_rules(corpus.key, grammar)
-        root_offsets, roots = kernels.load_array(corpus.root_offsets), kernels.load_symbols(corpus.roots)
-        return Source(engine, grammar.words, rules, root_offsets, roots, corpus.rows, corpus.key)
-    image = morphism.apply(grammar.words.series)
-    plain = cpu.load_rules(grammar)
-    mapped = map_rules(plain, image.ids, len(image.words))
-    offsets, symbols = map_roots(plain, corpus.root_offsets, corpus.roots, image.ids, mapped)
-    rules = Rules(
-        mapped.terminals,
-        kernels.load_array(mapped.rule_offsets),
-        kernels.load_symbols(mapped.symbols),
-        mapped.level_offsets,
-        kernels.load_array(mapped.lengths),
+        words, key, host = grammar.words, corpus.key, (plain, corpus.root_offsets, corpus.roots)
+    else:
+        image = morphism.apply(grammar.words.series)
+        mapped = map_rules(plain, image.ids, len(image.words))
+        offsets, roots = map_roots(plain, corpus.root_offsets, corpus.roots, image.ids, mapped)
+        rules = Rules(
+            mapped.terminals,
+            kernels.load_array(mapped.rule_offsets),
+            kernels.load_symbols(mapped.symbols),
+            mapped.level_offsets,
+            kernels.load_array(mapped.lengths),
+        )
+        words, key, host = image.words, None, (mapped, offsets, roots)
+    return Source(
+        engine, words, rules, kernels.load_array(host[1]), kernels.load_symbols(host[2]), corpus.rows, key, host
     )
-    root_offsets, roots = kernels.load_array(offsets), kernels.load_symbols(symbols)
-    return Source(engine, image.words, rules, root_offsets, roots, corpus.rows, None)

@@ -1,0 +1,95 @@
+"""Says which way an analytic goes, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from polars_tadoc.analytics import (
+    cooccurrence,
+    inverted_index,
+    ranked_inverted_index,
+    sequence_count,
+    sort,
+    term_vector,
+    word_count,
+)
+from polars_tadoc.payload import short_name
+from polars_tadoc.traversal.selector import STRATEGIES, choose_strategy, weigh
+from polars_tadoc.traversal.source import Source, sources
+
+REQUESTS: dict[str, Any] = {
+    "word_count": word_count.Request,
+    "sort": sort.Request,
+    "inverted_index": inverted_index.Request,
+    "term_vector": term_vector.Request,
+    "sequence_count": sequence_count.Request,
+    "ranked_inverted_index": ranked_inverted_index.Request,
+    "cooccurrence": cooccurrence.Request,
+}
+
+
+def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
+    """Say which way an analytic would go on each grammar, with both estimates and what they are made of.
+
+    Nothing is counted. The estimates are those of a cost model that was fitted on real corpora on one machine: they
+    are there to be compared with each other.
+
+    Parameters
+    ----------
+    column
+        Compressed column.
+    analytic
+        Name of the call: "word_count", "sort", "inverted_index", "term_vector", "sequence_count",
+        "ranked_inverted_index" or "cooccurrence".
+    **arguments
+        What the call would be given.
+
+    Returns
+    -------
+    str
+        Lines for people to read.
+
+    Raises
+    ------
+    ValueError
+        There is no such analytic.
+    NotCompressedError, InvalidGrammarError, LimitExceededError, EngineUnavailableError
+        As the call itself.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["to be or not to be", "to be"]).tadoc.compress()
+    >>> print(tadoc.explain(column, "term_vector", strategy="bottom_up", engine="cpu").split(":")[0])
+    term_vector on cpu
+
+    """
+    if analytic not in REQUESTS:
+        raise ValueError(f"analytic={analytic!r}: there are {', '.join(REQUESTS)}")
+    request = REQUESTS[analytic].from_arguments(**arguments)
+    made = sources(column, "explain", request.options)
+    n = getattr(request, "n", getattr(request, "window", 1))
+    lines = [_lines(source, analytic, n, request.options.strategy) for source in made]
+    return "\n".join(lines) if lines else f"{analytic}: no rows, nothing to do"
+
+
+def _lines(source: Source, analytic: str, n: int, asked: str) -> str:
+    choice, measured = weigh(source, analytic, n), source.statistics
+    taken = choose_strategy(asked, source, analytic, n)
+    why = "asked for" if asked != "auto" else "estimated to be faster"
+    name = "a normalised vocabulary" if source.key is None else short_name(source.key)
+    estimates = ", ".join(f"{strategy} {choice.milliseconds[strategy]:.2f} ms" for strategy in STRATEGIES)
+    return "\n".join(
+        [
+            f"{analytic} on {source.engine.name}: {taken} ({why}), {name}",
+            f"  estimated: {estimates}",
+            f"  documents: {measured.documents:,} of {measured.roots:,} symbols",
+            f"  rules: {measured.rules:,} of {measured.symbols:,} symbols on {choice.features['levels']:,.0f} levels, "
+            f"{measured.terminals:,} words",
+            f"  top_down: {measured.pushed:,} times a rule passes a weight on, summed over documents (estimated)",
+            f"  bottom_up: {measured.tables:,} words in tables, {measured.merged:,} merged into documents (estimated)",
+        ]
+    )
