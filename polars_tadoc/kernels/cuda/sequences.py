@@ -511,21 +511,17 @@ def _weigh_rules(rules: Rules, roots: Any) -> Any:
 
     if not rules.rule_count:
         return cupy.zeros(0, np.uint64)
-    zeros = cupy.zeros(rules.rule_count // 2 + 1 + rules.rule_count + 1, np.uint64)
-    counts, weights, arrived = (
-        zeros[: rules.rule_count // 2 + 1],
-        zeros[rules.rule_count // 2 + 1 : -1],
-        zeros[-1:],
-    )
+    narrow = rules.rule_count // 2 + 1
+    zeros = cupy.zeros(narrow + rules.rule_count + 1, np.uint64)
+    counts, weights, arrived = zeros[:narrow], zeros[narrow:-1], zeros[-1:]
     get_kernel("rule_occurrences", "count_roots")(
         (min(2 * even_blocks(len(roots)), -(-len(roots) // 512)),),
         (512,),
         (roots, np.uint64(len(roots)), np.uint32(rules.terminals), counts),
     )
     kernel, blocks = _cooperative(cupy.cuda.runtime.getDevice(), "rule_occurrences", "weigh_rules")
-    widest = int(np.diff(rules.level_offsets).max(initial=1))
     kernel(
-        (max(1, min(blocks, -(-widest // THREADS))),),
+        (max(1, min(blocks, -(-max(len(rules.symbols), rules.rule_count) // THREADS))),),
         (THREADS,),
         (
             *(device_levels(rules), np.uint32(len(rules.level_offsets) - 1), rules.rule_offsets, rules.symbols),
