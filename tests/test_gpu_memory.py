@@ -76,6 +76,30 @@ def test_peak(corpus: Callable[[str], pl.DataFrame], name: str, strategy: str) -
         assert given + peak[0] <= 1.5 * (given + result) + FLOOR, call
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_more_than_is_sorted_at_once(strategy: str) -> None:
+    """Keys of distinct documents fit into the scratch memory, those of all of them do not."""
+    random = np.random.default_rng(0)
+    terminals, count, length, rows = 5000, 600, 1000, 3500
+    symbols = np.concatenate([random.permutation(terminals)[:length] for _ in range(count)]).astype(np.uint32)
+    rule_offsets, levels = np.arange(0, len(symbols) + 1, length), np.array([0, count])
+    lengths = np.full(count, length, np.uint64)
+    host = Rules(terminals, rule_offsets, symbols, levels, lengths)
+    load = cuda.load_array
+    rules = Rules(terminals, load(rule_offsets), load(symbols), levels, load(lengths))
+    roots = random.integers(terminals, terminals + count, rows).astype(np.uint32)
+    root_offsets = np.arange(rows + 1)
+    given = nbytes(rules, root_offsets, roots)
+    for counted in (False, True):
+        with peak_memory() as peak:
+            got = cuda.count_by_terminal(rules, load(root_offsets), load(roots), strategy, counted=counted)
+            result = nbytes(*got)
+        assert peak[0] <= 1.5 * (given + result) + FLOOR
+        expected = cpu.count_by_terminal(host, root_offsets, roots, strategy, counted)
+        for here, there in zip(got[: 2 + counted], expected[: 2 + counted], strict=True):
+            assert np.array_equal(cuda.to_host(here), there)
+
+
 def random_documents(seed: int) -> tuple[Rules, Any, Any, Rules, Any, Any]:
     """Documents over rules of which many are equal, some empty and a few long, on the device and in host memory."""
     random = np.random.default_rng(seed)
@@ -128,6 +152,20 @@ def test_batches(monkeypatch: pytest.MonkeyPatch, strategy: str, scratch: int, s
         cpu.count_by_terminal(host, host_offsets, host_roots, strategy, True),
         strict=True,
     ):
+        assert np.array_equal(cuda.to_host(here), there)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_one_document_beyond_the_scratch_memory(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
+    monkeypatch.setattr(documents, "SCRATCH", 1 << 10)
+    rules, _, _, host, _, _ = random_documents(2)
+    everything = np.arange(host.terminals + host.rule_count, dtype=np.uint32)
+    offsets = np.array([0, len(everything)], np.int64)
+    got = cuda.count_by_terminal(rules, cuda.load_array(offsets), cuda.load_array(everything), strategy, counted=True)
+    expected = cpu.count_by_terminal(host, offsets, everything, strategy, True)
+    vectors = cuda.count_by_document(rules, cuda.load_array(offsets), cuda.load_array(everything), strategy)
+    expected_vectors = cpu.count_by_document(host, offsets, everything, strategy, None)
+    for here, there in zip((*got, *vectors), (*expected, *expected_vectors), strict=True):
         assert np.array_equal(cuda.to_host(here), there)
 
 

@@ -31,15 +31,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) size_documents(
 }
 
 // Calls visit(position, document, place) for a thread's positions in the documents' order; place is within the
-// document. offsets: of the documents from `first` on.
+// document. offsets: of these documents, the first of which has position `first_position` there and 0 here.
 template <typename Visit>
 __device__ __forceinline__ void visit_positions(
-    const i64* __restrict__ offsets, u32 documents, u64 total, Visit visit)
+    const i64* __restrict__ offsets, u32 documents, u64 first_position, u64 total, Visit visit)
 {
     // a warp's positions stand together: each thread takes every 32nd
     const u64 warp = (static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x) / 32;
-    const u64 begin = warp * 32 * ITEMS + threadIdx.x % 32;
-    if (begin >= total)
+    const u64 begin = first_position + warp * 32 * ITEMS + threadIdx.x % 32;
+    const u64 stop = first_position + total;
+    if (begin >= stop)
         return;
     u32 owner = 0;
     u32 high = documents;
@@ -50,20 +51,21 @@ __device__ __forceinline__ void visit_positions(
         else
             high = middle;
     }
-    for (u64 position = begin; position < total && position < begin + 32 * ITEMS; position += 32) {
+    for (u64 position = begin; position < stop && position < begin + 32 * ITEMS; position += 32) {
         while (static_cast<u64>(offsets[owner + 1]) <= position)
             ++owner;
-        visit(position, owner, position - static_cast<u64>(offsets[owner]));
+        visit(position - first_position, owner, position - static_cast<u64>(offsets[owner]));
     }
 }
 
 // From keys sorted by document, in it by count falling and rank. own_offsets: where representatives stand.
 extern "C" __global__ void __launch_bounds__(THREADS) write_by_document(
     const u64* __restrict__ keys, const u64* __restrict__ key_counts, const i64* __restrict__ offsets,
-    const i64* __restrict__ own_offsets, const u32* __restrict__ representatives, u32 first, u32 documents, u64 total,
-    u64 rank_mask, u32 count_shift, u64 count_mask, const u32* __restrict__ by_rank, u32* terminals, u64* counts)
+    const i64* __restrict__ own_offsets, const u32* __restrict__ representatives, u32 first, u32 documents,
+    u64 first_position, u64 total, u64 rank_mask, u32 count_shift, u64 count_mask, const u32* __restrict__ by_rank,
+    u32* terminals, u64* counts)
 {
-    visit_positions(offsets, documents, total, [&](u64 position, u32 document, u64 place) {
+    visit_positions(offsets, documents, first_position, total, [&](u64 position, u32 document, u64 place) {
         const u64 source = static_cast<u64>(own_offsets[representatives[first + document] - first]) + place;
         const u64 key = keys[source];
         const u32 rank = static_cast<u32>(key & rank_mask);
@@ -75,11 +77,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_by_document(
 // Lays each document's keys out, in the order of the documents, with their own document in them.
 extern "C" __global__ void __launch_bounds__(THREADS) gather_documents(
     const u64* __restrict__ keys, const u64* __restrict__ key_counts, const i64* __restrict__ offsets,
-    const u32* __restrict__ starts, const u32* __restrict__ representatives, u32 first, u32 documents, u64 total,
-    u32 document_shift, u32 terminal_shift, u64* gathered, u64* gathered_counts)
+    const u32* __restrict__ starts, const u32* __restrict__ representatives, u32 first, u32 documents,
+    u64 first_position, u64 total, u32 document_shift, u32 terminal_shift, u64* gathered, u64* gathered_counts)
 {
     const u64 document_mask = (1ull << terminal_shift) - (1ull << document_shift);
-    visit_positions(offsets, documents, total, [&](u64 position, u32 document, u64 place) {
+    visit_positions(offsets, documents, first_position, total, [&](u64 position, u32 document, u64 place) {
         const u64 source = starts[representatives[first + document]] + place;
         gathered[position] = (keys[source] & ~document_mask) |
             static_cast<u64>(first + document) << document_shift;

@@ -81,11 +81,23 @@ def get_kernel(family: str, kernel: str, defines: tuple[str, ...] = (), cooperat
     return _module(family, defines, cooperative).get_function(kernel)
 
 
-def even_blocks(size: int) -> int:
-    """Return blocks of 1,024 threads for a pass over so many items: at most two per multiprocessor."""
+def device_attribute(name: str) -> int:
+    """Return an attribute of the current device; CuPy asks the driver for all of them each time."""
     import cupy
 
-    multiprocessors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+    return _attribute(cupy.cuda.runtime.getDevice(), name)
+
+
+@cache
+def _attribute(device: int, name: str) -> int:
+    import cupy
+
+    return int(cupy.cuda.Device(device).attributes[name])
+
+
+def even_blocks(size: int) -> int:
+    """Return blocks of 1,024 threads for a pass over so many items: at most two per multiprocessor."""
+    multiprocessors = device_attribute("MultiProcessorCount")
     return max(1, min(-(-size // 1024), 2 * multiprocessors))
 
 

@@ -7,13 +7,15 @@ one symbol are counted once. Documents whose results are more than the scratch m
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from polars_tadoc.kernels.cuda.device import device_errors, get_kernel, launch_each
+from polars_tadoc.kernels.cuda.device import device_attribute, device_errors, get_kernel, launch_each
 from polars_tadoc.kernels.cuda.primitives import exclusive_scan, radix_sort
 from polars_tadoc.kernels.cuda.tables import NARROW, Tables, device_levels, make_tables, resident
 from polars_tadoc.kernels.cuda.tables import rule_weights as rule_weights
@@ -44,7 +46,7 @@ class _Class:
 # Tables may turn out too small for a document of so many words, most of them distinct: the next class takes it then.
 _TOP_DOWN = (
     _Class(128, 1 << 11, 1 << 10, 1 << 9),
-    _Class(256, 3 << 12, 1 << 12, 1 << 11),
+    _Class(512, 3 << 12, 1 << 12, 1 << 11),
     _Class(1024, 3 << 14, 1 << 14, 1 << 13),
     _Class(1024, 0),
 )
@@ -52,6 +54,8 @@ _ROWS_ONLY = (_Class(1024, 0),) * 4
 _BOTTOM_UP = (_Class(32, 170, 1 << 8), _Class(512, 5461, 1 << 13), _Class(1024, 0), _Class(1024, 0))
 _MARKED = 1 << 18
 """Rules, at most, that have a bit each in shared memory."""
+_STATIC_SHARED = 2 << 10
+"""Bytes of shared memory, at most, that a block takes whatever its class."""
 _LEAST_ROWS = 4 << 20
 """Bytes, at least, for counters in global memory."""
 
@@ -123,9 +127,9 @@ def count_by_document(
                 keys, key_counts = radix_sort(keys, ~falling, layout.document_bits, layout.document_shift, True)
             _by_positions(
                 "write_by_document",
-                counted,
+                counted.total,
                 *(keys, key_counts, counted.offsets, own_offsets, counted.representatives, np.uint32(counted.first)),
-                *(np.uint32(counted.stop - counted.first), np.uint64(counted.total)),
+                *(np.uint32(counted.stop - counted.first), np.uint64(0), np.uint64(counted.total)),
                 *(np.uint64((1 << layout.terminal_bits) - 1), np.uint32(min(layout.count_shift, 63))),
                 *(np.uint64((1 << layout.count_bits) - 1), by_rank, terminals, counts),
             )
@@ -137,7 +141,7 @@ def count_by_document(
         else:
             before_documents = whole.offsets.get()  # synchronize!
             for first, stop in whole.batches():
-                part = work.count(first, stop, layout, rank, least, most)
+                part = work.count(first, stop, layout, rank, least, most, batch=True)
                 before = int(before_documents[first])
                 write(part, terminals[before:], counts[before:])
         return whole.offsets, terminals, counts
@@ -177,30 +181,27 @@ def count_by_terminal(
         terminals = np.uint32(rules.terminals)
         most = np.uint32(_NEITHER - 1)
 
-        def gather(part: _Counted) -> tuple[Any, Any]:
-            keys = cupy.empty(part.total, np.uint64)
-            key_counts = None if part.counts is None else cupy.empty(part.total, np.uint64)
+        def gather(part: _Counted, piece: _Slice) -> tuple[Any, Any]:
+            keys = cupy.empty(piece.total, np.uint64)
+            key_counts = None if part.counts is None else cupy.empty(piece.total, np.uint64)
             _by_positions(
-                "gather_documents",
-                part,
-                *(part.keys, part.counts, part.offsets, part.starts, part.representatives, np.uint32(part.first)),
-                *(np.uint32(part.stop - part.first), np.uint64(part.total), np.uint32(layout.document_shift)),
+                *("gather_documents", piece.total, part.keys, part.counts, part.offsets[piece.first - part.first :]),
+                *(part.starts, part.representatives, np.uint32(piece.first), np.uint32(piece.stop - piece.first)),
+                *(np.uint64(piece.before), np.uint64(piece.total), np.uint32(layout.document_shift)),
                 *(np.uint32(layout.terminal_shift), keys, key_counts),
             )
-            part.release()
             return keys, key_counts
 
-        def write(part: _Counted, places: Any, documents: Any, counts: Any) -> Any:
-            keys, key_counts = gather(part)
+        def write(keys: Any, key_counts: Any, places: Any, documents: Any, counts: Any) -> Any:
             if key_counts is None:
                 keys = radix_sort(keys, None, layout.terminal_bits, layout.terminal_shift, overwrite=True)
             else:
                 keys, key_counts = radix_sort(keys, key_counts, layout.terminal_bits, layout.terminal_shift, True)
             offsets = cupy.empty(rules.terminals + 1, np.int64)
-            shift, total = np.uint32(layout.terminal_shift), np.uint64(part.total)
-            launch_each("arrange", "find_terminals", rules.terminals + 1, keys, total, shift, terminals, offsets)
+            shift, size = np.uint32(layout.terminal_shift), np.uint64(len(keys))
+            launch_each("arrange", "find_terminals", rules.terminals + 1, keys, size, shift, terminals, offsets)
             launch_each(
-                *("arrange", "write_by_terminal", part.total, keys, key_counts, total, shift),
+                *("arrange", "write_by_terminal", len(keys), keys, key_counts, size, shift),
                 *(np.uint32(layout.document_shift), np.uint64((1 << layout.count_bits) - 1), offsets, places),
                 *(documents, counts),
             )
@@ -208,25 +209,46 @@ def count_by_terminal(
 
         whole = work.count(0, work.documents, layout, None, 1, most)
         total = whole.total
-        if whole.fits:
+        if whole.fits and whole.sorts_at_once:
+            keys, key_counts = gather(whole, _Slice(0, work.documents, 0, total))
+            whole.release()
             documents, counts = _postings(total, counted)
-            return write(whole, None, documents, counts), documents, counts
+            return write(keys, key_counts, None, documents, counts), documents, counts
+
+        batches = [] if whole.fits else whole.batches()
+
+        def slices() -> Iterator[tuple[_Counted, _Slice]]:
+            if whole.fits:
+                yield from ((whole, piece) for piece in whole.slices())
+                return
+            for first, stop in batches:
+                part = work.count(first, stop, layout, None, 1, most, batch=True)
+                yield from ((part, piece) for piece in part.slices())
+
         sizes = cupy.zeros(rules.terminals, np.uint64)
-        batches = whole.batches()
-        for first, stop in batches:
-            part = work.count(first, stop, layout, None, 1, most)
-            keys, _ = gather(part)
-            shift = np.uint32(layout.terminal_shift)
-            launch_each("arrange", "count_terminals", part.total, keys, np.uint64(part.total), shift, sizes)
+        shift = np.uint32(layout.terminal_shift)
+        for part, piece in slices():
+            keys, _ = gather(part, piece)
+            launch_each("arrange", "count_terminals", len(keys), keys, np.uint64(len(keys)), shift, sizes)
             del keys
         offsets = exclusive_scan(sizes)
         places = offsets.copy()
         documents, counts = _postings(total, counted)
-        for first, stop in batches:
-            part = work.count(first, stop, layout, None, 1, most)
-            here = write(part, places, documents, counts)
+        for part, piece in slices():
+            here = write(*gather(part, piece), places, documents, counts)
             launch_each("arrange", "advance_places", rules.terminals, here, terminals, places)
         return offsets, documents, counts
+
+
+@dataclass(frozen=True)
+class _Slice:
+    """Documents from ``first`` to ``stop``, whose terminals are sorted at once."""
+
+    first: int
+    stop: int
+    before: int
+    """Terminals of those documents counted together with them that stand before them."""
+    total: int
 
 
 @dataclass(frozen=True)
@@ -276,17 +298,24 @@ class _Counted:
     counts: Any
     batch_pairs: int
     """Terminals of a batch, at most, unless one document has more."""
+    sort_pairs: int
+    """Terminals of a slice that is sorted while all keys are there, at most, unless one document has more."""
+    sorts_at_once: bool
+    """Whether all terminals can be sorted by terminal, if these keys are given back first."""
 
     def batches(self) -> list[tuple[int, int]]:
         """Cut documents so that each batch has room; all of them are counted again."""
         self.release()
         sizes = self.sizes.get()[self.representatives.get()]  # synchronize!
-        before = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        cuts = [0]
-        while cuts[-1] < len(before) - 1:
-            stop = int(np.searchsorted(before, before[cuts[-1]] + self.batch_pairs, side="right")) - 1
-            cuts.append(max(stop, cuts[-1] + 1))
-        return list(pairwise(cuts))
+        return _cut(np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]), self.batch_pairs)
+
+    def slices(self) -> list[_Slice]:
+        """Cut documents so that each slice can be sorted."""
+        before = self.offsets.get()  # synchronize!
+        return [
+            _Slice(self.first + first, self.first + stop, int(before[first]), int(before[stop] - before[first]))
+            for first, stop in _cut(before, self.sort_pairs)
+        ]
 
     def release(self) -> None:
         """Give the keys' memory back."""
@@ -343,12 +372,13 @@ class _Work:
             False, terminal_bits, document_bits, count_bits, 0, terminal_bits + count_bits, count_shift, flip
         )
 
-    def count(self, first: int, stop: int, layout: _Layout, rank: Any, least: int, most: np.uint32) -> _Counted:
-        """Count the documents from ``first`` to ``stop``."""
+    def count(
+        self, first: int, stop: int, layout: _Layout, rank: Any, least: int, most: np.uint32, batch: bool = False
+    ) -> _Counted:
+        """Count the documents from ``first`` to ``stop``: all of them, or a batch of which the size is known."""
         import cupy
 
-        whole = stop - first == self.documents
-        if not whole:
+        if batch:
             self.classified = self._classify(first, stop, cupy.zeros(2 + len(self.classes), np.uint64))
         representatives, bounds, lists, class_sizes = self.classified
         narrow = layout.count_bits > 0
@@ -356,7 +386,7 @@ class _Work:
         pair_bytes = 8 if narrow else 16
         batch_pairs = self.scratch // 2 // pair_bytes
         capacity = min(self.bound, batch_pairs)
-        if not whole:
+        if batch:
             capacity = max(capacity, min(self.rules.terminals, self.bound))  # of one document
         keys = cupy.empty(capacity, np.uint64)
         counts = None if narrow else cupy.empty(capacity, np.uint64)
@@ -389,16 +419,17 @@ class _Work:
         )
         offsets = exclusive_scan(shown)
         written, total, *_ = (int(number) for number in cursor.get())  # synchronize!
-        # a sort by terminal takes all documents' keys twice, less what the result may add to the scratch memory
-        fits = written <= capacity and not (layout.by_terminal and total > self.scratch // (2 * pair_bytes - 2))
-        fits = fits or not whole
+        fits = written <= capacity
         if fits:
-            if whole:
+            if not batch:
                 self.tables = None
 
             keys, counts = keys[:written], None if counts is None else counts[:written]
         return _Counted(
-            first, stop, fits, total, offsets, sizes, own_sizes, representatives, starts, keys, counts, batch_pairs
+            *(first, stop, fits, total, offsets, sizes, own_sizes, representatives, starts, keys, counts, batch_pairs),
+            sort_pairs=(self.scratch - pair_bytes * capacity) // (2 * pair_bytes),
+            # a sort takes the keys twice, of which the result's half adds to the scratch memory
+            sorts_at_once=total <= self.scratch // (2 * pair_bytes - 2),
         )
 
     def _classify(self, first: int, stop: int, report: Any) -> tuple[Any, Any, Any, Any]:
@@ -439,7 +470,7 @@ class _Work:
             f"-DWIDE={int(wide)}",
             f"-DWIDE_TABLES={int(tables is not None and tables.counts.dtype == np.uint64)}",
         )
-        offered = cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"] - (2 << 10)
+        offered = device_attribute("MaxSharedMemoryPerBlockOptin") - _STATIC_SHARED
         # a document that finds no room in tables of its terminals and rules is taken by the next class
         slots = rule_slots = 0
         if kind.rule_slots:
@@ -483,7 +514,16 @@ def _postings(total: int, counted: bool) -> tuple[Any, Any]:
     return cupy.empty(total, np.uint32), cupy.empty(total, np.uint64) if counted else None
 
 
-def _by_positions(kernel: str, counted: _Counted, *arguments: Any) -> None:
-    """Launch a kernel over all terminals of counted documents, in the documents' order."""
-    if counted.total:
-        get_kernel("arrange", kernel)((-(-counted.total // (_THREADS * _ITEMS)),), (_THREADS,), arguments)
+def _cut(before: npt.NDArray[np.int64], most: int) -> list[tuple[int, int]]:
+    """Cut documents so that each part has at most so many terminals, or one document."""
+    cuts = [0]
+    while cuts[-1] < len(before) - 1:
+        stop = int(np.searchsorted(before, before[cuts[-1]] + most, side="right")) - 1
+        cuts.append(max(stop, cuts[-1] + 1))
+    return list(pairwise(cuts))
+
+
+def _by_positions(kernel: str, total: int, *arguments: Any) -> None:
+    """Launch a kernel over so many terminals of counted documents, in the documents' order."""
+    if total:
+        get_kernel("arrange", kernel)((-(-total // (_THREADS * _ITEMS)),), (_THREADS,), arguments)

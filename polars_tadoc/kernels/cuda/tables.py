@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from polars_tadoc.kernels.cuda.device import device_errors, get_kernel
+from polars_tadoc.kernels.cuda.device import device_attribute, device_errors, get_kernel
 from polars_tadoc.kernels.cuda.primitives import exclusive_scan
 from polars_tadoc.kernels.rules import Rules
 
@@ -207,9 +207,8 @@ def _resident(
     import cupy
 
     found = get_kernel(family, kernel, defines, cooperative)
-    attributes = cupy.cuda.Device(device).attributes
     if shared > 48 << 10:
-        found.max_dynamic_shared_size_bytes = attributes["MaxSharedMemoryPerBlockOptin"] - (2 << 10)
+        found.max_dynamic_shared_size_bytes = max(found.max_dynamic_shared_size_bytes, shared)
     blocks = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(found.kernel.ptr, threads, shared)
     # few blocks meet sooner at a barrier
-    return found, (min(blocks, 4) if cooperative else blocks) * attributes["MultiProcessorCount"]
+    return found, (min(blocks, 4) if cooperative else blocks) * device_attribute("MultiProcessorCount")
