@@ -158,8 +158,10 @@ class Request:
         owners = np.searchsorted(groups.offsets, source.rows, side="right") - 1
         firsts = np.flatnonzero(np.diff(owners, prepend=-1))
         present = owners[firsts]
-        starts = own.root_offsets[kernels.load_array(np.append(firsts, len(owners)))]
-        own = replace(own, root_offsets=starts, rows=present)
+        places = np.append(firsts, len(owners))
+        starts = own.root_offsets[kernels.load_array(places)]
+        rules, root_offsets, roots = source.host  # of words: sequences lie along the same rules
+        own = replace(own, root_offsets=starts, rows=present, host=(rules, root_offsets[places], roots))
         strategy = choose_strategy(self.options.strategy, own, "term_vector")
         counted = kernels.count_by_document(own.rules, starts, own.roots, strategy, rank, min_count, top)
         return GroupCounts(source.words, sequences, present, *(kernels.to_host(array) for array in counted))

@@ -69,6 +69,7 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
     """
     if analytic not in REQUESTS:
         raise ValueError(f"analytic={analytic!r}: there are {', '.join(REQUESTS)}")
+    arguments.pop("id", None)  # labels change nothing
     request = REQUESTS[analytic].from_arguments(**arguments)
     made = sources(column, "explain", request.options)
     n = getattr(request, "n", getattr(request, "window", 1))

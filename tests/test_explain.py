@@ -1,0 +1,66 @@
+"""Which way an analytic goes, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+import polars_tadoc as tadoc
+from polars_tadoc.errors import NotCompressedError
+from tests.analytic_cases import COLUMN, NOTHING
+
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "word_count": {"top": 3},
+    "sort": {"min_count": 2},
+    "inverted_index": {"min_count": 2},
+    "term_vector": {"top": 1, "lowercase": True},
+    "sequence_count": {"n": 2, "stopwords": ["the"]},
+    "ranked_inverted_index": {"n": 4},
+    "cooccurrence": {"window": 2},
+}
+
+
+@pytest.mark.parametrize("analytic", ARGUMENTS)
+def test_names_the_choice_and_both_ways(engine: str, analytic: str) -> None:
+    for arguments in ({}, ARGUMENTS[analytic]):
+        text = tadoc.explain(COLUMN, analytic, engine=engine, **arguments)
+        assert analytic in text
+        assert engine in text
+        assert "top_down" in text
+        assert "bottom_up" in text
+
+
+@pytest.mark.parametrize("analytic", ARGUMENTS)
+@pytest.mark.parametrize("strategy", ["top_down", "bottom_up"])
+def test_a_strategy_asked_for_is_the_choice(engine: str, analytic: str, strategy: str) -> None:
+    text = tadoc.explain(COLUMN, analytic, strategy=strategy, engine=engine)
+    assert f"{analytic} on {engine}: {strategy} (asked for)" in text
+
+
+def test_each_grammar_has_its_own_choice(engine: str) -> None:
+    text = tadoc.explain(COLUMN, "term_vector", engine=engine)
+    assert text.count("(estimated to be faster)") == COLUMN.tadoc.info()["grammars"].item() == 3
+
+
+def test_labels_change_nothing(engine: str) -> None:
+    labels = pl.Series(range(len(COLUMN)))
+    assert tadoc.explain(COLUMN, "term_vector", id=labels) == tadoc.explain(COLUMN, "term_vector")
+
+
+@pytest.mark.parametrize("analytic", ARGUMENTS)
+@pytest.mark.parametrize("rows", NOTHING, ids=repr)
+def test_nothing_to_do(analytic: str, rows: list[str | None]) -> None:
+    assert analytic in tadoc.explain(tadoc.compress(pl.Series(rows, dtype=pl.String)), analytic)
+
+
+def test_wrong_calls() -> None:
+    with pytest.raises(ValueError, match="word_cuont"):
+        tadoc.explain(COLUMN, "word_cuont")
+    with pytest.raises(ValueError, match="n=0 must be at least 1"):
+        tadoc.explain(COLUMN, "sequence_count", n=0)
+    with pytest.raises(TypeError, match="window"):
+        tadoc.explain(COLUMN, "sequence_count", window=3)
+    with pytest.raises(NotCompressedError, match='column "text" is String'):
+        tadoc.explain(pl.Series("text", ["a"]), "word_count")
