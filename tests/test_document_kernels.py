@@ -40,7 +40,7 @@ class Case:
     ) -> None:
         self.kernels: ModuleType = choose(engine, 0).kernels
         grammar = handmade.grammar(handmade.words(terminals), bodies, level_offsets)
-        self.rules: Rules = self.kernels.load_rules(self.kernels.load_grammar(grammar))
+        self.rules: Rules = self.kernels.load_rules(grammar)
         self.terminals = terminals
         offsets = np.cumsum([0, *(len(row) for row in rows)]).astype(np.int64)
         roots = np.array([symbol for row in rows for symbol in row], np.uint32)
