@@ -209,7 +209,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) make_tables(
                     sizes[rule] = written;
                 __syncthreads();
             }
-            if (threadIdx.x == 0)
+            if (count > 0 && threadIdx.x == 0)  // all have read it: there was a barrier since
                 large_count = 0;
             __syncthreads();
         }
