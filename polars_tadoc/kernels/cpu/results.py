@@ -25,7 +25,7 @@ from polars_tadoc.kernels.cpu.postings import (
     offset_terminals,
     scatter_postings,
 )
-from polars_tadoc.kernels.cpu.tables import Tables, add_tables, build_tables, count_type
+from polars_tadoc.kernels.cpu.tables import LANES, Tables, add_tables, build_tables, count_type
 from polars_tadoc.kernels.rules import Rules
 
 if TYPE_CHECKING:
@@ -50,7 +50,14 @@ _rules: WeakKeyDictionary[Grammar, Rules] = WeakKeyDictionary()
 _bodies: WeakKeyDictionary[Rules, Tables] = WeakKeyDictionary()
 """Tables that weights go down through, of rules that are in use: they are the same for any rows."""
 
-Run = Callable[..., tuple[int, int, int]]
+LONG = 8
+"""Documents with so many times fewer top-level symbols than there are symbols, or with more, are counted without noting
+what they hold."""
+
+NUMBERED = 1 << 20
+"""Symbols up to which documents are numbered in one byte: starting anew every 255 documents is cheap."""
+
+Run = Callable[..., tuple[int, int]]
 """Counts documents into an arena; see :func:`polars_tadoc.kernels.cpu.documents.count_documents`."""
 
 
@@ -261,42 +268,47 @@ def _tables(rules: Rules, roots: UInt32, strategy: str) -> Tables:
         return build_tables(rules, roots, strategy)
     tables = _bodies.get(rules)
     if tables is None:
-        tables = _bodies[rules] = build_tables(rules, roots, strategy)
+        tables = _bodies[rules] = build_tables(rules, None, strategy)
     return tables
 
 
-def _share_out(root_offsets: Int64, classes: Classes, start: Callable[[], Run], arena_type: Any) -> list[Any]:
+def _share_out(
+    root_offsets: Int64, classes: Classes, symbols: int, start: Callable[[], Run], arena_type: Any, room: int
+) -> list[Any]:
     """Let threads count chunks of the classes' members until none is left; return the arenas that hold the results.
 
-    Each thread gets a run of its own from ``start``; an arena that is full gives way to another.
+    Each thread gets a run of its own from ``start``; an arena that has no room for one more document gives way to
+    another. The documents of a chunk are either all long or none is.
     """
-    before = np.zeros(len(classes.members) + 1, np.int64)
-    np.cumsum(root_offsets[classes.members + 1] - root_offsets[classes.members] + 1, out=before[1:])
+    sizes = root_offsets[classes.members + 1] - root_offsets[classes.members]
+    before = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes + 1, out=before[1:])
     threads = thread_count() if before[-1] > SMALL else 1
     targets = before[-1] * np.arange(1, threads * CHUNKS) // (threads * CHUNKS)
-    edges = [0, *np.searchsorted(before, targets).tolist(), len(classes.members)]
-    chunks = deque(chunk for chunk in pairwise(edges) if chunk[0] < chunk[1])
+    long = sizes * LONG >= symbols
+    turns = np.flatnonzero(long[1:] != long[:-1]) + 1
+    edges = sorted({0, *np.searchsorted(before, targets).tolist(), *turns.tolist(), len(sizes)})
+    chunks = deque(pairwise(edges))
 
     def work(_: int) -> list[Any]:
-        run, arenas, at = start(), [_arena(1, arena_type)], 0
+        run, arenas, at = start(), [], room
         while chunks:
             try:
                 first, stop = chunks.popleft()
             except IndexError:  # another thread was faster
                 break
-            while True:
-                first, wanted, at = run(first, stop, at, *arenas[-1])
-                if first == stop:
-                    break
-                arenas.append(_arena(wanted, arena_type))
-                at = 0
+            while first < stop:
+                if at == room:
+                    arenas.append(_arena(room, arena_type))
+                    at = 0
+                first, at = run(bool(long[first]), first, stop, at, *arenas[-1])
+                at = at if first == stop else room
         return arenas
 
     return map_parallel(work, range(threads))
 
 
-def _arena(wanted: int, dtype: Any) -> tuple[UInt32, Any]:
-    size = max(wanted, ARENA)
+def _arena(size: int, dtype: Any) -> tuple[UInt32, Any]:
     return np.empty(size, np.uint32), np.empty(size, dtype)
 
 
@@ -327,7 +339,7 @@ def _count(
     in_order: bool = True,
 ) -> _Stretches:
     tables = _tables(rules, roots, strategy)
-    size = rules.terminals
+    size, symbols = rules.terminals, rules.terminals + rules.rule_count
     by_rank = np.arange(size if in_order else 0, dtype=np.uint32)
     if rank is None:
         rank = by_rank
@@ -337,50 +349,32 @@ def _count(
     dtype = count_type(most)
     found = _Stretches.empty(len(classes.members), np.dtype(dtype).itemsize)
     least = np.uint64(min(max(min_count, 1), (1 << 64) - 1))
+    arrays = tables.starts, tables.terminals, tables.counts, tables.child_starts, tables.children
+    documents = root_offsets, roots, classes.members
 
     def start() -> Run:
-        scratch = (
-            np.zeros(size + rules.rule_count, dtype),
-            np.empty(size + rules.rule_count + 1, np.uint32),
-            np.empty(rules.rule_count + 1, np.uint32),
-            np.empty(rules.rule_count + 1, np.uint32),
-            np.empty(_documents.BUFFER, np.uint32),
-            np.empty(_documents.BUFFER, dtype),
-            *_bitmap(rules.rule_count),
-        )
-
+        weights = np.zeros(symbols + LANES, dtype)
+        buffers = np.empty(_documents.BUFFER, np.uint32), np.empty(_documents.BUFFER, dtype)
+        waiting, queue = np.empty(symbols + 1, np.uint32), np.empty(rules.rule_count + 1, np.uint32)
+        bitmap = _bitmap(rules.rule_count)
         order_scratch = _order_scratch(size, dtype) if in_order else ()
 
-        def run(first: int, stop: int, at: int, terminals: UInt32, counts: Any) -> tuple[int, int, int]:
-            done, wanted, end = _documents.count_documents(
-                size,
-                tables.starts,
-                tables.terminals,
-                tables.counts,
-                tables.child_starts,
-                tables.children,
-                tables.waits,
-                root_offsets,
-                roots,
-                classes.members,
-                first,
-                stop,
-                least,
-                *scratch,
-                at,
-                terminals,
-                counts,
-                found.sizes,
-                found.terminals,
-                found.counts,
-            )
+        def run(long: bool, first: int, stop: int, at: int, terminals: UInt32, counts: Any) -> tuple[int, int]:
+            where = (*documents, first, stop, at, terminals, found.sizes, found.terminals, least, weights)
+            out = counts, found.counts
+            if long:
+                done, end = _documents.count_long_documents(size, *arrays, tables.parents, *where, *buffers, *out)
+            else:
+                done, end = _documents.count_documents(
+                    size, *arrays, tables.waits, *where, waiting, queue, *buffers, *bitmap, *out
+                )
             if in_order:
                 order_documents(found.sizes, first, done, at, terminals, counts, rank, by_rank, *order_scratch)
-            return done, wanted, end
+            return done, end
 
         return run
 
-    found.arenas.extend(_share_out(root_offsets, classes, start, dtype))
+    found.arenas.extend(_share_out(root_offsets, classes, symbols, start, dtype, ARENA + size + 1))
     if top is not None:
         np.minimum(found.sizes, min(top, size), out=found.sizes)
     return found
@@ -388,40 +382,26 @@ def _count(
 
 def _list(rules: Rules, root_offsets: Int64, roots: UInt32, classes: Classes, strategy: str) -> _Stretches:
     tables = _tables(rules, roots, strategy)
+    size, symbols = rules.terminals, rules.terminals + rules.rule_count
     found = _Stretches.empty(len(classes.members), 0)
+    arrays = tables.starts, tables.terminals, tables.child_starts, tables.children
+    documents = root_offsets, roots, classes.members
 
     def start() -> Run:
-        seen = np.zeros(rules.terminals + rules.rule_count, np.uint32)
-        scratch = (
-            seen,
-            np.empty(rules.terminals + rules.rule_count + 1, np.uint32),
-            np.empty(rules.rule_count + 1, np.uint32),
-            np.empty(_documents.BUFFER, np.uint32),
-        )
+        buffer = np.empty(_documents.BUFFER, np.uint32)
+        seen = np.empty(symbols, np.uint8 if symbols <= NUMBERED else np.uint32)
+        waiting = np.empty(symbols + 1, np.uint32)
+        marked = np.zeros(symbols + LANES, np.uint8)
 
-        def run(first: int, stop: int, at: int, terminals: UInt32, counts: Any) -> tuple[int, int, int]:
-            if at == 0:  # a new arena: its first document may have been begun before
-                seen.fill(0)
-            return _documents.list_documents(  # type: ignore[no-any-return]
-                rules.terminals,
-                tables.starts,
-                tables.terminals,
-                tables.child_starts,
-                tables.children,
-                tables.waits,
-                root_offsets,
-                roots,
-                classes.members,
-                first,
-                stop,
-                *scratch,
-                at,
-                terminals,
-                found.sizes,
-                found.terminals,
+        def run(long: bool, first: int, stop: int, at: int, terminals: UInt32, counts: Any) -> tuple[int, int]:
+            where = (*documents, first, stop, at, terminals, found.sizes, found.terminals)
+            kernel = _documents.list_long_documents if long else _documents.list_documents
+            scratch = (
+                (tables.parents, *where, marked, buffer) if long else (tables.waits, *where, seen, waiting, buffer)
             )
+            return kernel(size, *arrays, *scratch)  # type: ignore[no-any-return]
 
         return run
 
-    found.arenas.extend(_share_out(root_offsets, classes, start, np.uint8))
+    found.arenas.extend(_share_out(root_offsets, classes, symbols, start, np.uint8, ARENA + size + 1))
     return found

@@ -29,8 +29,14 @@ SHORT = 32
 """Terminals up to which a rule is written out in the bodies that name it, where weights go down: reading so many takes
 less time than waiting for the rule's turn."""
 
+_0, _1 = np.uint64(0), np.uint64(1)
+
 WIDE = 8
 """Numbers that are copied at once; an array that is read so has as many to spare."""
+
+
+LANES = 64
+"""Numbers that are looked through at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +46,7 @@ class Tables:
     Parameters
     ----------
     starts
-        int64, rules + 1: where each rule's terminals start.
+        uint32 (uint64 where that does not do), rules + 1: where each rule's terminals start.
     terminals
         uint32: the terminals, each once a rule.
     counts
@@ -51,15 +57,24 @@ class Tables:
         uint32: symbols of the rules whose tables a table leaves out, as often as the body names them.
     waits
         uint8 by rule: 1 where other tables may name the rule as a child, so that its weight is known after theirs.
+    parents
+        int64: the rules that have children, highest first.
 
     """
 
-    starts: Int64
+    starts: Any
     terminals: UInt32
     counts: Any
     child_starts: Int64
     children: UInt32
     waits: UInt8
+    parents: Int64
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        arrays = (self.starts, self.terminals, self.counts, self.child_starts, self.children, self.waits, self.parents)
+        return sum(array.nbytes for array in arrays)
 
 
 @intrinsic
@@ -79,7 +94,7 @@ def copy_wide(typing_context: Any, target: Any, place: Any, source: Any, start: 
         builder.store(value, to).align = 4
         return context.get_dummy_value()
 
-    return types.void(target, types.int64, source, types.int64), generate
+    return types.void(target, types.uint64, source, types.uint64), generate
 
 
 @intrinsic
@@ -109,7 +124,21 @@ def copy_scaled(typing_context: Any, target: Any, place: Any, source: Any, start
         builder.store(builder.mul(value, spread), to).align = wide.element.width // 8
         return context.get_dummy_value()
 
-    return types.void(target, types.int64, source, types.int64, types.uint64), generate
+    return types.void(target, types.uint64, source, types.uint64, types.uint64), generate
+
+
+@intrinsic
+def nonzero_bits(typing_context: Any, array: Any, start: Any) -> Any:
+    """Of the ``LANES`` numbers from ``array[start]`` on, bit i tells whether number i is other than zero."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        lanes = ir.VectorType(ir.IntType(array.dtype.bitwidth), LANES)
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        value = builder.load(builder.bitcast(builder.gep(view.data, [arguments[1]]), lanes.as_pointer()))
+        value.align = array.dtype.bitwidth // 8
+        return builder.bitcast(builder.icmp_unsigned("!=", value, lanes(None)), ir.IntType(LANES))
+
+    return types.uint64(array, types.uint64), generate
 
 
 @nb.njit(nogil=True, cache=True)
@@ -175,7 +204,7 @@ def fill_tables(
     reached: Bool,
     weights: Any,
     touched: UInt32,
-    starts: Int64,
+    starts: Any,
     table_terminals: UInt32,
     table_counts: Any,
     child_starts: Int64,
@@ -186,51 +215,52 @@ def fill_tables(
 
     ``weights`` (one number a terminal) is zero before and after; ``touched`` has a place more than there are terminals.
     """
-    p = nb.int64(0)
-    q = nb.int64(0)
-    for r in range(len(rule_offsets) - 1):
+    p = _0
+    q = _0
+    rules_from, most = nb.uint64(terminals), nb.uint64(longest)
+    for r in range(nb.uint64(len(rule_offsets) - 1)):
         starts[r] = p
         child_starts[r] = q
-        waits[r] = lengths[r] > nb.uint64(longest)
-        if not reached[terminals + r]:
+        waits[r] = lengths[r] > most
+        if not reached[rules_from + r]:
             continue
-        n = nb.int64(0)
-        for i in range(rule_offsets[r], rule_offsets[r + 1]):
-            s = nb.int64(symbols[i])
-            if s < terminals:
-                touched[n] = nb.uint32(s)  # stays where this is its first time: no branch to mispredict
-                n += weights[s] == 0
+        n = _0
+        for i in range(nb.uint64(rule_offsets[r]), nb.uint64(rule_offsets[r + _1])):
+            s = nb.uint64(symbols[i])
+            if s < rules_from:
+                touched[n] = s  # stays where this is its first time: no branch to mispredict
+                n += nb.uint64(weights[s] == 0)
                 weights[s] += 1
-            elif lengths[s - terminals] <= nb.uint64(longest):
-                for j in range(starts[s - terminals], starts[s - terminals + 1]):
+            elif lengths[s - rules_from] <= most:
+                for j in range(nb.uint64(starts[s - rules_from]), nb.uint64(starts[s - rules_from + _1])):
                     t = table_terminals[j]
                     touched[n] = t
-                    n += weights[t] == 0
+                    n += nb.uint64(weights[t] == 0)
                     weights[t] += table_counts[j]
             else:
-                children[q] = nb.uint32(s)
-                q += 1
+                children[q] = s
+                q += _1
         for k in range(n):
             t = touched[k]
-            table_terminals[p] = t
-            table_counts[p] = weights[t]
+            table_terminals[p + k] = t
+            table_counts[p + k] = weights[t]
             weights[t] = 0
-            p += 1
+        p += n
     starts[len(rule_offsets) - 1] = p
     child_starts[len(rule_offsets) - 1] = q
 
 
 @nb.njit(nogil=True, cache=True)
 def add_tables(
-    terminals: int, starts: Int64, table_terminals: UInt32, table_counts: Any, weights: UInt64, counts: UInt64
+    terminals: int, starts: Any, table_terminals: UInt32, table_counts: Any, weights: UInt64, counts: UInt64
 ) -> None:
     """Add each symbol's table, times the symbol's weight, to ``counts``."""
-    for t in range(terminals):
+    for t in range(nb.uint64(terminals)):
         counts[t] += weights[t]
-    for r in range(len(starts) - 1):
-        weight = weights[terminals + r]
+    for r in range(nb.uint64(len(starts) - 1)):
+        weight = weights[nb.uint64(terminals) + r]
         if weight != 0:
-            for j in range(starts[r], starts[r + 1]):
+            for j in range(nb.uint64(starts[r]), nb.uint64(starts[r + _1])):
                 counts[table_terminals[j]] += weight * nb.uint64(table_counts[j])
 
 
@@ -239,7 +269,7 @@ def count_type(most: int) -> Any:
     return np.uint32 if most < 1 << 32 else np.uint64
 
 
-def build_tables(rules: Rules, roots: UInt32, strategy: str) -> Tables:
+def build_tables(rules: Rules, roots: UInt32 | None, strategy: str) -> Tables:
     """Build the tables of the rules that the roots reach (G-TADOC, Zhang et al., ICDE 2021, algorithm 2).
 
     Parameters
@@ -247,14 +277,14 @@ def build_tables(rules: Rules, roots: UInt32, strategy: str) -> Tables:
     rules
         The rules.
     roots
-        uint32: top-level symbols.
+        uint32: top-level symbols; None for all rules' tables.
     strategy
         "bottom_up": tables of all that rules stand for. "top_down": tables that leave out all but short rules.
 
     """
     size = rules.terminals + rules.rule_count
     longest = SHORT if strategy == "top_down" else int(rules.lengths.max(initial=1))
-    if strategy == "top_down" or len(roots) >= size:  # looking for what is not reached would cost what it saves
+    if roots is None:
         reached = np.ones(size, np.bool_)
     else:
         reached = np.zeros(size, np.bool_)
@@ -264,23 +294,10 @@ def build_tables(rules: Rules, roots: UInt32, strategy: str) -> Tables:
     bodies = (rules.terminals, rules.rule_offsets, rules.symbols, rules.lengths, longest, reached)
     total, children = bound_tables(*bodies, bounds)
     dtype = count_type(longest)
-    tables = Tables(
-        np.empty(rules.rule_count + 1, np.int64),
-        np.empty(total + WIDE, np.uint32),
-        np.empty(total + WIDE, dtype),
-        np.empty(rules.rule_count + 1, np.int64),
-        np.empty(children, np.uint32),
-        np.empty(rules.rule_count, np.uint8),
-    )
-    fill_tables(
-        *bodies,
-        np.zeros(rules.terminals, dtype),
-        np.empty(rules.terminals + 1, np.uint32),
-        tables.starts,
-        tables.terminals,
-        tables.counts,
-        tables.child_starts,
-        tables.children,
-        tables.waits,
-    )
-    return tables
+    starts, terminals = np.empty(rules.rule_count + 1, count_type(total)), np.empty(total + WIDE, np.uint32)
+    counts, waits = np.empty(total + WIDE, dtype), np.empty(rules.rule_count, np.uint8)
+    child_starts, children = np.empty(rules.rule_count + 1, np.int64), np.empty(children, np.uint32)
+    scratch = np.zeros(rules.terminals, dtype), np.empty(rules.terminals + 1, np.uint32)
+    fill_tables(*bodies, *scratch, starts, terminals, counts, child_starts, children, waits)
+    parents = np.flatnonzero(np.diff(child_starts))[::-1].copy()
+    return Tables(starts, terminals, counts, child_starts, children, waits, parents)
