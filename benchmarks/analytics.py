@@ -1,14 +1,18 @@
 r"""The analytics on a compressed column against Polars and DuckDB on the strings: ``python -m benchmarks.analytics``.
 
-Everything is warm: text, compressed column and grammar in memory; each contender ends with the table in memory (Polars
-and ours a frame, DuckDB an Arrow table). The peers' queries are the quickest found for each analytic that work for any
-text: words as categories for Polars, pairs of them as 64-bit keys; lists unnested side by side for DuckDB. "Packed" is
-Polars once more with three words in one key, which only vocabularies below 2^21 words allow. The peers may leave out
-order where the analytic's point is not the order (``sort`` sorts, lists of documents are in order), and give the words
-of a sequence as columns. All count the same words, runs of Unicode word characters: rows with Han or kana, which are
-words by themselves for us, are left out. Results are compared first: the number of rows, all counts or lengths of
-lists, and the whole of a thousand rows. That run is the warm-up; DuckDB is stopped if it takes longer than ``--limit``
-in it.
+Everything is warm: text, compressed column and grammar in memory; each contender ends with the table in memory. All
+count the same words, runs of Unicode word characters: rows with Han or kana, which are words by themselves for us, are
+left out.
+
+"Same" is the same table from each, as a Polars frame (DuckDB: an Arrow table): words as strings, sequences as lists of
+strings, rows in our order. "Loose" is what each gives most cheaply: Polars and DuckDB leave out the rows' order and
+give a sequence's words as columns, Polars as categories; ours is the Arrow table of ``tadoc.<analytic>``, in order,
+words dictionary-encoded. The queries are the quickest found for each analytic that work for any text: words as
+categories for Polars, pairs of them as 64-bit keys; lists unnested side by side for DuckDB. "Packed" is Polars, loose,
+with three words in one key, which only vocabularies below 2^21 words allow.
+
+Results are compared first: the number of rows, all counts or lengths of lists, and the whole of a thousand rows. That
+run is the warm-up; DuckDB is stopped if it takes longer than ``--limit`` in it.
 """
 
 from __future__ import annotations
@@ -122,29 +126,37 @@ DUCKDB_PAIRS = " UNION ALL ".join(
 class Analytic:
     """One analytic in three ways."""
 
+    name: str
     ours: Callable[[pl.DataFrame], pl.DataFrame]
     polars: Callable[[pl.LazyFrame], pl.LazyFrame]
     duckdb: str
     keys: tuple[str, ...]
     """Columns that name a row of the result, once sequences are columns."""
+    order: tuple[str, ...]
+    """Columns that our rows are in the order of; "count" falling."""
     value: str = "count"
     packed: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None
 
 
 ANALYTICS = {
     "word_count": Analytic(
+        "word_count",
         lambda df: df.tadoc.word_count("text"),
         lambda texts: occurrences(texts).group_by("word").len("count"),
         DUCKDB_COUNTS,
         ("word",),
+        ("count", "word"),
     ),
     "sort": Analytic(
+        "sort",
         lambda df: df.tadoc.sort("text"),
         lambda texts: occurrences(texts).group_by("word").len("count").sort("word"),
         f"{DUCKDB_COUNTS} ORDER BY word",
         ("word",),
+        ("word",),
     ),
     "inverted_index": Analytic(
+        "inverted_index",
         lambda df: df.tadoc.inverted_index("text"),
         lambda texts: (
             texts.select("id", WORDS.list.unique())
@@ -156,45 +168,76 @@ ANALYTICS = {
         f"""SELECT word, list(id ORDER BY id) AS documents
             FROM (SELECT id, unnest(list_distinct({DUCKDB_WORDS})) AS word FROM texts) GROUP BY word""",
         ("word",),
+        ("word",),
         "documents",
     ),
     "term_vector": Analytic(
+        "term_vector",
         lambda df: df.tadoc.term_vector("text"),
         lambda texts: occurrences(texts).group_by("id", "word").len("count"),
         f"SELECT id, word, count(*) AS count FROM (SELECT id, unnest({DUCKDB_WORDS}) AS word FROM texts) GROUP BY ALL",
         ("id", "word"),
+        ("id", "count", "word"),
     ),
     "sequence_count": Analytic(
+        "sequence_count",
         lambda df: df.tadoc.sequence_count("text"),
         lambda texts: polars_sequences(texts).group_by(SEQUENCE).len("count"),
         f"SELECT first, second, third, count(*) AS count FROM ({DUCKDB_SEQUENCES}) GROUP BY ALL",
         tuple(SEQUENCE),
+        ("count", *SEQUENCE),
         packed=packed_sequence_count,
     ),
     "ranked_inverted_index": Analytic(
+        "ranked_inverted_index",
         lambda df: df.tadoc.ranked_inverted_index("text"),
         polars_ranked_index,
         f"""SELECT first, second, third, list({{id: id, count: n}} ORDER BY n DESC, id) AS documents
             FROM (SELECT id, first, second, third, count(*) AS n FROM ({DUCKDB_SEQUENCES}) GROUP BY ALL)
             GROUP BY first, second, third""",
         tuple(SEQUENCE),
+        tuple(SEQUENCE),
         "documents",
         packed_ranked_index,
     ),
     "cooccurrence": Analytic(
+        "cooccurrence",
         lambda df: df.tadoc.cooccurrence("text", window=WINDOW),
         polars_cooccurrence,
         f"""WITH lists AS MATERIALIZED (SELECT {DUCKDB_WORDS} AS words FROM texts)
             SELECT least(a, b) AS word, greatest(a, b) AS other, count(*) AS count
             FROM ({DUCKDB_PAIRS}) WHERE b IS NOT NULL GROUP BY ALL""",
         ("word", "other"),
+        ("count", "word", "other"),
     ),
 }
 
 
+def same_by_polars(analytic: Analytic, texts: pl.LazyFrame) -> pl.LazyFrame:
+    """The loose result as our table: strings, in order, sequences as lists."""
+    words = [name for name in analytic.keys if name != "id"]
+    result = analytic.polars(texts).with_columns(pl.col(words).cast(pl.String))
+    if analytic.keys == ("word", "other"):
+        low, high = pl.min_horizontal("word", "other"), pl.max_horizontal("word", "other")
+        result = result.with_columns(word=low, other=high)
+    result = result.sort(analytic.order, descending=[name == "count" for name in analytic.order])
+    if SEQUENCE[0] in analytic.keys:
+        result = result.select(pl.concat_list(SEQUENCE).alias("sequence"), analytic.value)
+    return result
+
+
+def same_by_duckdb(analytic: Analytic) -> str:
+    """The same by DuckDB."""
+    columns = ", ".join([*analytic.keys, analytic.value])
+    if SEQUENCE[0] in analytic.keys:
+        columns = f"[{', '.join(SEQUENCE)}] AS sequence, {analytic.value}"
+    order = ", ".join(f"{name} DESC" if name == "count" else name for name in analytic.order)
+    return f"SELECT {columns} FROM ({analytic.duckdb}) ORDER BY {order}"
+
+
 def comparable(result: pl.DataFrame, analytic: Analytic) -> pl.DataFrame:
     """A result with words as strings, a sequence's as columns, a pair's in order."""
-    if "sequence" in result.columns:
+    if "sequence" in result.columns:  # a list
         places = [pl.col("sequence").list.get(place).alias(name) for place, name in enumerate(SEQUENCE)]
         result = result.select(*places, analytic.value)
     result = result.with_columns(pl.col(name).cast(pl.String) for name in analytic.keys if name != "id")
@@ -243,13 +286,22 @@ def compare(
     def with_polars(query: Callable[[pl.LazyFrame], pl.LazyFrame]) -> pl.DataFrame:
         return query(plain.lazy()).collect(engine="streaming")
 
-    def with_duckdb() -> pa.Table:
-        return connection.sql(analytic.duckdb).to_arrow_table()
+    def with_duckdb(query: str) -> pa.Table:
+        return connection.sql(query).to_arrow_table()
 
-    contenders: dict[str, Callable[[], object]] = {"ours": lambda: analytic.ours(packed)}
+    column = packed["text"]
+    contenders: dict[str, Callable[[], object]] = {
+        "ours": lambda: analytic.ours(packed),
+        "ours loose": lambda: getattr(tadoc, analytic.name)(column),
+    }
     start = perf_counter()
     expected = analytic.ours(packed)
-    peers: dict[str, Callable[[], object]] = {"polars": lambda: with_polars(analytic.polars), "duckdb": with_duckdb}
+    peers: dict[str, Callable[[], object]] = {
+        "polars": lambda: with_polars(lambda texts: same_by_polars(analytic, texts)),
+        "duckdb": lambda: with_duckdb(same_by_duckdb(analytic)),
+        "polars loose": lambda: with_polars(analytic.polars),
+        "duckdb loose": lambda: with_duckdb(analytic.duckdb),
+    }
     in_one_key = analytic.packed
     if in_one_key is not None:
         peers["packed"] = lambda: with_polars(in_one_key)
@@ -260,6 +312,11 @@ def compare(
             contenders[peer] = run
     rounds = max(1, min(repeat, int(budget / (perf_counter() - start))))
     return times(contenders, rounds, warm_up=0)
+
+
+def better(taken: dict[str, list[float]], ours: str, peers: tuple[str, str]) -> float:
+    """How many times faster ours is than the quickest of its peers."""
+    return min((ratio(taken, peer, ours) for peer in peers if peer in taken), default=float("nan"))
 
 
 def main() -> None:
@@ -276,20 +333,20 @@ def main() -> None:
         plain = plain.with_row_index("id").rechunk()
         packed = plain.tadoc.compress("text").select("text")
         print(f"\n{name}, {plain['text'].str.len_bytes().sum() / 1e6:.1f} MB, {len(plain)} rows")
-        print(f"{'':23}{'ours ms':>9}{'Polars ms':>11}{'DuckDB ms':>11}{'x better':>10}", end="")
-        print(f"{'rounds':>8}{'packed ms':>11}{'x packed':>10}", flush=True)
+        print(f"{'same':23}{'ours ms':>9}{'Polars ms':>11}{'DuckDB ms':>11}{'x better':>10}", end="")
+        print(f"   loose:{'ours ms':>9}{'Polars ms':>11}{'DuckDB ms':>11}{'x better':>10}{'packed ms':>11}", end="")
+        print(f"{'rounds':>8}", flush=True)
         for analytic in args.only:
             label = f"{name}, {analytic}"
             taken = compare(ANALYTICS[analytic], label, plain, packed, args.limit, args.budget, args.repeat)
-            peers = [peer for peer in taken if peer in ("polars", "duckdb")]
-            print(f"{analytic:23}{median_ms(taken, 'ours'):9.1f}", end="")
-            for peer in ("polars", "duckdb"):
-                print(f"{median_ms(taken, peer):11.0f}" if peer in taken else f"{'stopped':>11}", end="")
-            better = min((ratio(taken, peer, "ours") for peer in peers), default=float("nan"))
-            print(f"{better:10.1f}{len(taken['ours']):8}", end="")
-            if "packed" in taken:
-                print(f"{median_ms(taken, 'packed'):11.0f}{ratio(taken, 'packed', 'ours'):10.1f}", end="")
-            print(flush=True)
+            line = f"{analytic:23}"
+            for ours, polars, duck in (("ours", "polars", "duckdb"), ("ours loose", "polars loose", "duckdb loose")):
+                line += f"{median_ms(taken, ours):9.1f}"
+                for peer in (polars, duck):
+                    line += f"{median_ms(taken, peer):11.0f}" if peer in taken else f"{'stopped':>11}"
+                line += f"{better(taken, ours, (polars, duck)):10.1f}" + " " * 9 * (ours == "ours")
+            line += f"{median_ms(taken, 'packed'):11.0f}" if "packed" in taken else " " * 11
+            print(line + f"{len(taken['ours']):8}", flush=True)
 
 
 if __name__ == "__main__":
