@@ -20,7 +20,8 @@ FEW = 48
 COUNTERS = 256
 """Counts below this are put in order by counting; the few above digit by digit."""
 
-_1 = np.uint64(1)
+_0, _1, _6, _8, _12, _63, _64, _255 = (np.uint64(number) for number in (0, 1, 6, 8, 12, 63, 64, 255))
+_FEW, _SIGNED = np.uint64(FEW), np.uint64(1 << 31)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -45,73 +46,78 @@ def order_documents(
     ``by_rank`` turns ``rank`` round. The bitmap ``marks`` and its ``summary`` are zero before and after. ``keys`` has
     room for ``FEW``, ``spare`` and ``spare_counts`` for all terminals, ``histogram`` for ``COUNTERS``.
     """
+    start, most_counted = nb.uint64(at), nb.uint64(COUNTERS - 1)
     for m in range(first, stop):
-        n = sizes[m]
-        most = nb.uint64(0)
-        for k in range(at, at + n):
+        n = nb.uint64(sizes[m])
+        most = _0
+        for k in range(start, start + n):
             most = max(most, nb.uint64(counts[k]))
-        if n <= FEW and most < nb.uint64(1 << 31):
+        if n <= _FEW and most < _SIGNED:
             for k in range(n):
-                spare[k] = terminals[at + k]
-                spare_counts[k] = counts[at + k]
+                spare[k] = terminals[start + k]
+                spare_counts[k] = counts[start + k]
                 keys[k] = nb.int64(rank[spare[k]]) - (nb.int64(spare_counts[k]) << 32)
             for k in range(n):
                 key = keys[k]
-                place = nb.int64(at)
+                place = start
                 for j in range(n):
-                    place += keys[j] < key
+                    place += nb.uint64(keys[j] < key)
                 terminals[place] = spare[k]
                 counts[place] = spare_counts[k]
-            at += n
+            start += n
             continue
-        for k in range(at, at + n):
-            place = nb.int64(rank[terminals[k]])
-            marks[place >> 6] |= _1 << nb.uint64(place & 63)
-            summary[place >> 12] |= _1 << nb.uint64(place >> 6 & 63)
+        for k in range(start, start + n):
+            place = nb.uint64(rank[terminals[k]])
+            marks[place >> _6] |= _1 << (place & _63)
+            summary[place >> _12] |= _1 << (place >> _6 & _63)
             spare_counts[place] = counts[k]
-        clipped = nb.int64(min(most, nb.uint64(COUNTERS - 1)))
-        for c in range(clipped + 1):
+        clipped = min(most, most_counted)
+        for c in range(clipped + _1):
             histogram[c] = 0
-        k = nb.int64(0)
-        for i in range(len(summary)):
+        k = _0
+        for i in range(nb.uint64(len(summary))):
             words = summary[i]
             summary[i] = 0
             while words != 0:
-                word = (i << 6) + trailing_zeros(words)
+                word = (i << _6) + nb.uint64(trailing_zeros(words))
                 words &= words - _1
                 bits = marks[word]
                 marks[word] = 0
                 while bits != 0:
-                    place = (word << 6) + trailing_zeros(bits)
+                    place = (word << _6) + nb.uint64(trailing_zeros(bits))
                     bits &= bits - _1
                     spare[k] = place
-                    k += 1
-                    histogram[min(nb.uint64(spare_counts[place]), nb.uint64(COUNTERS - 1))] += 1
-        before = nb.int64(at)
-        for c in range(clipped, -1, -1):
+                    k += _1
+                    histogram[min(nb.uint64(spare_counts[place]), most_counted)] += 1
+        before = nb.int64(start)
+        for i in range(clipped + _1):
+            c = clipped - i
             before, histogram[c] = before + histogram[c], before
         for k in range(n):
-            count = spare_counts[spare[k]]
-            c = min(nb.uint64(count), nb.uint64(COUNTERS - 1))
-            terminals[histogram[c]] = by_rank[spare[k]]
-            counts[histogram[c]] = count
+            place = nb.uint64(spare[k])
+            count = spare_counts[place]
+            c = min(nb.uint64(count), most_counted)
+            to = nb.uint64(histogram[c])
             histogram[c] += 1
-        large = histogram[COUNTERS - 1] - at if clipped == COUNTERS - 1 else nb.int64(0)
-        shift = nb.uint64(0)
-        while large > 1 and shift < nb.uint64(64) and most >> shift != 0:
+            terminals[to] = by_rank[place]
+            counts[to] = count
+        large = nb.uint64(histogram[COUNTERS - 1]) - start if clipped == most_counted else _0
+        shift = _0
+        while large > _1 and shift < _64 and most >> shift != 0:
             for c in range(256):
                 histogram[c] = 0
             for k in range(large):
-                spare[k] = terminals[at + k]
-                spare_counts[k] = counts[at + k]
-                histogram[255 - nb.int64(nb.uint64(spare_counts[k]) >> shift & nb.uint64(255))] += 1
-            before = nb.int64(at)
+                spare[k] = terminals[start + k]
+                spare_counts[k] = counts[start + k]
+                histogram[_255 - (nb.uint64(spare_counts[k]) >> shift & _255)] += 1
+            before = nb.int64(start)
             for c in range(256):
                 before, histogram[c] = before + histogram[c], before
             for k in range(large):
-                c = nb.uint64(255) - (nb.uint64(spare_counts[k]) >> shift & nb.uint64(255))
-                terminals[histogram[c]] = spare[k]
-                counts[histogram[c]] = spare_counts[k]
+                c = _255 - (nb.uint64(spare_counts[k]) >> shift & _255)
+                to = nb.uint64(histogram[c])
                 histogram[c] += 1
-            shift += nb.uint64(8)
-        at += n
+                terminals[to] = spare[k]
+                counts[to] = spare_counts[k]
+            shift += _8
+        start += n

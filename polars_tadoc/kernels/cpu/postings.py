@@ -14,6 +14,8 @@ UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
+_1, _4, _8 = np.uint64(1), np.uint64(4), np.uint64(8)
+
 
 @nb.njit(nogil=True, cache=True)
 def offset_documents(sizes: Int64, classes: UInt32, offsets: Int64) -> None:
@@ -41,16 +43,16 @@ def copy_documents(
     """Copy each document's stretch from its class' arrays (addresses) to its place."""
     for d in range(first, stop):
         c = classes[d]
-        source, at = from_terminals[c], offsets[d]
-        for k in range(sizes[c]):
-            terminals[at + k] = load_u32(source + nb.uint64(4 * k))
-        source = from_counts[c]
+        at, size = nb.uint64(offsets[d]), nb.uint64(sizes[c])
+        source, count_source = from_terminals[c], from_counts[c]
+        for k in range(size):
+            terminals[at + k] = load_u32(source + _4 * k)
         if count_size == 4:
-            for k in range(sizes[c]):
-                counts[at + k] = load_u32(source + nb.uint64(4 * k))
+            for k in range(size):
+                counts[at + k] = load_u32(count_source + _4 * k)
         else:
-            for k in range(sizes[c]):
-                counts[at + k] = load_u64(source + nb.uint64(8 * k))
+            for k in range(size):
+                counts[at + k] = load_u64(count_source + _8 * k)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -60,8 +62,8 @@ def count_postings(
     """Count how many of the documents hold each terminal."""
     for d in range(first, stop):
         source = from_terminals[classes[d]]
-        for k in range(sizes[classes[d]]):
-            postings[load_u32(source + nb.uint64(4 * k))] += 1
+        for k in range(nb.uint64(sizes[classes[d]])):
+            postings[load_u32(source + _4 * k)] += 1
 
 
 @nb.njit(nogil=True, cache=True)
@@ -92,14 +94,17 @@ def scatter_postings(
     counted = len(counts) > 0
     for d in range(first, stop):
         c = classes[d]
-        source, count_source = from_terminals[c], from_counts[c]
-        for k in range(sizes[c]):
-            t = load_u32(source + nb.uint64(4 * k))
-            at = cursors[t]
-            cursors[t] = at + 1
-            documents[at] = nb.uint32(d)
-            if counted:
-                if count_size == 4:
-                    counts[at] = load_u32(count_source + nb.uint64(4 * k))
-                else:
-                    counts[at] = load_u64(count_source + nb.uint64(8 * k))
+        source, count_source, size = from_terminals[c], from_counts[c], nb.uint64(sizes[c])
+        if not counted:
+            for k in range(size):
+                t = load_u32(source + _4 * k)
+                at = nb.uint64(cursors[t])
+                cursors[t] = at + _1
+                documents[at] = d
+            continue
+        for k in range(size):
+            t = load_u32(source + _4 * k)
+            at = nb.uint64(cursors[t])
+            cursors[t] = at + _1
+            documents[at] = d
+            counts[at] = load_u32(count_source + _4 * k) if count_size == 4 else load_u64(count_source + _8 * k)
