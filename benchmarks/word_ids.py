@@ -1,9 +1,9 @@
 """Analytics on the compressed form against the same on uncompressed word ids: ``python -m benchmarks.word_ids``.
 
 The baseline is as well made as ours: Numba on as many threads, words as frequency-ranked uint32 ids with document
-offsets, in memory; first occurrences are kept without a branch, the terminals of a document leave a bitmap in the
-order of their ranks and are counted into place, postings are one counting sort. Results have the same arrays and
-types, and are compared first. Times are in ms, the ratio is baseline / the better of both strategies.
+offsets, in memory; first occurrences are kept without a branch, indices are unsigned, the terminals of a document leave
+a bitmap in the order of their ranks and are counted into place, postings are one counting sort. Results have the same
+arrays and types, and are compared first. Times are in ms, the ratio is baseline / the better of both strategies.
 """
 
 from __future__ import annotations
@@ -85,15 +85,16 @@ def word_counts(size: int, words: UInt32) -> UInt64:
 @nb.njit(nogil=True, cache=True)
 def list_words(offsets: Int64, words: UInt32, first: int, stop: int, seen: UInt32, sizes: Int64, found: UInt32) -> Any:
     """Write each document's distinct words, in no order; returns how many."""
-    at = nb.int64(0)
+    at = nb.uint64(0)
     for d in range(first, stop):
-        start = at
-        for i in range(offsets[d], offsets[d + 1]):
-            found[at] = words[i]
-            at += seen[words[i]] != nb.uint32(d + 1)
-            seen[words[i]] = nb.uint32(d + 1)
-        sizes[d] = at - start
-    return at
+        start, number = at, nb.uint32(d + 1)
+        for i in range(nb.uint64(offsets[d]), nb.uint64(offsets[d + 1])):
+            word = words[i]
+            found[at] = word
+            at += nb.uint64(seen[word] != number)
+            seen[word] = number
+        sizes[d] = nb.int64(at - start)
+    return nb.int64(at)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -103,53 +104,52 @@ def count_words(
     first: int,
     stop: int,
     weights: UInt32,
-    touched: UInt32,
     sizes: Int64,
     found: UInt32,
     counts: UInt32,
 ) -> Any:
     """Write each document's distinct words and counts, in no order; returns how many."""
-    at = nb.int64(0)
+    at = nb.uint64(0)
     for d in range(first, stop):
-        n = nb.int64(0)
-        for i in range(offsets[d], offsets[d + 1]):
-            touched[n] = words[i]
-            n += weights[words[i]] == 0
-            weights[words[i]] += nb.uint32(1)
-        for k in range(n):
-            found[at + k] = touched[k]
-            counts[at + k] = weights[touched[k]]
-        for k in range(n):
-            weights[touched[k]] = 0
-        sizes[d] = n
-        at += n
-    return at
+        start = at
+        for i in range(nb.uint64(offsets[d]), nb.uint64(offsets[d + 1])):
+            word = words[i]
+            found[at] = word
+            at += nb.uint64(weights[word] == 0)
+            weights[word] += nb.uint32(1)
+        for k in range(start, at):
+            counts[k] = weights[found[k]]
+            weights[found[k]] = 0
+        sizes[d] = nb.int64(at - start)
+    return nb.int64(at)
 
 
 @nb.njit(nogil=True, cache=True)
 def widen(found: UInt32, counts: UInt32, at: int, terminals: UInt32, wide: UInt64) -> None:
     """Copy one thread's part of a result to its place."""
-    for k in range(len(found)):
-        terminals[at + k] = found[k]
-        wide[at + k] = counts[k]
+    for k in range(nb.uint64(len(found))):
+        terminals[nb.uint64(at) + k] = found[k]
+        wide[nb.uint64(at) + k] = counts[k]
 
 
 @nb.njit(nogil=True, cache=True)
 def tally(found: UInt32, cursors: Int64) -> None:
     """Count the documents of each word."""
-    for k in range(len(found)):
+    for k in range(nb.uint64(len(found))):
         cursors[found[k]] += 1
 
 
 @nb.njit(nogil=True, cache=True)
 def scatter(sizes: Int64, first: int, stop: int, found: UInt32, cursors: Int64, documents: UInt32) -> None:
     """Append documents to their words' postings."""
-    k = nb.int64(0)
+    start = nb.uint64(0)
     for d in range(first, stop):
-        for _ in range(sizes[d]):
-            documents[cursors[found[k]]] = nb.uint32(d)
+        end = start + nb.uint64(sizes[d])
+        for k in range(start, end):
+            at = nb.uint64(cursors[found[k]])
             cursors[found[k]] += 1
-            k += 1
+            documents[at] = d
+        start = end
 
 
 def _starts(sizes: Int64) -> Int64:
@@ -165,10 +165,9 @@ def term_vector(size: int, offsets: Int64, words: UInt32, rank: UInt32) -> tuple
     sizes = np.empty(len(offsets) - 1, np.int64)
 
     def count(chunk: tuple[int, int]) -> tuple[UInt32, UInt32]:
-        room = int(offsets[chunk[1]] - offsets[chunk[0]])
+        room = int(offsets[chunk[1]] - offsets[chunk[0]]) + 1
         found, counts = np.empty(room, np.uint32), np.empty(room, np.uint32)
-        scratch = (np.zeros(size, np.uint32), np.empty(size + 1, np.uint32))
-        n = count_words(offsets, words, *chunk, *scratch, sizes, found, counts)
+        n = count_words(offsets, words, *chunk, np.zeros(size, np.uint32), sizes, found, counts)
         order_documents(
             sizes,
             *chunk,

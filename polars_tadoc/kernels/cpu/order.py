@@ -74,7 +74,7 @@ def order_documents(
         clipped = min(most, most_counted)
         for c in range(clipped + _1):
             histogram[c] = 0
-        k = _0
+        reached = _0
         for i in range(nb.uint64(len(summary))):
             words = summary[i]
             summary[i] = 0
@@ -86,19 +86,18 @@ def order_documents(
                 while bits != 0:
                     place = (word << _6) + nb.uint64(trailing_zeros(bits))
                     bits &= bits - _1
-                    spare[k] = place
-                    k += _1
+                    spare[reached] = place
+                    reached += _1
                     histogram[min(nb.uint64(spare_counts[place]), most_counted)] += 1
         before = nb.int64(start)
-        for i in range(clipped + _1):
-            c = clipped - i
-            before, histogram[c] = before + histogram[c], before
+        for c in range(clipped + _1):
+            before, histogram[clipped - c] = before + histogram[clipped - c], before
         for k in range(n):
             place = nb.uint64(spare[k])
             count = spare_counts[place]
-            c = min(nb.uint64(count), most_counted)
-            to = nb.uint64(histogram[c])
-            histogram[c] += 1
+            bucket = min(nb.uint64(count), most_counted)
+            to = nb.uint64(histogram[bucket])
+            histogram[bucket] += 1
             terminals[to] = by_rank[place]
             counts[to] = count
         large = nb.uint64(histogram[COUNTERS - 1]) - start if clipped == most_counted else _0
@@ -114,9 +113,9 @@ def order_documents(
             for c in range(256):
                 before, histogram[c] = before + histogram[c], before
             for k in range(large):
-                c = _255 - (nb.uint64(spare_counts[k]) >> shift & _255)
-                to = nb.uint64(histogram[c])
-                histogram[c] += 1
+                bucket = _255 - (nb.uint64(spare_counts[k]) >> shift & _255)
+                to = nb.uint64(histogram[bucket])
+                histogram[bucket] += 1
                 terminals[to] = spare[k]
                 counts[to] = spare_counts[k]
             shift += _8
