@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +14,8 @@ from hypothesis import strategies as st
 
 from polars_tadoc.engine import choose
 from polars_tadoc.kernels import reference_analytics as reference
-from polars_tadoc.kernels.cpu.keys import Ranks, count, dense_ids, in_result_order, join_columns
+from polars_tadoc.kernels.cpu import sequences
+from polars_tadoc.kernels.cpu.keys import Ranks, Tally, count, dense_ids, in_result_order, join_columns
 from polars_tadoc.kernels.rules import Rules
 from tests.handmade import cut
 
@@ -155,6 +158,61 @@ def test_nothing_to_count(engine: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
+@given(made=made_rules(), size=st.integers(1, 9), batch=st.integers(1, 9), data=st.data())
+def test_some_windows_at_a_time(strategy: str, made: Made, size: int, batch: int, data: st.DataObject) -> None:
+    """Bodies cut into pieces and few keys counted at a time make no difference."""
+    case = drawn(made, data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sequences, "BATCH", batch)
+        patch.setattr(sequences, "SMALLEST", 1)
+        assert case.counted("cpu", "pair_counts", size, strategy) == reference.pair_counts(case.rows, size, case.rank)
+        expected = reference.sequence_counts(case.rows, size, case.rank)
+        assert case.counted("cpu", "sequence_counts", size, strategy) == expected
+        expected = reference.sequence_postings(case.rows, size, case.rank)
+        assert case.postings("cpu", size, strategy) == expected
+
+
+MANY_PAIRS = """
+import resource
+import sys
+
+import numpy as np
+import polars as pl
+
+import polars_tadoc as tadoc
+
+random = np.random.default_rng(1)
+words = [f"w{k}" for k in range(3000)]
+rows = [" ".join(words[k] for k in (3000 * random.random(20_000) ** 4).astype(int)) for _ in range(50)]
+column = tadoc.compress(pl.Series(rows))
+with tadoc.Config(threads=1, engine="cpu"):
+    column.head(1).tadoc.cooccurrence(window=2)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    got = column.tadoc.cooccurrence(window=64)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+assert got["count"].sum() == 50 * (64 * 20_000 - 65 * 32)
+print((peak - before) * (1 if sys.platform == "darwin" else 1024))
+"""
+
+
+def test_memory_of_many_pairs() -> None:
+    """64 million pairs, of which few are distinct: less than one number for each of them."""
+    pytest.importorskip("resource")
+    done = subprocess.run([sys.executable, "-c", MANY_PAIRS], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 8 * 64_000_000
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_rules_of_no_document_do_not_widen_windows(strategy: str) -> None:
+    """A rule of 2^40 words that no document holds: windows are as long as documents at most."""
+    bodies = [[0, 1], *([k + 2, k + 2] for k in range(39))]
+    case = Case((2, bodies, list(range(41)), [[2, 0], [1, 2, 2]]))
+    for size in (5, 1 << 39):
+        assert case.counted("cpu", "pair_counts", size, strategy) == reference.pair_counts(case.rows, 5)
+        assert case.counted("cpu", "sequence_counts", size, strategy) == reference.sequence_counts(case.rows, size)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_windows_longer_than_two_keys(engine: str, strategy: str) -> None:
     """Terminals of 23 bits: two to a key, six columns at n = 12."""
     terminals = 5_000_000
@@ -254,6 +312,13 @@ def test_keys_are_counted_and_ordered(size: int, distinct: int) -> None:
     order = np.lexsort((keys, ~counts))
     counted = count(plain, heavy, weights)
     assert counted.size == len(keys)
+    tally = Tally(size // 9)  # fewer than come: tables grow
+    for part in np.array_split(np.arange(len(heavy)), 3):
+        tally.add(heavy[part], weights[part])
+    for part in np.array_split(plain, 4):
+        tally.add(part)
+    for got, expected in zip(in_result_order(tally.counted()), in_result_order(counted), strict=True):
+        assert np.array_equal(got, expected)
     for min_count, top in ((1, None), (2, None), (65, None), (1, 0), (1, 3), (2, 2000), (1, 40_000), (1, 1 << 40)):
         kept = order[counts[order] >= min_count][:top]
         got, sums = in_result_order(counted, min_count, top)

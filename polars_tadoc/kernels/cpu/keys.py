@@ -33,6 +33,9 @@ MOST_BUCKETS = 1 << 10
 SLOTS = 1 << 15
 """Of a bucket's table, at first: half a core's cache."""
 
+LATER = 4
+"""Times as many keys as a tally's first ones, for which its tables have room from the beginning."""
+
 CLASSES = 64
 """Counts below this have a class each, whose keys are sorted by themselves; larger ones are class 0."""
 
@@ -44,7 +47,9 @@ AHEAD = 16
 
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _32 = np.uint64(32)
-_NOTHING = np.zeros(0, np.uint64)
+
+NOTHING = np.zeros(0, np.uint64)
+"""No keys, or no weights: each key counts once."""
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
@@ -85,23 +90,30 @@ def _scatter(
 
 
 @nb.njit(nogil=True, cache=True)
-def _fill(table: UInt64, slots: int, taken: int, keys: UInt64, weights: UInt64, first: int, stop: int) -> int:
-    """Add keys (and their weights, 1 each if there are none) to a table; returns slots taken, -1 if too many."""
+def _fill(
+    table: UInt64, base: int, slots: int, taken: int, keys: UInt64, weights: UInt64, first: int, stop: int
+) -> int:
+    """Add keys (and their weights, 1 each if there are none) to the table at ``base``.
+
+    Returns the slots taken; the complement of the next key's place where they became too many by one.
+    """
     mask = nb.uint64(slots - 1)
     most = slots - slots // 4
     weighted = len(weights) > 0
     for i in range(first, stop):
+        soon = _hash(keys[min(i + AHEAD, stop - 1)]) & mask
+        prefetch(table, base + nb.int64(soon << nb.uint64(1)))
         key = keys[i]
         slot = _hash(key) & mask
-        at = nb.int64(slot << nb.uint64(1))
+        at = base + nb.int64(slot << nb.uint64(1))
         while table[at] != key and table[at + 1] != 0:
             slot = (slot + nb.uint64(1)) & mask
-            at = nb.int64(slot << nb.uint64(1))
+            at = base + nb.int64(slot << nb.uint64(1))
         taken += table[at + 1] == 0  # whether a key is new is a coin toss: no branch
         table[at] = key
         table[at + 1] += weights[i] if weighted else nb.uint64(1)
         if taken > most:
-            return -1
+            return ~(i + 1)
     return taken
 
 
@@ -132,9 +144,9 @@ def _count(
                 table = np.empty(2 * slots, np.uint64)
             for at in range(2 * slots):
                 table[at] = 0
-            taken = _fill(table, slots, 0, weighted_keys, weights, heavy_start, heavy_end)
+            taken = _fill(table, 0, slots, 0, weighted_keys, weights, heavy_start, heavy_end)
             if taken >= 0:
-                taken = _fill(table, slots, taken, keys, nothing, start, end)
+                taken = _fill(table, 0, slots, taken, keys, nothing, start, end)
             if taken >= 0:
                 break
             slots *= 2
@@ -145,6 +157,40 @@ def _count(
             out += table[at + 1] != 0
             at += 2
         sizes[bucket] = taken
+
+
+@nb.njit(nogil=True, cache=True)
+def _add(
+    table: UInt64,
+    bases: Int64,
+    taken: Int64,
+    keys: UInt64,
+    weights: UInt64,
+    done: Int64,
+    stops: Int64,
+    first: int,
+    stop: int,
+) -> None:
+    """Add each bucket's keys from ``done`` on to its table, until that is too full."""
+    for bucket in range(first, stop):
+        slots = (bases[bucket + 1] - bases[bucket]) // 2
+        if done[bucket] < stops[bucket]:
+            got = _fill(table, bases[bucket], slots, taken[bucket], keys, weights, done[bucket], stops[bucket])
+            taken[bucket] = got if got >= 0 else slots - slots // 4 + 1
+            done[bucket] = stops[bucket] if got >= 0 else ~got
+
+
+@nb.njit(nogil=True, cache=True)
+def _list_table(
+    table: UInt64, bases: Int64, starts: Int64, first: int, stop: int, distinct: UInt64, counts: UInt64
+) -> None:
+    """List the keys and counts of each bucket's table."""
+    for bucket in range(first, stop):
+        out = starts[bucket]
+        for at in range(bases[bucket], bases[bucket + 1], 2):
+            if table[at + 1] != 0:
+                distinct[out], counts[out] = table[at], table[at + 1]
+                out += 1
 
 
 @nb.njit(nogil=True, cache=True)
@@ -323,7 +369,7 @@ class Counted:
         return weighted_chunks(np.concatenate([[0], np.cumsum(self.sizes)]))
 
 
-def count(keys: UInt64, weighted_keys: UInt64 = _NOTHING, weights: UInt64 = _NOTHING) -> Counted:
+def count(keys: UInt64, weighted_keys: UInt64 = NOTHING, weights: UInt64 = NOTHING) -> Counted:
     """Count keys: 1 for each of ``keys``, its weight for each of ``weighted_keys``.
 
     Parameters
@@ -334,13 +380,14 @@ def count(keys: UInt64, weighted_keys: UInt64 = _NOTHING, weights: UInt64 = _NOT
         uint64 by weighted key, at least 1; a key's sum must fit 64 bits.
 
     """
-    total = len(keys) + len(weighted_keys)
-    buckets = _bucket_count(total)
-    plain = _spread(keys, _NOTHING, buckets)
-    heavy = _spread(weighted_keys, weights, buckets)
+    buckets = _bucket_count(len(keys) + len(weighted_keys))
+    return _count_buckets(_spread(keys, NOTHING, buckets), _spread(weighted_keys, weights, buckets))
+
+
+def _count_buckets(plain: _Buckets, heavy: _Buckets) -> Counted:
     starts = plain.offsets + heavy.offsets
-    distinct, counts = np.empty(total, np.uint64), np.empty(total, np.uint64)
-    sizes = np.zeros(buckets, np.int64)
+    distinct, counts = np.empty(starts[-1], np.uint64), np.empty(starts[-1], np.uint64)
+    sizes = np.zeros(len(starts) - 1, np.int64)
     map_parallel(
         lambda chunk: _count(
             plain.keys, plain.offsets, heavy.keys, heavy.weights, heavy.offsets, *chunk, distinct, counts, sizes
@@ -348,6 +395,72 @@ def count(keys: UInt64, weighted_keys: UInt64 = _NOTHING, weights: UInt64 = _NOT
         weighted_chunks(starts),
     )
     return Counted(distinct, counts, starts[:-1], sizes)
+
+
+class Tally:
+    """Counts keys that come some at a time: each bucket's table stays, so that no key is read twice.
+
+    Parameters
+    ----------
+    most
+        Keys that will come in all, by which the number of buckets is chosen.
+
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._seen = most, 0
+        self._buckets = _bucket_count(most)
+        self._taken = np.zeros(self._buckets, np.int64)
+        self._bases = np.zeros(self._buckets + 1, np.int64)
+        self._table = NOTHING
+
+    def add(self, keys: UInt64, weights: UInt64 = NOTHING) -> None:
+        """Count keys, 1 for each or as often as ``weights`` say; see :func:`count`."""
+        spread = _spread(keys, weights, self._buckets)
+        self._seen += len(keys)
+        if len(self._table) == 0:
+            nothing = _spread(NOTHING, NOTHING, self._buckets)
+            self._start(_count_buckets(*((nothing, spread) if len(weights) else (spread, nothing))))
+            return
+        done, stops = spread.offsets[:-1].copy(), spread.offsets[1:]
+        self._fill(spread.keys, spread.weights, done, stops)
+        while not np.array_equal(done, stops):
+            self._grow()
+            self._fill(spread.keys, spread.weights, done, stops)
+
+    def _fill(self, keys: UInt64, weights: UInt64, done: Int64, stops: Int64) -> None:
+        read = (self._table, self._bases, self._taken, keys, weights, done, stops)
+        map_parallel(lambda chunk: _add(*read, *chunk), weighted_chunks(np.append(0, np.cumsum(stops - done))))
+
+    def _start(self, first: Counted) -> None:
+        """Make tables with room for what later keys will add, if new ones come half as often."""
+        later = min(self._most / max(self._seen, 1) - 1, LATER)
+        slots = 4
+        while slots < first.sizes.max() * (1 + later / 2) * 3 / 2:
+            slots *= 2
+        self._put(first, np.full(self._buckets, 2 * slots))
+
+    def _put(self, found: Counted, widths: Int64) -> None:
+        """Make new tables, of so many numbers each, of the keys found."""
+        self._bases = np.append(0, np.cumsum(widths))
+        self._table = np.zeros(self._bases[-1], np.uint64)
+        self._taken[:] = 0
+        self._fill(found.keys, found.counts, found.starts.copy(), found.starts + found.sizes)
+
+    def _grow(self) -> None:
+        """Double the tables that are more than half full: nearly all, as keys are spread evenly."""
+        widths = np.diff(self._bases)
+        self._put(self.counted(), np.where(4 * self._taken > widths, 2 * widths, widths))
+
+    def counted(self) -> Counted:
+        """Return what came so far; the tables' memory is not needed any more."""
+        starts = np.append(0, np.cumsum(self._taken))
+        distinct, counts = np.empty(starts[-1], np.uint64), np.empty(starts[-1], np.uint64)
+        map_parallel(
+            lambda chunk: _list_table(self._table, self._bases, starts, *chunk, distinct, counts),
+            weighted_chunks(self._bases),
+        )
+        return Counted(distinct, counts, starts[:-1], self._taken.copy())
 
 
 def in_result_order(counted: Counted, min_count: int = 1, top: int | None = None) -> tuple[UInt64, UInt64]:
@@ -413,7 +526,7 @@ def _pivots(counted: Counted) -> UInt64:
     """Cut the keys into ranges of about equal size, by a sample of them."""
     ranges = min(4 * thread_count(), counted.size // RANGE)
     if ranges < 2:
-        return _NOTHING
+        return NOTHING
     filled = counted.sizes > 0
     starts, sizes = counted.starts[filled], counted.sizes[filled]
     shares = np.arange(1, 2 * 64, 2)[:, None] * sizes // 128
@@ -462,20 +575,12 @@ def dense_ids(keys: UInt64) -> tuple[UInt32, UInt64]:
 
     """
     buckets = _bucket_count(len(keys))
-    spread = _spread(keys, _NOTHING, buckets)
-    none = np.zeros(buckets + 1, np.int64)
-    distinct, counts = np.empty(len(keys), np.uint64), np.empty(len(keys), np.uint64)
-    sizes = np.zeros(buckets, np.int64)
-    chunks = weighted_chunks(spread.offsets)
-    map_parallel(
-        lambda chunk: _count(spread.keys, spread.offsets, _NOTHING, _NOTHING, none, *chunk, distinct, counts, sizes),
-        chunks,
-    )
-    found = ascending(Counted(distinct, counts, spread.offsets[:-1], sizes))
+    spread = _spread(keys, NOTHING, buckets)
+    found = ascending(_count_buckets(spread, _spread(NOTHING, NOTHING, buckets)))
     numbered = _spread(found, np.arange(len(found), dtype=np.uint64), buckets)
     map_parallel(
         lambda chunk: _number(numbered.keys, numbered.weights, numbered.offsets, spread.keys, spread.offsets, *chunk),
-        chunks,
+        weighted_chunks(spread.offsets),
     )
     ids = np.empty(len(keys), np.uint32)
     map_parallel(

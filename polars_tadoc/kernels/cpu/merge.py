@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.keys import Form, Ranks, count, dense_ids, in_result_order, join_columns
+from polars_tadoc.kernels.cpu.keys import NOTHING, Form, Ranks, count, dense_ids, in_result_order, join_columns, unpack
 from polars_tadoc.kernels.cpu.sequences import rank_postings
 
 UInt32 = npt.NDArray[np.uint32]
@@ -36,10 +36,8 @@ def sum_sequences(
 
     """
     keys, form = _keys(sequences, rank)
-    chosen, totals = in_result_order(count(np.zeros(0, np.uint64), keys, counts), min_count, top)
-    words = np.empty((len(chosen), sequences.shape[1]), np.uint32)
-    form.unpack(chosen, _inverse(rank), words, 0)
-    return words, totals
+    chosen, totals = in_result_order(count(NOTHING, keys, counts), min_count, top)
+    return unpack(chosen, form, _inverse(rank)), totals
 
 
 def join_postings(

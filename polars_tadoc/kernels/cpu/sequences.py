@@ -7,6 +7,7 @@ Heads and tails, the first and last words of each rule, give the words of all wi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +15,16 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.config import thread_count
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.cpu.keys import (
+    NOTHING,
     Counted,
     Form,
     Numbered,
     Ranks,
     Spread,
+    Tally,
     count,
     dense_ids,
     in_result_order,
@@ -34,12 +38,24 @@ from polars_tadoc.kernels.rules import Rules
 Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
+Chunk = tuple[int, int]
+Bounds = tuple[Int64, Int64, Int64]
+"""Of each piece of a body: the first symbol read, the first one whose words windows end at, and the end."""
 
 SIZE = np.uint64(58)
 """Bits that packed words may take where their number, six bits, stands above them."""
 
 AHEAD = 16
 """Symbols of a body whose cache lines are asked for before they are needed."""
+
+BATCH = 1 << 23
+"""Keys for each thread that are counted at a time, 64 MiB: fewer would slow down what fits memory easily."""
+
+SHARES = 4
+"""Pieces that each thread's windows are cut into at least, where their bodies are long: threads end together."""
+
+SMALLEST = 1 << 15
+"""Windows of the smallest piece that a body is cut into for that."""
 
 FEW = 16
 """Documents up to which a posting list is put in order by insertion."""
@@ -133,46 +149,62 @@ def _pack_ends(
 
 @nb.njit(nogil=True, cache=True)
 def _count_windows(
-    terminals: int, offsets: Int64, symbols: UInt32, spans: UInt32, reach: int, first: int, stop: int, counts: Int64
+    terminals: int,
+    symbols: UInt32,
+    spans: UInt32,
+    reach: int,
+    starts: Int64,
+    firsts: Int64,
+    stops: Int64,
+    first: int,
+    stop: int,
+    counts: Int64,
 ) -> None:
-    """Count the own windows of owners: one ends at each word of its children's heads, but for its first ones.
+    """Count the own windows of pieces: one ends at each word of their children's heads, but for an owner's first ones.
 
     ``spans`` are the words of heads: a terminal's, then each rule's.
     """
-    for owner in range(first, stop):
+    for piece in range(first, stop):
         total = 0
-        for i in range(offsets[owner], offsets[owner + 1]):
+        for i in range(starts[piece], firsts[piece]):
             total += nb.int64(spans[max(0, nb.int64(symbols[i]) - terminals + 1)])
-        counts[owner] = max(0, total - reach)
+        before = max(0, total - reach)
+        for i in range(firsts[piece], stops[piece]):
+            total += nb.int64(spans[max(0, nb.int64(symbols[i]) - terminals + 1)])
+        counts[piece] = max(0, total - reach) - before
 
 
 @nb.njit(nogil=True, cache=True)
 def _write_packed(
-    offsets: Int64,
     symbols: UInt32,
     ends: UInt64,
     reach: int,
     bits: int,
+    starts: Int64,
+    firsts: Int64,
+    stops: Int64,
     places: Int64,
     first: int,
     stop: int,
     keys: UInt64,
 ) -> None:
-    """Write the own windows of owners as packed ranks; see :func:`_pack_ends`."""
+    """Write the own windows of pieces as packed ranks; see :func:`_pack_ends`."""
     mask = nb.uint64(0xFFFFFFFFFFFFFFFF) >> nb.uint64(64 - bits * (reach + 1))
     words = (nb.uint64(1) << nb.uint64(bits * reach)) - nb.uint64(1)
     limit = places[stop] - reach
-    for owner in range(first, stop):
-        at = places[owner]
-        if places[owner + 1] == at:
+    for piece in range(first, stop):
+        at = places[piece]
+        if places[piece + 1] == at:
             continue
         before = 0
         packed = nb.uint64(0)
-        for i in range(offsets[owner], offsets[owner + 1]):
+        for i in range(starts[piece], stops[piece]):
             prefetch(ends, 2 * nb.int64(symbols[min(i + AHEAD, len(symbols) - 1)]))
             child = 2 * nb.int64(symbols[i])
             head, size = ends[child] & words, nb.int64(ends[child] >> SIZE)
-            if before == reach and at <= limit:
+            if i < firsts[piece]:
+                before = min(reach, before + size)
+            elif before == reach and at <= limit:
                 for k in range(reach):  # what lies beyond the child's words is written over
                     later = nb.uint64(bits * (reach - 1 - k))
                     keys[at + k] = ((packed << nb.uint64(bits * (k + 1))) | (head >> later)) & mask
@@ -189,50 +221,52 @@ def _write_packed(
 @nb.njit(nogil=True, cache=True)
 def _write_windows(
     terminals: int,
-    offsets: Int64,
     symbols: UInt32,
     rank: UInt32,
     sizes: Int64,
-    starts: Int64,
+    begins: Int64,
     words: UInt32,
     reach: int,
     bits: int,
     lags: Int64,
+    starts: Int64,
+    firsts: Int64,
+    stops: Int64,
     places: Int64,
     first: int,
     stop: int,
     keys: UInt64,
 ) -> None:
-    """Write the own windows of owners: of each, the terminals that stand ``lags`` before its last one, packed."""
+    """Write the own windows of pieces: of each, the terminals that stand ``lags`` before its last one, packed."""
     ring = 1
     while ring <= reach:
         ring *= 2
     recent = np.zeros(ring, np.uint64)
-    for owner in range(first, stop):
-        at = places[owner]
-        if places[owner + 1] == at:
+    for piece in range(first, stop):
+        at = places[piece]
+        if places[piece + 1] == at:
             continue
         before = 0
         end = 0
-        for i in range(offsets[owner], offsets[owner + 1]):
+        for i in range(starts[piece], stops[piece]):
             symbol = nb.int64(symbols[i])
             rule = symbol - terminals
             size = 1 if rule < 0 else sizes[rule]
-            own = 0 if rule < 0 else starts[rule]
+            own = 0 if rule < 0 else begins[rule]
             for k in range(size):
                 if rule >= 0:
                     recent[end & (ring - 1)] = words[own + k]
                 else:
                     recent[end & (ring - 1)] = rank[symbol] if len(rank) > 0 else nb.uint32(symbol)
-                if before + k >= reach:
+                if before + k >= reach and i >= firsts[piece]:
                     packed = nb.uint64(0)
                     for lag in lags:
                         packed = (packed << nb.uint64(bits)) | recent[(end - lag) & (ring - 1)]
                     keys[at] = packed
                     at += 1
                 end += 1
-            if rule >= 0 and starts[rule + 1] - own > size:
-                for k in range(starts[rule + 1] - size, starts[rule + 1]):
+            if rule >= 0 and begins[rule + 1] - own > size:
+                for k in range(begins[rule + 1] - size, begins[rule + 1]):
                     recent[end & (ring - 1)] = words[k]
                     end += 1
             before = min(reach, before + size)
@@ -240,53 +274,64 @@ def _write_windows(
 
 @nb.njit(nogil=True, cache=True)
 def _count_pairs(
-    terminals: int, offsets: Int64, symbols: UInt32, sizes: Int64, window: int, first: int, stop: int, counts: Int64
+    terminals: int,
+    symbols: UInt32,
+    spans: UInt32,
+    window: int,
+    starts: Int64,
+    firsts: Int64,
+    stops: Int64,
+    first: int,
+    stop: int,
+    counts: Int64,
 ) -> None:
-    """Count the own pairs of owners: those of a child's first words with the ones before it."""
-    for owner in range(first, stop):
+    """Count the own pairs of pieces: those of a child's first words with the ones before it."""
+    for piece in range(first, stop):
         before = 0
         total = 0
-        for i in range(offsets[owner], offsets[owner + 1]):
-            symbol = nb.int64(symbols[i])
-            size = 1 if symbol < terminals else sizes[symbol - terminals]
-            full = min(size, window - before)  # words that pair with all the words before
-            total += full * before + (size - full) * window - (size * (size - 1) - full * (full - 1)) // 2
+        for i in range(starts[piece], stops[piece]):
+            size = nb.int64(spans[max(0, nb.int64(symbols[i]) - terminals + 1)])
+            if i >= firsts[piece]:
+                full = min(size, window - before)  # words that pair with all the words before
+                total += full * before + (size - full) * window - (size * (size - 1) - full * (full - 1)) // 2
             before = min(window, before + size)
-        counts[owner] = total
+        counts[piece] = total
 
 
 @nb.njit(nogil=True, cache=True)
 def _write_pairs(
     terminals: int,
-    offsets: Int64,
     symbols: UInt32,
     rank: UInt32,
     sizes: Int64,
-    starts: Int64,
+    begins: Int64,
     words: UInt32,
     window: int,
     bits: int,
+    starts: Int64,
+    firsts: Int64,
+    stops: Int64,
     places: Int64,
     first: int,
     stop: int,
     keys: UInt64,
 ) -> None:
-    """Write the own pairs of owners, lower rank in the higher bits."""
+    """Write the own pairs of pieces, lower rank in the higher bits."""
     recent = np.zeros(4 * window + 64, np.uint32)
     shift = nb.uint64(bits)
-    for owner in range(first, stop):
-        at = places[owner]
-        if places[owner + 1] == at:
+    for piece in range(first, stop):
+        at = places[piece]
+        if places[piece + 1] == at:
             continue
         before = 0
         end = 0
-        for i in range(offsets[owner], offsets[owner + 1]):
+        for i in range(starts[piece], stops[piece]):
             symbol = nb.int64(symbols[i])
             rule = symbol - terminals
             size = 1 if rule < 0 else sizes[rule]
             own = nb.uint64(rank[symbol] if rule < 0 and len(rank) > 0 else symbol)
-            for k in range(size):
-                word = own if rule < 0 else nb.uint64(words[starts[rule] + k])
+            for k in range(size if i >= firsts[piece] else 0):
+                word = own if rule < 0 else nb.uint64(words[begins[rule] + k])
                 for j in range(end - min(before, window - k), end):
                     other = nb.uint64(recent[j])
                     keys[at] = (min(word, other) << shift) | max(word, other)
@@ -299,7 +344,7 @@ def _write_pairs(
                 recent[end] = own
             else:
                 for k in range(size):
-                    recent[end + k] = words[starts[rule + 1] - size + k]
+                    recent[end + k] = words[begins[rule + 1] - size + k]
             end += size
             before = min(window, before + size)
 
@@ -307,27 +352,31 @@ def _write_pairs(
 @nb.njit(nogil=True, cache=True)
 def _write_derived(
     terminals: int,
-    offsets: Int64,
     symbols: UInt32,
     long: npt.NDArray[np.bool_],
     spans: UInt32,
     reach: int,
     ids: UInt32,
-    places: Int64,
     derived_terminals: int,
+    starts: Int64,
+    firsts: Int64,
+    stops: Int64,
+    places: Int64,
     derived_offsets: Int64,
     first: int,
     stop: int,
     derived: UInt32,
 ) -> None:
     """Write bodies of own ids and of the children that have ids themselves, in the order in which windows start."""
-    for owner in range(first, stop):
-        out = derived_offsets[owner]
-        if out == derived_offsets[owner + 1]:
+    for piece in range(first, stop):
+        out = derived_offsets[piece]
+        if out == derived_offsets[piece + 1]:
             continue
-        at = places[owner]
+        at = places[piece]
         missing = reach
-        for i in range(offsets[owner], offsets[owner + 1]):
+        for i in range(starts[piece], firsts[piece]):
+            missing -= min(missing, nb.int64(spans[max(0, nb.int64(symbols[i]) - terminals + 1)]))
+        for i in range(firsts[piece], stops[piece]):
             rule = nb.int64(symbols[i]) - terminals
             span = nb.int64(spans[max(0, rule + 1)])
             for _ in range(span - min(missing, span)):
@@ -338,18 +387,27 @@ def _write_derived(
             if rule >= 0 and long[rule]:
                 derived[out] = derived_terminals + rule
                 out += 1
-        for i in range(at, places[owner + 1]):
+        for i in range(at, places[piece + 1]):
             derived[out] = ids[i]
             out += 1
 
 
 @nb.njit(nogil=True, cache=True)
-def _count_children(offsets: Int64, symbols: UInt32, terminals: int, long: npt.NDArray[np.bool_], sizes: Int64) -> None:
+def _count_children(
+    symbols: UInt32,
+    terminals: int,
+    long: npt.NDArray[np.bool_],
+    firsts: Int64,
+    stops: Int64,
+    first: int,
+    stop: int,
+    sizes: Int64,
+) -> None:
     """Add the children that have ids themselves to the sizes of derived bodies."""
-    for owner in range(len(offsets) - 1):
-        for i in range(offsets[owner], offsets[owner + 1]):
+    for piece in range(first, stop):
+        for i in range(firsts[piece], stops[piece]):
             rule = nb.int64(symbols[i]) - terminals
-            sizes[owner] += rule >= 0 and long[rule]
+            sizes[piece] += rule >= 0 and long[rule]
 
 
 @nb.njit(nogil=True, cache=True)
@@ -442,9 +500,9 @@ class _Ends:
         _fill_ends(rules.terminals, rules.rule_offsets, rules.symbols, rank, sizes, starts, words)
         return cls(rules.terminals, rank, sizes, starts, words, reach)
 
-    def read(self, offsets: Int64, symbols: UInt32) -> tuple[Any, ...]:
-        """What kernels read to write the own windows of these bodies."""
-        return self.terminals, offsets, symbols, self.rank, self.sizes, self.starts, self.words, self.reach
+    def read(self, symbols: UInt32) -> tuple[Any, ...]:
+        """What kernels read to write the own windows of bodies of these symbols."""
+        return self.terminals, symbols, self.rank, self.sizes, self.starts, self.words, self.reach
 
 
 @dataclass(frozen=True)
@@ -466,13 +524,17 @@ class _PackedWindows:
         _pack_ends(rules.terminals, rules.rule_offsets, rules.symbols, rank, sizes, n - 1, form.bits, ends)
         return cls(rules.terminals, n - 1, form, _spans(sizes), ends)
 
-    def measure(self, offsets: Int64, symbols: UInt32, first: int, stop: int, counts: Int64) -> None:
-        """Count the own windows of owners."""
-        _count_windows(self.terminals, offsets, symbols, self.spans, self.reach, first, stop, counts)
+    def measure(self, symbols: UInt32, pieces: Bounds, chunk: Chunk, counts: Int64) -> None:
+        """Count the own windows of pieces."""
+        _count_windows(self.terminals, symbols, self.spans, self.reach, *pieces, *chunk, counts)
 
-    def write(self, offsets: Int64, symbols: UInt32, places: Int64, first: int, stop: int, keys: UInt64) -> None:
-        """Write the own windows of owners from their places on."""
-        _write_packed(offsets, symbols, self.ends, self.reach, self.form.bits, places, first, stop, keys)
+    def write(self, symbols: UInt32, pieces: Bounds, places: Int64, chunk: Chunk, keys: UInt64) -> None:
+        """Write the own windows of pieces from their places on."""
+        _write_packed(symbols, self.ends, self.reach, self.form.bits, *pieces, places, *chunk, keys)
+
+    def span(self, symbol: int) -> int:
+        """Words of a symbol's head."""
+        return int(self.spans[max(0, symbol - self.terminals + 1)])
 
     def lengths(self, lengths: UInt64) -> UInt64:
         """Windows in so many words."""
@@ -498,15 +560,18 @@ class _SpreadWindows:
         """Terminals of a window after the first one."""
         return self.ends.reach
 
-    def measure(self, offsets: Int64, symbols: UInt32, first: int, stop: int, counts: Int64) -> None:
-        """Count the own windows of owners."""
-        _count_windows(self.ends.terminals, offsets, symbols, self.spans, self.reach, first, stop, counts)
+    def measure(self, symbols: UInt32, pieces: Bounds, chunk: Chunk, counts: Int64) -> None:
+        """Count the own windows of pieces."""
+        _count_windows(self.ends.terminals, symbols, self.spans, self.reach, *pieces, *chunk, counts)
 
-    def write(self, offsets: Int64, symbols: UInt32, places: Int64, first: int, stop: int, keys: UInt64) -> None:
-        """Write the own windows of owners from their places on."""
+    def write(self, symbols: UInt32, pieces: Bounds, places: Int64, chunk: Chunk, keys: UInt64) -> None:
+        """Write the own windows of pieces from their places on."""
         lags = self.reach - np.array(self.form.starts, np.int64)
-        read = (*self.ends.read(offsets, symbols), self.form.part.width, lags)
-        _write_windows(*read, places, first, stop, keys)
+        _write_windows(*self.ends.read(symbols), self.form.part.width, lags, *pieces, places, *chunk, keys)
+
+    def span(self, symbol: int) -> int:
+        """Terminals of a symbol's head."""
+        return int(self.spans[max(0, symbol - self.ends.terminals + 1)])
 
     def lengths(self, lengths: UInt64) -> UInt64:
         """Windows in so many terminals."""
@@ -534,6 +599,11 @@ class _PairWindows:
 
     ends: _Ends
 
+    @classmethod
+    def of(cls, bodies: _Bodies, rank: UInt32 | None, window: int) -> _PairWindows:
+        """Fill heads and tails; no two words are farther apart than the longest document has words."""
+        return cls(_Ends.of(bodies.rules, rank, max(min(window, _longest(bodies, window)), 1)))
+
     @property
     def form(self) -> Ranks:
         """Two ranks always fit."""
@@ -549,15 +619,17 @@ class _PairWindows:
         """Words that two paired words may be apart."""
         return self.ends.reach
 
-    def measure(self, offsets: Int64, symbols: UInt32, first: int, stop: int, counts: Int64) -> None:
-        """Count the own pairs of owners."""
-        ends = self.ends
-        _count_pairs(ends.terminals, offsets, symbols, ends.sizes, ends.reach, first, stop, counts)
+    def measure(self, symbols: UInt32, pieces: Bounds, chunk: Chunk, counts: Int64) -> None:
+        """Count the own pairs of pieces."""
+        _count_pairs(self.ends.terminals, symbols, _spans(self.ends.sizes), self.reach, *pieces, *chunk, counts)
 
-    def write(self, offsets: Int64, symbols: UInt32, places: Int64, first: int, stop: int, keys: UInt64) -> None:
-        """Write the own pairs of owners from their places on."""
-        ends = self.ends
-        _write_pairs(*ends.read(offsets, symbols), self.form.bits, places, first, stop, keys)
+    def write(self, symbols: UInt32, pieces: Bounds, places: Int64, chunk: Chunk, keys: UInt64) -> None:
+        """Write the own pairs of pieces from their places on."""
+        _write_pairs(*self.ends.read(symbols), self.form.bits, *pieces, places, *chunk, keys)
+
+    def span(self, symbol: int) -> int:
+        """Words of a symbol's head."""
+        return 1 if symbol < self.ends.terminals else int(self.ends.sizes[symbol - self.ends.terminals])
 
     def lengths(self, lengths: UInt64) -> UInt64:
         """Pairs in so many words: each word with the ``reach`` before it, the first ones with fewer."""
@@ -586,40 +658,130 @@ class _Bodies:
 
 
 @dataclass(frozen=True)
-class _Owned:
-    """Keys of the own windows of rules and of documents, the rules' first."""
+class _Pieces:
+    """Own windows of owners, rules or documents, in pieces that threads and batches take; long bodies are cut.
 
-    keys: UInt64
-    rule_places: Int64
-    document_places: Int64
+    ``owners`` is the first piece of each owner, owners + 1.
+    """
+
+    windows: Windows
+    symbols: UInt32
+    bounds: Bounds
+    counts: Int64
+    owners: Int64
+
+    @classmethod
+    def of(
+        cls, windows: Windows, offsets: Int64, symbols: UInt32, used: npt.NDArray[np.bool_] | None = None
+    ) -> _Pieces:
+        """Make each body, or each that is used, a piece."""
+        bounds = offsets[:-1], offsets[:-1], offsets[1:]
+        counts = _measure(windows, symbols, bounds)
+        if used is not None:
+            counts[~used] = 0
+        return cls(windows, symbols, bounds, counts, np.arange(len(offsets), dtype=np.int64))
+
+    def cut(self, most: int) -> _Pieces:
+        """Cut pieces until each has at most so many windows, or one symbol."""
+        _, firsts, stops = self.bounds
+        parts = np.minimum(-(-self.counts // most), stops - firsts).clip(1)
+        if not len(parts) or parts.max() == 1:
+            return self
+        before = _before(parts)
+        piece = np.repeat(np.arange(len(parts)), parts)
+        part, sizes = np.arange(len(piece)) - before[piece], (stops - firsts)[piece]
+        edges = [firsts[piece] + sizes * k // parts[piece] for k in (part, part + 1)]
+        starts, again = self.bounds[0][piece], np.flatnonzero(parts[piece] > 1)
+        owner = np.searchsorted(self.owners, piece[again], "right") - 1
+        opened = self.bounds[0][self.owners[owner]]
+        for k, least in zip(again.tolist(), opened.tolist(), strict=True):
+            starts[k] = self._lead(least, int(edges[0][k]))
+        counts = self.counts[piece]
+        counts[again] = _measure(self.windows, self.symbols, (starts[again], edges[0][again], edges[1][again]))
+        bounds = starts, edges[0], edges[1]
+        return _Pieces(self.windows, self.symbols, bounds, counts, before[self.owners]).cut(most)
+
+    def _lead(self, least: int, first: int) -> int:
+        """Return the symbol from which on there are enough words before ``first`` for its windows."""
+        missing = self.windows.reach
+        while first > least and missing > 0:
+            first -= 1
+            missing -= self.windows.span(int(self.symbols[first]))
+        return first
+
+    def batches(self, most: int) -> Iterator[tuple[int, int]]:
+        """Ranges of pieces that have so many windows together, or one more piece."""
+        before, first = _before(self.counts), 0
+        while before[first] < before[-1]:
+            stop = max(int(np.searchsorted(before, before[first] + most, "right")) - 1, first + 1)
+            yield first, stop
+            first = stop
+
+    def write(self, keys: UInt64, first: int = 0, stop: int | None = None) -> None:
+        """Write the windows' keys one after another."""
+        starts, firsts, stops = (bound[first:stop] for bound in self.bounds)
+        places = _before(self.counts[first:stop])
+        map_parallel(
+            lambda chunk: self.windows.write(self.symbols, (starts, firsts, stops), places, chunk, keys),
+            weighted_chunks(places),
+        )
+
+
+@dataclass(frozen=True)
+class _Owned:
+    """Own windows of the rules that have weight, and of documents."""
+
+    rules: _Pieces
+    documents: _Pieces
 
     @classmethod
     def by(cls, windows: Windows, bodies: _Bodies) -> _Owned:
-        """List the own windows of documents and of rules that have weight."""
-        rules = bodies.rules
-        counts = _measure(windows, rules.rule_offsets, rules.symbols)
-        counts[bodies.weights == 0] = 0
-        rule_places = _before(counts)
-        document_places = rule_places[-1] + _before(_measure(windows, bodies.root_offsets, bodies.roots))
-        keys = np.empty(document_places[-1], np.uint64)
-        _write(windows, rules.rule_offsets, rules.symbols, rule_places, keys)
-        _write(windows, bodies.root_offsets, bodies.roots, document_places, keys)
-        return cls(keys, rule_places, document_places)
+        """Cut them so that threads and batches have about equal shares."""
+        rules = _Pieces.of(windows, bodies.rules.rule_offsets, bodies.rules.symbols, bodies.weights > 0)
+        documents = _Pieces.of(windows, bodies.root_offsets, bodies.roots)
+        total = int(rules.counts.sum() + documents.counts.sum())
+        most = max(min(total // SHARES, BATCH * thread_count()) // thread_count(), SMALLEST)
+        return cls(rules.cut(most), documents.cut(most))
 
     @property
     def of_rules(self) -> int:
         """Number of windows that rules own."""
-        return int(self.rule_places[-1])
+        return int(self.rules.counts.sum())
+
+    @property
+    def total(self) -> int:
+        """Number of windows."""
+        return self.of_rules + int(self.documents.counts.sum())
+
+    def keys(self) -> UInt64:
+        """Return all keys, the rules' first."""
+        keys = np.empty(self.total, np.uint64)
+        self.rules.write(keys)
+        self.documents.write(keys[self.of_rules :])
+        return keys
+
+    def count(self, weights: UInt64) -> Counted:
+        """Count the windows, those of rules as often as these occur; some at a time where they are many."""
+        most = BATCH * thread_count()
+        weights = np.repeat(weights, np.diff(self.rules.owners))
+        if self.total <= most:
+            keys, of_rules = self.keys(), self.of_rules
+            return count(keys[of_rules:], keys[:of_rules], np.repeat(weights, self.rules.counts))
+        tally = Tally(self.total)
+        for pieces in (self.rules, self.documents):
+            for first, stop in pieces.batches(most):
+                sizes = pieces.counts[first:stop]
+                keys = np.empty(int(sizes.sum()), np.uint64)
+                pieces.write(keys, first, stop)
+                tally.add(keys, np.repeat(weights[first:stop], sizes) if pieces is self.rules else NOTHING)
+        return tally.counted()
 
 
-def _measure(windows: Windows, offsets: Int64, symbols: UInt32) -> Int64:
-    counts = np.zeros(len(offsets) - 1, np.int64)
-    map_parallel(lambda chunk: windows.measure(offsets, symbols, *chunk, counts), weighted_chunks(offsets))
+def _measure(windows: Windows, symbols: UInt32, bounds: Bounds) -> Int64:
+    counts = np.zeros(len(bounds[0]), np.int64)
+    sizes = _before(bounds[2] - bounds[0])
+    map_parallel(lambda chunk: windows.measure(symbols, bounds, chunk, counts), weighted_chunks(sizes))
     return counts
-
-
-def _write(windows: Windows, offsets: Int64, symbols: UInt32, places: Int64, keys: UInt64) -> None:
-    map_parallel(lambda chunk: windows.write(offsets, symbols, places, *chunk, keys), weighted_chunks(places))
 
 
 def _before(sizes: Int64) -> Int64:
@@ -637,15 +799,15 @@ class _Derived:
     def by(cls, windows: Windows, bodies: _Bodies) -> _Derived:
         """Give each distinct window an id, and put own windows in the place of what they are made of."""
         owned, rules = _Owned.by(windows, bodies), bodies.rules
-        ids, distinct = dense_ids(owned.keys)
+        ids, distinct = dense_ids(owned.keys())
         lengths = windows.lengths(rules.lengths)
         lengths[bodies.weights == 0] = 0
         if len(distinct) + rules.rule_count >= 1 << 32:
             raise LimitExceededError("more distinct sequences and rules than 32-bit symbols can name")
-        derive = _Derivation(rules.terminals, windows, lengths > 0, ids, len(distinct))
-        rule_bodies = derive(rules.rule_offsets, rules.symbols, owned.rule_places, ~derive.long)
+        derive = _Derivation(rules.terminals, windows, lengths > 0, len(distinct))
+        rule_bodies = derive(owned.rules, ids[: owned.of_rules], ~derive.long)
         derived = Rules(len(distinct), *rule_bodies, rules.level_offsets, lengths)
-        documents = derive(bodies.root_offsets, bodies.roots, owned.document_places)
+        documents = derive(owned.documents, ids[owned.of_rules :])
         return cls(_Bodies(derived, *documents, bodies.weights), Numbered(distinct, windows.form))
 
     def parts(self, rank: UInt32 | None) -> tuple[Rules, Int64, UInt32, UInt32]:
@@ -661,25 +823,27 @@ class _Derivation:
     terminals: int
     windows: Windows
     long: npt.NDArray[np.bool_]
-    ids: UInt32
     distinct: int
 
     def __call__(
-        self, offsets: Int64, symbols: UInt32, places: Int64, unused: npt.NDArray[np.bool_] | None = None
+        self, pieces: _Pieces, ids: UInt32, unused: npt.NDArray[np.bool_] | None = None
     ) -> tuple[Int64, UInt32]:
         """Return offsets and symbols; bodies of ``unused`` owners are empty."""
-        sizes = np.diff(places)
-        _count_children(offsets, symbols, self.terminals, self.long, sizes)
-        if unused is not None:
-            sizes[unused] = 0
-        derived_offsets = _before(sizes)
-        derived = np.empty(derived_offsets[-1], np.uint32)
-        spans, reach = self.windows.spans, self.windows.reach
-        read = (self.terminals, offsets, symbols, self.long, spans, reach, self.ids, places, self.distinct)
+        _, firsts, stops = pieces.bounds
+        sizes = pieces.counts.copy()
         map_parallel(
-            lambda chunk: _write_derived(*read, derived_offsets, *chunk, derived), weighted_chunks(derived_offsets)
+            lambda chunk: _count_children(pieces.symbols, self.terminals, self.long, firsts, stops, *chunk, sizes),
+            weighted_chunks(_before(stops - firsts)),
         )
-        return derived_offsets, derived
+        if unused is not None:
+            sizes[np.repeat(unused, np.diff(pieces.owners))] = 0
+        offsets = _before(sizes)
+        derived = np.empty(offsets[-1], np.uint32)
+        spans, reach = self.windows.spans, self.windows.reach
+        read = (self.terminals, pieces.symbols, self.long, spans, reach, ids, self.distinct, *pieces.bounds)
+        places = _before(pieces.counts)
+        map_parallel(lambda chunk: _write_derived(*read, places, offsets, *chunk, derived), weighted_chunks(offsets))
+        return offsets[pieces.owners], derived
 
 
 def _sequence_windows(bodies: _Bodies, rank: UInt32 | None, n: int) -> tuple[Windows, _Bodies]:
@@ -737,13 +901,14 @@ def sequence_counts(
         The words of each run, runs x n, and its count; by count falling, equal ones by their words' ranks.
 
     """
-    if n > _longest(rules, root_offsets, roots, n):
+    bodies = _Bodies.of(rules, root_offsets, roots)
+    if n > _longest(bodies, n):
         return np.zeros((0, n), np.uint32), np.zeros(0, np.uint64)
     if n == 1:
         counts = terminal_counts(rules, roots, strategy)
         keys = np.arange(rules.terminals, dtype=np.uint64) if rank is None else rank.astype(np.uint64)
         return _chosen(Counted.of(keys, counts), Ranks(1, _bits(rules.terminals)), rank, min_count, top)
-    windows, bodies = _sequence_windows(_Bodies.of(rules, root_offsets, roots), rank, n)
+    windows, bodies = _sequence_windows(bodies, rank, n)
     return _window_counts(windows, bodies, rank, strategy, min_count, top)
 
 
@@ -773,9 +938,8 @@ def pair_counts(
         their words' ranks.
 
     """
-    window = min(window, _longest(rules, root_offsets, roots, window))
-    windows = _PairWindows(_Ends.of(rules, rank, max(window, 1)))
-    return _window_counts(windows, _Bodies.of(rules, root_offsets, roots), rank, strategy, min_count, top)
+    bodies = _Bodies.of(rules, root_offsets, roots)
+    return _window_counts(_PairWindows.of(bodies, rank, window), bodies, rank, strategy, min_count, top)
 
 
 def sequence_postings(
@@ -806,9 +970,10 @@ def sequence_postings(
         documents, by count falling, then ascending; how often each holds it.
 
     """
-    if n > _longest(rules, root_offsets, roots, n):
+    bodies = _Bodies.of(rules, root_offsets, roots)
+    if n > _longest(bodies, n):
         return np.zeros((0, n), np.uint32), np.zeros(1, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint64)
-    derived = _Derived.by(*_sequence_windows(_Bodies.of(rules, root_offsets, roots), rank, n))
+    derived = _Derived.by(*_sequence_windows(bodies, rank, n))
     bodies = derived.bodies
     offsets, documents, counts = count_by_terminal(
         bodies.rules, bodies.root_offsets, bodies.roots, strategy, counted=True
@@ -875,8 +1040,9 @@ def derive_sequences(
         over them; the words of each run, runs x n. Documents put together have the runs of each, and no others.
 
     """
-    n = min(n, _longest(rules, root_offsets, roots, n) + 1)  # of more words there are none
-    return _Derived.by(*_sequence_windows(_Bodies.of(rules, root_offsets, roots), rank, n)).parts(rank)
+    bodies = _Bodies.of(rules, root_offsets, roots)
+    n = min(n, _longest(bodies, n) + 1)  # of more words there are none
+    return _Derived.by(*_sequence_windows(bodies, rank, n)).parts(rank)
 
 
 def derive_pairs(
@@ -895,9 +1061,8 @@ def derive_pairs(
         As for :func:`derive_sequences`, of pairs, the word of lower rank first.
 
     """
-    window = max(min(window, _longest(rules, root_offsets, roots, window)), 1)
-    windows = _PairWindows(_Ends.of(rules, rank, window))
-    return _Derived.by(windows, _Bodies.of(rules, root_offsets, roots)).parts(rank)
+    bodies = _Bodies.of(rules, root_offsets, roots)
+    return _Derived.by(_PairWindows.of(bodies, rank, window), bodies).parts(rank)
 
 
 def _window_counts(
@@ -907,10 +1072,7 @@ def _window_counts(
         derived = _Derived.by(windows, bodies)
         totals = terminal_counts(derived.bodies.rules, derived.bodies.roots, strategy)
         return _chosen(Counted.of(derived.form.distinct, totals), windows.form, rank, min_count, top)
-    owned = _Owned.by(windows, bodies)
-    weights = np.repeat(bodies.weights, np.diff(owned.rule_places))
-    counted = count(owned.keys[owned.of_rules :], owned.keys[: owned.of_rules], weights)
-    return _chosen(counted, windows.form, rank, min_count, top)
+    return _chosen(_Owned.by(windows, bodies).count(bodies.weights), windows.form, rank, min_count, top)
 
 
 def _chosen(
@@ -927,13 +1089,14 @@ def _words(keys: UInt64, form: Form, rank: UInt32 | None) -> UInt32:
     return unpack(keys, form, inverse)
 
 
-def _longest(rules: Rules, root_offsets: Int64, roots: UInt32, enough: int) -> int:
-    """Words of the longest document, or of any rule if those are ``enough``."""
-    longest_rule = int(rules.lengths.max(initial=1))
+def _longest(bodies: _Bodies, enough: int) -> int:
+    """Words of the longest document, or of any rule of one if those are ``enough``."""
+    rules = bodies.rules
+    longest_rule = int(rules.lengths.max(initial=1, where=bodies.weights > 0))
     if longest_rule >= enough:
         return longest_rule
-    is_rule = roots >= rules.terminals
-    lengths = np.ones(len(roots), np.int64)
-    lengths[is_rule] = rules.lengths[roots[is_rule] - np.uint32(rules.terminals)]
+    is_rule = bodies.roots >= rules.terminals
+    lengths = np.ones(len(bodies.roots), np.int64)
+    lengths[is_rule] = rules.lengths[bodies.roots[is_rule] - np.uint32(rules.terminals)]
     before = _before(lengths)
-    return int((before[root_offsets[1:]] - before[root_offsets[:-1]]).max(initial=0))
+    return int((before[bodies.root_offsets[1:]] - before[bodies.root_offsets[:-1]]).max(initial=0))
