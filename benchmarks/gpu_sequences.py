@@ -26,7 +26,8 @@ from benchmarks import corpora
 from benchmarks.word_ids import uncompressed
 from polars_tadoc.engine import choose
 from polars_tadoc.kernels import cpu, cuda
-from polars_tadoc.kernels.cuda import primitives, sequences
+from polars_tadoc.kernels.cuda import keys as window_keys
+from polars_tadoc.kernels.cuda import primitives, sequence_counts, sequence_postings, sequences, windows
 from polars_tadoc.traversal.source import Source, prepare
 
 STRATEGIES = ("top_down", "bottom_up")
@@ -80,7 +81,7 @@ class Words:
         )
 
     def _windows(self, n: int) -> tuple[Any, Any]:
-        packing = sequences._pack(sequences._Kind("windows", n, n - 1), self.terminals, 1)
+        packing = window_keys.pack(windows.Kind("windows", n, n - 1), self.terminals, 1)
         keys = cupy.empty((packing.columns, len(self.ranks)), np.uint64)
         sizes = (n, packing.bits, packing.per_column, packing.columns, packing.spare)
         self._launch("pack_windows", *(np.uint32(size) for size in sizes), keys)
@@ -92,7 +93,7 @@ class Words:
 
     def pair_counts(self, window: int, rank: Any) -> tuple[Any, Any]:
         """Count the pairs of words at most so many words apart."""
-        packing = sequences._pack(sequences._Kind("pairs", 2, window), self.terminals, 1)
+        packing = window_keys.pack(windows.Kind("pairs", 2, window), self.terminals, 1)
         keys = cupy.empty((1, window * len(self.ranks)), np.uint64)
         self._launch("pack_pairs", *(np.uint32(size) for size in (window, packing.bits, packing.spare)), keys)
         return counted(keys, packing, rank)
@@ -106,16 +107,16 @@ class Words:
         ordered >>= np.uint64(packing.spare)
         columns = cupy.stack([ordered, documents.astype(np.uint64) << np.uint64(32) | np.uint64(1)])
         del ordered, documents
-        pairs, sums = sequences._sum_runs(columns, None, sequences._Packing(2, 32, 1, 2, 32, 32))
+        pairs, sums = window_keys.sum_runs(columns, None, window_keys.Packing(2, 32, 1, 2, 32, 32))
         del columns
         nothing = cupy.asarray(np.array([(1 << bits) - 1], np.uint64))
         there = int(cupy.searchsorted(pairs[0], nothing)[0])
         documents, sums = pairs[1, :there].astype(np.uint32), sums[:there]
         keys, lengths = primitives.sum_runs(pairs[0, :there], cupy.ones(there, np.uint64))
         offsets = primitives.exclusive_scan(lengths)
-        sequences._order_lists(primitives.expand(offsets, there), len(keys), documents, sums)
+        sequence_postings.order_lists(primitives.expand(offsets, there), len(keys), documents, sums)
         order = cupy.arange(len(keys), dtype=np.uint32)
-        words = sequences._read_keys(keys.reshape(1, -1), packing, order, sequences._words_by_rank(rank))
+        words = window_keys.read_keys(keys.reshape(1, -1), packing, order, window_keys.words_by_rank(rank))
         return words, offsets, documents, sums
 
 
@@ -134,14 +135,14 @@ _kernels: dict[str, Any] = {}
 
 def counted(keys: Any, packing: Any, rank: Any) -> tuple[Any, Any]:
     """Sort, add up, leave out what is no window, order by count."""
-    order, keys = sequences._sort(keys, packing)
-    keys, sums = sequences._sum_runs(keys, order, packing)
+    order, keys = window_keys.sort_keys(keys, packing)
+    keys, sums = window_keys.sum_runs(keys, order, packing)
     nothing = (1 << packing.per_column * packing.bits) - 1
     if int(keys[0, -1]) & nothing == nothing:
         keys, sums = cupy.ascontiguousarray(keys[:, :-1]), sums[:-1]
     found = [(keys, sums)]
     del keys, sums
-    return sequences._ranked(found, packing, rank, None)
+    return sequence_counts.ranked(found, packing, rank, None)
 
 
 def device_ms(runs: Mapping[str, Callable[[], Any]], repeat: int) -> dict[str, float]:

@@ -1,5 +1,8 @@
-// How often each rule occurs (G-TADOC, Zhang et al., ICDE 2021, Algorithm 1), words not counted.
+// Where rules occur, words not counted (G-TADOC, Zhang et al., ICDE 2021).
 #include "counters.cuh"
+#include "bodies.cuh"
+#include "packing.cuh"
+#include "reduced_text.cuh"
 #include "grid_barrier.cuh"
 #include "held_counts.cuh"
 
@@ -54,4 +57,54 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_rules(
                 atomicAdd(weights + (symbol - terminals), weight);
         }
     }
+}
+
+// Marks the words at which windows start, and the rules that have some.
+extern "C" __global__ void __launch_bounds__(THREADS) find_windows(
+    const u32* __restrict__ words, u64 size, u64 of_rules, const u32* __restrict__ owners, u32 reach,
+    unsigned char* __restrict__ found, unsigned char* __restrict__ rules)
+{
+    const u64 i = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    if (i >= size)
+        return;
+    found[i] = 0;
+    TextWindows::visit_first({words, size, of_rules, owners, nullptr, reach}, i, [&](u64) {
+        found[i] = 1;
+        if (i < of_rules)
+            rules[owners[i]] = 1;
+    });
+}
+
+// The children that hold windows.
+extern "C" __global__ void __launch_bounds__(THREADS) find_children(
+    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ ends, u32 stride, u32 terminals, u32 least,
+    unsigned char* __restrict__ found)
+{
+    const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    if (position < size)
+        found[position] = symbols[position] >= terminals && ends[ends_of(symbols[position] - terminals, stride)] >= least;
+}
+
+// Writes the children that hold windows, over one terminal for each rule; body r starts `markers[r]` later.
+// places  children before each position; markers may be null
+extern "C" __global__ void __launch_bounds__(THREADS) keep_children(
+    const u32* __restrict__ symbols, u64 size, const long long* __restrict__ offsets, u32 owners, u32 terminals,
+    u32 rules, const unsigned char* __restrict__ found, const u64* __restrict__ places,
+    const u64* __restrict__ markers, u32* __restrict__ target)
+{
+    const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    if (position >= size || found[position] == 0)
+        return;
+    const u64 later = markers == nullptr ? 0 : markers[owner_at(position, offsets, owners) + 1];
+    target[places[position] + later] = symbols[position] - terminals + rules;
+}
+
+// Writes the marker of each rule that has windows at the start of its body.
+extern "C" __global__ void __launch_bounds__(THREADS) mark_rules(
+    u32 rules, const unsigned char* __restrict__ found, const long long* __restrict__ body_offsets,
+    u32* __restrict__ target)
+{
+    const u32 rule = blockIdx.x * THREADS + threadIdx.x;
+    if (rule < rules && found[rule] != 0)
+        target[body_offsets[rule]] = rule;
 }

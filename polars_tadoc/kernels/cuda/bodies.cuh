@@ -1,0 +1,74 @@
+// Bodies of rules or documents, with the first and last words of the rules that they name (G-TADOC, Zhang et al.,
+// ICDE 2021, section on sequences: head and tail buffers). Include after counters.cuh.
+//
+// An owner (a rule's body, or a document) holds the windows that span two or more of its children. They start
+// in the last words of a child; `reach` is how many words beyond its first a window may take. One thread deals
+// with one position of a body, so that a long body gets many threads.
+#ifndef POLARS_TADOC_BODIES
+#define POLARS_TADOC_BODIES
+
+// The ends of a rule: [0] its length, at most 2 reach + 1; then its first words; then its last words, both `reach`
+// of them or as many as there are. Words are told by their ranks.
+__device__ __forceinline__ u64 ends_of(u32 rule, u32 stride)
+{
+    return static_cast<u64>(rule) * stride;
+}
+
+__device__ __forceinline__ u32 rank_of(const u32* rank, u32 terminal)
+{
+    return rank == nullptr ? terminal : __ldg(rank + terminal);
+}
+
+__device__ __forceinline__ u32 owner_at(u64 position, const long long* __restrict__ offsets, u32 owners)
+{
+    u32 low = 0;
+    u32 high = owners;
+    while (high - low > 1) {
+        const u32 middle = low + (high - low) / 2;
+        if (static_cast<u64>(__ldg(offsets + middle)) <= position)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct Text {
+    const u32* symbols;
+    u64 size;
+    const u32* starts;
+    const u32* ends;
+    u32 stride;
+    u32 terminals;
+    const u32* rank;
+    u32 reach;
+
+    __device__ __forceinline__ bool is_rule(u64 position) const { return __ldg(symbols + position) >= terminals; }
+
+    __device__ __forceinline__ const u32* ends_at(u64 position) const
+    {
+        return ends + ends_of(__ldg(symbols + position) - terminals, stride);
+    }
+
+    // At most 2 reach + 1.
+    __device__ __forceinline__ u32 length(u64 position) const
+    {
+        return is_rule(position) ? __ldg(ends_at(position)) : 1;
+    }
+
+    __device__ __forceinline__ bool owner_ends(u64 position) const
+    {
+        return position >= size || (__ldg(starts + position / 32) >> (position % 32) & 1u) != 0;
+    }
+
+    // Words of the owner after this child: at most `reach` are counted.
+    __device__ __forceinline__ u32 words_after(u64 position) const
+    {
+        u32 words = 0;
+        for (u64 next = position + 1; words < reach && !owner_ends(next); ++next)
+            words += min(length(next), reach - words);
+        return words;
+    }
+};
+
+#endif

@@ -1,0 +1,67 @@
+"""Rules' bodies and documents as kernels of sequences read them: with the first and last words of rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.kernels.cuda.device import launch_each
+from polars_tadoc.kernels.cuda.tables import device_levels, resident
+from polars_tadoc.kernels.cuda.windows import Kind
+from polars_tadoc.kernels.rules import Rules
+
+THREADS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """Bodies or documents as the kernels read them."""
+
+    offsets: Any
+    """cupy int64, owners + 1."""
+    symbols: Any
+    starts: Any
+    """cupy uint32: a bit by position, set where an owner starts."""
+    ends: Any
+    """cupy uint32: the lengths, first and last words of rules."""
+    stride: int
+    terminals: int
+    rank: Any
+    reach: int
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Return what the kernels take."""
+        return (
+            *(self.symbols, np.uint64(len(self.symbols)), self.starts, self.ends, np.uint32(self.stride)),
+            *(np.uint32(self.terminals), self.rank, np.uint32(self.reach)),
+        )
+
+
+def make_texts(kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) -> tuple[Text, Text]:
+    """Return the rules' bodies and the documents, ready to be read."""
+    import cupy
+
+    stride = -(-(1 + 2 * kind.reach) // 4) * 4
+    ends = cupy.empty(rules.rule_count * stride, np.uint32)
+    if rules.rule_count:
+        levels = np.asarray(rules.level_offsets, np.int64)
+        widest = int(np.diff(levels).max(initial=1))
+        kernel, blocks = resident("rule_ends", "fill_ends", (), THREADS, cooperative=True)
+        kernel(
+            (max(1, min(blocks, -(-2 * widest // THREADS))),),
+            (THREADS,),
+            (
+                *(device_levels(rules), np.uint32(len(levels) - 1), rules.rule_offsets, rules.symbols, rules.lengths),
+                *(np.uint32(rules.terminals), rank, np.uint32(kind.reach), np.uint32(stride), ends),
+                cupy.zeros(1, np.uint32),
+            ),
+        )
+
+    def text(offsets: Any, symbols: Any) -> Text:
+        starts = cupy.zeros(-(-len(symbols) // 32), np.uint32)
+        launch_each("rule_ends", "mark_starts", len(offsets) - 1, offsets, np.uint32(len(offsets) - 1), starts)
+        return Text(offsets, symbols, starts, ends, stride, rules.terminals, rank, kind.reach)
+
+    return text(rules.rule_offsets, rules.symbols), text(root_offsets, roots)
