@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from polars_tadoc.config import settings
-from polars_tadoc.grammar import Grammar
+
+if TYPE_CHECKING:
+    from polars_tadoc.grammar import Grammar
 
 Value = TypeVar("Value")
 
@@ -36,7 +38,7 @@ class ByteLRU(Generic[Value]):
     def __init__(self, budget: Callable[[], int], size: Callable[[Value], int]) -> None:
         self._budget, self._size = budget, size
         self._values: OrderedDict[str, tuple[Value, int]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # what a finalizer discards may come while the same thread stores
         self.nbytes = 0
 
     def __len__(self) -> int:
@@ -64,6 +66,12 @@ class ByteLRU(Generic[Value]):
                 _, (_, freed) = self._values.popitem(last=False)
                 self.nbytes -= freed
         return value
+
+    def discard(self, key: str) -> None:
+        """Forget a value, if it is there."""
+        with self._lock:
+            if key in self._values:
+                self.nbytes -= self._values.pop(key)[1]
 
     def clear(self) -> None:
         """Forget every value."""

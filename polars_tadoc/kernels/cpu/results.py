@@ -16,6 +16,7 @@ from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.cpu import counts as _counts
 from polars_tadoc.kernels.cpu import documents as _documents
 from polars_tadoc.kernels.cpu.classes import Classes, classes_of
+from polars_tadoc.kernels.cpu.kept import load_tables
 from polars_tadoc.kernels.cpu.order import COUNTERS, FEW, order_documents
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.postings import (
@@ -25,7 +26,7 @@ from polars_tadoc.kernels.cpu.postings import (
     offset_terminals,
     scatter_postings,
 )
-from polars_tadoc.kernels.cpu.tables import LANES, Tables, add_tables, build_tables, count_type
+from polars_tadoc.kernels.cpu.tables import LANES, add_tables, count_type
 from polars_tadoc.kernels.rules import Rules
 
 if TYPE_CHECKING:
@@ -46,9 +47,6 @@ SMALL = 1 << 12
 
 _rules: WeakKeyDictionary[Grammar, Rules] = WeakKeyDictionary()
 """Rules of grammars that are in use."""
-
-_bodies: WeakKeyDictionary[Rules, Tables] = WeakKeyDictionary()
-"""Tables that weights go down through, of rules that are in use: they are the same for any rows."""
 
 LONG = 8
 """Documents with so many times fewer top-level symbols than there are symbols, or with more, are counted without noting
@@ -137,7 +135,7 @@ def terminal_counts(rules: Rules, roots: UInt32, strategy: str) -> UInt64:
     if strategy == "top_down":
         return rule_weights(rules, roots)[: rules.terminals]
     weights = _histogram(roots, rules.terminals + rules.rule_count)
-    tables = build_tables(rules, roots, strategy)
+    tables = load_tables(rules, roots, strategy)
     counts = np.zeros(rules.terminals, np.uint64)
     add_tables(rules.terminals, tables.starts, tables.terminals, tables.counts, weights, counts)
     return counts
@@ -263,15 +261,6 @@ def _histogram(roots: UInt32, size: int) -> UInt64:
     return weights
 
 
-def _tables(rules: Rules, roots: UInt32, strategy: str) -> Tables:
-    if strategy == "bottom_up":
-        return build_tables(rules, roots, strategy)
-    tables = _bodies.get(rules)
-    if tables is None:
-        tables = _bodies[rules] = build_tables(rules, None, strategy)
-    return tables
-
-
 def _share_out(
     root_offsets: Int64, classes: Classes, symbols: int, start: Callable[[], Run], arena_type: Any, room: int
 ) -> list[Any]:
@@ -338,7 +327,7 @@ def _count(
     top: int | None,
     in_order: bool = True,
 ) -> _Stretches:
-    tables = _tables(rules, roots, strategy)
+    tables = load_tables(rules, roots, strategy)
     size, symbols = rules.terminals, rules.terminals + rules.rule_count
     by_rank = np.arange(size if in_order else 0, dtype=np.uint32)
     if rank is None:
@@ -381,7 +370,7 @@ def _count(
 
 
 def _list(rules: Rules, root_offsets: Int64, roots: UInt32, classes: Classes, strategy: str) -> _Stretches:
-    tables = _tables(rules, roots, strategy)
+    tables = load_tables(rules, roots, strategy)
     size, symbols = rules.terminals, rules.terminals + rules.rule_count
     found = _Stretches.empty(len(classes.members), 0)
     arrays = tables.starts, tables.terminals, tables.child_starts, tables.children

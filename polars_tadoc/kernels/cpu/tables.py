@@ -269,8 +269,19 @@ def count_type(most: int) -> Any:
     return np.uint32 if most < 1 << 32 else np.uint64
 
 
-def build_tables(rules: Rules, roots: UInt32 | None, strategy: str) -> Tables:
-    """Build the tables of the rules that the roots reach (G-TADOC, Zhang et al., ICDE 2021, algorithm 2).
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is to be built: which symbols are reached, what is written out, and how much room it takes at most."""
+
+    reached: Bool
+    longest: int
+    total: int
+    children: int
+    nbytes: int
+
+
+def plan_tables(rules: Rules, roots: UInt32 | None, strategy: str) -> Plan:
+    """Bound the tables of the rules that the roots reach.
 
     Parameters
     ----------
@@ -284,19 +295,24 @@ def build_tables(rules: Rules, roots: UInt32 | None, strategy: str) -> Tables:
     """
     size = rules.terminals + rules.rule_count
     longest = SHORT if strategy == "top_down" else int(rules.lengths.max(initial=1))
-    if roots is None:
-        reached = np.ones(size, np.bool_)
-    else:
-        reached = np.zeros(size, np.bool_)
+    reached = np.full(size, roots is None)
+    if roots is not None:
         mark_symbols(roots, reached)
         mark_reached(rules.terminals, rules.rule_offsets, rules.symbols, reached)
     bounds = np.empty(rules.rule_count, np.int64)
     bodies = (rules.terminals, rules.rule_offsets, rules.symbols, rules.lengths, longest, reached)
     total, children = bound_tables(*bodies, bounds)
-    dtype = count_type(longest)
-    starts, terminals = np.empty(rules.rule_count + 1, count_type(total)), np.empty(total + WIDE, np.uint32)
-    counts, waits = np.empty(total + WIDE, dtype), np.empty(rules.rule_count, np.uint8)
-    child_starts, children = np.empty(rules.rule_count + 1, np.int64), np.empty(children, np.uint32)
+    each = 4 + np.dtype(count_type(longest)).itemsize
+    return Plan(reached, longest, total, children, total * each + 4 * children + 13 * rules.rule_count)
+
+
+def build_tables(rules: Rules, plan: Plan) -> Tables:
+    """Build the tables that are planned (G-TADOC, Zhang et al., ICDE 2021, algorithm 2)."""
+    bodies = (rules.terminals, rules.rule_offsets, rules.symbols, rules.lengths, plan.longest, plan.reached)
+    dtype, room = count_type(plan.longest), plan.total + WIDE
+    starts, terminals = np.empty(rules.rule_count + 1, count_type(plan.total)), np.empty(room, np.uint32)
+    counts, waits = np.empty(room, dtype), np.empty(rules.rule_count, np.uint8)
+    child_starts, children = np.empty(rules.rule_count + 1, np.int64), np.empty(plan.children, np.uint32)
     scratch = np.zeros(rules.terminals, dtype), np.empty(rules.terminals + 1, np.uint32)
     fill_tables(*bodies, *scratch, starts, terminals, counts, child_starts, children, waits)
     parents = np.flatnonzero(np.diff(child_starts))[::-1].copy()
