@@ -27,7 +27,7 @@ from benchmarks.word_ids import uncompressed
 from polars_tadoc.engine import choose
 from polars_tadoc.kernels import cpu, cuda
 from polars_tadoc.kernels.cuda import keys as window_keys
-from polars_tadoc.kernels.cuda import primitives, sequence_counts, sequence_postings, sequences, windows
+from polars_tadoc.kernels.cuda import primitives, sequences, window_counts, window_postings, windows
 from polars_tadoc.traversal.source import Source, prepare
 
 STRATEGIES = ("top_down", "bottom_up")
@@ -114,7 +114,7 @@ class Words:
         documents, sums = pairs[1, :there].astype(np.uint32), sums[:there]
         keys, lengths = primitives.sum_runs(pairs[0, :there], cupy.ones(there, np.uint64))
         offsets = primitives.exclusive_scan(lengths)
-        sequence_postings.order_lists(primitives.expand(offsets, there), len(keys), documents, sums)
+        window_postings.order_lists(primitives.expand(offsets, there), len(keys), documents, sums)
         order = cupy.arange(len(keys), dtype=np.uint32)
         words = window_keys.read_keys(keys.reshape(1, -1), packing, order, window_keys.words_by_rank(rank))
         return words, offsets, documents, sums
@@ -142,7 +142,7 @@ def counted(keys: Any, packing: Any, rank: Any) -> tuple[Any, Any]:
         keys, sums = cupy.ascontiguousarray(keys[:, :-1]), sums[:-1]
     found = [(keys, sums)]
     del keys, sums
-    return sequence_counts.ranked(found, packing, rank, None)
+    return window_counts.ranked(found, packing, rank, None)
 
 
 def device_ms(runs: Mapping[str, Callable[[], Any]], repeat: int) -> dict[str, float]:

@@ -13,8 +13,8 @@ from typing import Any
 
 from polars_tadoc.kernels.cuda.derived_rules import derive_pairs as derive_pairs
 from polars_tadoc.kernels.cuda.derived_rules import derive_sequences as derive_sequences
-from polars_tadoc.kernels.cuda.sequence_counts import count
-from polars_tadoc.kernels.cuda.sequence_postings import sequence_postings as sequence_postings
+from polars_tadoc.kernels.cuda.window_counts import count
+from polars_tadoc.kernels.cuda.window_postings import list_windows
 from polars_tadoc.kernels.cuda.windows import Kind
 from polars_tadoc.kernels.rules import Rules
 
@@ -85,3 +85,27 @@ def pair_counts(
 
     """
     return count(Kind("pairs", 2, window), rules, root_offsets, roots, rank, strategy, min_count, top)
+
+
+def sequence_postings(
+    rules: Rules,
+    root_offsets: Any,
+    roots: Any,
+    n: int,
+    rank: Any,
+    strategy: str,
+    min_count: int = 1,
+    top: int | None = None,
+) -> tuple[Any, Any, Any, Any]:
+    """List the documents that hold each run of n words, by count falling, then ascending.
+
+    Parameters and errors as in :func:`sequence_counts`; ``min_count`` is of all documents together, ``top`` of
+    documents for each run.
+
+    Returns
+    -------
+    (cupy uint32[m, n], cupy int64[m + 1], cupy uint32, cupy uint64)
+        Words by rank, where each run's documents start, the documents, and how often each holds the run.
+
+    """
+    return list_windows(Kind("windows", n, n - 1), rules, root_offsets, roots, rank, strategy, min_count, top)

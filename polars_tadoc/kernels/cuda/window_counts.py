@@ -99,7 +99,7 @@ def count_batches(
         columns, taken = cupy.empty((packing.columns, entries), np.uint64), cupy.zeros(1, np.uint64)
         launch_each(
             *(
-                "sequence_counts",
+                "window_counts",
                 f"write_{kind.name}",
                 len(words.words),
                 *words.arguments(),
@@ -130,7 +130,7 @@ def _count_entries(
 
     counts = cupy.zeros(buckets, np.uint64)
     if len(words.words):
-        get_kernel("sequence_counts", f"count_{kind.name}")(
+        get_kernel("window_counts", f"count_{kind.name}")(
             (even_blocks(len(words.words)),),
             (1024,),
             (
@@ -190,9 +190,7 @@ def ranked(found: list[tuple[Any, Any]], packing: Packing, rank: Any, top: int |
     falling = cupy.empty(len(counts), np.uint32) if narrow else np.uint64(most) - counts
     order = cupy.empty(len(counts), np.uint32)
     size = np.uint64(len(counts))
-    launch_each(
-        "sequence_counts", "fall", len(counts), counts, size, np.uint64(most), falling if narrow else None, order
-    )
+    launch_each("window_counts", "fall", len(counts), counts, size, np.uint64(most), falling if narrow else None, order)
     del counts
     falling, order = radix_sort(falling, order, bits, overwrite=True)
     falling, order = falling[:top], order[:top]

@@ -18,33 +18,16 @@ from polars_tadoc.kernels.cuda.windows import MOST_NUMBERS, Kind, possible_kind,
 from polars_tadoc.kernels.rules import Rules
 
 
-def sequence_postings(
-    rules: Rules,
-    root_offsets: Any,
-    roots: Any,
-    n: int,
-    rank: Any,
-    strategy: str,
-    min_count: int = 1,
-    top: int | None = None,
+def list_windows(
+    kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any, strategy: str, min_count: int, top: int | None
 ) -> tuple[Any, Any, Any, Any]:
-    """List the documents that hold each run of n words, by count falling, then ascending.
-
-    Parameters and errors as in :func:`sequence_counts`; ``min_count`` is of all documents together, ``top`` of
-    documents for each run.
-
-    Returns
-    -------
-    (cupy uint32[m, n], cupy int64[m + 1], cupy uint32, cupy uint64)
-        Words by rank, where each run's documents start, the documents, and how often each holds the run.
-
-    """
-    with device_errors(f"listing the documents of runs of {n} words"):
+    """Return words by rank, where each window's documents start, the documents, and how often each holds it."""
+    with device_errors(f"listing the documents of runs of {kind.words} words"):
         import cupy
 
-        kind = possible_kind(Kind("windows", n, n - 1), rules, root_offsets, roots)
-        if kind is None:
-            no_words, no_counts = no_windows(n)
+        possible = possible_kind(kind, rules, root_offsets, roots)
+        if possible is None:
+            no_words, no_counts = no_windows(kind.words)
             return no_words, cupy.zeros(1, np.int64), cupy.empty(0, np.uint32), no_counts
         packing = pack(kind, rules.terminals, 1)
         found = None
@@ -72,7 +55,7 @@ def sequence_postings(
         keep = cupy.empty(len(lists), np.uint8)
         most = np.uint64((1 << 64) - 1 if top is None else top)
         launch_each(
-            *("sequence_postings", "keep_first", len(lists), lists, offsets, wanted.view(np.uint8)),
+            *("window_postings", "keep_first", len(lists), lists, offsets, wanted.view(np.uint8)),
             *(np.uint64(len(lists)), most, keep),
         )
         sizes = segmented_sum(keep, offsets)
@@ -108,7 +91,7 @@ def list_documents(
         return None
     sizes = cupy.empty(len(found), np.uint32)
     launch_each(
-        "sequence_postings", "count_documents", len(found), found, size, of_rules, words.owners, list_offsets, sizes
+        "window_postings", "count_documents", len(found), found, size, of_rules, words.owners, list_offsets, sizes
     )
     places = exclusive_scan(sizes)
     del sizes
@@ -116,11 +99,11 @@ def list_documents(
     columns = cupy.empty((packing.columns + 1, total), np.uint64)
     plain = (*text, *packing.arguments()[:4])
     launch_each(
-        *("sequence_postings", "write_own_postings", len(found) - words.of_rules, *plain, found, places),
+        *("window_postings", "write_own_postings", len(found) - words.of_rules, *plain, found, places),
         *(columns, np.uint64(total)),
     )
     launch_each(
-        *("sequence_postings", "write_rule_postings", of_lists, *plain, expand(places[: words.of_rules + 1], of_lists)),
+        *("window_postings", "write_rule_postings", of_lists, *plain, expand(places[: words.of_rules + 1], of_lists)),
         *(np.uint64(of_lists), places, list_offsets, documents, counts, columns, np.uint64(total)),
     )
     del places, found, words, text, plain, documents, counts, list_offsets
@@ -133,7 +116,7 @@ def list_documents(
     keys, _ = sum_runs(pairs[:-1], None, Packing(0, 0, 0, packing.columns, 0, 0), None, lists)
     offsets = cupy.zeros(keys.shape[1] + 1, np.int64)
     launch_each(
-        "sequence_postings", "find_lists", len(lists), lists, np.uint64(len(lists)), np.uint32(keys.shape[1]), offsets
+        "window_postings", "find_lists", len(lists), lists, np.uint64(len(lists)), np.uint32(keys.shape[1]), offsets
     )
     return keys, offsets, pairs[-1].astype(np.uint32), counts
 
@@ -143,7 +126,7 @@ def order_lists(lists: Any, list_count: int, documents: Any, counts: Any) -> Non
     import cupy
 
     disordered = cupy.zeros(list_count, np.uint8)
-    launch_each("sequence_postings", "mark_disordered", len(lists), lists, counts, np.uint64(len(lists)), disordered)
+    launch_each("window_postings", "mark_disordered", len(lists), lists, counts, np.uint64(len(lists)), disordered)
     places = compact(cupy.arange(len(lists), dtype=np.uint32), disordered.take(lists))
     if not len(places):
         return
