@@ -74,6 +74,8 @@ def count_documents(
     All in one function: arrays handed on to another would have their references counted for each document.
     """
     place, rules_from = nb.uint64(at), nb.uint64(terminals)
+    terminals_at = nb.uint64(out_terminals.ctypes.data)
+    counts_at = nb.uint64(out_counts.ctypes.data)
     last = nb.uint64(len(starts)) + rules_from - nb.uint64(2)
     for m in range(first, stop):
         if place + rules_from >= nb.uint64(len(out_terminals)):
@@ -175,8 +177,8 @@ def count_documents(
             out_counts[n] = count
             n += nb.uint64(nb.uint64(count) >= least)
         sizes[m] = nb.int64(n - place)
-        terminal_places[m] = nb.uint64(out_terminals.ctypes.data) + nb.uint64(out_terminals.itemsize) * place
-        count_places[m] = nb.uint64(out_counts.ctypes.data) + nb.uint64(out_counts.itemsize) * place
+        terminal_places[m] = terminals_at + nb.uint64(out_terminals.itemsize) * place
+        count_places[m] = counts_at + nb.uint64(out_counts.itemsize) * place
         place = n
     return nb.int64(stop), nb.int64(place)
 
@@ -207,8 +209,10 @@ def list_documents(
     ``seen`` holds by symbol the number of the document that met it last; numbers start anew when they run out.
     """
     place, rules_from = nb.uint64(at), nb.uint64(terminals)
+    terminals_at = nb.uint64(out_terminals.ctypes.data)
     most: Any = _1 << nb.uint64(8 * seen.itemsize)
     number: Any = most - _1
+    deep = len(children) > 0
     for m in range(first, stop):
         if place + rules_from >= nb.uint64(len(out_terminals)):
             return nb.int64(m), nb.int64(place)
@@ -252,7 +256,7 @@ def list_documents(
                         out_terminals[n] = t
                         n += nb.uint64(seen[t] != number)
                         seen[t] = number
-                if waits[r] != 0:  # any other names no rule
+                if deep and waits[r] != 0:  # any other names no rule
                     for j in range(nb.uint64(child_starts[r]), nb.uint64(child_starts[r + _1])):
                         s = children[j]
                         waiting[rules] = s
@@ -264,7 +268,7 @@ def list_documents(
                 n += nb.uint64(seen[t] != number)
                 seen[t] = number
         sizes[m] = nb.int64(n - place)
-        terminal_places[m] = nb.uint64(out_terminals.ctypes.data) + nb.uint64(out_terminals.itemsize) * place
+        terminal_places[m] = terminals_at + nb.uint64(out_terminals.itemsize) * place
         place = n
     return nb.int64(stop), nb.int64(place)
 
@@ -300,6 +304,8 @@ def count_long_documents(
     more zeros than there are symbols.
     """
     place, rules_from = nb.uint64(at), nb.uint64(terminals)
+    terminals_at = nb.uint64(out_terminals.ctypes.data)
+    counts_at = nb.uint64(out_counts.ctypes.data)
     size = nb.uint64(len(weights)) - _LANES
     for m in range(first, stop):
         if place + rules_from >= nb.uint64(len(out_terminals)):
@@ -349,8 +355,8 @@ def count_long_documents(
                 out_counts[n] = count
                 n += nb.uint64(nb.uint64(count) >= least)
         sizes[m] = nb.int64(n - place)
-        terminal_places[m] = nb.uint64(out_terminals.ctypes.data) + nb.uint64(out_terminals.itemsize) * place
-        count_places[m] = nb.uint64(out_counts.ctypes.data) + nb.uint64(out_counts.itemsize) * place
+        terminal_places[m] = terminals_at + nb.uint64(out_terminals.itemsize) * place
+        count_places[m] = counts_at + nb.uint64(out_counts.itemsize) * place
         place = n
     return nb.int64(stop), nb.int64(place)
 
@@ -377,6 +383,7 @@ def list_long_documents(
 ) -> Any:
     """List the terminals of documents as :func:`count_long_documents` counts them."""
     place, rules_from = nb.uint64(at), nb.uint64(terminals)
+    terminals_at = nb.uint64(out_terminals.ctypes.data)
     size = nb.uint64(len(marked)) - _LANES
     for m in range(first, stop):
         if place + rules_from >= nb.uint64(len(out_terminals)):
@@ -420,6 +427,6 @@ def list_long_documents(
                 out_terminals[n] = t
                 n += _1
         sizes[m] = nb.int64(n - place)
-        terminal_places[m] = nb.uint64(out_terminals.ctypes.data) + nb.uint64(out_terminals.itemsize) * place
+        terminal_places[m] = terminals_at + nb.uint64(out_terminals.itemsize) * place
         place = n
     return nb.int64(stop), nb.int64(place)

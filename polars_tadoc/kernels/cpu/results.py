@@ -178,7 +178,7 @@ def count_by_document(
         falling, then rank.
 
     """
-    classes = classes_of(root_offsets, roots)
+    classes = classes_of(root_offsets, roots, rules.terminals + rules.rule_count)
     stretches = _count(rules, root_offsets, roots, classes, strategy, rank, min_count, top)
     documents = len(root_offsets) - 1
     offsets = np.empty(documents + 1, np.int64)
@@ -220,7 +220,7 @@ def count_by_terminal(
         Where each terminal's stretch starts, terminals + 1; documents, ascending; counts.
 
     """
-    classes = classes_of(root_offsets, roots)
+    classes = classes_of(root_offsets, roots, rules.terminals + rules.rule_count)
     if counted:
         stretches = _count(rules, root_offsets, roots, classes, strategy, None, 1, None, in_order=False)
     else:

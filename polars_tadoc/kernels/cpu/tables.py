@@ -31,7 +31,7 @@ less time than waiting for the rule's turn."""
 
 _0, _1 = np.uint64(0), np.uint64(1)
 
-WIDE = 8
+WIDE = 16
 """Numbers that are copied at once; an array that is read so has as many to spare."""
 
 
@@ -315,5 +315,7 @@ def build_tables(rules: Rules, plan: Plan) -> Tables:
     child_starts, children = np.empty(rules.rule_count + 1, np.int64), np.empty(plan.children, np.uint32)
     scratch = np.zeros(rules.terminals, dtype), np.empty(rules.terminals + 1, np.uint32)
     fill_tables(*bodies, *scratch, starts, terminals, counts, child_starts, children, waits)
+    if counts[: starts[-1]].max(initial=0) < 1 << 8:  # most tables' counts are small: less of the cache to read
+        counts = counts.astype(np.uint8)
     parents = np.flatnonzero(np.diff(child_starts))[::-1].copy()
     return Tables(starts, terminals, counts, child_starts, children, waits, parents)
