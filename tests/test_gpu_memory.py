@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -57,21 +58,22 @@ def nbytes(*arrays: Any) -> int:
 @pytest.mark.parametrize("name", ["prose_books", "logs_dmesg", "versioned_longhorn", "docs_peps"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_peak(corpus: Callable[[str], pl.DataFrame], name: str, strategy: str) -> None:
-    """At most 1.5 times grammar, rows and result: the first call also compiles, whose memory is not an array's."""
+    """At most 1.5 times grammar, rows and result, with all tables that stay with the rules after some calls."""
     (held,) = tadoc.column.split(tadoc.compress(corpus(name)["text"], lossless=False))
     rules, roots = cuda.load_rules(held.grammar), cuda.load_symbols(held.roots)
     root_offsets = cuda.load_array(held.root_offsets)
     given = nbytes(rules, roots, root_offsets)
-    calls: dict[str, Callable[[], tuple[Any, ...]]] = {
-        "terminal_counts": lambda: (cuda.terminal_counts(rules, roots, strategy),),
-        "count_by_document": lambda: cuda.count_by_document(rules, root_offsets, roots, strategy),
-        "count_by_terminal": lambda: cuda.count_by_terminal(rules, root_offsets, roots, strategy, counted=False),
-        "counted": lambda: cuda.count_by_terminal(rules, root_offsets, roots, strategy, counted=True),
+    calls: dict[str, Callable[[Rules], tuple[Any, ...]]] = {
+        "terminal_counts": lambda some: (cuda.terminal_counts(some, roots, strategy),),
+        "count_by_document": lambda some: cuda.count_by_document(some, root_offsets, roots, strategy),
+        "count_by_terminal": lambda some: cuda.count_by_terminal(some, root_offsets, roots, strategy, counted=False),
+        "counted": lambda some: cuda.count_by_terminal(some, root_offsets, roots, strategy, counted=True),
     }
     for call, run in calls.items():
-        run()
+        run(rules)  # compiles, which takes memory that is not an array's
+        again = dataclasses.replace(rules)
         with peak_memory() as peak:
-            result = nbytes(*run())
+            result = max(nbytes(*run(again)) for _ in range(3))
         print(f"{name} {strategy} {call}: {peak[0]:,} bytes for {given:,} given and {result:,} of result")
         assert given + peak[0] <= 1.5 * (given + result) + FLOOR, call
 

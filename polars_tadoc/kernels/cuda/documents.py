@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from polars_tadoc.kernels.cuda.device import device_attribute, device_errors, get_kernel, launch_each
 from polars_tadoc.kernels.cuda.primitives import exclusive_scan, radix_sort
-from polars_tadoc.kernels.cuda.tables import NARROW, Tables, device_levels, make_tables, resident
+from polars_tadoc.kernels.cuda.tables import NARROW, Tables, device_levels, resident, resident_tables
 from polars_tadoc.kernels.cuda.tables import rule_weights as rule_weights
 from polars_tadoc.kernels.cuda.tables import terminal_counts as terminal_counts
 from polars_tadoc.kernels.rules import Rules
@@ -330,8 +330,10 @@ class _Work:
 
         self.rules, self.root_offsets, self.roots = rules, root_offsets, roots
         self.documents = len(root_offsets) - 1
-        self.tables: Tables | None = None if strategy == "top_down" else make_tables(rules)
+        self.tables: Tables | None = None if strategy == "top_down" else resident_tables(rules)
         self.scratch = SCRATCH + (rules.nbytes + roots.nbytes) // 2
+        if self.tables is not None and self.tables.resident:
+            self.scratch = max(self.scratch - self.tables.nbytes, self.scratch // 3)
         entries, self.lengths = cupy.zeros((2, self.documents), np.uint64)
         self.classes = _BOTTOM_UP
         if self.tables is None:
@@ -384,7 +386,9 @@ class _Work:
         narrow = layout.count_bits > 0
         wide = self.longest >= NARROW
         pair_bytes = 8 if narrow else 16
-        batch_pairs = self.scratch // 2 // pair_bytes
+        held_tables = 0 if self.tables is None or self.tables.resident else self.tables.nbytes
+        # tables that stay leave keys more than half of what they leave
+        batch_pairs = (self.scratch // 2 if held_tables or self.tables is None else self.scratch // 4 * 3) // pair_bytes
         capacity = min(self.bound, batch_pairs)
         if batch:
             capacity = max(capacity, min(self.rules.terminals, self.bound))  # of one document
@@ -392,7 +396,7 @@ class _Work:
         counts = None if narrow else cupy.empty(capacity, np.uint64)
         starts, sizes = cupy.zeros((2, self.documents), np.uint32)
         cursor = cupy.zeros(2 + len(self.classes), np.uint64)  # keys, terminals with equal documents', documents taken
-        held = pair_bytes * capacity + (0 if self.tables is None else self.tables.nbytes)
+        held = pair_bytes * capacity + held_tables
         for number, kind in enumerate(self.classes):
             if kind.most == 0 and number + 1 < len(self.classes):
                 continue

@@ -217,6 +217,23 @@ extern "C" __global__ void __launch_bounds__(THREADS) make_tables(
     }
 }
 
+// Copies tables to where none has room to spare. packed_starts: of each rule's table there.
+extern "C" __global__ void __launch_bounds__(THREADS) pack_tables(
+    u32 rules, const i64* __restrict__ starts, const u32* __restrict__ sizes, const u32* __restrict__ table_terminals,
+    const Count* __restrict__ table_counts, const i64* __restrict__ packed_starts, u32* packed_terminals,
+    Count* packed_counts)
+{
+    const u64 rule = static_cast<u64>(blockIdx.x) * WARPS + threadIdx.x / 32;
+    if (rule >= rules)
+        return;
+    const u64 from = static_cast<u64>(starts[rule]);
+    const u64 to = static_cast<u64>(packed_starts[rule]);
+    for (u32 i = threadIdx.x % 32; i < sizes[rule]; i += 32) {
+        packed_terminals[to + i] = table_terminals[from + i];
+        packed_counts[to + i] = table_counts[from + i];
+    }
+}
+
 // Adds to each terminal's count what a table says, as often as the table's rule is used.
 extern "C" __global__ void __launch_bounds__(THREADS) add_tables(
     u32 terminals, u32 rules, const i64* __restrict__ starts, const u32* __restrict__ sizes,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -17,11 +18,12 @@ NARROW = 1 << 32
 
 _TABLE_THREADS, _WEIGHT_THREADS = 256, 512  # of tables.cu, rule_weights.cu
 _HELD = 1 << 13  # terminals, the hottest, that each block counts in shared memory
+_MOST_RESIDENT = 18 << 20  # bytes of tables that stay with their rules
 
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Terminals of each rule and how often it stands for them, in no order, in one arena with some room between."""
+    """Terminals of each rule and how often it stands for them, in no order, in one arena."""
 
     starts: Any
     """cupy int64[rules + 1]."""
@@ -31,6 +33,8 @@ class Tables:
     """cupy uint32."""
     counts: Any
     """cupy uint32, or uint64 where a rule stands for too many terminals."""
+    resident: bool = False
+    """Whether they stay with their rules."""
 
     @property
     def nbytes(self) -> int:
@@ -109,7 +113,7 @@ def terminal_counts(rules: Rules, roots: Any, strategy: str) -> Any:
         return rule_weights(rules, roots)[: rules.terminals]
     plain = Rules(rules.terminals, rules.rule_offsets, rules.symbols, np.zeros(1, np.int64), rules.lengths)
     uses = rule_weights(plain, roots)  # no level: nothing goes further down
-    tables = make_tables(rules)
+    tables = resident_tables(rules)
     with device_errors(f"adding up the tables of {rules.rule_count:,} rules"):
         counts = uses[: rules.terminals]
         if rules.rule_count:
@@ -170,6 +174,57 @@ def make_tables(rules: Rules) -> Tables:
         kernel, blocks = resident("tables", "make_tables", width(counts), _TABLE_THREADS, cooperative=True)
         kernel((blocks,), (_TABLE_THREADS,), (*bodies, bounds, starts, sizes, terminals, counts, report[1:]))
         return Tables(starts, sizes, terminals, counts)
+
+
+_tables: WeakKeyDictionary[Rules, Tables | None] = WeakKeyDictionary()
+
+
+def resident_tables(rules: Rules) -> Tables:
+    """Return the rules' tables; from the second call on they stay with the rules, if they are not too large.
+
+    Rules that are counted once, such as those over sequences, keep nothing.
+
+    Parameters
+    ----------
+    rules
+        Rules on the device.
+
+    Returns
+    -------
+    Tables
+        Of all rules, without room between them where they stay.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    kept = _tables.get(rules)
+    if kept is not None:
+        return kept
+    tables = make_tables(rules)
+    if rules not in _tables or rules.rule_count == 0:
+        _tables[rules] = None
+        return tables
+    with device_errors(f"packing the tables of {rules.rule_count:,} rules"):
+        import cupy
+
+        starts = exclusive_scan(tables.sizes)
+        total = int(starts[-1:].get()[0])  # synchronize!
+        if starts.nbytes + tables.sizes.nbytes + total * (4 + tables.counts.itemsize) > _MOST_RESIDENT:
+            return tables
+        terminals, counts = cupy.empty(total, np.uint32), cupy.empty(total, tables.counts.dtype)
+        get_kernel("tables", "pack_tables", width(tables.counts))(
+            (-(-rules.rule_count // (_TABLE_THREADS // 32)),),
+            (_TABLE_THREADS,),
+            (
+                *(np.uint32(rules.rule_count), tables.starts, tables.sizes, tables.terminals, tables.counts),
+                *(starts, terminals, counts),
+            ),
+        )
+        packed = _tables[rules] = Tables(starts, tables.sizes, terminals, counts, resident=True)
+        return packed
 
 
 def device_levels(rules: Rules) -> Any:
