@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from polars_tadoc.engine import choose
 from polars_tadoc.kernels import reference_analytics as reference
-from polars_tadoc.kernels.cpu import results, tables
+from polars_tadoc.kernels.cpu import classes, results, tables
 from polars_tadoc.kernels.rules import Rules
 from tests import handmade
 from tests.strategies import grammars
@@ -197,3 +197,16 @@ def test_many_documents_on_threads(engine: str, strategy: str, threads: int) -> 
     rows += [random.integers(0, 3800, 20_000).tolist() for _ in range(3)] + rows[:500]
     with tadoc.Config(threads=threads), patch.object(results, "ARENA", 5000):
         Case(engine, 3000, bodies, rows, None, random.permutation(3000).tolist()).check(strategy)
+
+
+@given(rows=st.lists(st.lists(st.integers(0, 3), max_size=18), max_size=60), data=st.data())
+def test_classes_are_of_equal_documents(rows: list[list[int]], data: st.DataObject) -> None:
+    """Whatever the key of the hash, only equal documents share a class."""
+    key = data.draw(st.integers(0, 2**64 - 1))
+    offsets = np.cumsum([0, *(len(row) for row in rows)]).astype(np.int64)
+    roots = np.array([s for row in rows for s in row], np.uint32)
+    with patch.object(classes, "_KEY", np.uint64(key)):
+        got = classes.classes_of(offsets, roots, 4)
+    assert [rows[member] for member in got.members[got.of].tolist()] == rows
+    first = [got.of.tolist().index(c) for c in range(len(got.members))]
+    assert first == got.members.tolist()

@@ -73,13 +73,13 @@ def classify(
                     break
                 c = nb.int64(slots[slot]) - 1
                 other = nb.uint64(root_offsets[members[c]])
-                k = _0
                 if nb.uint64(root_offsets[members[c] + 1]) - other == end - first:
+                    k = _0
                     while first + k < end and roots[other + k] == roots[first + k]:
                         k += _1
-                if first + k == end:
-                    found = c
-                    break
+                    if first + k == end:
+                        found = c
+                        break
                 mixed += _1
         of[d] = found
         if found == count:
