@@ -131,15 +131,11 @@ def random_documents(seed: int) -> tuple[Rules, Any, Any, Rules, Any, Any]:
 def test_batches(monkeypatch: pytest.MonkeyPatch, strategy: str, scratch: int, shared: int) -> None:
     """Little scratch memory takes documents in batches, little shared memory counts in global memory."""
     monkeypatch.setattr(documents, "SCRATCH", scratch)
-    few = (
-        documents._Class(64, 50, 16, 16),
-        documents._Class(64, 400, 64, 32),
-        documents._Class(64, 3000, 1 << 8, 1 << 7),
-    )
-    last = documents._Class(256, 0, shared << 7)
-    monkeypatch.setattr(documents, "_TOP_DOWN", (*few, last))
-    monkeypatch.setattr(documents, "_ROWS_ONLY", (documents._Class(64, 0),) * 3 + (last,))
-    monkeypatch.setattr(documents, "_BOTTOM_UP", (*documents._BOTTOM_UP[:3], last))
+    classes = documents._Class
+    few = (classes(64, 16, 16, 50), classes(64, 64, 32, 400), classes(64, shared << 7, 1 << 7, 3000))
+    monkeypatch.setattr(documents, "_TOP_DOWN", few)
+    monkeypatch.setattr(documents, "_BOTTOM_UP", (classes(32, 1 << 8), classes(64, 1 << 9), classes(64, shared << 7)))
+    monkeypatch.setattr(documents, "_HOT", shared << 4)
     monkeypatch.setattr(documents, "_LEAST_ROWS", 0)
     monkeypatch.setattr(documents, "_MARKED", 0 if shared == 2 else 1 << 18)
     rules, root_offsets, roots, host, host_offsets, host_roots = random_documents(scratch)

@@ -6,6 +6,7 @@
 #include "scan.cuh"
 #include "spans.cuh"
 #include "terminal_table.cuh"
+#include "counted_keys.cuh"
 
 #ifndef TOP_DOWN
 #define TOP_DOWN 0
@@ -24,13 +25,10 @@ using TableCount = u32;
 
 constexpr u32 PROBES = 64;  // of a table that may be too small, before it is given up
 
-// One document's terminals: in a table where they can only be few of all, else with a counter each, the first
-// ones in shared memory.
+// One document's terminals: in a table where they can only be few of all, else with a counter each.
 struct Counter {
     TerminalTable table;
-    Count* held_counts;
-    Count* row;  // counters of all other terminals: zero before and after each document
-    u32 held;
+    Count* dense_counts;
     u32 terminals;  // 0 where there is a table
 
     __device__ __forceinline__ void clear()
@@ -38,18 +36,16 @@ struct Counter {
         if (terminals == 0)
             table.clear(threadIdx.x, blockDim.x);
         else
-            for (u32 i = threadIdx.x; i < min(held, terminals); i += blockDim.x)
-                held_counts[i] = 0;
+            for (u32 i = threadIdx.x; i < terminals; i += blockDim.x)
+                dense_counts[i] = 0;
     }
 
     __device__ __forceinline__ void add(u32 terminal, Count amount)
     {
         if (terminals == 0)
             table.add(terminal, amount);
-        else if (terminal < held)
-            atomicAdd(held_counts + terminal, amount);
         else
-            atomicAdd(row + (terminal - held), amount);
+            atomicAdd(dense_counts + terminal, amount);
     }
 
     __device__ __forceinline__ u32 cells() const
@@ -65,23 +61,16 @@ struct Counter {
             return table.counts[cell];
         }
         terminal = cell;
-        return cell < held ? held_counts[cell] : __ldcg(row + (cell - held));
-    }
-
-    __device__ __forceinline__ void release(u32 cell)
-    {
-        if (terminals != 0 && cell >= held)
-            row[cell - held] = 0;
+        return dense_counts[cell];
     }
 };
 
 // list, list_size   documents to count
 // next, next_size   where documents are listed whose terminals or rules find no room in the tables
 // table_slots       of each document's table of terminals, rule_slots of its table of rules' weights; both in shared
-//                   memory; 0 where shared memory is divided by document and rules' weights are in rows
+//                   memory; 0 bottom-up, where shared memory is divided by document
 // taken             how many are taken: zero at the start
-// marked            rules that have a bit each in shared memory, all or none: which ones have a weight
-// rows              by block: `row_size` zeros; top-down, the first `rules` of them are rules' weights
+// marked            rules that have a bit each in shared memory, top-down all: which ones have a weight
 // *_shift           where a terminal, its document and its count stand in a key; count_shift is 64 where counts
 //                   have an array of their own
 // count_flip        all ones of a count's bits where high counts come first, else 0
@@ -94,9 +83,9 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
     const u32* __restrict__ table_sizes, const u32* __restrict__ table_terminals,
     const TableCount* __restrict__ table_counts, const i64* __restrict__ root_offsets, const u32* __restrict__ roots,
     const u32* __restrict__ list, const u64* __restrict__ list_size, u32* next_list, u64* next_size, u32* taken,
-    const u32* __restrict__ bounds, u32 table_slots, u32 rule_slots, u32 shared_bytes, u32 marked, Count* rows, u64 row_size, const u32* __restrict__ rank, u64 least, u32 terminal_shift,
-    u32 document_shift, u32 count_shift, u32 count_flip, u64* keys, u64* counts, u32 capacity, u64* cursor,
-    u32* starts, u32* sizes)
+    const u32* __restrict__ bounds, u32 table_slots, u32 rule_slots, u32 shared_bytes, u32 marked,
+    const u32* __restrict__ rank, u64 least, u32 terminal_shift, u32 document_shift, u32 count_shift, u32 count_flip,
+    Key* keys, u64* counts, u32 capacity, u64* cursor, u32* starts, u32* sizes)
 {
     extern __shared__ u64 shared[];
     __shared__ LongSpans waiting;
@@ -107,10 +96,7 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
     const u32 warp = threadIdx.x / 32;
     const u32 lane = threadIdx.x % 32;
     const u32 slots = shared_bytes / (4 + sizeof(Count));
-    Count* row = rows + blockIdx.x * row_size;
-    Count* weights = row;
-    if (TOP_DOWN)
-        row += rules;
+    const CountedKeys counted{rank, terminal_shift, document_shift, count_shift, count_flip, keys, counts};
     u32* marks = reinterpret_cast<u32*>(shared) + shared_bytes / 4;
     for (u32 i = threadIdx.x; 32 * i < marked; i += blockDim.x)
         marks[i] = 0;
@@ -120,12 +106,9 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
     TerminalTable rule_table{reinterpret_cast<u32*>(rule_counts + rule_slots) + table_slots, rule_counts, rule_slots};
     bool full = false;  // a table has no room
     const auto add_rule = [&](u32 rule, Count amount) {
-        if (rule_slots != 0)
-            full |= !rule_table.add_within(rule, amount, PROBES);
-        else
-            atomicAdd(weights + rule, amount);
+        full |= !rule_table.add_within(rule, amount, PROBES);
         const u32 bit = 1u << rule % 32;
-        if (marked != 0 && (*const_cast<volatile u32*>(marks + rule / 32) & bit) == 0)
+        if ((*const_cast<volatile u32*>(marks + rule / 32) & bit) == 0)
             atomicOr(marks + rule / 32, bit);
     };
 
@@ -142,12 +125,10 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
         const u32 bound = bounds[document];
 
         Counter counter;
-        counter.held_counts = reinterpret_cast<Count*>(shared);
-        counter.held = shared_bytes / sizeof(Count);
-        counter.row = row;
+        counter.dense_counts = reinterpret_cast<Count*>(shared);
         // a table costs a few probes for each terminal, counters two visits of each terminal that there is
         const bool dense = bound > slots / 3 * 2 || terminals / 4 <= bound;
-        counter.terminals = table_slots == 0 && dense && (terminals <= counter.held || row_size > (TOP_DOWN ? rules : 0)) ? terminals : 0;
+        counter.terminals = table_slots == 0 && dense && terminals <= shared_bytes / sizeof(Count) ? terminals : 0;
         counter.table.counts = reinterpret_cast<Count*>(shared);
         counter.table.slots = table_slots != 0 ? table_slots : min(slots, 2 * bound);
         counter.table.terminals =
@@ -203,12 +184,10 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
             const auto visit_rules = [&](bool has, u32 rule) {
                 Count weight = 0;
                 if (has)
-                    weight = rule_slots != 0 ? rule_table.find(rule) : __ldcg(weights + rule);
+                    weight = rule_table.find(rule);
                 u64 begin = 0;
                 u32 size = 0;
                 if (weight != 0) {
-                    if (rule_slots == 0)
-                        weights[rule] = 0;
                     begin = static_cast<u64>(rule_offsets[rule]);
                     size = static_cast<u32>(rule_offsets[rule + 1] - rule_offsets[rule]);
                     if (waiting.take(begin, size, weight))
@@ -219,36 +198,31 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
             };
             const u32 level_first = static_cast<u32>(level_offsets[level]);
             const u32 level_stop = static_cast<u32>(level_offsets[level + 1]);
-            if (marked == 0) {
-                for (u32 first = level_first + 32 * warp; first < level_stop; first += blockDim.x)
-                    visit_rules(first + lane < level_stop, first + lane);
-            } else {
-                for (u32 first = level_first / 32 + 32 * warp; 32 * first < level_stop; first += blockDim.x) {
-                    const u32 word = 32 * (first + lane);  // its first rule
-                    u32 bits = 0;
-                    if (word < level_stop) {
-                        u32 mask = 0xFFFFFFFFu;
-                        if (word < level_first)
-                            mask <<= level_first - word;
-                        if (level_stop - word < 32)
-                            mask &= (1u << (level_stop - word)) - 1;
-                        // others may mark rules of lower levels in this word at the same time
-                        bits = (marks[word / 32] & mask) == 0 ? 0 : atomicAnd(marks + word / 32, ~mask) & mask;
-                    }
-                    // the rules that are marked are dealt to the lanes evenly
-                    const u32 count = __popc(bits);
-                    const u32 before = lanes_before(count);
-                    const u32 total = __shfl_sync(ALL_LANES, before + count, 31);
-                    for (u32 place = lane; place - lane < total; place += 32) {
-                        const int owner = lane_at(before, place);
-                        u32 left = __shfl_sync(ALL_LANES, bits, owner);
-                        const u32 skipped = place - __shfl_sync(ALL_LANES, before, owner);
-                        const u32 base = __shfl_sync(ALL_LANES, word, owner);
-                        const bool has = place < total;
-                        for (u32 i = 0; has && i < skipped; ++i)
-                            left &= left - 1;
-                        visit_rules(has, base + static_cast<u32>(__ffs(left)) - 1);
-                    }
+            for (u32 first = level_first / 32 + 32 * warp; 32 * first < level_stop; first += blockDim.x) {
+                const u32 word = 32 * (first + lane);  // its first rule
+                u32 bits = 0;
+                if (word < level_stop) {
+                    u32 mask = 0xFFFFFFFFu;
+                    if (word < level_first)
+                        mask <<= level_first - word;
+                    if (level_stop - word < 32)
+                        mask &= (1u << (level_stop - word)) - 1;
+                    // others may mark rules of lower levels in this word at the same time
+                    bits = (marks[word / 32] & mask) == 0 ? 0 : atomicAnd(marks + word / 32, ~mask) & mask;
+                }
+                // the rules that are marked are dealt to the lanes evenly
+                const u32 count = __popc(bits);
+                const u32 before = lanes_before(count);
+                const u32 total = __shfl_sync(ALL_LANES, before + count, 31);
+                for (u32 place = lane; place - lane < total; place += 32) {
+                    const int owner = lane_at(before, place);
+                    u32 left = __shfl_sync(ALL_LANES, bits, owner);
+                    const u32 skipped = place - __shfl_sync(ALL_LANES, before, owner);
+                    const u32 base = __shfl_sync(ALL_LANES, word, owner);
+                    const bool has = place < total;
+                    for (u32 i = 0; has && i < skipped; ++i)
+                        left &= left - 1;
+                    visit_rules(has, base + static_cast<u32>(__ffs(left)) - 1);
                 }
             }
             waiting.visit(give);
@@ -287,23 +261,14 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
             const u32 cell = base + threadIdx.x;
             u32 terminal = 0;
             const Count count = cell < cells ? counter.read(cell, terminal) : 0;
-            if (count != 0)
-                counter.release(cell);
             const bool kept = fits && count != 0 && count >= least;
             const u32 members = __ballot_sync(ALL_LANES, kept);
             u32 place = 0;
             if (lane == 0 && members != 0)
                 place = atomicAdd(&found, static_cast<u32>(__popc(members)));
             place = __shfl_sync(ALL_LANES, place, 0) + __popc(members & ((1u << lane) - 1));
-            if (kept) {
-                u64 key = static_cast<u64>(rank == nullptr ? terminal : rank[terminal]) << terminal_shift |
-                    static_cast<u64>(document) << document_shift;
-                if (count_shift < 64)
-                    key |= static_cast<u64>(static_cast<u32>(count) ^ count_flip) << count_shift;
-                else
-                    counts[start + place] = count;
-                keys[start + place] = key;
-            }
+            if (kept)
+                counted.write(start + place, terminal, document, count);
         }
     }
 }

@@ -1,8 +1,9 @@
 """Terminals counted by document and by terminal on the device.
 
 Each document is counted by a block in shared memory: in a hash table where it can only hold few of all terminals,
-else with a counter for each. What is counted goes into keys, which a radix sort puts in order. Equal documents of
-one symbol are counted once. Documents whose results are more than the scratch memory holds are taken in batches.
+else with a counter for each; those for which it has no room are counted by all blocks together, in global memory.
+What is counted goes into keys, which a radix sort puts in order. Equal documents of one symbol are counted once.
+Documents whose results are more than the scratch memory holds are taken in batches.
 """
 
 from __future__ import annotations
@@ -35,23 +36,24 @@ class _Class:
     """How documents of one class are counted."""
 
     threads: int
-    most: int
-    """Terminals that a document stands for (top-down), or distinct ones that it can have (bottom-up), at most."""
     slots: int = 0
     """Of a hash table in shared memory; 0 for all the shared memory that a block can have."""
     rule_slots: int = 0
-    """Of a hash table of rules' weights in shared memory; 0 where they are in global memory."""
+    """Of a hash table of rules' weights in shared memory (top-down)."""
+    words: int = 0
+    """That a document has at most (top-down); bottom-up its distinct ones are at most two thirds of the slots."""
 
 
 # Tables may turn out too small for a document of so many words, most of them distinct: the next class takes it then.
 _TOP_DOWN = (
-    _Class(128, 1 << 11, 1 << 10, 1 << 9),
-    _Class(512, 3 << 12, 1 << 12, 1 << 11),
-    _Class(1024, 3 << 14, 1 << 14, 1 << 13),
-    _Class(1024, 0),
+    _Class(128, 1 << 10, 1 << 9, 1 << 11),
+    _Class(512, 1 << 12, 1 << 11, 3 << 12),
+    _Class(1024, 1 << 14, 1 << 13, 3 << 14),
 )
-_ROWS_ONLY = (_Class(1024, 0),) * 4
-_BOTTOM_UP = (_Class(32, 170, 1 << 8), _Class(512, 5461, 1 << 13), _Class(1024, 0), _Class(1024, 0))
+_BOTTOM_UP = (_Class(32, 1 << 8), _Class(512, 1 << 13), _Class(1024))
+_LONG_THREADS, _GROUP = 512, 64  # of long_documents.cu
+_HOT = 1 << 12
+"""Terminals, the first ones, that each block counts in shared memory for a long document."""
 _MARKED = 1 << 18
 """Rules, at most, that have a bit each in shared memory."""
 _STATIC_SHARED = 2 << 10
@@ -335,12 +337,9 @@ class _Work:
         if self.tables is not None and self.tables.resident:
             self.scratch = max(self.scratch - self.tables.nbytes, self.scratch // 3)
         entries, self.lengths = cupy.zeros((2, self.documents), np.uint64)
-        self.classes = _BOTTOM_UP
-        if self.tables is None:
-            # bits, or counts of 64 bits, that shared memory has no room for: all documents are of the last class
-            self.classes = _TOP_DOWN if rules.rule_count <= _MARKED else _ROWS_ONLY
+        self.classes = _TOP_DOWN if self.tables is None else _BOTTOM_UP
         # as Report in classes.cu
-        report = cupy.zeros(2 + len(self.classes), np.uint64)
+        report = cupy.zeros(3 + len(self.classes), np.uint64)
         launch_each(
             *("classes", "weigh_roots", max(-(-len(roots) // _ROOTS), min(rules.rule_count, 1 << 16))),
             *(np.uint32(rules.terminals), rules.lengths, np.uint32(rules.rule_count)),
@@ -349,7 +348,7 @@ class _Work:
         )
         self.entries = self.lengths if self.tables is None else entries
         self.classified = self._classify(0, self.documents, report)
-        self.longest, self.bound, *_ = (int(number) for number in report.get())  # synchronize!
+        self.longest, self.bound, *self.class_sizes = (int(number) for number in report.get())  # synchronize!
 
     def layout(self, by_terminal: bool) -> _Layout:
         """Lay keys out so that they sort by terminal, or by document, in it by count falling, then terminal."""
@@ -381,7 +380,7 @@ class _Work:
         import cupy
 
         if batch:
-            self.classified = self._classify(first, stop, cupy.zeros(2 + len(self.classes), np.uint64))
+            self.classified = self._classify(first, stop, cupy.zeros(3 + len(self.classes), np.uint64))
         representatives, bounds, lists, class_sizes = self.classified
         narrow = layout.count_bits > 0
         wide = self.longest >= NARROW
@@ -395,26 +394,27 @@ class _Work:
         keys = cupy.empty(capacity, np.uint64)
         counts = None if narrow else cupy.empty(capacity, np.uint64)
         starts, sizes = cupy.zeros((2, self.documents), np.uint32)
-        cursor = cupy.zeros(2 + len(self.classes), np.uint64)  # keys, terminals with equal documents', documents taken
-        held = pair_bytes * capacity + held_tables
+        # keys, terminals with equal documents', by class documents taken, the long ones' barriers
+        cursor = cupy.zeros(3 + len(self.classes), np.uint64)
+        written = (
+            *(rank, np.uint64(least), np.uint32(layout.terminal_shift), np.uint32(layout.document_shift)),
+            *(np.uint32(layout.count_shift), np.uint32(layout.count_flip), keys, counts),
+            *(np.uint32(min(capacity, _NEITHER - 1)), cursor, starts, sizes),
+        )
+        expected = 0  # documents, at most, for which tables turned out too small, and those of the class
         for number, kind in enumerate(self.classes):
-            if kind.most == 0 and number + 1 < len(self.classes):
-                continue
-            beyond = min(number + 1, len(self.classes) - 1)
-            self._count_class(
-                kind,
-                wide,
-                max(self.scratch - held, _LEAST_ROWS),
-                stop - first,
-                (
-                    *(lists[number], class_sizes[number:], lists[beyond], class_sizes[beyond:]),
+            expected = self.class_sizes[number] + (expected if self.tables is None else 0)
+            if expected:
+                listed = (
+                    *(lists[number], class_sizes[number:], lists[number + 1], class_sizes[number + 1 :]),
                     *(cursor[2 + number :], bounds),
-                ),
-                (
-                    *(rank, np.uint64(least), np.uint32(layout.terminal_shift), np.uint32(layout.document_shift)),
-                    *(np.uint32(layout.count_shift), np.uint32(layout.count_flip), keys, counts),
-                    *(np.uint32(min(capacity, _NEITHER - 1)), cursor, starts, sizes),
-                ),
+                )
+                self._count_class(kind, wide, min(expected, stop - first), listed, written)
+        expected = self.class_sizes[-1] + (expected if self.tables is None else 0)
+        if expected:
+            room = max(self.scratch - pair_bytes * capacity - held_tables, _LEAST_ROWS)
+            self._count_long(
+                wide, room, min(expected, stop - first), (lists[-1], class_sizes[-1:], cursor[-1:]), written
             )
         shown, own_sizes = cupy.empty((2, stop - first), np.uint32)
         launch_each(
@@ -422,13 +422,13 @@ class _Work:
             *(most, shown, own_sizes, cursor[1:]),
         )
         offsets = exclusive_scan(shown)
-        written, total, *_ = (int(number) for number in cursor.get())  # synchronize!
-        fits = written <= capacity
+        stored, total, *_ = (int(number) for number in cursor.get())  # synchronize!
+        fits = stored <= capacity
         if fits:
             if not batch:
                 self.tables = None
 
-            keys, counts = keys[:written], None if counts is None else counts[:written]
+            keys, counts = keys[:stored], None if counts is None else counts[:stored]
         return _Counted(
             *(first, stop, fits, total, offsets, sizes, own_sizes, representatives, starts, keys, counts, batch_pairs),
             sort_pairs=(self.scratch - pair_bytes * capacity) // (2 * pair_bytes),
@@ -446,13 +446,13 @@ class _Work:
         some = (self.root_offsets, self.roots, np.uint32(first), np.uint32(stop), first_with)
         launch_each("classes", "find_equal", stop - first, *some)
         representatives, bounds = cupy.zeros((2, self.documents), np.uint32)
-        lists = cupy.empty((len(self.classes), stop - first), np.uint32)
+        lists = cupy.empty((len(self.classes) + 1, stop - first), np.uint32)
         launch_each(
             *("classes", "class_documents", stop - first, np.uint32(rules.terminals), *some, self.entries),
             *(
                 self.lengths,
                 np.uint32(self.tables is None),
-                *(np.uint32(kind.most) for kind in self.classes[:-1]),
+                *(np.uint32(self._most(kind)) for kind in self.classes),
                 representatives,
                 bounds,
                 lists,
@@ -461,54 +461,79 @@ class _Work:
         )
         return representatives, bounds, lists, report[2:]
 
-    def _count_class(
-        self, kind: _Class, wide: bool, room: int, documents: int, listed: tuple[Any, ...], written: tuple[Any, ...]
-    ) -> None:
-        """Count the documents of one class; ``room`` bytes may be taken for rules' weights and counters."""
-        import cupy
+    def _most(self, kind: _Class) -> int:
+        """Words that documents of a class have at most, or distinct ones bottom-up."""
+        if self.tables is None:
+            # bits that shared memory has no room for: all documents are counted as long ones
+            return kind.words if self.rules.rule_count <= _MARKED else 0
+        offered = _offered_shared()
+        if not kind.slots and self.rules.terminals <= offered // 8:
+            return self.rules.terminals
+        return (kind.slots or offered // 12) // 3 * 2
 
-        rules, tables = self.rules, self.tables
+    def _count_class(
+        self, kind: _Class, wide: bool, documents: int, listed: tuple[Any, ...], written: tuple[Any, ...]
+    ) -> None:
+        """Count the documents of one class, each in a block's shared memory."""
+        top_down = self.tables is None
         count_bytes = 8 if wide else 4
-        defines = (
-            f"-DTOP_DOWN={int(tables is None)}",
-            f"-DWIDE={int(wide)}",
-            f"-DWIDE_TABLES={int(tables is not None and tables.counts.dtype == np.uint64)}",
-        )
-        offered = device_attribute("MaxSharedMemoryPerBlockOptin") - _STATIC_SHARED
         # a document that finds no room in tables of its terminals and rules is taken by the next class
-        slots = rule_slots = 0
-        if kind.rule_slots:
-            slots, rule_slots = kind.slots * 4 // count_bytes, kind.rule_slots * 4 // count_bytes
-        marked = rules.rule_count if tables is None and rules.rule_count <= _MARKED else 0
+        slots, rule_slots = (kind.slots * 4 // count_bytes, kind.rule_slots * 4 // count_bytes) if top_down else (0, 0)
+        shared = (4 + count_bytes) * (slots + rule_slots or kind.slots) or _offered_shared()
+        marked = self.rules.rule_count if top_down else 0
         marks = -(-marked // 64) * 8
-        shared = (4 + count_bytes) * (slots + rule_slots or kind.slots) or offered - marks
-        row_size = rules.rule_count if tables is None and not rule_slots else 0
-        if kind is self.classes[-1]:
-            row_size += max(0, rules.terminals - shared // count_bytes)
-        kernel, blocks = resident("documents", "count_documents", defines, kind.threads, shared + marks)
-        blocks = max(1, min(blocks, documents))
-        rows = None
-        if row_size:
-            blocks = max(1, min(blocks, room // (count_bytes * row_size)))
-            rows = cupy.zeros(blocks * row_size, np.uint64 if wide else np.uint32)
+        kernel, blocks = resident("documents", "count_documents", self._defines(wide), kind.threads, shared + marks)
         kernel(
-            (blocks,),
+            (max(1, min(blocks, documents)),),
             (kind.threads,),
             (
-                *(np.uint32(rules.terminals), np.uint32(rules.rule_count), rules.rule_offsets, rules.symbols),
-                *(device_levels(rules), np.uint32(len(rules.level_offsets) - 1)),
-                *((None,) * 4 if tables is None else (tables.starts, tables.sizes, tables.terminals, tables.counts)),
-                *(
-                    self.root_offsets,
-                    self.roots,
-                    *listed,
-                    *(np.uint32(slots), np.uint32(rule_slots), np.uint32(shared), np.uint32(marked)),
-                    *(rows, np.uint64(row_size)),
-                    *written,
-                ),
+                *(*self._given(), *listed, np.uint32(slots), np.uint32(rule_slots), np.uint32(shared)),
+                *(np.uint32(marked), *written),
             ),
             shared_mem=shared + marks,
         )
+
+    def _count_long(
+        self, wide: bool, room: int, documents: int, listed: tuple[Any, ...], written: tuple[Any, ...]
+    ) -> None:
+        """Count long documents, each by all blocks; ``room`` bytes may be taken for rows of counters."""
+        import cupy
+
+        count_bytes = 8 if wide else 4
+        held = min(self.rules.terminals, _HOT)
+        row_size = self.rules.terminals + (self.rules.rule_count if self.tables is None else 0)
+        group = max(1, min(_GROUP, documents, room // (count_bytes * row_size)))
+        rows = cupy.zeros(group * row_size, np.uint64 if wide else np.uint32)
+        kernel, blocks = resident(
+            *("long_documents", "count_long_documents", self._defines(wide), _LONG_THREADS, count_bytes * held),
+            cooperative=True,
+        )
+        kernel(
+            (blocks,),
+            (_LONG_THREADS,),
+            (*self._given(), *listed, np.uint32(held), rows, np.uint32(group), *written),
+            shared_mem=count_bytes * held,
+        )
+
+    def _defines(self, wide: bool) -> tuple[str, ...]:
+        """Return what compiles a kernel that counts these documents."""
+        wide_tables = self.tables is not None and self.tables.counts.dtype == np.uint64
+        return f"-DTOP_DOWN={int(self.tables is None)}", f"-DWIDE={int(wide)}", f"-DWIDE_TABLES={int(wide_tables)}"
+
+    def _given(self) -> tuple[Any, ...]:
+        """Return rules, tables and documents as kernels take them."""
+        rules, tables = self.rules, self.tables
+        return (
+            *(np.uint32(rules.terminals), np.uint32(rules.rule_count), rules.rule_offsets, rules.symbols),
+            *(device_levels(rules), np.uint32(len(rules.level_offsets) - 1)),
+            *((None,) * 4 if tables is None else (tables.starts, tables.sizes, tables.terminals, tables.counts)),
+            *(self.root_offsets, self.roots),
+        )
+
+
+def _offered_shared() -> int:
+    """Return bytes of shared memory that a block can have for what it counts."""
+    return device_attribute("MaxSharedMemoryPerBlockOptin") - _STATIC_SHARED
 
 
 def _postings(total: int, counted: bool) -> tuple[Any, Any]:

@@ -1,0 +1,33 @@
+// What is counted, as keys that a sort puts in order. Include after spans.cuh.
+#ifndef POLARS_TADOC_COUNTED_KEYS
+#define POLARS_TADOC_COUNTED_KEYS
+
+#ifndef KEY
+#define KEY u64
+#endif
+
+using Key = KEY;
+
+// Passed by parts: where a terminal, its document and its count stand in a key.
+struct CountedKeys {
+    const u32* rank;  // of a terminal, or null for its own order
+    u32 terminal_shift;
+    u32 document_shift;
+    u32 count_shift;  // 64 where counts have an array of their own or are not asked for
+    u32 count_flip;  // all ones of a count's bits where high counts come first, else 0
+    Key* keys;
+    u64* counts;  // null where counts are in the keys or not asked for
+
+    __device__ __forceinline__ void write(u64 place, u32 terminal, u32 document, Count count) const
+    {
+        u64 key = static_cast<u64>(rank == nullptr ? terminal : rank[terminal]) << terminal_shift |
+            static_cast<u64>(document) << document_shift;
+        if (count_shift < 64)
+            key |= static_cast<u64>(static_cast<u32>(count) ^ count_flip) << count_shift;
+        if (counts != nullptr)
+            counts[place] = count;
+        keys[place] = static_cast<Key>(key);
+    }
+};
+
+#endif
