@@ -6,6 +6,11 @@
 #define THREADS 256
 #endif
 
+#ifndef KEY
+#define KEY u64
+#endif
+
+using Key = KEY;
 using i64 = long long;
 
 constexpr u32 ITEMS = 8;  // neighbours, of a thread
@@ -76,15 +81,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_by_document(
 
 // Lays each document's keys out, in the order of the documents, with their own document in them.
 extern "C" __global__ void __launch_bounds__(THREADS) gather_documents(
-    const u64* __restrict__ keys, const u64* __restrict__ key_counts, const i64* __restrict__ offsets,
+    const Key* __restrict__ keys, const u64* __restrict__ key_counts, const i64* __restrict__ offsets,
     const u32* __restrict__ starts, const u32* __restrict__ representatives, u32 first, u32 documents,
-    u64 first_position, u64 total, u32 document_shift, u32 terminal_shift, u64* gathered, u64* gathered_counts)
+    u64 first_position, u64 total, u32 document_shift, u32 terminal_shift, Key* gathered, u64* gathered_counts)
 {
     const u64 document_mask = (1ull << terminal_shift) - (1ull << document_shift);
     visit_positions(offsets, documents, first_position, total, [&](u64 position, u32 document, u64 place) {
         const u64 source = starts[representatives[first + document]] + place;
-        gathered[position] = (keys[source] & ~document_mask) |
-            static_cast<u64>(first + document) << document_shift;
+        gathered[position] = static_cast<Key>(
+            (keys[source] & ~document_mask) | static_cast<u64>(first + document) << document_shift);
         if (key_counts != nullptr)
             gathered_counts[position] = key_counts[source];
     });
@@ -92,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) gather_documents(
 
 // offsets: of each terminal among sorted keys; the last one is the total.
 extern "C" __global__ void __launch_bounds__(THREADS) find_terminals(
-    const u64* __restrict__ keys, u64 total, u32 terminal_shift, u32 terminals, i64* offsets)
+    const Key* __restrict__ keys, u64 total, u32 terminal_shift, u32 terminals, i64* offsets)
 {
     const u64 terminal = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
     if (terminal > terminals)
@@ -111,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) find_terminals(
 
 // Adds to each terminal's number of documents. counts: terminals.
 extern "C" __global__ void __launch_bounds__(THREADS) count_terminals(
-    const u64* __restrict__ keys, u64 total, u32 terminal_shift, u64* counts)
+    const Key* __restrict__ keys, u64 total, u32 terminal_shift, u64* counts)
 {
     const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
     if (position < total)
@@ -121,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_terminals(
 // From keys sorted by terminal. offsets: of each terminal among them. places: where each terminal's documents go,
 // or null where they are all here.
 extern "C" __global__ void __launch_bounds__(THREADS) write_by_terminal(
-    const u64* __restrict__ keys, const u64* __restrict__ key_counts, u64 total, u32 terminal_shift,
+    const Key* __restrict__ keys, const u64* __restrict__ key_counts, u64 total, u32 terminal_shift,
     u32 document_shift, u64 count_mask, const i64* __restrict__ offsets, const i64* __restrict__ places,
     u32* documents, u64* counts)
 {

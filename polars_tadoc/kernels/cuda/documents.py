@@ -179,18 +179,24 @@ def count_by_terminal(
             nothing = cupy.empty(0, np.uint64) if counted else None
             return cupy.zeros(rules.terminals + 1, np.int64), cupy.empty(0, np.uint32), nothing
         work = _Work(rules, root_offsets, roots, strategy)
-        layout = work.layout(by_terminal=True)
+        layout = work.layout(by_terminal=True, counted=counted)
+        defines = layout.defines
         terminals = np.uint32(rules.terminals)
         most = np.uint32(_NEITHER - 1)
 
+        def launch(kernel: str, items: int, *arguments: Any) -> None:
+            if items:
+                get_kernel("arrange", kernel, defines)((-(-items // _THREADS),), (_THREADS,), arguments)
+
         def gather(part: _Counted, piece: _Slice) -> tuple[Any, Any]:
-            keys = cupy.empty(piece.total, np.uint64)
+            keys = cupy.empty(piece.total, layout.key_type)
             key_counts = None if part.counts is None else cupy.empty(piece.total, np.uint64)
             _by_positions(
                 *("gather_documents", piece.total, part.keys, part.counts, part.offsets[piece.first - part.first :]),
                 *(part.starts, part.representatives, np.uint32(piece.first), np.uint32(piece.stop - piece.first)),
                 *(np.uint64(piece.before), np.uint64(piece.total), np.uint32(layout.document_shift)),
                 *(np.uint32(layout.terminal_shift), keys, key_counts),
+                defines=defines,
             )
             return keys, key_counts
 
@@ -201,9 +207,9 @@ def count_by_terminal(
                 keys, key_counts = radix_sort(keys, key_counts, layout.terminal_bits, layout.terminal_shift, True)
             offsets = cupy.empty(rules.terminals + 1, np.int64)
             shift, size = np.uint32(layout.terminal_shift), np.uint64(len(keys))
-            launch_each("arrange", "find_terminals", rules.terminals + 1, keys, size, shift, terminals, offsets)
-            launch_each(
-                *("arrange", "write_by_terminal", len(keys), keys, key_counts, size, shift),
+            launch("find_terminals", rules.terminals + 1, keys, size, shift, terminals, offsets)
+            launch(
+                *("write_by_terminal", len(keys), keys, key_counts, size, shift),
                 *(np.uint32(layout.document_shift), np.uint64((1 << layout.count_bits) - 1), offsets, places),
                 *(documents, counts),
             )
@@ -231,14 +237,14 @@ def count_by_terminal(
         shift = np.uint32(layout.terminal_shift)
         for part, piece in slices():
             keys, _ = gather(part, piece)
-            launch_each("arrange", "count_terminals", len(keys), keys, np.uint64(len(keys)), shift, sizes)
+            launch("count_terminals", len(keys), keys, np.uint64(len(keys)), shift, sizes)
             del keys
         offsets = exclusive_scan(sizes)
         places = offsets.copy()
         documents, counts = _postings(total, counted)
         for part, piece in slices():
             here = write(*gather(part, piece), places, documents, counts)
-            launch_each("arrange", "advance_places", rules.terminals, here, terminals, places)
+            launch("advance_places", rules.terminals, here, terminals, places)
         return offsets, documents, counts
 
 
@@ -257,16 +263,16 @@ class _Slice:
 class _Layout:
     """Where a terminal (or its rank), its document and its count stand in a key."""
 
-    by_terminal: bool
-    """Whether keys sort by terminal."""
+    counted: bool
+    """Whether counts are asked for."""
     terminal_bits: int
     document_bits: int
     count_bits: int
-    """0 where counts have an array of their own."""
+    """0 where counts have an array of their own or are not asked for."""
     terminal_shift: int
     document_shift: int
     count_shift: int
-    """64 where counts have an array of their own."""
+    """64 where counts are not in the key."""
     count_flip: int
     """All ones of a count's bits where high counts come first."""
 
@@ -274,6 +280,16 @@ class _Layout:
     def bits(self) -> int:
         """Bits of a key."""
         return self.terminal_bits + self.document_bits + self.count_bits
+
+    @property
+    def key_type(self) -> type[np.unsignedinteger[Any]]:
+        """Type of a key: 32 bits where they hold all that is asked for, else 64."""
+        return np.uint32 if not self.counted and self.bits <= 32 else np.uint64
+
+    @property
+    def defines(self) -> tuple[str, ...]:
+        """What compiles a kernel for such keys."""
+        return (f"-DKEY={'u32' if self.key_type is np.uint32 else 'u64'}",)
 
 
 @dataclass(eq=False)
@@ -350,28 +366,18 @@ class _Work:
         self.classified = self._classify(0, self.documents, report)
         self.longest, self.bound, *self.class_sizes = (int(number) for number in report.get())  # synchronize!
 
-    def layout(self, by_terminal: bool) -> _Layout:
+    def layout(self, by_terminal: bool, counted: bool = True) -> _Layout:
         """Lay keys out so that they sort by terminal, or by document, in it by count falling, then terminal."""
         terminal_bits = (self.rules.terminals - 1).bit_length()
         document_bits = (self.documents - 1).bit_length()
         count_bits = self.longest.bit_length()
-        if terminal_bits + document_bits + count_bits > 64 or self.longest >= NARROW:
+        if not counted or terminal_bits + document_bits + count_bits > 64 or self.longest >= NARROW:
             count_bits = 0
-        count_shift = 64
+        bits = (counted, terminal_bits, document_bits, count_bits)
         if by_terminal:
-            if count_bits:
-                count_shift = 0
-            document_shift = count_bits
-            return _Layout(
-                *(True, terminal_bits, document_bits, count_bits),
-                *(document_shift + document_bits, document_shift, count_shift, 0),
-            )
-        if count_bits:
-            count_shift = terminal_bits
-        flip = (1 << count_bits) - 1
-        return _Layout(
-            False, terminal_bits, document_bits, count_bits, 0, terminal_bits + count_bits, count_shift, flip
-        )
+            return _Layout(*bits, count_bits + document_bits, count_bits, 0 if count_bits else 64, 0)
+        count_shift = terminal_bits if count_bits else 64
+        return _Layout(*bits, 0, terminal_bits + count_bits, count_shift, (1 << count_bits) - 1)
 
     def count(
         self, first: int, stop: int, layout: _Layout, rank: Any, least: int, most: np.uint32, batch: bool = False
@@ -382,17 +388,17 @@ class _Work:
         if batch:
             self.classified = self._classify(first, stop, cupy.zeros(3 + len(self.classes), np.uint64))
         representatives, bounds, lists, class_sizes = self.classified
-        narrow = layout.count_bits > 0
         wide = self.longest >= NARROW
-        pair_bytes = 8 if narrow else 16
+        apart = layout.counted and not layout.count_bits  # counts have an array of their own
+        pair_bytes = np.dtype(layout.key_type).itemsize + (8 if apart else 0)
         held_tables = 0 if self.tables is None or self.tables.resident else self.tables.nbytes
         # tables that stay leave keys more than half of what they leave
         batch_pairs = (self.scratch // 2 if held_tables or self.tables is None else self.scratch // 4 * 3) // pair_bytes
         capacity = min(self.bound, batch_pairs)
         if batch:
             capacity = max(capacity, min(self.rules.terminals, self.bound))  # of one document
-        keys = cupy.empty(capacity, np.uint64)
-        counts = None if narrow else cupy.empty(capacity, np.uint64)
+        keys = cupy.empty(capacity, layout.key_type)
+        counts = cupy.empty(capacity, np.uint64) if apart else None
         starts, sizes = cupy.zeros((2, self.documents), np.uint32)
         # keys, terminals with equal documents', by class documents taken, the long ones' barriers
         cursor = cupy.zeros(3 + len(self.classes), np.uint64)
@@ -401,6 +407,7 @@ class _Work:
             *(np.uint32(layout.count_shift), np.uint32(layout.count_flip), keys, counts),
             *(np.uint32(min(capacity, _NEITHER - 1)), cursor, starts, sizes),
         )
+        defines = (*self._defines(wide), *layout.defines)
         expected = 0  # documents, at most, for which tables turned out too small, and those of the class
         for number, kind in enumerate(self.classes):
             expected = self.class_sizes[number] + (expected if self.tables is None else 0)
@@ -409,12 +416,12 @@ class _Work:
                     *(lists[number], class_sizes[number:], lists[number + 1], class_sizes[number + 1 :]),
                     *(cursor[2 + number :], bounds),
                 )
-                self._count_class(kind, wide, min(expected, stop - first), listed, written)
+                self._count_class(kind, defines, wide, min(expected, stop - first), listed, written)
         expected = self.class_sizes[-1] + (expected if self.tables is None else 0)
         if expected:
             room = max(self.scratch - pair_bytes * capacity - held_tables, _LEAST_ROWS)
             self._count_long(
-                wide, room, min(expected, stop - first), (lists[-1], class_sizes[-1:], cursor[-1:]), written
+                defines, wide, room, min(expected, stop - first), (lists[-1], class_sizes[-1:], cursor[-1:]), written
             )
         shown, own_sizes = cupy.empty((2, stop - first), np.uint32)
         launch_each(
@@ -472,7 +479,13 @@ class _Work:
         return (kind.slots or offered // 12) // 3 * 2
 
     def _count_class(
-        self, kind: _Class, wide: bool, documents: int, listed: tuple[Any, ...], written: tuple[Any, ...]
+        self,
+        kind: _Class,
+        defines: tuple[str, ...],
+        wide: bool,
+        documents: int,
+        listed: tuple[Any, ...],
+        written: tuple[Any, ...],
     ) -> None:
         """Count the documents of one class, each in a block's shared memory."""
         top_down = self.tables is None
@@ -482,7 +495,7 @@ class _Work:
         shared = (4 + count_bytes) * (slots + rule_slots or kind.slots) or _offered_shared()
         marked = self.rules.rule_count if top_down else 0
         marks = -(-marked // 64) * 8
-        kernel, blocks = resident("documents", "count_documents", self._defines(wide), kind.threads, shared + marks)
+        kernel, blocks = resident("documents", "count_documents", defines, kind.threads, shared + marks)
         kernel(
             (max(1, min(blocks, documents)),),
             (kind.threads,),
@@ -494,7 +507,13 @@ class _Work:
         )
 
     def _count_long(
-        self, wide: bool, room: int, documents: int, listed: tuple[Any, ...], written: tuple[Any, ...]
+        self,
+        defines: tuple[str, ...],
+        wide: bool,
+        room: int,
+        documents: int,
+        listed: tuple[Any, ...],
+        written: tuple[Any, ...],
     ) -> None:
         """Count long documents, each by all blocks; ``room`` bytes may be taken for rows of counters."""
         import cupy
@@ -505,7 +524,7 @@ class _Work:
         group = max(1, min(_GROUP, documents, room // (count_bytes * row_size)))
         rows = cupy.zeros(group * row_size, np.uint64 if wide else np.uint32)
         kernel, blocks = resident(
-            *("long_documents", "count_long_documents", self._defines(wide), _LONG_THREADS, count_bytes * held),
+            *("long_documents", "count_long_documents", defines, _LONG_THREADS, count_bytes * held),
             cooperative=True,
         )
         kernel(
@@ -552,7 +571,7 @@ def _cut(before: npt.NDArray[np.int64], most: int) -> list[tuple[int, int]]:
     return list(pairwise(cuts))
 
 
-def _by_positions(kernel: str, total: int, *arguments: Any) -> None:
+def _by_positions(kernel: str, total: int, *arguments: Any, defines: tuple[str, ...] = ()) -> None:
     """Launch a kernel over so many terminals of counted documents, in the documents' order."""
     if total:
-        get_kernel("arrange", kernel)((-(-total // (_THREADS * _ITEMS)),), (_THREADS,), arguments)
+        get_kernel("arrange", kernel, defines)((-(-total // (_THREADS * _ITEMS)),), (_THREADS,), arguments)
