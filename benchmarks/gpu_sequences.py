@@ -135,8 +135,9 @@ _kernels: dict[str, Any] = {}
 
 def counted(keys: Any, packing: Any, rank: Any) -> tuple[Any, Any]:
     """Sort, add up, leave out what is no window, order by count."""
-    order, keys = window_keys.sort_keys(keys, packing)
-    keys, sums = window_keys.sum_runs(keys, order, packing)
+    columns = [keys]
+    del keys
+    keys, sums = window_keys.sum_entries(columns, packing)
     nothing = (1 << packing.per_column * packing.bits) - 1
     if int(keys[0, -1]) & nothing == nothing:
         keys, sums = cupy.ascontiguousarray(keys[:, :-1]), sums[:-1]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from polars_tadoc.kernels import cpu, cuda
-from polars_tadoc.kernels.cuda import device_problem, window_counts
+from polars_tadoc.kernels.cuda import device_problem, key_ranges
 from polars_tadoc.kernels.rules import Rules
 from tests.test_gpu_memory import FLOOR, nbytes, peak_memory
 
@@ -52,9 +52,9 @@ def test_peak(call: str, size: int) -> None:
 @pytest.mark.parametrize(("call", "size"), CALLS)
 @pytest.mark.parametrize(("min_count", "top"), [(1, None), (3, None), (1, 100)])
 def test_batches(monkeypatch: pytest.MonkeyPatch, call: str, size: int, min_count: int, top: int | None) -> None:
-    monkeypatch.setattr(window_counts, "WORKING_MEMORY", 0)
-    monkeypatch.setattr(window_counts, "LEAST_MEMORY", 1 << 18)
-    monkeypatch.setattr(window_counts, "EXPECTED", 0.0)
+    monkeypatch.setattr(key_ranges, "WORKING_MEMORY", 0)
+    monkeypatch.setattr(key_ranges, "LEAST_MEMORY", 1 << 18)
+    monkeypatch.setattr(key_ranges, "EXPECTED", 0.0)
     host = documents(200_000, 1000)
     rules, root_offsets, roots, rank = host
     expected = getattr(cpu, call)(rules, root_offsets, roots, size, rank, "top_down", min_count, top)

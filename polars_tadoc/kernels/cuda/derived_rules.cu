@@ -187,23 +187,23 @@ __device__ __forceinline__ void place_entries(
 extern "C" __global__ void __launch_bounds__(THREADS) place_windows(
     const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
     u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 words, u32 bits, u32 per_column,
-    u32 column_count, u32 spare, u32 digit_bits, u64* columns, u64 capacity, u64* taken,
+    u32 column_count, u32 spare, u32 digit_bits, u32 document_bits, u64* columns, u64 capacity, u64* taken,
     const u64* __restrict__ places, u32* slots)
 {
     place_entries<Windows>(
         {symbols, size, starts, ends, stride, terminals, rank, reach},
-        {words, bits, per_column, column_count, spare, digit_bits}, columns, capacity, taken, places, slots);
+        {words, bits, per_column, column_count, spare, digit_bits, document_bits}, columns, capacity, taken, places, slots);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) place_pairs(
     const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
     u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 words, u32 bits, u32 per_column,
-    u32 column_count, u32 spare, u32 digit_bits, u64* columns, u64 capacity, u64* taken,
+    u32 column_count, u32 spare, u32 digit_bits, u32 document_bits, u64* columns, u64 capacity, u64* taken,
     const u64* __restrict__ places, u32* slots)
 {
     place_entries<Pairs>(
         {symbols, size, starts, ends, stride, terminals, rank, reach},
-        {words, bits, per_column, column_count, spare, digit_bits}, columns, capacity, taken, places, slots);
+        {words, bits, per_column, column_count, spare, digit_bits, document_bits}, columns, capacity, taken, places, slots);
 }
 
 // Symbols that a position has in the derived bodies: its windows (or pairs), and the child itself where it holds

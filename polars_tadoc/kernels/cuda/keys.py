@@ -19,7 +19,7 @@ _RUN_TILE = 8 * THREADS
 
 @dataclass(frozen=True)
 class Packing:
-    """How a key is written: see ``sequences.cu``."""
+    """How a key is written: see ``packing.cuh``."""
 
     words: int
     bits: int
@@ -27,12 +27,13 @@ class Packing:
     columns: int
     spare: int
     digit_bits: int
+    document_bits: int = 0
 
     def sorted_bits(self, column: int) -> tuple[int, int]:
         """Return the bits of a column that belong to the key, and the lowest one."""
         if column + 1 < self.columns:
             return self.per_column * self.bits, 0
-        return (self.words - column * self.per_column) * self.bits, self.spare
+        return (self.words - column * self.per_column) * self.bits + self.document_bits, self.spare
 
     def ranges(self) -> list[tuple[int, int]]:
         """Return them for all columns."""
@@ -40,21 +41,25 @@ class Packing:
 
     def arguments(self) -> tuple[np.uint32, ...]:
         """Return what the kernels take."""
-        sizes = (self.words, self.bits, self.per_column, self.columns, self.spare, self.digit_bits)
-        return tuple(np.uint32(size) for size in sizes)
+        sizes = (self.words, self.bits, self.per_column, self.columns)
+        return tuple(np.uint32(size) for size in (*sizes, self.spare, self.digit_bits, self.document_bits))
 
 
-def pack(kind: Kind, terminals: int, most: int) -> Packing:
-    """Lay out keys in as few columns as hold the words, and digits of weights up to ``most`` beside the last ones."""
+def pack(kind: Kind, terminals: int, most: int, documents: int = 1) -> Packing:
+    """Lay out keys in as few columns as hold the words, and beside the last ones a document and a weight's digit.
+
+    Weights are up to ``most``, documents fewer than ``documents``.
+    """
     bits = max(1, (terminals - 1).bit_length())
+    document_bits = (documents - 1).bit_length()
     for columns in itertools.count(1):
         per_column = -(-kind.words // columns)
         last = kind.words - (columns - 1) * per_column
-        spare = 64 - last * bits
+        spare = 64 - last * bits - document_bits
         if last >= 0 and spare > 0 and (columns == 1 or per_column * bits <= 64):
             digit_bits = _digit_bits(spare, max(1, most.bit_length()))
             if digit_bits:
-                return Packing(kind.words, bits, per_column, columns, spare, digit_bits)
+                return Packing(kind.words, bits, per_column, columns, spare, digit_bits, document_bits)
     raise AssertionError
 
 
@@ -67,22 +72,24 @@ def _digit_bits(spare: int, weight_bits: int) -> int:
     return 0
 
 
-def sort_keys(columns: Any, packing: Packing) -> tuple[Any, Any]:
+def sum_entries(columns: list[Any], packing: Packing) -> tuple[Any, Any]:
+    """Return each distinct key and the sum of its weights; takes the entries out of the list, to free them early."""
+    order, ordered = _sort(columns, packing.ranges())
+    return sum_runs(ordered, order, packing)
+
+
+def _sort(columns: list[Any], ranges: Sequence[tuple[int, int]]) -> tuple[Any, Any]:
     """Return the order of the entries and their columns; None where the columns themselves are in order."""
-    return sort_columns(columns, packing.ranges())
-
-
-def sort_columns(columns: Any, ranges: Sequence[tuple[int, int]]) -> tuple[Any, Any]:
-    """Sort by some bits of each column, given as their number and the lowest one, the first column counting most."""
     import cupy
 
-    if len(columns) == 1:
-        return None, radix_sort(columns[0], None, *ranges[0], overwrite=True).reshape(1, -1)
-    if len(columns) == 2:
-        last, first = radix_sort(columns[1], columns[0], *ranges[1], overwrite=True)
-        del columns
+    given = columns.pop()
+    if len(given) == 1:
+        return None, radix_sort(given[0], None, *ranges[0], overwrite=True).reshape(1, -1)
+    if len(given) == 2:
+        last, first = radix_sort(given[1], given[0], *ranges[1], overwrite=True)
+        del given
         return None, cupy.stack(radix_sort(first, last, *ranges[0], overwrite=True))
-    return order_columns(columns, ranges), columns
+    return order_columns(given, ranges), given
 
 
 def order_columns(columns: Any, ranges: Sequence[tuple[int, int]]) -> Any:

@@ -3,8 +3,8 @@
 #define POLARS_TADOC_PACKING
 
 // How an entry is written: words by rank, `bits` each, `per_column` of them in each 64-bit column, the rest in
-// the last column above `spare` bits. Those hold one digit of the weight, of `digit_bits` bits, below its place.
-// No spare bits: no weights are written.
+// the last column above `document_bits` for a document and `spare` bits. Those hold one digit of the weight, of
+// `digit_bits` bits, below its place.
 struct Packing {
     u32 words;
     u32 bits;
@@ -12,6 +12,7 @@ struct Packing {
     u32 columns;
     u32 spare;
     u32 digit_bits;
+    u32 document_bits;
 };
 
 __device__ __forceinline__ u32 digits_in(u64 weight, u32 digit_bits)

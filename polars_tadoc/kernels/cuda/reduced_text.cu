@@ -19,14 +19,15 @@ __device__ __forceinline__ u32 kept_words(const Text& text, u64 position)
     return min(text.length(position), first || last ? text.reach : 2 * text.reach);
 }
 
-// Words that each block of positions writes. most: zero at the start, then the largest weight.
+// Words that each block of positions writes, from position `begin` on: an owner starts there.
+// most: zero at the start, then the largest weight.
 extern "C" __global__ void __launch_bounds__(THREADS) measure_text(
-    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
+    const u32* __restrict__ symbols, u64 begin, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
     u32 stride, u32 terminals, u32 reach, const u64* __restrict__ weights, const long long* __restrict__ offsets,
     u32 owners, u64* blocks, u64* most)
 {
     const Text text = {symbols, size, starts, ends, stride, terminals, nullptr, reach};
-    const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    const u64 position = begin + static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
     u32 kept = 0;
     u64 weight = 1;
     if (position < size) {
@@ -43,26 +44,34 @@ extern "C" __global__ void __launch_bounds__(THREADS) measure_text(
 }
 
 // blocks  words before each block's
-// owner_of_word  by word: whose it is; null only without weights
+// owner_of_word  by word: whose it is; or null, then
+// owner_starts   from owner `first_owner` on: its first word. At the start, the number of all words.
 extern "C" __global__ void __launch_bounds__(THREADS) write_text(
-    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
-    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, const u64* __restrict__ weights,
-    const long long* __restrict__ offsets, u32 owners, const u64* __restrict__ blocks, u32* __restrict__ words,
-    u32* __restrict__ owner_of_word)
+    const u32* __restrict__ symbols, u64 begin, u64 size, const u32* __restrict__ starts,
+    const u32* __restrict__ ends, u32 stride, u32 terminals, u32 reach, const u32* __restrict__ rank,
+    const u64* __restrict__ weights, const long long* __restrict__ offsets, u32 owners,
+    const u64* __restrict__ blocks, u32* __restrict__ words, u32* __restrict__ owner_of_word, u32 first_owner,
+    u64* __restrict__ owner_starts)
 {
     const Text text = {symbols, size, starts, ends, stride, terminals, rank, reach};
-    const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    const u64 position = begin + static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
     u32 kept = 0;
     u32 owner = 0;
+    const bool starts_owner = position < size && text.owner_ends(position);
     if (position < size) {
         kept = kept_words(text, position);
-        if (owner_of_word != nullptr)
+        if (owner_of_word != nullptr || (owner_starts != nullptr && starts_owner))
             owner = owner_at(position, offsets, owners);
         if (weights != nullptr && __ldg(weights + owner) == 0)
             kept = 0;
     }
     u32 all;
-    const u64 begin = blocks[blockIdx.x] + block_before<THREADS>(kept, all);
+    const u64 first = blocks[blockIdx.x] + block_before<THREADS>(kept, all);
+    if (owner_starts != nullptr && starts_owner) {
+        owner_starts[owner - first_owner] = first;
+        for (; owner > first_owner && static_cast<u64>(offsets[owner - 1]) == position; --owner)
+            owner_starts[owner - 1 - first_owner] = first;  // owners of nothing
+    }
     if (kept == 0)
         return;
     // children of no words may stand between this one and its owner's start
@@ -70,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_text(
     while (!text.owner_ends(before) && text.length(before - 1) == 0)
         --before;
     u32 mark = CHILD | (text.owner_ends(before) ? BREAK : 0);
-    u32* target = words + begin;
+    u32* target = words + first;
     if (!text.is_rule(position)) {
         *target = rank_of(rank, __ldg(symbols + position)) | mark;
     } else {
@@ -92,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_text(
     }
     if (owner_of_word != nullptr)
         for (u32 i = 0; i < kept; ++i)
-            owner_of_word[begin + i] = owner;
+            owner_of_word[first + i] = owner;
 }
 
 // What the host must know: words of rules, all words, the largest weight.

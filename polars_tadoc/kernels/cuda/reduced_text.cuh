@@ -65,10 +65,7 @@ struct TextWindows {
             for (u32 word = first; word < stop; ++word)
                 key = key << packing.bits | text.rank(i + word);
             u64* at = target + column * capacity;
-            if (packing.spare == 0)
-                *at = key;
-            else
-                write_digits(at, key, weight, packing, last);
+            write_digits(at, key, weight, packing, last);
         }
     }
 };

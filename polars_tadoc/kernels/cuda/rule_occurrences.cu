@@ -1,8 +1,7 @@
 // Where rules occur, words not counted (G-TADOC, Zhang et al., ICDE 2021).
 #include "counters.cuh"
 #include "bodies.cuh"
-#include "packing.cuh"
-#include "reduced_text.cuh"
+#include "block_scan.cuh"
 #include "grid_barrier.cuh"
 #include "held_counts.cuh"
 
@@ -59,52 +58,83 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_rules(
     }
 }
 
-// Marks the words at which windows start, and the rules that have some.
-extern "C" __global__ void __launch_bounds__(THREADS) find_windows(
-    const u32* __restrict__ words, u64 size, u64 of_rules, const u32* __restrict__ owners, u32 reach,
-    unsigned char* __restrict__ found, unsigned char* __restrict__ rules)
+// Marks the rules that have windows of their own: of two children or more, but for runs of one word.
+extern "C" __global__ void __launch_bounds__(THREADS) find_owners(
+    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
+    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 least,
+    const long long* __restrict__ offsets, u32 owners, unsigned char* __restrict__ marked)
 {
-    const u64 i = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
-    if (i >= size)
-        return;
-    found[i] = 0;
-    TextWindows::visit_first({words, size, of_rules, owners, nullptr, reach}, i, [&](u64) {
-        found[i] = 1;
-        if (i < of_rules)
-            rules[owners[i]] = 1;
-    });
-}
-
-// The children that hold windows.
-extern "C" __global__ void __launch_bounds__(THREADS) find_children(
-    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ ends, u32 stride, u32 terminals, u32 least,
-    unsigned char* __restrict__ found)
-{
+    const Text text = {symbols, size, starts, ends, stride, terminals, rank, reach};
     const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
-    if (position < size)
-        found[position] = symbols[position] >= terminals && ends[ends_of(symbols[position] - terminals, stride)] >= least;
+    if (position >= size || text.length(position) == 0)
+        return;
+    u64 before = position;
+    while (!text.owner_ends(before) && text.length(before - 1) == 0)
+        --before;
+    if (reach == 0 ? text.is_rule(position) : text.owner_ends(before))
+        return;
+    const u32 rule = owner_at(position, offsets, owners);
+    if (__ldg(ends + ends_of(rule, stride)) >= least)
+        marked[rule] = 1;
 }
 
-// Writes the children that hold windows, over one terminal for each rule; body r starts `markers[r]` later.
-// places  children before each position; markers may be null
+// A rule of at least `least` words.
+__device__ __forceinline__ bool holds_windows(const Text& text, u64 position, u32 least)
+{
+    return position < text.size && text.is_rule(position) && text.length(position) >= least;
+}
+
+// Children that hold windows, by block of positions.
+extern "C" __global__ void __launch_bounds__(THREADS) count_children(
+    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
+    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 least, u32* __restrict__ blocks)
+{
+    const Text text = {symbols, size, starts, ends, stride, terminals, rank, reach};
+    u32 all;
+    block_before<THREADS>(holds_windows(text, static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x, least), all);
+    if (threadIdx.x == 0)
+        blocks[blockIdx.x] = all;
+}
+
+// Writes the children that hold windows, over one terminal for each rule, and where each owner's symbols start.
+// blocks          children before each block
+// markers         by owner: markers of those before it, which stand before their children; or null
+// target_offsets  what is true of owners of nothing at the end
 extern "C" __global__ void __launch_bounds__(THREADS) keep_children(
-    const u32* __restrict__ symbols, u64 size, const long long* __restrict__ offsets, u32 owners, u32 terminals,
-    u32 rules, const unsigned char* __restrict__ found, const u64* __restrict__ places,
-    const u64* __restrict__ markers, u32* __restrict__ target)
+    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
+    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 least,
+    const long long* __restrict__ offsets, u32 owners, u32 rules, const u64* __restrict__ blocks,
+    const u64* __restrict__ markers, long long* __restrict__ target_offsets, u32* __restrict__ target)
 {
+    const Text text = {symbols, size, starts, ends, stride, terminals, rank, reach};
     const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
-    if (position >= size || found[position] == 0)
+    const bool held = holds_windows(text, position, least);
+    u32 all;
+    const u64 before = blocks[blockIdx.x] + block_before<THREADS>(held, all);
+    if (position >= size)
         return;
-    const u64 later = markers == nullptr ? 0 : markers[owner_at(position, offsets, owners) + 1];
-    target[places[position] + later] = symbols[position] - terminals + rules;
+    const bool first = text.owner_ends(position);
+    if (!first && (!held || markers == nullptr)) {
+        if (held)
+            target[before] = symbols[position] - terminals + rules;
+        return;
+    }
+    u32 owner = owner_at(position, offsets, owners);
+    if (held)
+        target[before + (markers == nullptr ? 0 : markers[owner + 1])] = symbols[position] - terminals + rules;
+    if (!first)
+        return;
+    do
+        target_offsets[owner] = static_cast<long long>(before + (markers == nullptr ? 0 : markers[owner]));
+    while (owner-- > 0 && static_cast<u64>(offsets[owner]) == position);  // owners of nothing
 }
 
-// Writes the marker of each rule that has windows at the start of its body.
-extern "C" __global__ void __launch_bounds__(THREADS) mark_rules(
-    u32 rules, const unsigned char* __restrict__ found, const long long* __restrict__ body_offsets,
+// Writes the marker of each rule that holds windows at the start of its body.
+extern "C" __global__ void __launch_bounds__(THREADS) write_markers(
+    u32 rules, const unsigned char* __restrict__ marked, const long long* __restrict__ body_offsets,
     u32* __restrict__ target)
 {
     const u32 rule = blockIdx.x * THREADS + threadIdx.x;
-    if (rule < rules && found[rule] != 0)
+    if (rule < rules && marked[rule] != 0)
         target[body_offsets[rule]] = rule;
 }

@@ -8,8 +8,9 @@ import numpy as np
 
 from polars_tadoc.kernels.cuda.bodies import Text
 from polars_tadoc.kernels.cuda.device import even_blocks, get_kernel, launch_each
+from polars_tadoc.kernels.cuda.documents import count_by_terminal
 from polars_tadoc.kernels.cuda.primitives import exclusive_scan
-from polars_tadoc.kernels.cuda.tables import device_levels, resident
+from polars_tadoc.kernels.cuda.tables import device_levels, resident, terminal_counts
 from polars_tadoc.kernels.cuda.windows import Kind
 from polars_tadoc.kernels.rules import Rules
 
@@ -42,42 +43,64 @@ def weigh_rules(rules: Rules, roots: Any) -> Any:
     return weights
 
 
-def mark_rules(kind: Kind, rules: Rules, texts: tuple[Text, Text], marked: Any) -> tuple[Rules, Any, Any]:
-    """Return rules over one terminal for each rule that has windows: who holds it holds the rule."""
+def rule_weights(kind: Kind, rules: Rules, bodies: Text, documents: Text, strategy: str) -> Any:
+    """Return how often each rule occurs that holds windows, cupy uint64 by rule.
+
+    Top-down, weights go from the documents to the rules (G-TADOC, ICDE 2021, Algorithm 1). Bottom-up, tables of the
+    rules that each rule stands for are made from the lowest level up (Algorithm 2), and added up.
+    """
+    if strategy == "top_down":
+        return weigh_rules(rules, documents.symbols)
+    marked, _, roots = mark_rules(kind, rules, bodies, documents)
+    return terminal_counts(marked, roots, strategy)
+
+
+def rule_documents(kind: Kind, rules: Rules, bodies: Text, documents: Text, strategy: str) -> tuple[Any, Any, Any]:
+    """Return where the documents of each rule begin that holds windows, the documents, and how often each has it."""
+    return count_by_terminal(*mark_rules(kind, rules, bodies, documents), strategy, counted=True)
+
+
+def mark_rules(kind: Kind, rules: Rules, bodies: Text, documents: Text) -> tuple[Rules, Any, Any]:
+    """Return rules and documents over one terminal for each rule that holds windows: who holds it holds the rule."""
     import cupy
 
-    found = []
-    for text in texts:
-        found.append(cupy.empty(len(text.symbols), np.uint8))
-        launch_each(
-            *(
-                "rule_occurrences",
-                "find_children",
-                len(text.symbols),
-                text.symbols,
-                np.uint64(len(text.symbols)),
-                text.ends,
-            ),
-            *(np.uint32(text.stride), np.uint32(text.terminals), np.uint32(kind.least), found[-1]),
-        )
-    places = [exclusive_scan(children) for children in found]
-    markers = exclusive_scan(marked)
-    offsets = places[0][rules.rule_offsets] + markers
-    root_offsets = places[1][texts[1].offsets]
-    ends = cupy.stack([offsets[-1], root_offsets[-1]]).get()  # synchronize!
-    symbols, roots = (cupy.empty(int(end), np.uint32) for end in ends)
+    marked = cupy.zeros(rules.rule_count, np.uint8)
+    least = np.uint32(kind.least)
     launch_each(
-        "rule_occurrences", "mark_rules", rules.rule_count, np.uint32(rules.rule_count), marked, offsets, symbols
+        *("rule_occurrences", "find_owners", len(bodies.symbols), *bodies.arguments(), least),
+        *(bodies.offsets, np.uint32(rules.rule_count), marked),
     )
-    for text, children, before, shift, target in zip(
-        texts, found, places, (markers, None), (symbols, roots), strict=True
+    markers = exclusive_scan(marked)
+    texts = (bodies, documents)
+    places = [_children_before(kind, text) for text in texts]
+    ends = cupy.concatenate([places[0][-1:], places[1][-1:], markers[-1:]])
+    body_children, root_children, marker_count = ends.get().tolist()  # synchronize!
+    offsets = markers + body_children
+    root_offsets = cupy.full(len(documents.offsets), root_children, np.int64)
+    symbols = cupy.empty(body_children + marker_count, np.uint32)
+    roots = cupy.empty(root_children, np.uint32)
+    for text, before, shift, owner_offsets, target in (
+        (bodies, places[0], markers, offsets, symbols),
+        (documents, places[1], None, root_offsets, roots),
     ):
         launch_each(
-            *("rule_occurrences", "keep_children", len(text.symbols), text.symbols, np.uint64(len(text.symbols))),
-            *(text.offsets, np.uint32(len(text.offsets) - 1), np.uint32(text.terminals)),
-            *(np.uint32(rules.rule_count), children, before, shift, target),
+            *("rule_occurrences", "keep_children", len(text.symbols), *text.arguments(), least),
+            *(text.offsets, np.uint32(len(text.offsets) - 1), np.uint32(rules.rule_count), before, shift),
+            *(owner_offsets, target),
         )
+    count = np.uint32(rules.rule_count)
+    launch_each("rule_occurrences", "write_markers", rules.rule_count, count, marked, offsets, symbols)
     # each of them has a window of its own: there are no more of them than windows
     lengths = kind.lengths(rules.lengths)
-    occurring = Rules(rules.rule_count, offsets, symbols, rules.level_offsets, lengths)
-    return occurring, root_offsets, roots
+    return Rules(rules.rule_count, offsets, symbols, rules.level_offsets, lengths), root_offsets, roots
+
+
+def _children_before(kind: Kind, text: Text) -> Any:
+    """Return how many children that hold windows stand before each block of positions, cupy int64."""
+    import cupy
+
+    sizes = cupy.empty(-(-len(text.symbols) // THREADS), np.uint32)
+    launch_each(
+        *("rule_occurrences", "count_children", len(text.symbols), *text.arguments(), np.uint32(kind.least), sizes)
+    )
+    return exclusive_scan(sizes)

@@ -13,7 +13,7 @@ from typing import Any
 
 from polars_tadoc.kernels.cuda.derived_rules import derive_pairs as derive_pairs
 from polars_tadoc.kernels.cuda.derived_rules import derive_sequences as derive_sequences
-from polars_tadoc.kernels.cuda.window_counts import count
+from polars_tadoc.kernels.cuda.window_counts import count_windows
 from polars_tadoc.kernels.cuda.window_postings import list_windows
 from polars_tadoc.kernels.cuda.windows import Kind
 from polars_tadoc.kernels.rules import Rules
@@ -61,7 +61,7 @@ def sequence_counts(
         The device is out of memory or failed, or the windows are beyond its 32-bit numbers.
 
     """
-    return count(Kind("windows", n, n - 1), rules, root_offsets, roots, rank, strategy, min_count, top)
+    return count_windows(Kind("windows", n, n - 1), rules, root_offsets, roots, rank, strategy, min_count, top)
 
 
 def pair_counts(
@@ -84,7 +84,7 @@ def pair_counts(
         Words and counts, by count falling, equal ones by rank.
 
     """
-    return count(Kind("pairs", 2, window), rules, root_offsets, roots, rank, strategy, min_count, top)
+    return count_windows(Kind("pairs", 2, window), rules, root_offsets, roots, rank, strategy, min_count, top)
 
 
 def sequence_postings(

@@ -2,40 +2,19 @@
 #include "counters.cuh"
 #include "packing.cuh"
 #include "reduced_text.cuh"
+#include "count_entries.cuh"
 #include "block_scan.cuh"
 
 constexpr u32 THREADS = 256;
-constexpr u32 BUCKETS = 4096;
-
-// Entries of a range by their first two ranks, put together: `counts` has one for each 2^shift of them.
-template <typename Kind>
-__device__ __forceinline__ void count_entries(
-    const Words& text, u32 digit_bits, Range range, u32 shift, u32 buckets, u64* counts)
-{
-    __shared__ u32 held[BUCKETS];
-    for (u32 i = threadIdx.x; i < buckets; i += blockDim.x)
-        held[i] = 0;
-    __syncthreads();
-    const u64 threads = static_cast<u64>(gridDim.x) * blockDim.x;
-    for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < text.size; i += threads) {
-        const u32 digits = digits_in(text.weight(i), digit_bits);
-        Kind::visit_first(text, i, [&](u64 ranks) {
-            const u64 bucket = (ranks - range.low) >> shift;
-            if (range.holds(ranks))
-                add_held(held + bucket, digits, counts + bucket);
-        });
-    }
-    __syncthreads();
-    flush_held(held, buckets, counts);
-}
 
 extern "C" __global__ void __launch_bounds__(1024) count_windows(
     const u32* __restrict__ words, u64 size, u64 of_rules, const u32* __restrict__ owners,
     const u64* __restrict__ weights, u32 reach, u32 digit_bits, u64 low, u64 high, u32 shift, u32 buckets,
     u64* counts)
 {
-    count_entries<TextWindows>(
-        {words, size, of_rules, owners, weights, reach}, digit_bits, {low, high}, shift, buckets, counts);
+    const Words text = {words, size, of_rules, owners, weights, reach};
+    const auto digits = [&](u64 i) { return digits_in(text.weight(i), digit_bits); };
+    count_entries<TextWindows>(text, digits, {low, high}, shift, buckets, counts);
 }
 
 extern "C" __global__ void __launch_bounds__(1024) count_pairs(
@@ -43,8 +22,9 @@ extern "C" __global__ void __launch_bounds__(1024) count_pairs(
     const u64* __restrict__ weights, u32 reach, u32 digit_bits, u64 low, u64 high, u32 shift, u32 buckets,
     u64* counts)
 {
-    count_entries<TextPairs>(
-        {words, size, of_rules, owners, weights, reach}, digit_bits, {low, high}, shift, buckets, counts);
+    const Words text = {words, size, of_rules, owners, weights, reach};
+    const auto digits = [&](u64 i) { return digits_in(text.weight(i), digit_bits); };
+    count_entries<TextPairs>(text, digits, {low, high}, shift, buckets, counts);
 }
 
 // Writes the entries of a batch in any order: each block takes the next room there is.
@@ -78,21 +58,21 @@ __device__ __forceinline__ void write_entries(
 extern "C" __global__ void __launch_bounds__(THREADS) write_windows(
     const u32* __restrict__ text_words, u64 size, u64 of_rules, const u32* __restrict__ owners,
     const u64* __restrict__ weights, u32 reach, u32 words, u32 bits, u32 per_column, u32 column_count, u32 spare,
-    u32 digit_bits, u64 low, u64 high, u64* columns, u64 capacity, u64* taken)
+    u32 digit_bits, u32 document_bits, u64 low, u64 high, u64* columns, u64 capacity, u64* taken)
 {
     write_entries<TextWindows>(
         {text_words, size, of_rules, owners, weights, reach},
-        {words, bits, per_column, column_count, spare, digit_bits}, {low, high}, columns, capacity, taken);
+        {words, bits, per_column, column_count, spare, digit_bits, document_bits}, {low, high}, columns, capacity, taken);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) write_pairs(
     const u32* __restrict__ text_words, u64 size, u64 of_rules, const u32* __restrict__ owners,
     const u64* __restrict__ weights, u32 reach, u32 words, u32 bits, u32 per_column, u32 column_count, u32 spare,
-    u32 digit_bits, u64 low, u64 high, u64* columns, u64 capacity, u64* taken)
+    u32 digit_bits, u32 document_bits, u64 low, u64 high, u64* columns, u64 capacity, u64* taken)
 {
     write_entries<TextPairs>(
         {text_words, size, of_rules, owners, weights, reach},
-        {words, bits, per_column, column_count, spare, digit_bits}, {low, high}, columns, capacity, taken);
+        {words, bits, per_column, column_count, spare, digit_bits, document_bits}, {low, high}, columns, capacity, taken);
 }
 
 // What rising order sorts by falling count, where it fits, and each key's own place.

@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from polars_tadoc.kernels.cuda.bodies import make_texts
-from polars_tadoc.kernels.cuda.derived_rules import derive
+from polars_tadoc.kernels.cuda.bodies import Text, make_texts
 from polars_tadoc.kernels.cuda.device import device_errors, even_blocks, get_kernel, launch_each
-from polars_tadoc.kernels.cuda.key_ranges import key_ranges
+from polars_tadoc.kernels.cuda.key_ranges import Batches, count_ranges, pair_bits, spare_memory, text_memory
 from polars_tadoc.kernels.cuda.keys import (
     Packing,
     compact_keys,
     no_windows,
     pack,
     read_keys,
-    sort_keys,
-    sum_runs,
+    sum_entries,
     words_by_rank,
 )
 from polars_tadoc.kernels.cuda.primitives import exclusive_scan, radix_sort
-from polars_tadoc.kernels.cuda.reduced_text import Words, write_words
-from polars_tadoc.kernels.cuda.tables import terminal_counts
+from polars_tadoc.kernels.cuda.reduced_text import ReducedText
+from polars_tadoc.kernels.cuda.rule_occurrences import rule_weights
 from polars_tadoc.kernels.cuda.windows import Kind, possible_kind
 from polars_tadoc.kernels.rules import Rules
 
-WORKING_MEMORY = 30 << 20
-"""Bytes that a batch may take beside half of the rules and what the result allows."""
-LEAST_MEMORY = 4 << 20
-"""Bytes that a batch may take anyhow."""
-EXPECTED = 0.5
-"""Share of the keys that entries have been found to have so far which the rest is trusted to have."""
 
-
-def count(
+def count_windows(
     kind: Kind,
     rules: Rules,
     root_offsets: Any,
@@ -50,96 +40,43 @@ def count(
         possible = possible_kind(kind, rules, root_offsets, roots)
         if possible is None or top == 0 or min_count >= 1 << 64:
             return no_windows(kind.words)
-        least = max(min_count, 1)
-        if strategy == "bottom_up":
-            derived = derive(possible, rules, root_offsets, roots, rank)
-            packing, keys = derived.packing, derived.keys
-            counts = terminal_counts(derived.rules, derived.roots, strategy)
-            del derived
-            found = [_chosen(keys, counts, least, top)]
-            del keys, counts
-        else:
-            packing, found = count_batches(possible, rules, root_offsets, roots, rank, least, top)
+        texts = make_texts(possible, rules, root_offsets, roots, rank)
+        weights = rule_weights(possible, rules, *texts, strategy)
+        packing, found = _count_batches(possible, texts, weights, spare_memory(rules, *texts), max(min_count, 1), top)
+        del texts, weights
         return ranked(found, packing, rank, top)
 
 
-def count_batches(
-    kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any, least: int, top: int | None
+def _count_batches(
+    kind: Kind, texts: tuple[Text, Text], weights: Any, room: int, least: int, top: int | None
 ) -> tuple[Packing, list[tuple[Any, Any]]]:
     """Return the packing and the keys and counts of each batch, keys ascending over all of them."""
     import cupy
 
-    words = write_words(kind, rules, roots, make_texts(kind, rules, root_offsets, roots, rank))
-    packing = pack(kind, rules.terminals, words.most)
-    given = (rules.rule_offsets, rules.symbols, rules.lengths, root_offsets, roots, rank)
-    room = WORKING_MEMORY + nbytes(given) // 2 - nbytes((words.words, words.owners, words.weights))
-    row = 4 * kind.words + 8
+    room -= int(weights.nbytes)
+    text = ReducedText(*texts, weights, text_memory(room))
+    packing = pack(kind, texts[0].terminals, text.most)
     entry = {1: 17, 2: 34}.get(packing.columns, 8 * packing.columns + 25)
+    batches = Batches(room - text.nbytes, entry, kept=top is None)
     found: list[tuple[Any, Any]] = []
-    written = 0
-    total = 0
-
-    def count(low: int, shift: int, buckets: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        nonlocal total
-        counts = _count_entries(kind, words, packing, low, shift, buckets)
-        total = total or int(counts.sum())  # of everything, at first
-        return counts
-
-    def capacity() -> int:
-        """Entries that a batch may have: what the result is expected to be lets the memory grow."""
-        kept = sum(len(counts) for _, counts in found)
-        trusted = EXPECTED * total / max(written, 1) if top is None else 1.0
-        expected = 1.5 * row * kept * max(trusted, 1.0)
-        held = sum(nbytes(batch) for batch in found)
-        most = max(4 * written, WORKING_MEMORY // entry)  # what was found tells of no more
-        return min(int(max(room + expected - held, LEAST_MEMORY) // entry), most)
-
-    for low, high, entries in key_ranges(count, capacity, 0, 32 + packing.bits):
-        ranks = (np.uint64(low), np.uint64(high))
-        columns, taken = cupy.empty((packing.columns, entries), np.uint64), cupy.zeros(1, np.uint64)
-        launch_each(
-            *(
-                "window_counts",
-                f"write_{kind.name}",
-                len(words.words),
-                *words.arguments(),
-                *packing.arguments(),
-                *ranks,
-            ),
-            *(columns, np.uint64(entries), taken),
-        )
-        order, columns = sort_keys(columns, packing)
-        keys, sums = sum_runs(columns, order, packing)
-        del columns, order
+    reach = np.uint32(kind.reach)
+    count = count_ranges(
+        *(text, ("window_counts", f"count_{kind.name}")),
+        lambda words: (*words.arguments(), weights, reach, np.uint32(packing.digit_bits)),
+    )
+    for low, high, entries in batches.ranges(count, pair_bits(packing)):
+        columns, taken = [cupy.empty((packing.columns, entries), np.uint64)], cupy.zeros(1, np.uint64)
+        for words in text.parts():
+            launch_each(
+                *("window_counts", f"write_{kind.name}", len(words.words), *words.arguments(), weights, reach),
+                *(*packing.arguments(), np.uint64(low), np.uint64(high), columns[0], np.uint64(entries), taken),
+            )
+        keys, sums = sum_entries(columns, packing)
         found.append(_chosen(keys, sums, least if least > 1 else 0, top))  # no entry counts nothing
-        written += entries
         del keys, sums
+        held = sum(int(array.nbytes) for array in found[-1])
+        batches.found(held, len(found[-1][1]) * (4 * kind.words + 8))
     return packing, found
-
-
-def nbytes(arrays: Sequence[Any]) -> int:
-    """Return the bytes of some arrays."""
-    return sum(int(array.nbytes) for array in arrays if array is not None)
-
-
-def _count_entries(
-    kind: Kind, words: Words, packing: Packing, low: int, shift: int, buckets: int
-) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return how many entries begin with each 2^shift pairs of ranks, from ``low`` on."""
-    import cupy
-
-    counts = cupy.zeros(buckets, np.uint64)
-    if len(words.words):
-        get_kernel("window_counts", f"count_{kind.name}")(
-            (even_blocks(len(words.words)),),
-            (1024,),
-            (
-                *(*words.arguments(), np.uint32(packing.digit_bits), np.uint64(low)),
-                *(np.uint64(low + (buckets << shift)), np.uint32(shift), np.uint32(buckets), counts),
-            ),
-        )
-    told: np.ndarray[Any, np.dtype[np.uint64]] = counts.get()  # synchronize!
-    return told.astype(np.int64)
 
 
 def _chosen(keys: Any, counts: Any, least: int, top: int | None) -> tuple[Any, Any]:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from polars_tadoc.kernels.cuda.bodies import make_texts
-from polars_tadoc.kernels.cuda.derived_rules import derive
+from polars_tadoc.kernels.cuda.bodies import Text, make_texts
 from polars_tadoc.kernels.cuda.device import device_errors, launch_each
-from polars_tadoc.kernels.cuda.documents import count_by_terminal
-from polars_tadoc.kernels.cuda.keys import Packing, no_windows, pack, read_keys, sort_columns, sum_runs, words_by_rank
-from polars_tadoc.kernels.cuda.primitives import compact, exclusive_scan, expand, radix_sort, segmented_sum
-from polars_tadoc.kernels.cuda.reduced_text import write_words
-from polars_tadoc.kernels.cuda.rule_occurrences import mark_rules
+from polars_tadoc.kernels.cuda.key_ranges import Batches, count_ranges, pair_bits, spare_memory, text_memory
+from polars_tadoc.kernels.cuda.keys import Packing, no_windows, pack, read_keys, sum_entries, sum_runs, words_by_rank
+from polars_tadoc.kernels.cuda.primitives import compact, exclusive_scan, radix_sort, segmented_sum
+from polars_tadoc.kernels.cuda.reduced_text import ReducedText
+from polars_tadoc.kernels.cuda.rule_occurrences import rule_documents
 from polars_tadoc.kernels.cuda.windows import MOST_NUMBERS, Kind, possible_kind, too_many
 from polars_tadoc.kernels.rules import Rules
+
+_MOST_ENTRIES = 1 << 30
+"""What is sorted at a time is fewer."""
 
 
 def list_windows(
     kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any, strategy: str, min_count: int, top: int | None
 ) -> tuple[Any, Any, Any, Any]:
-    """Return words by rank, where each window's documents start, the documents, and how often each holds it."""
+    """Return words by rank, where each window's documents start, the documents, and how often each holds it.
+
+    The documents of a rule are those of its windows. Documents' own windows need no counting by document at all.
+    """
     with device_errors(f"listing the documents of runs of {kind.words} words"):
         import cupy
 
@@ -29,96 +35,165 @@ def list_windows(
         if possible is None:
             no_words, no_counts = no_windows(kind.words)
             return no_words, cupy.zeros(1, np.int64), cupy.empty(0, np.uint32), no_counts
-        packing = pack(kind, rules.terminals, 1)
-        found = None
-        if strategy == "top_down":
-            found = list_documents(kind, packing, rules, root_offsets, roots, rank)
-        all_occur = found is not None
-        if found is None:
-            derived = derive(kind, rules, root_offsets, roots, rank)
-            found = (
-                derived.keys,
-                *count_by_terminal(derived.rules, derived.root_offsets, derived.roots, strategy, counted=True),
-            )
-            del derived
-        keys, offsets, documents, counts = found
-        del found
-        if len(documents) > MOST_NUMBERS:
-            raise too_many(len(documents), "documents of runs")
-        lists = expand(offsets, len(documents))
-        order_lists(lists, len(offsets) - 1, documents, counts)
-        if top is None and min_count <= 1 and all_occur:
-            return read_keys(keys, packing, None, words_by_rank(rank)), offsets, documents, counts
-        wanted = offsets[1:] > offsets[:-1]
-        if min_count > 1:
-            wanted &= segmented_sum(counts, offsets) >= np.uint64(min(min_count, (1 << 64) - 1))
-        keep = cupy.empty(len(lists), np.uint8)
-        most = np.uint64((1 << 64) - 1 if top is None else top)
-        launch_each(
-            *("window_postings", "keep_first", len(lists), lists, offsets, wanted.view(np.uint8)),
-            *(np.uint64(len(lists)), most, keep),
-        )
-        sizes = segmented_sum(keep, offsets)
-        chosen = compact(cupy.arange(len(wanted), dtype=np.uint32), wanted)
-        offsets = exclusive_scan(compact(sizes, wanted))
-        words = read_keys(keys, packing, chosen, words_by_rank(rank))
-        return words, offsets, compact(documents, keep), compact(counts, keep)
+        texts = make_texts(possible, rules, root_offsets, roots, rank)
+        codes = _write_codes(possible, rules, texts, strategy)
+        found = _list_batches(possible, texts, codes, spare_memory(rules, *texts), min_count, top)
+        packing = codes.packing
+        del texts, codes
+        return _joined(found, packing, words_by_rank(rank))
 
 
-def list_documents(
-    kind: Kind, packing: Packing, rules: Rules, root_offsets: Any, roots: Any, rank: Any
-) -> tuple[Any, Any, Any, Any] | None:
-    """Return the keys, and where their documents begin, the documents, ascending, and how often each holds the key.
+@dataclass(frozen=True, eq=False)
+class _Codes:
+    """What follows a window's key in its entries, by rule: see ``window_postings.cu``."""
 
-    The documents of a rule are those of its windows. Documents' own windows need no counting by document at all.
-    None where counts are beyond 32 bits.
-    """
+    packing: Packing
+    offsets: Any
+    """cupy int64, rules + 1."""
+    codes: Any
+    """cupy uint64."""
+
+
+def _write_codes(kind: Kind, rules: Rules, texts: tuple[Text, Text], strategy: str) -> _Codes:
+    """Return a code for each document of a rule, or for each digit of how often it occurs there."""
     import cupy
 
-    texts = make_texts(kind, rules, root_offsets, roots, rank)
-    words = write_words(kind, rules, roots, texts, documents=True)
-    found = cupy.empty(len(words.words), np.uint8)
-    marked = cupy.zeros(rules.rule_count, np.uint8)
-    size, of_rules, reach = np.uint64(len(found)), np.uint64(words.of_rules), np.uint32(kind.reach)
-    text = (words.words, size, of_rules, words.owners, reach)
-    launch_each("rule_occurrences", "find_windows", len(found), *text, found, marked)
-    occurring, occurring_offsets, occurring_roots = mark_rules(kind, rules, texts, marked)
-    list_offsets, documents, counts = count_by_terminal(
-        occurring, occurring_offsets, occurring_roots, "top_down", counted=True
-    )
-    del occurring, occurring_offsets, occurring_roots, texts, marked
-    if len(counts) and int(counts.max()) >> 32:  # synchronize!
-        return None
-    sizes = cupy.empty(len(found), np.uint32)
+    offsets, documents, counts = rule_documents(kind, rules, *texts, strategy)
+    most = int(counts.max()) if len(counts) else 1  # synchronize!
+    packing = pack(kind, rules.terminals, most, len(texts[1].offsets) - 1)
+    size, digit_bits = np.uint64(len(counts)), np.uint32(packing.digit_bits)
+    places, codes = None, counts
+    if most.bit_length() > packing.digit_bits:
+        sizes = cupy.empty(len(counts), np.uint8)
+        launch_each("window_postings", "measure_codes", len(counts), counts, size, digit_bits, sizes)
+        places = exclusive_scan(sizes)
+        del sizes
+        offsets = places.take(offsets)
+        codes = cupy.empty(int(places[-1]), np.uint64)  # synchronize!
     launch_each(
-        "window_postings", "count_documents", len(found), found, size, of_rules, words.owners, list_offsets, sizes
+        *("window_postings", "write_codes", len(counts), documents, counts, size, np.uint32(packing.spare)),
+        *(digit_bits, places, codes),
     )
-    places = exclusive_scan(sizes)
+    return _Codes(packing, offsets, codes)
+
+
+@dataclass(eq=False)
+class _Lists:
+    """Windows of a range of keys and their documents."""
+
+    keys: Any
+    """cupy uint64, columns by windows."""
+    offsets: Any
+    """cupy int64: where each window's documents start."""
+    documents: Any
+    """cupy uint32, by count falling."""
+    counts: Any
+    """cupy uint64, or uint32 until all are put together."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of device memory."""
+        return int(self.keys.nbytes + self.offsets.nbytes + self.documents.nbytes + self.counts.nbytes)
+
+
+def _list_batches(
+    kind: Kind, texts: tuple[Text, Text], codes: _Codes, room: int, min_count: int, top: int | None
+) -> list[_Lists]:
+    """Return the lists of each batch, keys ascending over all of them."""
+    import cupy
+
+    packing = codes.packing
+    room -= int(codes.offsets.nbytes + codes.codes.nbytes)
+    sizes = (codes.offsets[1:] - codes.offsets[:-1]).view(np.uint64)
+    text = ReducedText(*texts, sizes, text_memory(room))
     del sizes
-    of_lists, total = (int(count) for count in places[[words.of_rules, len(found)]].get())  # synchronize!
-    columns = cupy.empty((packing.columns + 1, total), np.uint64)
-    plain = (*text, *packing.arguments()[:4])
-    launch_each(
-        *("window_postings", "write_own_postings", len(found) - words.of_rules, *plain, found, places),
-        *(columns, np.uint64(total)),
+    batches = Batches(room - text.nbytes, 16 * packing.columns + 24, kept=True)
+    found: list[_Lists] = []
+    reach = np.uint32(kind.reach)
+    count = count_ranges(
+        *(text, ("window_postings", "count_postings")), lambda words: (*words.arguments(), reach, codes.offsets)
     )
+    for low, high, entries in batches.ranges(count, pair_bits(packing)):
+        if entries >= _MOST_ENTRIES:
+            raise too_many(entries, "documents of runs")
+        columns, taken = [cupy.empty((packing.columns, entries), np.uint64)], cupy.zeros(1, np.uint64)
+        for words in text.parts():
+            launch_each(
+                *("window_postings", "write_postings", len(words.words), *words.arguments(), reach),
+                *(*packing.arguments(), np.uint64(low), np.uint64(high), codes.offsets, codes.codes),
+                *(words.document_starts, np.uint32(words.first_document), np.uint32(len(words.document_starts))),
+                *(columns[0], np.uint64(entries), taken),
+            )
+        found.append(_make_lists(columns, packing, min_count, top))
+        lists = found[-1]
+        if entries < batches.total and len(lists.counts) and int(lists.counts.max()) <= MOST_NUMBERS:  # synchronize!
+            lists.counts = lists.counts.astype(np.uint32)
+        batches.found(lists.nbytes, len(lists.offsets) * (4 * kind.words + 8) + 12 * len(lists.documents))
+        del lists
+    return found
+
+
+def _make_lists(columns: list[Any], packing: Packing, min_count: int, top: int | None) -> _Lists:
+    """Return the lists of some entries, which are taken out of ``columns``, less what the result leaves out."""
+    import cupy
+
+    pairs, counts = sum_entries(columns, packing)
+    size = np.uint64(len(counts))
+    lists, documents = cupy.empty(len(counts), np.uint32), cupy.empty(len(counts), np.uint32)
+    keys, _ = sum_runs(pairs, None, replace(packing, spare=packing.document_bits), None, lists)
+    list_count = keys.shape[1]
+    offsets = cupy.zeros(list_count + 1, np.int64)
     launch_each(
-        *("window_postings", "write_rule_postings", of_lists, *plain, expand(places[: words.of_rules + 1], of_lists)),
-        *(np.uint64(of_lists), places, list_offsets, documents, counts, columns, np.uint64(total)),
+        *("window_postings", "find_lists", len(lists), lists, pairs[-1], size, np.uint32(list_count)),
+        *(np.uint32(packing.document_bits), offsets, documents),
     )
-    del places, found, words, text, plain, documents, counts, list_offsets
-    ranges = [(packing.sorted_bits(column)[0], 0) for column in range(packing.columns)]
-    by_document = Packing(0, 0, 0, packing.columns + 1, 32, 32)
-    order, columns = sort_columns(columns, [*ranges, ((len(root_offsets) - 2).bit_length(), 32)])
-    pairs, counts = sum_runs(columns, order, by_document)
-    del columns, order
-    lists = cupy.empty(len(counts), np.uint32)
-    keys, _ = sum_runs(pairs[:-1], None, Packing(0, 0, 0, packing.columns, 0, 0), None, lists)
-    offsets = cupy.zeros(keys.shape[1] + 1, np.int64)
-    launch_each(
-        "window_postings", "find_lists", len(lists), lists, np.uint64(len(lists)), np.uint32(keys.shape[1]), offsets
-    )
-    return keys, offsets, pairs[-1].astype(np.uint32), counts
+    del pairs
+    order_lists(lists, list_count, documents, counts)
+    if top is None and min_count <= 1:
+        return _Lists(keys, offsets, documents, counts)
+    wanted = cupy.ones(list_count, np.bool_)
+    if min_count > 1:
+        wanted = segmented_sum(counts, offsets) >= np.uint64(min(min_count, (1 << 64) - 1))
+    keep = cupy.empty(len(lists), np.uint8)
+    most = np.uint64((1 << 64) - 1 if top is None else top)
+    launch_each("window_postings", "keep_first", len(lists), lists, offsets, wanted.view(np.uint8), size, most, keep)
+    del lists
+    kept_sizes = compact(segmented_sum(keep, offsets), wanted)
+    kept = [compact(column, wanted) for column in keys]
+    return _Lists(cupy.stack(kept), exclusive_scan(kept_sizes), compact(documents, keep), compact(counts, keep))
+
+
+def _joined(found: list[_Lists], packing: Packing, words_by_rank: Any) -> tuple[Any, Any, Any, Any]:
+    """Put batches together; each array is freed as soon as it is part of the result's."""
+    import cupy
+
+    if len(found) == 1:
+        lists = found.pop()
+        return read_keys(lists.keys, packing, None, words_by_rank), lists.offsets, lists.documents, lists.counts
+    windows = sum(len(lists.offsets) - 1 for lists in found)
+    total = sum(len(lists.documents) for lists in found)
+    words, offsets = cupy.empty((windows, packing.words), np.uint32), cupy.empty(windows + 1, np.int64)
+    window = before = 0
+    for lists in found:
+        some = slice(window, window + len(lists.offsets) - 1)
+        words[some] = read_keys(lists.keys, packing, None, words_by_rank)
+        offsets[some] = lists.offsets[:-1] + before
+        window, before = some.stop, before + len(lists.documents)
+        lists.keys = lists.offsets = None
+    offsets[-1:] = total
+    documents = cupy.empty(total, np.uint32)
+    before = 0
+    for lists in found:
+        after = before + len(lists.documents)
+        documents[before:after] = lists.documents
+        before, lists.documents = after, None
+    counts = cupy.empty(total, np.uint64)
+    before = 0
+    for lists in found:
+        after = before + len(lists.counts)
+        counts[before:after] = lists.counts
+        before, lists.counts = after, None
+    return words, offsets, documents, counts
 
 
 def order_lists(lists: Any, list_count: int, documents: Any, counts: Any) -> None:

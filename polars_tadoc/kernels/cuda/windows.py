@@ -13,6 +13,8 @@ from polars_tadoc.kernels.rules import Rules
 
 MOST_NUMBERS = (1 << 32) - 1
 
+_PIECE = 1 << 20  # symbols that are looked up at a time
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -47,8 +49,12 @@ def possible_kind(kind: Kind, rules: Rules, root_offsets: Any, roots: Any) -> Ki
     if kind.reach <= 16:
         return kind
     lengths = cupy.concatenate([cupy.ones(1, np.uint64), rules.lengths])
-    lengths = lengths[cupy.maximum(roots, np.uint32(rules.terminals - 1)) - np.uint32(rules.terminals - 1)]
-    longest = int(segmented_sum(lengths, root_offsets).max())  # synchronize!
+    sums = cupy.zeros(len(root_offsets) - 1, np.uint64)
+    for begin in range(0, len(roots), _PIECE):
+        some = cupy.maximum(roots[begin : begin + _PIECE], np.uint32(rules.terminals - 1))
+        some -= np.uint32(rules.terminals - 1)
+        sums += segmented_sum(lengths.take(some), cupy.clip(root_offsets - begin, 0, len(some)))
+    longest = int(sums.max())  # synchronize!
     if longest <= (kind.reach if kind.name == "windows" else 1):
         return None
     return Kind(kind.name, kind.words, min(kind.reach, longest - 1))
