@@ -1,8 +1,9 @@
 """Times the analytics on grammars against the same on uncompressed word ids, on one GPU, and against our own CPU.
 
-``python -m benchmarks.gpu_analytics [corpora …] [--repeat 30] [--out times.json]``: a table for each corpus; names
-joined by ``+`` are one corpus. Both sides are resident on the device: grammar and rows here; there the words (numbered
-by falling frequency) with their documents, packed into 32 bits, which is all that a histogram and a radix sort read.
+``python -m benchmarks.gpu_analytics [corpora …] [--repeat 30] [--columns folder] [--out times.json]``: a table for
+each corpus; names joined by ``+`` are one corpus. Both sides are resident on the device: grammar and rows here; there
+the words (numbered by falling frequency) with their documents, packed into 32 bits, which is all that a histogram and
+a radix sort read.
 Results are checked to be equal. Device times are medians between events and include what the host does after it has
 waited for a size; inputs are copied so often that a run finds none of its own in the level 2 cache ("cold"), "warm"
 is one copy over and over. Bottom-up, tables stay with the rules from the second call on; "once" is the time of a call
@@ -115,10 +116,18 @@ class Uncompressed:
         return offsets, words, counts
 
 
-def load(names: list[str]) -> tuple[Any, np.ndarray, np.ndarray]:
+def load(names: list[str], columns: Path | None) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return a corpus, its words and where each document's begin."""
     text = pl.concat([corpora.load(name)[1] for name in names]).rechunk()
-    (corpus,) = tadoc.column.split(tadoc.compress(text, lossless=False))
+    kept = None if columns is None else columns / f"{'+'.join(names)}.parquet"
+    if kept is not None and kept.exists():
+        column = pl.read_parquet(kept)["text"]
+    else:
+        column = tadoc.compress(text, lossless=False)
+        if kept is not None:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            column.alias("text").to_frame().write_parquet(kept)
+    (corpus,) = tadoc.column.split(column)
     sequence = tokenize(text, Tokenizer.from_argument("words"), lossless=False).sequence
     ends = np.flatnonzero(sequence == SEPARATOR)
     return corpus, sequence[sequence != SEPARATOR], np.concatenate([[0], ends - np.arange(len(ends))])
@@ -147,10 +156,10 @@ def copied(rules: Rules) -> Rules:
     )
 
 
-def measure(device: Device, names: list[str], repeat: int) -> dict[str, Any]:
+def measure(device: Device, names: list[str], repeat: int, columns: Path | None) -> dict[str, Any]:
     import cupy
 
-    corpus, words, document_offsets = load(names)
+    corpus, words, document_offsets = load(names, columns)
     grammar = corpus.grammar
     host = cpu.load_rules(grammar)
     rules = cuda.load_rules(grammar)
@@ -281,13 +290,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpora", nargs="*", default=[*CORPORA, "+".join(CORPORA)])
     parser.add_argument("--repeat", type=int, default=30)
+    parser.add_argument("--columns", type=Path, help="folder where compressed columns are kept for the next time")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     device = Device()
     print(device.name, f"{device.bandwidth / 1e12:.2f} TB/s, {thread_count()} cores")
     results = []
     for names in args.corpora:
-        results.append(measure(device, names.split("+"), args.repeat))
+        results.append(measure(device, names.split("+"), args.repeat, args.columns))
         report(results[-1], ["word_count", "inverted_index", "term_vector"])
         if args.out:
             args.out.write_text(json.dumps(results, indent=1), "utf-8")
