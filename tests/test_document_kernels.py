@@ -96,12 +96,16 @@ class Case:
     min_count=st.integers(-1, 4),
     top=st.one_of(st.none(), st.integers(0, 4)),
     short=st.sampled_from([1, 4, tables.SHORT]),
+    long=st.sampled_from([0, results.LONG, 1 << 40]),
 )
-def test_any_grammar(engine: str, made: Any, data: st.DataObject, min_count: int, top: int | None, short: int) -> None:
+def test_any_grammar(
+    engine: str, made: Any, data: st.DataObject, min_count: int, top: int | None, short: int, long: int
+) -> None:
     terminals, bodies, level_offsets, rows = made
     rank = data.draw(st.one_of(st.none(), st.permutations(range(terminals))))
     case = Case(engine, terminals, bodies, rows * data.draw(st.integers(1, 3)), level_offsets, rank)
-    with patch.object(tables, "SHORT", short):  # rules of a small grammar wait for one another too
+    # rules of a small grammar wait for one another too; none, some or all of its documents are long
+    with patch.object(tables, "SHORT", short), patch.object(results, "LONG", long):
         for strategy in STRATEGIES:
             case.check(strategy, min_count, top)
 
@@ -163,9 +167,10 @@ def test_large_counts_of_many_terminals(engine: str, strategy: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_counts_beyond_32_bits(engine: str, strategy: str) -> None:
+@pytest.mark.parametrize("long", [0, 1 << 40])
+def test_counts_beyond_32_bits(engine: str, strategy: str, long: int) -> None:
     chain = [[0, 0], *([k + 2, k + 2] for k in range(1, 33))]  # terminals 0 to 2, rules 3 on
-    with tadoc.Config(expansion_limit=1 << 40):
+    with tadoc.Config(expansion_limit=1 << 40), patch.object(results, "LONG", long):
         case = Case(engine, 3, chain, [[3 + 32, 1], [3 + 31, 2, 2], [3 + 32, 1]], None, [2, 1, 0], expand=False)
         most = 1 << 33
         assert case.host(case.kernels.terminal_counts(case.rules, case.roots, strategy)) == [most * 5 // 2, 2, 2]
@@ -188,14 +193,14 @@ def test_empty_bodies(engine: str, strategy: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_many_documents_on_threads(engine: str, strategy: str, threads: int) -> None:
+@pytest.mark.parametrize(("threads", "numbered"), [(1, 0), (2, results.NUMBERED), (5, results.NUMBERED)])
+def test_many_documents_on_threads(engine: str, strategy: str, threads: int, numbered: int) -> None:
     """More documents and results than one thread or one arena takes, some of them equal, some huge."""
     random = np.random.default_rng(threads)
     bodies = [random.integers(0, 3000 + k, random.integers(2, 12)).tolist() for k in range(800)]
     rows = [random.integers(0, 3800, size).tolist() for size in random.integers(0, 12, 4000)]
     rows += [random.integers(0, 3800, 20_000).tolist() for _ in range(3)] + rows[:500]
-    with tadoc.Config(threads=threads), patch.object(results, "ARENA", 5000):
+    with tadoc.Config(threads=threads), patch.multiple(results, ARENA=5000, NUMBERED=numbered):
         Case(engine, 3000, bodies, rows, None, random.permutation(3000).tolist()).check(strategy)
 
 
