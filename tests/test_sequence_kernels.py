@@ -212,9 +212,13 @@ def test_rules_of_no_document_do_not_widen_windows(strategy: str) -> None:
         assert case.counted("cpu", "sequence_counts", size, strategy) == reference.sequence_counts(case.rows, size)
 
 
+@pytest.mark.parametrize("mostly", [0, sequences.MOSTLY, 2])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_windows_longer_than_two_keys(engine: str, strategy: str) -> None:
-    """Terminals of 23 bits: two to a key, six columns at n = 12."""
+def test_windows_longer_than_two_keys(
+    engine: str, strategy: str, mostly: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Terminals of 23 bits: two to a key, six columns at n = 12; documents expanded always, or not, or never."""
+    monkeypatch.setattr(sequences, "MOSTLY", mostly)
     terminals = 5_000_000
     random = np.random.default_rng(3)
     few = np.append(random.integers(1 << 22, terminals, 30), [0, terminals - 1]).tolist()

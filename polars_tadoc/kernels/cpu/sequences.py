@@ -8,7 +8,7 @@ Heads and tails, the first and last words of each rule, give the words of all wi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numba as nb
@@ -53,6 +53,9 @@ BATCH = 1 << 23
 
 SHARES = 4
 """Pieces that each thread's windows are cut into at least, where their bodies are long: threads end together."""
+
+MOSTLY = 0.75
+"""Own windows by word from which on documents are expanded: rules save less then than reading them costs."""
 
 SMALLEST = 1 << 15
 """Windows of the smallest piece that a body is cut into for that."""
@@ -270,6 +273,71 @@ def _write_windows(
                     recent[end & (ring - 1)] = words[k]
                     end += 1
             before = min(reach, before + size)
+
+
+@nb.njit(nogil=True, cache=True)
+def _write_flat(
+    symbols: UInt32,
+    lags: Int64,
+    bits: int,
+    stops: Int64,
+    places: Int64,
+    first: int,
+    stop: int,
+    keys: UInt64,
+) -> None:
+    """Write the windows of pieces that name no rules: of each, the symbols ``lags`` before its last one, packed."""
+    for piece in range(first, stop):
+        ahead = stops[piece] - places[piece + 1]
+        for at in range(places[piece], places[piece + 1]):
+            packed = nb.uint64(0)
+            for lag in lags:
+                packed = (packed << nb.uint64(bits)) | nb.uint64(symbols[at + ahead - lag])
+            keys[at] = packed
+
+
+@nb.njit(nogil=True, cache=True)
+def _measure_documents(
+    terminals: int, lengths: UInt64, offsets: Int64, roots: UInt32, first: int, stop: int, sizes: Int64
+) -> None:
+    """Count the words of documents."""
+    for document in range(first, stop):
+        total = 0
+        for i in range(offsets[document], offsets[document + 1]):
+            rule = nb.int64(roots[i]) - terminals
+            total += 1 if rule < 0 else nb.int64(lengths[rule])
+        sizes[document] = total
+
+
+@nb.njit(nogil=True, cache=True)
+def _expand(
+    terminals: int,
+    rank: UInt32,
+    begins: Int64,
+    words: UInt32,
+    offsets: Int64,
+    roots: UInt32,
+    places: Int64,
+    first: int,
+    stop: int,
+    out: UInt32,
+) -> None:
+    """Write the words of documents; those of rule r are ``words[begins[r] : begins[r + 1]]``."""
+    for document in range(first, stop):
+        at = places[document]
+        for i in range(offsets[document], offsets[document + 1]):
+            soon = nb.int64(roots[min(i + AHEAD, len(roots) - 1)]) - terminals
+            if soon >= 0:
+                prefetch(words, begins[soon])
+            symbol = nb.int64(roots[i])
+            rule = symbol - terminals
+            if rule < 0:
+                out[at] = rank[symbol] if len(rank) > 0 else symbol
+                at += 1
+            else:
+                for k in range(begins[rule], begins[rule + 1]):
+                    out[at] = words[k]
+                    at += 1
 
 
 @nb.njit(nogil=True, cache=True)
@@ -578,6 +646,45 @@ class _SpreadWindows:
         return np.maximum(lengths, np.uint64(self.reach)) - np.uint64(self.reach)
 
 
+@dataclass(frozen=True)
+class _FlatWindows:
+    """Runs of terminals in documents that name no rules, as :class:`_SpreadWindows` has them."""
+
+    reach: int
+    form: Ranks | Spread
+
+    @classmethod
+    def of(cls, n: int, terminal: Form) -> _FlatWindows:
+        """Pack single words one after another, terminals that stand for more as they cover the run."""
+        form = Ranks(n, terminal.width) if terminal.words == 1 else Spread.of(terminal, n)
+        return cls(n - terminal.words, form)
+
+    @property
+    def spans(self) -> UInt32:
+        """Terminals of a terminal."""
+        return np.ones(1, np.uint32)
+
+    def measure(self, symbols: UInt32, pieces: Bounds, chunk: Chunk, counts: Int64) -> None:
+        """Count the windows of pieces."""
+        starts, firsts, stops = (bound[slice(*chunk)] for bound in pieces)
+        lead = np.maximum(firsts - starts - self.reach, 0)
+        counts[slice(*chunk)] = np.maximum(stops - starts - self.reach, 0) - lead
+
+    def write(self, symbols: UInt32, pieces: Bounds, places: Int64, chunk: Chunk, keys: UInt64) -> None:
+        """Write the windows of pieces from their places on."""
+        starts = np.arange(self.reach + 1) if isinstance(self.form, Ranks) else np.array(self.form.starts, np.int64)
+        width = self.form.bits if isinstance(self.form, Ranks) else self.form.part.width
+        _write_flat(symbols, self.reach - starts, width, pieces[2], places, *chunk, keys)
+
+    def span(self, symbol: int) -> int:
+        """Each symbol is a terminal."""
+        return 1
+
+    def lengths(self, lengths: UInt64) -> UInt64:
+        """Windows in so many terminals."""
+        return np.maximum(lengths, np.uint64(self.reach)) - np.uint64(self.reach)
+
+
 def _bits(terminals: int) -> int:
     return max(1, (terminals - 1).bit_length())
 
@@ -638,23 +745,26 @@ class _PairWindows:
         return pairs
 
 
-Windows = _PackedWindows | _SpreadWindows | _PairWindows
+Windows = _PackedWindows | _FlatWindows | _SpreadWindows | _PairWindows
 """How own windows are counted and written."""
 
 
 @dataclass(frozen=True)
 class _Bodies:
-    """Rules, the documents over them, and how often each rule occurs in these."""
+    """Rules, the documents over them, how often each rule occurs in these, and their words if those are terminals."""
 
     rules: Rules
     root_offsets: Int64
     roots: UInt32
     weights: UInt64
+    words: int = 0
 
     @classmethod
     def of(cls, rules: Rules, root_offsets: Int64, roots: UInt32) -> _Bodies:
         """Weigh the rules."""
-        return cls(rules, root_offsets, roots, rule_weights(rules, roots)[rules.terminals :])
+        weights = rule_weights(rules, roots)
+        words = int(weights[: rules.terminals].sum())
+        return cls(rules, root_offsets, roots, weights[rules.terminals :], words)
 
 
 @dataclass(frozen=True)
@@ -800,6 +910,11 @@ class _Derived:
         """Give each distinct window an id, and put own windows in the place of what they are made of."""
         owned, rules = _Owned.by(windows, bodies), bodies.rules
         ids, distinct = dense_ids(owned.keys())
+        if isinstance(windows, _FlatWindows):
+            counts, places = owned.documents.counts, owned.documents.owners
+            plain = replace(rules, terminals=len(distinct))
+            flat = _Bodies(plain, _before(counts)[places], ids, bodies.weights)
+            return cls(flat, Numbered(distinct, windows.form))
         lengths = windows.lengths(rules.lengths)
         lengths[bodies.weights == 0] = 0
         if len(distinct) + rules.rule_count >= 1 << 32:
@@ -846,6 +961,43 @@ class _Derivation:
         return offsets[pieces.owners], derived
 
 
+def _expanded(bodies: _Bodies, rank: UInt32 | None, n: int) -> _Bodies | None:
+    """Expand documents, words as their ranks, where rules save few windows: None where they save more."""
+    rules, offsets, roots = bodies.rules, bodies.root_offsets, bodies.roots
+    least = MOSTLY * bodies.words
+    if (len(roots) + len(rules.symbols)) * (n - 1) < least or rules.lengths.sum(dtype=np.float64) > bodies.words:
+        return None
+    if _own_windows(bodies, n) < least:
+        return None
+    ends = _Ends.of(rules, rank, int(rules.lengths.max(initial=1)))
+    sizes = np.empty(len(offsets) - 1, np.int64)
+    map_parallel(
+        lambda chunk: _measure_documents(rules.terminals, rules.lengths, offsets, roots, *chunk, sizes),
+        weighted_chunks(offsets),
+    )
+    places = _before(sizes)
+    words = np.empty(places[-1], np.uint32)
+    read = (rules.terminals, ends.rank, ends.starts, ends.words, offsets, roots, places)
+    map_parallel(lambda chunk: _expand(*read, *chunk, words), weighted_chunks(places))
+    none = np.zeros(0, np.uint64)
+    plain = Rules(rules.terminals, np.zeros(1, np.int64), words[:0], np.zeros(1, np.int64), none)
+    return _Bodies(plain, places, words, none, bodies.words)
+
+
+def _own_windows(bodies: _Bodies, n: int) -> int:
+    """Count the windows that documents and rules in use own."""
+    rules, spans = bodies.rules, _spans(_sizes(bodies.rules, n - 1))
+
+    def count_in(offsets: Int64, symbols: UInt32) -> Int64:
+        counts = np.empty(len(offsets) - 1, np.int64)
+        read = (rules.terminals, symbols, spans, n - 1, offsets[:-1], offsets[:-1], offsets[1:])
+        map_parallel(lambda chunk: _count_windows(*read, *chunk, counts), weighted_chunks(offsets))
+        return counts
+
+    of_rules = count_in(rules.rule_offsets, rules.symbols)[bodies.weights > 0]
+    return int(of_rules.sum() + count_in(bodies.root_offsets, bodies.roots).sum())
+
+
 def _sequence_windows(bodies: _Bodies, rank: UInt32 | None, n: int) -> tuple[Windows, _Bodies]:
     """Make runs of n words keys of 64 bits (iterated pairing).
 
@@ -855,17 +1007,25 @@ def _sequence_windows(bodies: _Bodies, rank: UInt32 | None, n: int) -> tuple[Win
     bits = _bits(bodies.rules.terminals)
     if n > 1 and n * bits <= 64 and (n - 1) * bits <= SIZE:
         return _PackedWindows.of(bodies.rules, rank, n), bodies
+    expanded = _expanded(bodies, rank, n) if n > 1 else None
+    if expanded is not None:
+        bodies, rank = expanded, None
     terminal: Form = Ranks(1, bits)
     parts = 3
     while Spread.of(terminal, n).width > 64:
         words = max(min(-(-n // parts), 64 // terminal.width * terminal.words), terminal.words + 1)
-        if terminal.words == 1:
+        if terminal.words == 1 and expanded is None:
             derived = _Derived.by(*_sequence_windows(bodies, rank, words))
         else:
-            derived = _Derived.by(_SpreadWindows.of(bodies.rules, None, words, terminal), bodies)
+            derived = _Derived.by(_windows(bodies, None, words, terminal), bodies)
         bodies, terminal, parts = derived.bodies, derived.form, 2
-    ranked = rank if terminal.words == 1 else None
-    return _SpreadWindows.of(bodies.rules, ranked, n, terminal), bodies
+    return _windows(bodies, rank if terminal.words == 1 else None, n, terminal), bodies
+
+
+def _windows(bodies: _Bodies, rank: UInt32 | None, n: int, terminal: Form) -> Windows:
+    if bodies.rules.rule_count == 0 and rank is None:
+        return _FlatWindows.of(n, terminal)
+    return _SpreadWindows.of(bodies.rules, rank, n, terminal)
 
 
 def sequence_counts(
