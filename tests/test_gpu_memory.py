@@ -132,9 +132,16 @@ def test_batches(monkeypatch: pytest.MonkeyPatch, strategy: str, scratch: int, s
     """Little scratch memory takes documents in batches, little shared memory counts in global memory."""
     monkeypatch.setattr(documents, "SCRATCH", scratch)
     classes = documents._Class
-    few = (classes(64, 16, 16, 50), classes(64, 64, 32, 400), classes(64, shared << 7, 1 << 7, 3000))
+    few = (
+        classes(32, 8, 8, 20),
+        classes(64, 16, 16, 50),
+        classes(64, 64, 32, 400),
+        classes(64, shared << 7, 1 << 7, 3000),
+    )
     monkeypatch.setattr(documents, "_TOP_DOWN", few)
-    monkeypatch.setattr(documents, "_BOTTOM_UP", (classes(32, 1 << 8), classes(64, 1 << 9), classes(64, shared << 7)))
+    monkeypatch.setattr(
+        documents, "_BOTTOM_UP", (classes(32, 32), classes(32, 1 << 8), classes(64, 1 << 9), classes(64, shared << 7))
+    )
     monkeypatch.setattr(documents, "_HOT", shared << 4)
     monkeypatch.setattr(documents, "_LEAST_ROWS", 0)
     monkeypatch.setattr(documents, "_MARKED", 0 if shared == 2 else 1 << 18)

@@ -9,7 +9,7 @@
 using i64 = long long;
 
 constexpr u32 ITEMS = 16;  // neighbours, of a thread
-constexpr u32 CLASSES = 4;
+constexpr u32 CLASSES = 5;
 
 struct Report {
     u64 longest;  // document or rule
@@ -83,12 +83,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) find_equal(
 }
 
 // Sizes are lengths, or how many terminals there can be. first_most and so on: sizes, at most, of all classes but the
-// last. representatives: of each
-// document, the one that is counted for it. lists: CLASSES x (stop - first).
+// last. representatives: of each document, the one that is counted for it. lists: CLASSES x (stop - first).
 extern "C" __global__ void __launch_bounds__(THREADS) class_documents(
     u32 terminals, const i64* __restrict__ root_offsets, const u32* __restrict__ roots, u32 first, u32 stop,
     const u32* __restrict__ first_with, const u64* __restrict__ entries, const u64* __restrict__ lengths, u32 by_length,
-    u32 first_most, u32 second_most, u32 third_most, u32* representatives, u32* bounds, u32* lists, Report* report)
+    u32 first_most, u32 second_most, u32 third_most, u32 fourth_most, u32* representatives, u32* bounds, u32* lists,
+    Report* report)
 {
     const u64 document = static_cast<u64>(first) + blockIdx.x * THREADS + threadIdx.x;
     u32 number = CLASSES;
@@ -104,7 +104,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) class_documents(
         bounds[document] = bound;
         const u64 size = by_length != 0 ? length : bound;
         if (representative == document && bound > 0)
-            number = size <= first_most ? 0 : size <= second_most ? 1 : size <= third_most ? 2 : 3;
+            number = (size > first_most) + (size > second_most) + (size > third_most) + (size > fourth_most);
     }
     for (u32 c = 0; c < CLASSES; ++c) {
         const u32 members = __ballot_sync(ALL_LANES, number == c);

@@ -47,10 +47,11 @@ class _Class:
 # Tables may turn out too small for a document of so many words, most of them distinct: the next class takes it then.
 _TOP_DOWN = (
     _Class(128, 1 << 10, 1 << 9, 1 << 11),
+    _Class(256, 1 << 11, 1 << 10, 1 << 12),
     _Class(512, 1 << 12, 1 << 11, 3 << 12),
     _Class(1024, 1 << 14, 1 << 13, 3 << 14),
 )
-_BOTTOM_UP = (_Class(32, 1 << 8), _Class(512, 1 << 13), _Class(1024))
+_BOTTOM_UP = (_Class(32, 1 << 8), _Class(128, 1 << 11), _Class(512, 1 << 13), _Class(1024))
 _LONG_THREADS, _GROUP = 512, 64  # of long_documents.cu
 _HOT = 1 << 12
 """Terminals, the first ones, that each block counts in shared memory for a long document."""
