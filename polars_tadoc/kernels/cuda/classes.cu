@@ -8,7 +8,6 @@
 
 using i64 = long long;
 
-constexpr u32 ITEMS = 16;  // neighbours, of a thread
 constexpr u32 CLASSES = 5;
 
 struct Report {
@@ -17,11 +16,12 @@ struct Report {
     u64 classes[CLASSES];  // documents in each
 };
 
-// Adds up, for each document, the terminals of its symbols and those in its symbols' tables. entries, lengths: zeros.
+// Adds up, for each document, the terminals of its symbols and those in its symbols' tables. items: neighbours that a
+// thread takes. entries, lengths: zeros.
 extern "C" __global__ void __launch_bounds__(THREADS) weigh_roots(
     u32 terminals, const u64* __restrict__ rule_lengths, u32 rules, const u32* __restrict__ table_sizes,
-    const i64* __restrict__ root_offsets, u64 documents, const u32* __restrict__ roots, u64 root_count, u64* entries,
-    u64* lengths, Report* report)
+    const i64* __restrict__ root_offsets, u64 documents, const u32* __restrict__ roots, u64 root_count, u32 items,
+    u64* entries, u64* lengths, Report* report)
 {
     const u64 thread = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
     u64 longest = 0;
@@ -30,8 +30,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_roots(
     if (longest >> 32 != 0)
         atomicMax(&report->longest, longest);
 
-    const u64 begin = thread * ITEMS;
-    if (begin - threadIdx.x % 32 * ITEMS >= root_count)
+    const u64 begin = thread * items;
+    if (begin - threadIdx.x % 32 * items >= root_count)
         return;
     u64 low = 0;
     u64 high = documents;
@@ -53,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_roots(
         length = 0;
         entry_count = 0;
     };
-    for (u32 i = 0; i < ITEMS && begin + i < root_count; ++i) {
+    for (u32 i = 0; i < items && begin + i < root_count; ++i) {
         while (static_cast<u64>(root_offsets[document + 1]) <= begin + i) {
             flush();
             ++document;

@@ -27,7 +27,7 @@ SCRATCH = 26 << 20
 """Bytes of device memory that are taken beside grammar, rows and result, however small these are."""
 
 _THREADS, _ITEMS = 256, 8  # of arrange.cu
-_ROOTS = 16  # symbols of a thread of classes.cu
+_MOST_ROOTS = 16  # of a thread of classes.cu
 _NEITHER = 1 << 32  # no more than 32 bits
 
 
@@ -353,18 +353,22 @@ class _Work:
         self.scratch = SCRATCH + (rules.nbytes + roots.nbytes) // 2
         if self.tables is not None and self.tables.resident:
             self.scratch = max(self.scratch - self.tables.nbytes, self.scratch // 3)
-        entries, self.lengths = cupy.zeros((2, self.documents), np.uint64)
         self.classes = _TOP_DOWN if self.tables is None else _BOTTOM_UP
-        # as Report in classes.cu
-        report = cupy.zeros(3 + len(self.classes), np.uint64)
+        zeros = cupy.zeros(2 * self.documents + 3 + len(self.classes), np.uint64)
+        entries, self.lengths = zeros[: 2 * self.documents].reshape(2, -1)
+        report = zeros[2 * self.documents :]  # as Report in classes.cu
+        items = min(_MOST_ROOTS, max(1, len(roots) >> 18))
         launch_each(
-            *("classes", "weigh_roots", max(-(-len(roots) // _ROOTS), min(rules.rule_count, 1 << 16))),
+            *("classes", "weigh_roots", max(-(-len(roots) // items), min(rules.rule_count, 1 << 16))),
             *(np.uint32(rules.terminals), rules.lengths, np.uint32(rules.rule_count)),
             *(None if self.tables is None else self.tables.sizes, root_offsets, np.uint64(self.documents)),
-            *(roots, np.uint64(len(roots)), entries, self.lengths, report),
+            *(roots, np.uint64(len(roots)), np.uint32(items), entries, self.lengths, report),
         )
         self.entries = self.lengths if self.tables is None else entries
         self.classified = self._classify(0, self.documents, report)
+        # what the host makes before it waits does not keep the device waiting
+        self.given = self._given()
+        self.fresh: tuple[Any, Any, Any] | None = self._fresh()
         self.longest, self.bound, *self.class_sizes = (int(number) for number in report.get())  # synchronize!
 
     def layout(self, by_terminal: bool, counted: bool = True) -> _Layout:
@@ -400,9 +404,8 @@ class _Work:
             capacity = max(capacity, min(self.rules.terminals, self.bound))  # of one document
         keys = cupy.empty(capacity, layout.key_type)
         counts = cupy.empty(capacity, np.uint64) if apart else None
-        starts, sizes = cupy.zeros((2, self.documents), np.uint32)
-        # keys, terminals with equal documents', by class documents taken, the long ones' barriers
-        cursor = cupy.zeros(3 + len(self.classes), np.uint64)
+        cursor, starts, sizes = self._fresh() if self.fresh is None else self.fresh
+        self.fresh = None
         written = (
             *(rank, np.uint64(least), np.uint32(layout.terminal_shift), np.uint32(layout.document_shift)),
             *(np.uint32(layout.count_shift), np.uint32(layout.count_flip), keys, counts),
@@ -435,6 +438,7 @@ class _Work:
         if fits:
             if not batch:
                 self.tables = None
+                self.given = ()
 
             keys, counts = keys[:stored], None if counts is None else counts[:stored]
         return _Counted(
@@ -453,7 +457,7 @@ class _Work:
         first_with.data.memset_async(0xFF, first_with.nbytes)
         some = (self.root_offsets, self.roots, np.uint32(first), np.uint32(stop), first_with)
         launch_each("classes", "find_equal", stop - first, *some)
-        representatives, bounds = cupy.zeros((2, self.documents), np.uint32)
+        representatives, bounds = cupy.empty((2, self.documents), np.uint32)
         lists = cupy.empty((len(self.classes) + 1, stop - first), np.uint32)
         launch_each(
             *("classes", "class_documents", stop - first, np.uint32(rules.terminals), *some, self.entries),
@@ -501,7 +505,7 @@ class _Work:
             (max(1, min(blocks, documents)),),
             (kind.threads,),
             (
-                *(*self._given(), *listed, np.uint32(slots), np.uint32(rule_slots), np.uint32(shared)),
+                *(*self.given, *listed, np.uint32(slots), np.uint32(rule_slots), np.uint32(shared)),
                 *(np.uint32(marked), *written),
             ),
             shared_mem=shared + marks,
@@ -531,9 +535,18 @@ class _Work:
         kernel(
             (blocks,),
             (_LONG_THREADS,),
-            (*self._given(), *listed, np.uint32(held), rows, np.uint32(group), *written),
+            (*self.given, *listed, np.uint32(held), rows, np.uint32(group), *written),
             shared_mem=count_bytes * held,
         )
+
+    def _fresh(self) -> tuple[Any, Any, Any]:
+        """Return what counting starts with: the cursor, where documents' keys start and how many they are."""
+        import cupy
+
+        # keys, terminals with equal documents', by class documents taken, the long ones' barriers
+        cursors = 3 + len(self.classes)
+        zeros = cupy.zeros(cursors + self.documents, np.uint64)
+        return (zeros[:cursors], *zeros[cursors:].view(np.uint32).reshape(2, -1))
 
     def _defines(self, wide: bool) -> tuple[str, ...]:
         """Return what compiles a kernel that counts these documents."""
