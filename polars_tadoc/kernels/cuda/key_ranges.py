@@ -22,6 +22,7 @@ EXPECTED = 0.5
 """Share of the least result that entries have been found to have so far which the rest is trusted to have."""
 
 _BUCKET_BITS = 12
+_NOTED = 2  # bytes that a sort notes by tile and digit for each of its keys
 _COUNT_THREADS = 1024
 
 _Count = Callable[[int, int, int], npt.NDArray[np.int64]]
@@ -42,7 +43,7 @@ class Batches:
     """
 
     def __init__(self, room: int, entry_bytes: int, kept: bool) -> None:
-        self.room, self.entry_bytes, self.kept = room, entry_bytes, kept
+        self.room, self.entry_bytes, self.kept = room, entry_bytes + _NOTED, kept
         self.total = 0
         """Entries in all."""
         self.taken = 0
@@ -62,7 +63,8 @@ class Batches:
     def capacity(self) -> int:
         """Return the entries that the next batch may have."""
         more = EXPECTED * self._density * (self.total - self.taken) if self.kept else 0.0
-        free = self.room + 1.5 * (self._result + more) - self._held
+        # half as much as the result beside it, less a margin for what sorts and sums note by tile
+        free = self.room + 1.4 * (self._result + more) - self._held
         # what was found tells of no more than four times as many
         most = max(4 * self.taken, WORKING_MEMORY // self.entry_bytes)
         return min(int(max(free, LEAST_MEMORY) // self.entry_bytes), most)

@@ -56,7 +56,8 @@ def _count_batches(
     room -= int(weights.nbytes)
     text = ReducedText(*texts, weights, text_memory(room))
     packing = pack(kind, texts[0].terminals, text.most)
-    entry = {1: 17, 2: 34}.get(packing.columns, 8 * packing.columns + 25)
+    # while entries are put together, all of them distinct; while three columns or more are sorted
+    entry = max(16 * packing.columns + 8, 8 * packing.columns + 37 if packing.columns > 2 else 0)
     batches = Batches(room - text.nbytes, entry, kept=top is None)
     found: list[tuple[Any, Any]] = []
     reach = np.uint32(kind.reach)

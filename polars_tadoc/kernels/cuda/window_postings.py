@@ -107,7 +107,9 @@ def _list_batches(
     sizes = (codes.offsets[1:] - codes.offsets[:-1]).view(np.uint64)
     text = ReducedText(*texts, sizes, text_memory(room))
     del sizes
-    batches = Batches(room - text.nbytes, 16 * packing.columns + 24, kept=True)
+    # while entries are put together; while lists are put in order, at least two documents of each window
+    entry = max(16 * packing.columns + 24, 4 * packing.columns + 48)
+    batches = Batches(room - text.nbytes, entry, kept=True)
     found: list[_Lists] = []
     reach = np.uint32(kind.reach)
     count = count_ranges(
@@ -205,12 +207,13 @@ def order_lists(lists: Any, list_count: int, documents: Any, counts: Any) -> Non
     places = compact(cupy.arange(len(lists), dtype=np.uint32), disordered.take(lists))
     if not len(places):
         return
-    moved = counts.take(places)
-    most = int(moved.max())  # synchronize!
-    order = radix_sort(
-        np.uint64(most) - moved, cupy.arange(len(places), dtype=np.uint32), most.bit_length(), overwrite=True
-    )[1]
-    owners = lists.take(places).take(order)
-    order = radix_sort(owners, order, list_count.bit_length(), overwrite=True)[1]
-    counts[places] = moved.take(order)
-    documents[places] = documents.take(places).take(order)
+    falling = counts.take(places)
+    most = int(falling.max())  # synchronize!
+    cupy.subtract(np.uint64(most), falling, out=falling)
+    if most <= MOST_NUMBERS:
+        falling = falling.astype(np.uint32)
+    order = radix_sort(falling, places.copy(), most.bit_length(), overwrite=True)[1]
+    del falling
+    order = radix_sort(lists.take(order), order, list_count.bit_length(), overwrite=True)[1]
+    counts[places] = counts.take(order)
+    documents[places] = documents.take(order)
