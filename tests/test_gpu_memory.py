@@ -144,6 +144,7 @@ def test_batches(monkeypatch: pytest.MonkeyPatch, strategy: str, scratch: int, s
     )
     monkeypatch.setattr(documents, "_HOT", shared << 4)
     monkeypatch.setattr(documents, "_LEAST_ROWS", 0)
+    monkeypatch.setattr(documents, "_FEW", 1 << 14 if shared == 2 else 0)
     monkeypatch.setattr(documents, "_MARKED", 0 if shared == 2 else 1 << 18)
     rules, root_offsets, roots, host, host_offsets, host_roots = random_documents(scratch)
     rank = np.random.default_rng(0).permutation(host.terminals).astype(np.uint32)

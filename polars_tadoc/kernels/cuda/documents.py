@@ -52,6 +52,8 @@ _TOP_DOWN = (
     _Class(1024, 1 << 14, 1 << 13, 3 << 14),
 )
 _BOTTOM_UP = (_Class(32, 1 << 8), _Class(128, 1 << 11), _Class(512, 1 << 13), _Class(1024))
+_FEW = 1 << 14
+"""Documents for which small ones have no class of their own, bottom-up."""
 _LONG_THREADS, _GROUP = 512, 64  # of long_documents.cu
 _HOT = 1 << 12
 """Terminals, the first ones, that each block counts in shared memory for a long document."""
@@ -478,6 +480,8 @@ class _Work:
         if self.tables is None:
             # bits that shared memory has no room for: all documents are counted as long ones
             return kind.words if self.rules.rule_count <= _MARKED else 0
+        if kind is self.classes[0] and self.documents <= _FEW:
+            return 0  # small documents are counted with the next ones, as all have room at a time: a launch less
         offered = _offered_shared()
         if not kind.slots and self.rules.terminals <= offered // 8:
             return self.rules.terminals
