@@ -82,7 +82,6 @@ class ReducedText:
     def __init__(self, bodies: Text, documents: Text, weights: Any, room: int) -> None:
         if bodies.terminals > 1 << 30:
             raise too_many(bodies.terminals, "words of the vocabulary")
-        self.documents = documents
         of_rules = _Slice(bodies, weights, 0, len(bodies.offsets) - 1, 0, len(bodies.symbols))
         of_documents = _Slice(documents, None, 0, len(documents.offsets) - 1, 0, len(documents.symbols))
         before, rule_words, total, most = _measure([of_rules, of_documents])
@@ -91,14 +90,17 @@ class ReducedText:
         self._part = 0
         if 4 * total <= room:
             self._kept = _write([of_rules, of_documents], before, rule_words, total)
-            self._cuts: list[tuple[int, int]] = []
+            self._cuts: list[_Slice] = []
         else:
             self._part = room // 4
             some = self._part // 4
-            self._cuts = _cut(before[of_rules.blocks :].get(), documents.offsets.get(), some)  # synchronize!
+            starts = documents.offsets.get()  # synchronize!
+            self._cuts = [
+                _Slice(documents, None, first, stop, int(starts[first]), int(starts[stop]))
+                for first, stop in _cut(before[of_rules.blocks :].get(), starts, some)  # synchronize!
+            ]
             del before
             self._kept = _write([of_rules], *_measure([of_rules])[:3])
-        self._offsets = documents.offsets
 
     @property
     def nbytes(self) -> int:
@@ -108,10 +110,8 @@ class ReducedText:
     def parts(self) -> Iterator[Words]:
         """Yield all words, in one or several parts; a document is never cut."""
         yield self._kept
-        for first, stop in self._cuts:
-            begin, end = (int(self._offsets[document]) for document in (first, stop))  # synchronize!
-            some = [_Slice(self.documents, None, first, stop, begin, end)]
-            yield _write(some, *_measure(some)[:3])
+        for part in self._cuts:
+            yield _write([part], *_measure([part])[:3])
 
 
 def _measure(slices: list[_Slice]) -> tuple[Any, int, int, int]:
