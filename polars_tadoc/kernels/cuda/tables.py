@@ -111,9 +111,9 @@ def terminal_counts(rules: Rules, roots: Any, strategy: str) -> Any:
     """
     if strategy == "top_down":
         return rule_weights(rules, roots)[: rules.terminals]
+    tables = resident_tables(rules)
     plain = Rules(rules.terminals, rules.rule_offsets, rules.symbols, np.zeros(1, np.int64), rules.lengths)
     uses = rule_weights(plain, roots)  # no level: nothing goes further down
-    tables = resident_tables(rules)
     with device_errors(f"adding up the tables of {rules.rule_count:,} rules"):
         counts = uses[: rules.terminals]
         if rules.rule_count:
