@@ -2,6 +2,8 @@
 
 Keys are spread over buckets by hash, so that each bucket's table fits a core's cache (the thread-safe tables and the
 memory pool of G-TADOC, Zhang et al., ICDE 2021, section V, without their locks: a bucket has one owner).
+
+Indices are unsigned here: one that might be negative costs a comparison and a choice each time it is used.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ AHEAD = 16
 """Items of a stream whose cache lines are asked for before they are needed."""
 
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
-_32 = np.uint64(32)
+_0, _1, _2, _32 = (np.uint64(number) for number in (0, 1, 2, 32))
+_AHEAD, _CLASSES = np.uint64(AHEAD), np.uint64(CLASSES)
 
 NOTHING = np.zeros(0, np.uint64)
 """No keys, or no weights: each key counts once."""
@@ -61,8 +64,8 @@ def _hash(key: int) -> Any:
 
 @nb.njit(nogil=True, cache=True)
 def _tally_buckets(keys: UInt64, first: int, stop: int, shift: int, sizes: Int64) -> None:
-    for i in range(first, stop):
-        sizes[nb.int64(_hash(keys[i]) >> nb.uint64(shift))] += 1
+    for i in range(nb.uint64(first), nb.uint64(stop)):
+        sizes[_hash(keys[i]) >> nb.uint64(shift)] += 1
 
 
 @nb.njit(nogil=True, cache=True)
@@ -78,21 +81,21 @@ def _scatter(
 ) -> None:
     """Copy keys (and their weights, if there are any) to their buckets, from ``places`` on."""
     weighted = len(weights) > 0
-    for i in range(first, stop):
-        bucket = nb.int64(_hash(keys[i]) >> nb.uint64(shift))
-        at = places[bucket]
-        places[bucket] = at + 1
+    for i in range(nb.uint64(first), nb.uint64(stop)):
+        bucket = _hash(keys[i]) >> nb.uint64(shift)
+        at = nb.uint64(places[bucket])
+        places[bucket] = at + _1
         bucketed[at] = keys[i]
-        prefetch(bucketed, at + AHEAD)  # more streams than the processor foresees by itself
+        prefetch(bucketed, nb.int64(at + _AHEAD))  # more streams than the processor foresees by itself
         if weighted:
             bucketed_weights[at] = weights[i]
-            prefetch(bucketed_weights, at + AHEAD)
+            prefetch(bucketed_weights, nb.int64(at + _AHEAD))
 
 
 @nb.njit(nogil=True, cache=True)
 def _fill(
     table: UInt64, base: int, slots: int, taken: int, keys: UInt64, weights: UInt64, first: int, stop: int
-) -> int:
+) -> Any:
     """Add keys (and their weights, 1 each if there are none) to the table at ``base``.
 
     Returns the slots taken; the complement of the next key's place where they became too many by one.
@@ -100,20 +103,21 @@ def _fill(
     mask = nb.uint64(slots - 1)
     most = slots - slots // 4
     weighted = len(weights) > 0
-    for i in range(first, stop):
-        soon = _hash(keys[min(i + AHEAD, stop - 1)]) & mask
-        prefetch(table, base + nb.int64(soon << nb.uint64(1)))
+    start, end = nb.uint64(base), nb.uint64(stop)
+    for i in range(nb.uint64(first), end):
+        soon = _hash(keys[min(i + _AHEAD, end - _1)]) & mask
+        prefetch(table, nb.int64(start + (soon << _1)))
         key = keys[i]
         slot = _hash(key) & mask
-        at = base + nb.int64(slot << nb.uint64(1))
-        while table[at] != key and table[at + 1] != 0:
-            slot = (slot + nb.uint64(1)) & mask
-            at = base + nb.int64(slot << nb.uint64(1))
-        taken += table[at + 1] == 0  # whether a key is new is a coin toss: no branch
+        at = start + (slot << _1)
+        while table[at] != key and table[at + _1] != 0:
+            slot = (slot + _1) & mask
+            at = start + (slot << _1)
+        taken += table[at + _1] == 0  # whether a key is new is a coin toss: no branch
         table[at] = key
-        table[at + 1] += weights[i] if weighted else nb.uint64(1)
+        table[at + _1] += weights[i] if weighted else _1
         if taken > most:
-            return ~(i + 1)
+            return ~nb.int64(i + _1)
     return taken
 
 
@@ -133,6 +137,7 @@ def _count(
     """Sum each bucket's keys up: the distinct ones go to where the bucket's keys would start if all were so."""
     nothing = np.zeros(0, np.uint64)
     table = np.zeros(2 * SLOTS, np.uint64)
+    none = nb.int64(0)
     for bucket in range(first, stop):
         start, end = offsets[bucket], offsets[bucket + 1]
         heavy_start, heavy_end = weighted_offsets[bucket], weighted_offsets[bucket + 1]
@@ -142,20 +147,20 @@ def _count(
         while True:  # most keys of a large bucket may be equal: it gets a larger table when it needs one
             if len(table) < 2 * slots:
                 table = np.empty(2 * slots, np.uint64)
-            for at in range(2 * slots):
+            for at in range(nb.uint64(2 * slots)):
                 table[at] = 0
-            taken = _fill(table, 0, slots, 0, weighted_keys, weights, heavy_start, heavy_end)
+            taken = _fill(table, none, slots, none, weighted_keys, weights, heavy_start, heavy_end)
             if taken >= 0:
-                taken = _fill(table, 0, slots, taken, keys, nothing, start, end)
+                taken = _fill(table, none, slots, taken, keys, nothing, start, end)
             if taken >= 0:
                 break
             slots *= 2
-        out, last = start + heavy_start, start + heavy_start + taken
-        at = 0
+        out = nb.uint64(start + heavy_start)
+        last, place = out + nb.uint64(taken), _0
         while out < last:
-            distinct[out], counts[out] = table[at], table[at + 1]
-            out += table[at + 1] != 0
-            at += 2
+            distinct[out], counts[out] = table[place], table[place + _1]
+            out += nb.uint64(table[place + _1] != 0)
+            place += _2
         sizes[bucket] = taken
 
 
@@ -186,11 +191,11 @@ def _list_table(
 ) -> None:
     """List the keys and counts of each bucket's table."""
     for bucket in range(first, stop):
-        out = starts[bucket]
-        for at in range(bases[bucket], bases[bucket + 1], 2):
-            if table[at + 1] != 0:
-                distinct[out], counts[out] = table[at], table[at + 1]
-                out += 1
+        out = nb.uint64(starts[bucket])
+        for at in range(nb.uint64(bases[bucket]), nb.uint64(bases[bucket + 1]), _2):
+            if table[at + _1] != 0:
+                distinct[out], counts[out] = table[at], table[at + _1]
+                out += _1
 
 
 @nb.njit(nogil=True, cache=True)
@@ -204,27 +209,27 @@ def _number(
         while slots < 2 * many:
             slots *= 2
         table = np.zeros(2 * slots, np.uint64)  # key, number + 1
-        mask = nb.uint64(slots - 1)
-        for i in range(distinct_offsets[bucket], distinct_offsets[bucket + 1]):
-            slot = _hash(distinct[i]) & mask
-            while table[2 * nb.int64(slot) + 1] != 0:
-                slot = (slot + nb.uint64(1)) & mask
-            table[2 * nb.int64(slot)], table[2 * nb.int64(slot) + 1] = distinct[i], numbers[i] + nb.uint64(1)
-        for i in range(offsets[bucket], offsets[bucket + 1]):
-            slot = _hash(keys[i]) & mask
-            while table[2 * nb.int64(slot)] != keys[i] or table[2 * nb.int64(slot) + 1] == 0:
-                slot = (slot + nb.uint64(1)) & mask
-            keys[i] = table[2 * nb.int64(slot) + 1] - nb.uint64(1)
+        mask, last = nb.uint64(slots - 1), nb.uint64(2 * slots - 1)
+        for i in range(nb.uint64(distinct_offsets[bucket]), nb.uint64(distinct_offsets[bucket + 1])):
+            at = (_hash(distinct[i]) & mask) << _1
+            while table[at + _1] != 0:
+                at = (at + _2) & last
+            table[at], table[at + _1] = distinct[i], numbers[i] + _1
+        for i in range(nb.uint64(offsets[bucket]), nb.uint64(offsets[bucket + 1])):
+            at = (_hash(keys[i]) & mask) << _1
+            while table[at] != keys[i] or table[at + _1] == 0:
+                at = (at + _2) & last
+            keys[i] = table[at + _1] - _1
 
 
 @nb.njit(nogil=True, cache=True)
 def _gather(keys: UInt64, first: int, stop: int, shift: int, places: Int64, numbers: UInt64, ids: UInt32) -> None:
     """Take back each key's number, in the order in which :func:`_scatter` dropped the keys."""
-    for i in range(first, stop):
-        bucket = nb.int64(_hash(keys[i]) >> nb.uint64(shift))
-        at = places[bucket]
-        places[bucket] = at + 1
-        prefetch(numbers, at + AHEAD)
+    for i in range(nb.uint64(first), nb.uint64(stop)):
+        bucket = _hash(keys[i]) >> nb.uint64(shift)
+        at = nb.uint64(places[bucket])
+        places[bucket] = at + _1
+        prefetch(numbers, nb.int64(at + _AHEAD))
         ids[i] = numbers[at]
 
 
@@ -241,14 +246,14 @@ def _tally_classes(
     tallies: Int64,
 ) -> None:
     """Count the keys of each class of counts and each range of keys."""
-    ranges = len(pivots) + 1
+    ranges = nb.uint64(len(pivots)) + _1
     for bucket in range(first, stop):
-        for i in range(starts[bucket], starts[bucket] + sizes[bucket]):
+        for i in range(nb.uint64(starts[bucket]), nb.uint64(starts[bucket] + sizes[bucket])):
             if counts[i] >= nb.uint64(least):
-                group = nb.int64(counts[i]) if counts[i] < nb.uint64(CLASSES) else 0
-                part = 0
+                group = counts[i] if counts[i] < _CLASSES else _0
+                part = _0
                 for pivot in pivots:
-                    part += keys[i] >= pivot
+                    part += nb.uint64(keys[i] >= pivot)
                 tallies[group * ranges + part] += 1
 
 
@@ -267,17 +272,18 @@ def _scatter_classes(
     many: UInt64,
 ) -> None:
     """Copy keys to their classes and ranges, from ``places`` on (none where that is negative); class 0 with counts."""
-    ranges = len(pivots) + 1
+    ranges = nb.uint64(len(pivots)) + _1
     for bucket in range(first, stop):
-        for i in range(starts[bucket], starts[bucket] + sizes[bucket]):
+        for i in range(nb.uint64(starts[bucket]), nb.uint64(starts[bucket] + sizes[bucket])):
             if counts[i] >= nb.uint64(least):
-                group = nb.int64(counts[i]) if counts[i] < nb.uint64(CLASSES) else 0
-                part = 0
+                group = counts[i] if counts[i] < _CLASSES else _0
+                part = _0
                 for pivot in pivots:
-                    part += keys[i] >= pivot
-                at = places[group * ranges + part]
-                if at >= 0:
-                    places[group * ranges + part] = at + 1
+                    part += nb.uint64(keys[i] >= pivot)
+                place = places[group * ranges + part]
+                if place >= 0:
+                    places[group * ranges + part] = place + 1
+                    at = nb.uint64(place)
                     ordered[at] = keys[i]
                     if group == 0:
                         many[at] = counts[i]
@@ -288,27 +294,28 @@ def _unpack(
     keys: UInt64, width: int, words: UInt32, inverse: UInt32, column: int, many: int, first: int, stop: int
 ) -> None:
     """Write the words of packed ranks into columns of ``words``; without ``inverse`` a rank is the word."""
-    mask = (nb.uint64(1) << nb.uint64(width)) - nb.uint64(1)
-    for i in range(first, stop):
-        for k in range(many):
-            rank = (keys[i] >> nb.uint64(width * (many - 1 - k))) & mask
-            words[i, column + k] = inverse[nb.int64(rank)] if len(inverse) > 0 else nb.uint32(rank)
+    mask = (_1 << nb.uint64(width)) - _1
+    to, columns = nb.uint64(column), nb.uint64(many)
+    for i in range(nb.uint64(first), nb.uint64(stop)):
+        for k in range(columns):
+            rank = (keys[i] >> (nb.uint64(width) * (columns - _1 - k))) & mask
+            words[i, to + k] = inverse[rank] if len(inverse) > 0 else nb.uint32(rank)
 
 
 @nb.njit(nogil=True, cache=True)
 def _copy_runs(keys: UInt64, width: int, starts: Int64, runs: UInt32, words: UInt32, first: int, stop: int) -> None:
     """Write the runs of words whose numbers are packed in keys."""
-    mask = (nb.uint64(1) << nb.uint64(width)) - nb.uint64(1)
-    many = runs.shape[1]
+    mask = (_1 << nb.uint64(width)) - _1
+    many, parts = nb.uint64(runs.shape[1]), nb.uint64(len(starts))
     flat = runs.reshape(-1)
-    for i in range(first, stop):
-        soon = keys[min(i + AHEAD, len(keys) - 1)]
-        for k in range(len(starts)):
-            shift = nb.uint64(width * (len(starts) - 1 - k))
-            prefetch(flat, many * nb.int64((soon >> shift) & mask))
-            run = many * nb.int64((keys[i] >> shift) & mask)
+    for i in range(nb.uint64(first), nb.uint64(stop)):
+        soon = keys[min(i + _AHEAD, nb.uint64(len(keys)) - _1)]
+        for k in range(parts):
+            shift = nb.uint64(width) * (parts - _1 - k)
+            prefetch(flat, nb.int64(many * ((soon >> shift) & mask)))
+            run, to = many * ((keys[i] >> shift) & mask), nb.uint64(starts[k])
             for j in range(many):
-                words[i, starts[k] + j] = flat[run + j]
+                words[i, to + j] = flat[run + j]
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 Each window of a document has one lowest rule (or the document) that holds it: there it spans two or more children.
 Heads and tails, the first and last words of each rule, give the words of all windows without expanding anything
 (G-TADOC, Zhang et al., ICDE 2021, section IV-D).
+
+Indices are unsigned in kernels: one that might be negative costs a comparison and a choice each time it is used.
 """
 
 from __future__ import annotations
@@ -63,6 +65,9 @@ SMALLEST = 1 << 15
 FEW = 16
 """Documents up to which a posting list is put in order by insertion."""
 
+_0, _1, _2, _8, _255 = (np.uint64(number) for number in (0, 1, 2, 8, 255))
+_AHEAD, _FEW = np.uint64(AHEAD), np.uint64(FEW)
+
 
 @nb.njit(nogil=True, cache=True)
 def _fill_ends(
@@ -78,36 +83,39 @@ def _fill_ends(
 
     Without ``rank`` terminals are numbered in their order.
     """
-    for r in range(len(sizes)):
-        size, start, stop = sizes[r], starts[r], starts[r + 1]
-        filled = 0
-        i = rule_offsets[r]
+    rules_from = nb.uint64(terminals)
+    for r in range(nb.uint64(len(sizes))):
+        size, start, stop = nb.uint64(sizes[r]), nb.uint64(starts[r]), nb.uint64(starts[r + _1])
+        filled = _0
+        i = nb.uint64(rule_offsets[r])
         while filled < size:
-            symbol = nb.int64(symbols[i])
-            i += 1
-            if symbol < terminals:
+            symbol = nb.uint64(symbols[i])
+            i += _1
+            if symbol < rules_from:
                 words[start + filled] = rank[symbol] if len(rank) > 0 else symbol
-                filled += 1
+                filled += _1
             else:
-                head = starts[symbol - terminals]
-                for k in range(min(sizes[symbol - terminals], size - filled)):
+                head = nb.uint64(starts[symbol - rules_from])
+                many = min(nb.uint64(sizes[symbol - rules_from]), size - filled)
+                for k in range(many):
                     words[start + filled + k] = words[head + k]
-                filled += min(sizes[symbol - terminals], size - filled)
+                filled += many
         if stop - start == size:
             continue
-        filled = 0
-        i = rule_offsets[r + 1] - 1
+        filled = _0
+        i = nb.uint64(rule_offsets[r + _1])
         while filled < size:
-            symbol = nb.int64(symbols[i])
-            i -= 1
-            if symbol < terminals:
-                filled += 1
+            i -= _1
+            symbol = nb.uint64(symbols[i])
+            if symbol < rules_from:
+                filled += _1
                 words[stop - filled] = rank[symbol] if len(rank) > 0 else symbol
             else:
-                tail = starts[symbol - terminals + 1] - 1
-                for k in range(min(sizes[symbol - terminals], size - filled)):
-                    words[stop - filled - 1 - k] = words[tail - k]
-                filled += min(sizes[symbol - terminals], size - filled)
+                tail = nb.uint64(starts[symbol - rules_from + _1]) - _1
+                many = min(nb.uint64(sizes[symbol - rules_from]), size - filled)
+                for k in range(many):
+                    words[stop - filled - _1 - k] = words[tail - k]
+                filled += many
 
 
 @nb.njit(nogil=True, cache=True)
@@ -125,29 +133,32 @@ def _pack_ends(
 
     Sixteen bytes for each symbol: four of them share a cache line. At most ``reach`` words are packed.
     """
-    mask = (nb.uint64(1) << nb.uint64(bits * reach)) - nb.uint64(1)
-    for t in range(terminals):
-        ends[2 * t] = (nb.uint64(rank[t]) << nb.uint64(bits * (reach - 1))) | (nb.uint64(1) << SIZE)
-        ends[2 * t + 1] = rank[t]
-    for r in range(len(sizes)):
-        head, tail = nb.uint64(0), nb.uint64(0)
-        size = sizes[r]
-        filled = 0
-        i = rule_offsets[r]
+    width, rules_from = nb.uint64(bits), nb.uint64(terminals)
+    top = width * nb.uint64(reach - 1)
+    mask = (_1 << width * nb.uint64(reach)) - _1
+    for t in range(rules_from):
+        ends[_2 * t] = (nb.uint64(rank[t]) << top) | (_1 << SIZE)
+        ends[_2 * t + _1] = rank[t]
+    for r in range(nb.uint64(len(sizes))):
+        head, tail = _0, _0
+        size = nb.uint64(sizes[r])
+        filled = _0
+        i = nb.uint64(rule_offsets[r])
         while filled < size:
-            child = ends[2 * nb.int64(symbols[i])]
-            head |= (child & mask) >> nb.uint64(bits * filled)
-            filled += nb.int64(child >> SIZE)
-            i += 1
-        filled = 0
-        i = rule_offsets[r + 1] - 1
+            child = ends[_2 * nb.uint64(symbols[i])]
+            head |= (child & mask) >> (width * filled)
+            filled += child >> SIZE
+            i += _1
+        filled = _0
+        i = nb.uint64(rule_offsets[r + _1])
         while filled < size:
-            child = 2 * nb.int64(symbols[i])
-            tail |= ends[child + 1] << nb.uint64(bits * filled)
-            filled += nb.int64(ends[child] >> SIZE)
-            i -= 1
-        ends[2 * (terminals + r)] = head | (nb.uint64(size) << SIZE)
-        ends[2 * (terminals + r) + 1] = tail & mask
+            i -= _1
+            place = _2 * nb.uint64(symbols[i])
+            tail |= ends[place + _1] << (width * filled)
+            filled += ends[place] >> SIZE
+        at = _2 * (rules_from + r)
+        ends[at] = head | (size << SIZE)
+        ends[at + _1] = tail & mask
 
 
 @nb.njit(nogil=True, cache=True)
@@ -167,14 +178,15 @@ def _count_windows(
 
     ``spans`` are the words of heads: a terminal's, then each rule's.
     """
-    for piece in range(first, stop):
-        total = 0
-        for i in range(starts[piece], firsts[piece]):
-            total += nb.int64(spans[max(0, nb.int64(symbols[i]) - terminals + 1)])
-        before = max(0, total - reach)
-        for i in range(firsts[piece], stops[piece]):
-            total += nb.int64(spans[max(0, nb.int64(symbols[i]) - terminals + 1)])
-        counts[piece] = max(0, total - reach) - before
+    rules_from, most = nb.uint64(terminals), nb.uint64(reach)
+    for piece in range(nb.uint64(first), nb.uint64(stop)):
+        total = _0
+        for i in range(nb.uint64(starts[piece]), nb.uint64(firsts[piece])):
+            total += nb.uint64(spans[max(nb.uint64(symbols[i]) + _1, rules_from) - rules_from])
+        before = max(total, most)
+        for i in range(nb.uint64(firsts[piece]), nb.uint64(stops[piece])):
+            total += nb.uint64(spans[max(nb.uint64(symbols[i]) + _1, rules_from) - rules_from])
+        counts[piece] = max(total, most) - before
 
 
 @nb.njit(nogil=True, cache=True)
@@ -192,33 +204,31 @@ def _write_packed(
     keys: UInt64,
 ) -> None:
     """Write the own windows of pieces as packed ranks; see :func:`_pack_ends`."""
+    width, most = nb.uint64(bits), nb.uint64(reach)
     mask = nb.uint64(0xFFFFFFFFFFFFFFFF) >> nb.uint64(64 - bits * (reach + 1))
-    words = (nb.uint64(1) << nb.uint64(bits * reach)) - nb.uint64(1)
-    limit = places[stop] - reach
-    for piece in range(first, stop):
-        at = places[piece]
-        if places[piece + 1] == at:
+    words = (_1 << width * most) - _1
+    last, limit = nb.uint64(len(symbols)) - _1, nb.uint64(places[stop])
+    for piece in range(nb.uint64(first), nb.uint64(stop)):
+        at = nb.uint64(places[piece])
+        if nb.uint64(places[piece + _1]) == at:
             continue
-        before = 0
-        packed = nb.uint64(0)
-        for i in range(starts[piece], stops[piece]):
-            prefetch(ends, 2 * nb.int64(symbols[min(i + AHEAD, len(symbols) - 1)]))
-            child = 2 * nb.int64(symbols[i])
-            head, size = ends[child] & words, nb.int64(ends[child] >> SIZE)
-            if i < firsts[piece]:
-                before = min(reach, before + size)
-            elif before == reach and at <= limit:
-                for k in range(reach):  # what lies beyond the child's words is written over
-                    later = nb.uint64(bits * (reach - 1 - k))
-                    keys[at + k] = ((packed << nb.uint64(bits * (k + 1))) | (head >> later)) & mask
+        before, packed, own = _0, _0, nb.uint64(firsts[piece])
+        for i in range(nb.uint64(starts[piece]), nb.uint64(stops[piece])):
+            prefetch(ends, nb.int64(_2 * nb.uint64(symbols[min(i + _AHEAD, last)])))
+            child = _2 * nb.uint64(symbols[i])
+            head, size = ends[child] & words, ends[child] >> SIZE
+            if i < own:
+                before = min(most, before + size)
+            elif before == most and at + most <= limit:
+                for k in range(most):  # what lies beyond the child's words is written over
+                    keys[at + k] = ((packed << width * (k + _1)) | (head >> width * (most - _1 - k))) & mask
                 at += size
             else:
-                for k in range(max(0, reach - before), size):
-                    later = nb.uint64(bits * (reach - 1 - k))
-                    keys[at] = ((packed << nb.uint64(bits * (k + 1))) | (head >> later)) & mask
-                    at += 1
-                before = min(reach, before + size)
-            packed = (packed << nb.uint64(bits * size)) | ends[child + 1]
+                for k in range(most - before, size):
+                    keys[at] = ((packed << width * (k + _1)) | (head >> width * (most - _1 - k))) & mask
+                    at += _1
+                before = min(most, before + size)
+            packed = (packed << width * size) | ends[child + _1]
 
 
 @nb.njit(nogil=True, cache=True)
@@ -241,38 +251,42 @@ def _write_windows(
     keys: UInt64,
 ) -> None:
     """Write the own windows of pieces: of each, the terminals that stand ``lags`` before its last one, packed."""
-    ring = 1
-    while ring <= reach:
-        ring *= 2
+    ring = _1
+    while ring <= nb.uint64(reach):
+        ring *= _2
     recent = np.zeros(ring, np.uint64)
-    for piece in range(first, stop):
-        at = places[piece]
-        if places[piece + 1] == at:
+    ring -= _1
+    rules_from, most = nb.uint64(terminals), nb.uint64(reach)
+    for piece in range(nb.uint64(first), nb.uint64(stop)):
+        at = nb.uint64(places[piece])
+        if nb.uint64(places[piece + _1]) == at:
             continue
-        before = 0
-        end = 0
-        for i in range(starts[piece], stops[piece]):
-            symbol = nb.int64(symbols[i])
-            rule = symbol - terminals
-            size = 1 if rule < 0 else sizes[rule]
-            own = 0 if rule < 0 else begins[rule]
+        before, end = _0, _0
+        for i in range(nb.uint64(starts[piece]), nb.uint64(stops[piece])):
+            symbol = nb.uint64(symbols[i])
+            rule = symbol - rules_from  # beyond all rules where the symbol is a terminal
+            is_rule = symbol >= rules_from
+            size = nb.uint64(sizes[rule]) if is_rule else _1
+            own = nb.uint64(begins[rule]) if is_rule else _0
             for k in range(size):
-                if rule >= 0:
-                    recent[end & (ring - 1)] = words[own + k]
+                if is_rule:
+                    recent[end & ring] = words[own + k]
                 else:
-                    recent[end & (ring - 1)] = rank[symbol] if len(rank) > 0 else nb.uint32(symbol)
-                if before + k >= reach and i >= firsts[piece]:
-                    packed = nb.uint64(0)
+                    recent[end & ring] = rank[symbol] if len(rank) > 0 else nb.uint32(symbol)
+                if before + k >= most and i >= nb.uint64(firsts[piece]):
+                    packed = _0
                     for lag in lags:
-                        packed = (packed << nb.uint64(bits)) | recent[(end - lag) & (ring - 1)]
+                        packed = (packed << nb.uint64(bits)) | recent[(end - nb.uint64(lag)) & ring]
                     keys[at] = packed
-                    at += 1
-                end += 1
-            if rule >= 0 and begins[rule + 1] - own > size:
-                for k in range(begins[rule + 1] - size, begins[rule + 1]):
-                    recent[end & (ring - 1)] = words[k]
-                    end += 1
-            before = min(reach, before + size)
+                    at += _1
+                end += _1
+            if is_rule:
+                stop_at = nb.uint64(begins[rule + _1])
+                if stop_at - own > size:
+                    for k in range(stop_at - size, stop_at):
+                        recent[end & ring] = words[k]
+                        end += _1
+            before = min(most, before + size)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -287,12 +301,12 @@ def _write_flat(
     keys: UInt64,
 ) -> None:
     """Write the windows of pieces that name no rules: of each, the symbols ``lags`` before its last one, packed."""
-    for piece in range(first, stop):
-        ahead = stops[piece] - places[piece + 1]
-        for at in range(places[piece], places[piece + 1]):
-            packed = nb.uint64(0)
+    for piece in range(nb.uint64(first), nb.uint64(stop)):
+        ahead = nb.uint64(stops[piece] - places[piece + _1])
+        for at in range(nb.uint64(places[piece]), nb.uint64(places[piece + _1])):
+            packed = _0
             for lag in lags:
-                packed = (packed << nb.uint64(bits)) | nb.uint64(symbols[at + ahead - lag])
+                packed = (packed << nb.uint64(bits)) | nb.uint64(symbols[at + ahead - nb.uint64(lag)])
             keys[at] = packed
 
 
@@ -301,11 +315,12 @@ def _measure_documents(
     terminals: int, lengths: UInt64, offsets: Int64, roots: UInt32, first: int, stop: int, sizes: Int64
 ) -> None:
     """Count the words of documents."""
-    for document in range(first, stop):
-        total = 0
-        for i in range(offsets[document], offsets[document + 1]):
-            rule = nb.int64(roots[i]) - terminals
-            total += 1 if rule < 0 else nb.int64(lengths[rule])
+    rules_from = nb.uint64(terminals)
+    for document in range(nb.uint64(first), nb.uint64(stop)):
+        total = _0
+        for i in range(nb.uint64(offsets[document]), nb.uint64(offsets[document + _1])):
+            symbol = nb.uint64(roots[i])
+            total += nb.uint64(lengths[symbol - rules_from]) if symbol >= rules_from else _1
         sizes[document] = total
 
 
@@ -323,21 +338,22 @@ def _expand(
     out: UInt32,
 ) -> None:
     """Write the words of documents; those of rule r are ``words[begins[r] : begins[r + 1]]``."""
-    for document in range(first, stop):
-        at = places[document]
-        for i in range(offsets[document], offsets[document + 1]):
-            soon = nb.int64(roots[min(i + AHEAD, len(roots) - 1)]) - terminals
-            if soon >= 0:
-                prefetch(words, begins[soon])
-            symbol = nb.int64(roots[i])
-            rule = symbol - terminals
-            if rule < 0:
+    rules_from, last = nb.uint64(terminals), nb.uint64(len(roots)) - _1
+    for document in range(nb.uint64(first), nb.uint64(stop)):
+        at = nb.uint64(places[document])
+        for i in range(nb.uint64(offsets[document]), nb.uint64(offsets[document + _1])):
+            soon = nb.uint64(roots[min(i + _AHEAD, last)])
+            if soon >= rules_from:
+                prefetch(words, begins[soon - rules_from])
+            symbol = nb.uint64(roots[i])
+            if symbol < rules_from:
                 out[at] = rank[symbol] if len(rank) > 0 else symbol
-                at += 1
+                at += _1
             else:
-                for k in range(begins[rule], begins[rule + 1]):
+                rule = symbol - rules_from
+                for k in range(nb.uint64(begins[rule]), nb.uint64(begins[rule + _1])):
                     out[at] = words[k]
-                    at += 1
+                    at += _1
 
 
 @nb.njit(nogil=True, cache=True)
@@ -354,15 +370,16 @@ def _count_pairs(
     counts: Int64,
 ) -> None:
     """Count the own pairs of pieces: those of a child's first words with the ones before it."""
-    for piece in range(first, stop):
-        before = 0
-        total = 0
-        for i in range(starts[piece], stops[piece]):
-            size = nb.int64(spans[max(0, nb.int64(symbols[i]) - terminals + 1)])
-            if i >= firsts[piece]:
-                full = min(size, window - before)  # words that pair with all the words before
-                total += full * before + (size - full) * window - (size * (size - 1) - full * (full - 1)) // 2
-            before = min(window, before + size)
+    rules_from, most = nb.uint64(terminals), nb.uint64(window)
+    for piece in range(nb.uint64(first), nb.uint64(stop)):
+        before, total = _0, _0
+        own = nb.uint64(firsts[piece])
+        for i in range(nb.uint64(starts[piece]), nb.uint64(stops[piece])):
+            size = nb.uint64(spans[max(nb.uint64(symbols[i]) + _1, rules_from) - rules_from])
+            if i >= own:
+                full = min(size, most - before)  # words that pair with all the words before
+                total += full * before + (size - full) * most - (size * (size - _1) - full * (full - _1)) // _2
+            before = min(most, before + size)
         counts[piece] = total
 
 
@@ -386,35 +403,38 @@ def _write_pairs(
 ) -> None:
     """Write the own pairs of pieces, lower rank in the higher bits."""
     recent = np.zeros(4 * window + 64, np.uint32)
-    shift = nb.uint64(bits)
-    for piece in range(first, stop):
-        at = places[piece]
-        if places[piece + 1] == at:
+    room = nb.uint64(len(recent))
+    shift, rules_from, most = nb.uint64(bits), nb.uint64(terminals), nb.uint64(window)
+    for piece in range(nb.uint64(first), nb.uint64(stop)):
+        at = nb.uint64(places[piece])
+        if nb.uint64(places[piece + _1]) == at:
             continue
-        before = 0
-        end = 0
-        for i in range(starts[piece], stops[piece]):
-            symbol = nb.int64(symbols[i])
-            rule = symbol - terminals
-            size = 1 if rule < 0 else sizes[rule]
-            own = nb.uint64(rank[symbol] if rule < 0 and len(rank) > 0 else symbol)
-            for k in range(size if i >= firsts[piece] else 0):
-                word = own if rule < 0 else nb.uint64(words[begins[rule] + k])
-                for j in range(end - min(before, window - k), end):
+        before, end, owned = _0, _0, nb.uint64(firsts[piece])
+        for i in range(nb.uint64(starts[piece]), nb.uint64(stops[piece])):
+            symbol = nb.uint64(symbols[i])
+            rule = symbol - rules_from  # beyond all rules where the symbol is a terminal
+            is_rule = symbol >= rules_from
+            size = nb.uint64(sizes[rule]) if is_rule else _1
+            own = symbol if is_rule or len(rank) == 0 else nb.uint64(rank[symbol])
+            head = nb.uint64(begins[rule]) if is_rule else _0
+            for k in range(size if i >= owned else _0):
+                word = nb.uint64(words[head + k]) if is_rule else own
+                for j in range(end - min(before, most - k), end):
                     other = nb.uint64(recent[j])
                     keys[at] = (min(word, other) << shift) | max(word, other)
-                    at += 1
-            if end + size > len(recent):
+                    at += _1
+            if end + size > room:
                 for k in range(before):
                     recent[k] = recent[end - before + k]
                 end = before
-            if rule < 0:
-                recent[end] = own
-            else:
+            if is_rule:
+                tail = nb.uint64(begins[rule + _1]) - size
                 for k in range(size):
-                    recent[end + k] = words[begins[rule + 1] - size + k]
+                    recent[end + k] = words[tail + k]
+            else:
+                recent[end] = own
             end += size
-            before = min(window, before + size)
+            before = min(most, before + size)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -436,28 +456,30 @@ def _write_derived(
     derived: UInt32,
 ) -> None:
     """Write bodies of own ids and of the children that have ids themselves, in the order in which windows start."""
-    for piece in range(first, stop):
-        out = derived_offsets[piece]
-        if out == derived_offsets[piece + 1]:
+    rules_from, rules_to = nb.uint64(terminals), nb.uint64(derived_terminals)
+    for piece in range(nb.uint64(first), nb.uint64(stop)):
+        out = nb.uint64(derived_offsets[piece])
+        if out == nb.uint64(derived_offsets[piece + _1]):
             continue
-        at = places[piece]
-        missing = reach
-        for i in range(starts[piece], firsts[piece]):
-            missing -= min(missing, nb.int64(spans[max(0, nb.int64(symbols[i]) - terminals + 1)]))
-        for i in range(firsts[piece], stops[piece]):
-            rule = nb.int64(symbols[i]) - terminals
-            span = nb.int64(spans[max(0, rule + 1)])
-            for _ in range(span - min(missing, span)):
-                derived[out] = ids[at]
-                out += 1
-                at += 1
-            missing -= min(missing, span)
-            if rule >= 0 and long[rule]:
-                derived[out] = derived_terminals + rule
-                out += 1
-        for i in range(at, places[piece + 1]):
+        at = nb.uint64(places[piece])
+        missing = nb.uint64(reach)
+        for i in range(nb.uint64(starts[piece]), nb.uint64(firsts[piece])):
+            missing -= min(missing, nb.uint64(spans[max(nb.uint64(symbols[i]) + _1, rules_from) - rules_from]))
+        for i in range(nb.uint64(firsts[piece]), nb.uint64(stops[piece])):
+            symbol = nb.uint64(symbols[i])
+            span = nb.uint64(spans[max(symbol + _1, rules_from) - rules_from])
+            own = span - min(missing, span)
+            for k in range(own):
+                derived[out + k] = ids[at + k]
+            out += own
+            at += own
+            missing -= span - own
+            if symbol >= rules_from and long[symbol - rules_from]:
+                derived[out] = rules_to + (symbol - rules_from)
+                out += _1
+        for i in range(at, nb.uint64(places[piece + _1])):
             derived[out] = ids[i]
-            out += 1
+            out += _1
 
 
 @nb.njit(nogil=True, cache=True)
@@ -472,20 +494,21 @@ def _count_children(
     sizes: Int64,
 ) -> None:
     """Add the children that have ids themselves to the sizes of derived bodies."""
-    for piece in range(first, stop):
-        for i in range(firsts[piece], stops[piece]):
-            rule = nb.int64(symbols[i]) - terminals
-            sizes[piece] += rule >= 0 and long[rule]
+    rules_from = nb.uint64(terminals)
+    for piece in range(nb.uint64(first), nb.uint64(stop)):
+        for i in range(nb.uint64(firsts[piece]), nb.uint64(stops[piece])):
+            symbol = nb.uint64(symbols[i])
+            sizes[piece] += symbol >= rules_from and long[symbol - rules_from]
 
 
 @nb.njit(nogil=True, cache=True)
 def _measure_postings(offsets: Int64, counts: UInt64, least: int, most: int, sizes: Int64) -> None:
     """Measure what is kept of each posting list: -1 where its counts sum up to less than ``least``."""
-    for k in range(len(offsets) - 1):
-        total = nb.uint64(0)
-        for i in range(offsets[k], offsets[k + 1]):
+    for k in range(nb.uint64(len(sizes))):
+        total = _0
+        for i in range(nb.uint64(offsets[k]), nb.uint64(offsets[k + _1])):
             total += counts[i]
-        sizes[k] = min(offsets[k + 1] - offsets[k], most) if total >= nb.uint64(least) else -1
+        sizes[k] = min(offsets[k + _1] - offsets[k], most) if total >= nb.uint64(least) else -1
 
 
 @nb.njit(nogil=True, cache=True)
@@ -501,46 +524,48 @@ def _write_postings(
 ) -> None:
     """Order each posting list by count falling, stably, in place, and write what is kept of it."""
     histogram = np.zeros(256, np.int64)
-    longest = 0
-    for k in range(first, stop):
-        if out_offsets[k + 1] > out_offsets[k]:
-            longest = max(longest, offsets[k + 1] - offsets[k])
+    longest = nb.int64(0)
+    for k in range(nb.uint64(first), nb.uint64(stop)):
+        if out_offsets[k + _1] > out_offsets[k]:
+            longest = max(longest, offsets[k + _1] - offsets[k])
     spare_documents, spare_counts = np.empty(longest, np.uint32), np.empty(longest, np.uint64)
-    for k in range(first, stop):
-        start, end = offsets[k], offsets[k + 1]
-        if out_offsets[k + 1] == out_offsets[k]:
+    for k in range(nb.uint64(first), nb.uint64(stop)):
+        start, end = nb.uint64(offsets[k]), nb.uint64(offsets[k + _1])
+        if out_offsets[k + _1] == out_offsets[k]:
             continue
-        if end - start <= FEW:
-            for i in range(start + 1, end):
+        if end - start <= _FEW:
+            for i in range(start + _1, end):
                 document, count = documents[i], counts[i]
-                j = i - 1
-                while j >= start and counts[j] < count:
-                    documents[j + 1], counts[j + 1] = documents[j], counts[j]
-                    j -= 1
-                documents[j + 1], counts[j + 1] = document, count
+                j: Any = i
+                while j > start and counts[j - _1] < count:
+                    documents[j], counts[j] = documents[j - _1], counts[j - _1]
+                    j -= _1
+                documents[j], counts[j] = document, count
         else:
-            most, fewest = nb.uint64(0), counts[start]
+            most, fewest = _0, counts[start]
             for i in range(start, end):
                 most, fewest = max(most, counts[i]), min(fewest, counts[i])
-            shift = nb.uint64(0)
+            shift = _0
             while fewest < most and shift < nb.uint64(64) and most >> shift != 0:
                 for c in range(256):
                     histogram[c] = 0
                 for i in range(start, end):
-                    histogram[255 - nb.int64((counts[i] >> shift) & nb.uint64(255))] += 1
-                before = 0
+                    histogram[_255 - (counts[i] >> shift & _255)] += 1
+                before = nb.int64(0)
                 for c in range(256):
                     before, histogram[c] = before + histogram[c], before
                 for i in range(start, end):
-                    digit = 255 - nb.int64((counts[i] >> shift) & nb.uint64(255))
-                    spare_documents[histogram[digit]], spare_counts[histogram[digit]] = documents[i], counts[i]
+                    digit = _255 - (counts[i] >> shift & _255)
+                    to = nb.uint64(histogram[digit])
+                    spare_documents[to], spare_counts[to] = documents[i], counts[i]
                     histogram[digit] += 1
                 for i in range(start, end):
                     documents[i], counts[i] = spare_documents[i - start], spare_counts[i - start]
-                shift += nb.uint64(8)
-        for i in range(out_offsets[k + 1] - out_offsets[k]):
-            out_documents[out_offsets[k] + i] = documents[start + i]
-            out_counts[out_offsets[k] + i] = counts[start + i]
+                shift += _8
+        out = nb.uint64(out_offsets[k])
+        for i in range(nb.uint64(out_offsets[k + _1]) - out):
+            out_documents[out + i] = documents[start + i]
+            out_counts[out + i] = counts[start + i]
 
 
 @dataclass(frozen=True)
