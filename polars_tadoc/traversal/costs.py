@@ -25,6 +25,31 @@ CPU: Costs = {
     "cooccurrence": {"top_down": {"windows": 25.0}, "bottom_up": {"windows": 40.0, "tables": 80.0}},
 }
 
-GPU: Costs = CPU
+GPU: Costs = {
+    "terminal_counts": {
+        "top_down": {"calls": 42100.0, "symbols": 1.45},
+        "bottom_up": {"calls": 161000.0, "roots": 0.0042},
+    },
+    "inverted_index": {
+        "top_down": {"calls": 708000.0, "documents": 9.82, "roots": 0.274, "found": 0.192},
+        "bottom_up": {"calls": 789000.0, "documents": 5.02, "roots": 0.144, "found": 0.102},
+    },
+    "term_vector": {
+        "top_down": {"calls": 572000.0, "documents": 6.88, "roots": 0.342, "symbols": 1.94, "found": 0.254},
+        "bottom_up": {"calls": 911000.0, "documents": 9.82, "roots": 0.187, "found": 0.179},
+    },
+    "sequence_count": {
+        "top_down": {"windows": 1.88, "levels": 33600.0},
+        "bottom_up": {"calls": 464000.0, "documents": 4.58, "windows": 2.09, "tables": 0.493},
+    },
+    "ranked_inverted_index": {
+        "top_down": {"calls": 4350000.0, "windows": 5.74},
+        "bottom_up": {"calls": 4690000.0, "windows": 5.74},
+    },
+    "cooccurrence": {
+        "top_down": {"windows": 1.51, "pushed": 13.9},
+        "bottom_up": {"windows": 1.86, "tables": 1.33},
+    },
+}
 
 COSTS = {"cpu": CPU, "gpu": GPU}
