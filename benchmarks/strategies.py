@@ -29,6 +29,8 @@ from polars_tadoc.analytics import (
     term_vector,
     word_count,
 )
+from polars_tadoc.column import split
+from polars_tadoc.corpus import Corpus
 from polars_tadoc.traversal.options import Options
 from polars_tadoc.traversal.selector import FAMILIES, STRATEGIES, choose_strategy, features_of
 from polars_tadoc.traversal.source import Source, sources
@@ -51,13 +53,12 @@ def shapes(text: pl.Series) -> dict[str, pl.Series]:
     return {"as it is": text, "lines": lines.filter(lines.str.len_bytes() > 0), "five": pl.concat(large)}
 
 
-def contender(analytic: str, source: Source, strategy: str, engine: str) -> Callable[[], object]:
+def contender(analytic: str, corpus: Corpus, source: Source, strategy: str, engine: str) -> Callable[[], object]:
     """A run of one analytic on the kernels, no strings made."""
     module, arguments = ANALYTICS[analytic]
     request = module.Request.from_arguments(strategy=strategy, engine=engine, **arguments)
-    kernels = source.engine.kernels
     if analytic == "word_count":
-        return lambda: kernels.to_host(kernels.terminal_counts(source.rules, source.roots, strategy))
+        return lambda: source.engine.kernels.to_host(module.partial(corpus, source.engine, request.options).counts)
     return lambda: module.partial(source, request)
 
 
@@ -136,11 +137,12 @@ def main() -> None:
             options = Options.from_arguments(
                 normalize=None, lowercase=False, stopwords=None, strategy="auto", engine=arguments.engine
             )
-            source = sources(column, "benchmark", options)[0]
+            source, corpus = sources(column, "benchmark", options)[0], split(column)[0]
             for analytic, (_, given) in ANALYTICS.items():
                 ways = ("top_down", "bottom_up")
                 taken = times(
-                    {way: contender(analytic, source, way, arguments.engine) for way in ways}, arguments.repeat
+                    {way: contender(analytic, corpus, source, way, arguments.engine) for way in ways},
+                    arguments.repeat,
                 )
                 best = {way: 1e3 * min(taken[way]) for way in ways}
                 chosen = choose_strategy("auto", source, analytic, next(iter(given.values()), 1))
