@@ -810,6 +810,7 @@ class _Pieces:
         cls, windows: Windows, offsets: Int64, symbols: UInt32, used: npt.NDArray[np.bool_] | None = None
     ) -> _Pieces:
         """Make each body, or each that is used, a piece."""
+        symbols = _read_only(symbols)
         bounds = offsets[:-1], offsets[:-1], offsets[1:]
         counts = _measure(windows, symbols, bounds)
         if used is not None:
@@ -910,6 +911,13 @@ class _Owned:
                 pieces.write(keys, first, stop)
                 tally.add(keys, np.repeat(weights[first:stop], sizes) if pieces is self.rules else NOTHING)
         return tally.counted()
+
+
+def _read_only(symbols: UInt32) -> UInt32:
+    """View symbols as those of documents may be: kernels are compiled for one type, not two."""
+    view = symbols.view()
+    view.flags.writeable = False
+    return view
 
 
 def _measure(windows: Windows, symbols: UInt32, bounds: Bounds) -> Int64:
@@ -1015,7 +1023,7 @@ def _own_windows(bodies: _Bodies, n: int) -> int:
 
     def count_in(offsets: Int64, symbols: UInt32) -> Int64:
         counts = np.empty(len(offsets) - 1, np.int64)
-        read = (rules.terminals, symbols, spans, n - 1, offsets[:-1], offsets[:-1], offsets[1:])
+        read = (rules.terminals, _read_only(symbols), spans, n - 1, offsets[:-1], offsets[:-1], offsets[1:])
         map_parallel(lambda chunk: _count_windows(*read, *chunk, counts), weighted_chunks(offsets))
         return counts
 
