@@ -172,6 +172,24 @@ def test_some_windows_at_a_time(strategy: str, made: Made, size: int, batch: int
         assert case.postings("cpu", size, strategy) == expected
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@given(
+    made=made_rules(),
+    window=st.integers(1, 9),
+    batch=st.sampled_from([1, 3, 1 << 20]),
+    hot=st.integers(1, 3),
+    data=st.data(),
+)
+def test_pairs_of_hot_words(strategy: str, made: Made, window: int, batch: int, hot: int, data: st.DataObject) -> None:
+    """Some words, or all, are hot; pairs of those are counted aside."""
+    case = drawn(made, data)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("LEAST_HOT", 0), ("HOT", hot), ("BATCH", batch), ("SMALLEST", 1)):
+            patch.setattr(sequences, name, value)
+        expected = reference.pair_counts(case.rows, window, case.rank)
+        assert case.counted("cpu", "pair_counts", window, strategy) == expected
+
+
 MANY_PAIRS = """
 import resource
 import sys

@@ -24,7 +24,8 @@ from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighte
 Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
-Part = tuple[UInt64, UInt64 | None]
+Shares = list[tuple[int, int]]
+"""Stretches of an array of keys, one for each thread."""
 
 BUCKET = 1 << 14
 """Keys for which one more bucket is made: their table is a quarter of a core's cache."""
@@ -326,19 +327,19 @@ class _Buckets:
     keys: UInt64
     weights: UInt64
     offsets: Int64
-    shares: list[tuple[int, int]]
+    shares: Shares
     places: Int64
 
 
-def _spread(keys: UInt64, weights: UInt64, buckets: int) -> _Buckets:
+def _spread(keys: UInt64, weights: UInt64, buckets: int, shares: Shares | None = None) -> _Buckets:
     shift = 64 - (buckets.bit_length() - 1)
-    shares = even_chunks(len(keys))
+    shares = even_chunks(len(keys)) if shares is None else shares
     sizes = np.zeros((len(shares), buckets), np.int64)
     map_parallel(lambda k: _tally_buckets(keys, *shares[k], shift, sizes[k]), range(len(shares)))
     before = np.concatenate([[0], np.cumsum(sizes.T.ravel())])
     places = np.ascontiguousarray(before[:-1].reshape(buckets, len(shares)).T)
     offsets = np.ascontiguousarray(before[:: len(shares)])
-    bucketed, bucketed_weights = np.empty(len(keys), np.uint64), np.empty(len(weights), np.uint64)
+    bucketed, bucketed_weights = np.empty(before[-1], np.uint64), np.empty(len(weights), np.uint64)
     filled = places.copy()
     map_parallel(
         lambda k: _scatter(keys, weights, *shares[k], shift, filled[k], bucketed, bucketed_weights),
@@ -376,7 +377,9 @@ class Counted:
         return weighted_chunks(np.concatenate([[0], np.cumsum(self.sizes)]))
 
 
-def count(keys: UInt64, weighted_keys: UInt64 = NOTHING, weights: UInt64 = NOTHING) -> Counted:
+def count(
+    keys: UInt64, weighted_keys: UInt64 = NOTHING, weights: UInt64 = NOTHING, shares: Shares | None = None
+) -> Counted:
     """Count keys: 1 for each of ``keys``, its weight for each of ``weighted_keys``.
 
     Parameters
@@ -385,10 +388,13 @@ def count(keys: UInt64, weighted_keys: UInt64 = NOTHING, weights: UInt64 = NOTHI
         uint64, any values.
     weights
         uint64 by weighted key, at least 1; a key's sum must fit 64 bits.
+    shares
+        Where ``keys`` stand, if not everywhere.
 
     """
-    buckets = _bucket_count(len(keys) + len(weighted_keys))
-    return _count_buckets(_spread(keys, NOTHING, buckets), _spread(weighted_keys, weights, buckets))
+    many = len(keys) if shares is None else sum(stop - first for first, stop in shares)
+    buckets = _bucket_count(many + len(weighted_keys))
+    return _count_buckets(_spread(keys, NOTHING, buckets, shares), _spread(weighted_keys, weights, buckets))
 
 
 def _count_buckets(plain: _Buckets, heavy: _Buckets) -> Counted:
@@ -421,9 +427,9 @@ class Tally:
         self._bases = np.zeros(self._buckets + 1, np.int64)
         self._table = NOTHING
 
-    def add(self, keys: UInt64, weights: UInt64 = NOTHING) -> None:
+    def add(self, keys: UInt64, weights: UInt64 = NOTHING, shares: Shares | None = None) -> None:
         """Count keys, 1 for each or as often as ``weights`` say; see :func:`count`."""
-        spread = _spread(keys, weights, self._buckets)
+        spread = _spread(keys, weights, self._buckets, shares)
         self._seen += len(keys)
         if len(self._table) == 0:
             nothing = _spread(NOTHING, NOTHING, self._buckets)

@@ -20,11 +20,11 @@ import numpy.typing as npt
 from polars_tadoc.config import thread_count
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.cpu.keys import (
-    NOTHING,
     Counted,
     Form,
     Numbered,
     Ranks,
+    Shares,
     Spread,
     Tally,
     count,
@@ -61,6 +61,12 @@ MOSTLY = 0.75
 
 SMALLEST = 1 << 15
 """Windows of the smallest piece that a body is cut into for that."""
+
+HOT = 8
+"""Bits that number the first words, the most frequent ones of a text: counters of their pairs take 256 KiB."""
+
+LEAST_HOT = 1 << 22
+"""Pairs of documents' symbols from which on those of hot words are counted aside."""
 
 FEW = 16
 """Documents up to which a posting list is put in order by insertion."""
@@ -400,14 +406,22 @@ def _write_pairs(
     first: int,
     stop: int,
     keys: UInt64,
-) -> None:
-    """Write the own pairs of pieces, lower rank in the higher bits."""
+    hot: int,
+    counters: UInt32,
+) -> Any:
+    """Write the own pairs of pieces, lower rank in the higher bits; return where they end.
+
+    Words are ranks above ``hot`` bits, which number the hot ones from 1 on. Where there are counters, pairs of two hot
+    words are counted there, by both numbers, and not written.
+    """
     recent = np.zeros(4 * window + 64, np.uint32)
     room = nb.uint64(len(recent))
     shift, rules_from, most = nb.uint64(bits), nb.uint64(terminals), nb.uint64(window)
+    below, aside = nb.uint64(hot), nb.uint64(hot) if len(counters) > 1 else _0
+    mask = (_1 << aside) - _1
+    at = nb.uint64(places[first])
     for piece in range(nb.uint64(first), nb.uint64(stop)):
-        at = nb.uint64(places[piece])
-        if nb.uint64(places[piece + _1]) == at:
+        if places[piece + _1] == places[piece]:
             continue
         before, end, owned = _0, _0, nb.uint64(firsts[piece])
         for i in range(nb.uint64(starts[piece]), nb.uint64(stops[piece])):
@@ -421,8 +435,11 @@ def _write_pairs(
                 word = nb.uint64(words[head + k]) if is_rule else own
                 for j in range(end - min(before, most - k), end):
                     other = nb.uint64(recent[j])
-                    keys[at] = (min(word, other) << shift) | max(word, other)
-                    at += _1
+                    low, high = min(word, other), max(word, other)
+                    keys[at] = low >> below << shift | high >> below
+                    low, high = low & mask, high & mask
+                    counters[low << aside | high] += nb.uint32(1)  # no branch: half of all pairs are hot
+                    at += nb.uint64(low == 0) | nb.uint64(high == 0)
             if end + size > room:
                 for k in range(before):
                     recent[k] = recent[end - before + k]
@@ -435,6 +452,7 @@ def _write_pairs(
                 recent[end] = own
             end += size
             before = min(most, before + size)
+    return nb.int64(at)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -727,14 +745,27 @@ def _spans(sizes: Int64) -> UInt32:
 
 @dataclass(frozen=True)
 class _PairWindows:
-    """Pairs of words; heads and tails have as many as two paired words may be apart."""
+    """Pairs of words; heads and tails have as many as two paired words may be apart.
+
+    Words of ``ends`` are ranks above ``hot_bits`` bits, which number the ``hot`` ranks, ascending, from 1 on.
+    """
 
     ends: _Ends
+    hot_bits: int
+    hot: UInt32
 
     @classmethod
     def of(cls, bodies: _Bodies, rank: UInt32 | None, window: int) -> _PairWindows:
         """Fill heads and tails; no two words are farther apart than the longest document has words."""
-        return cls(_Ends.of(bodies.rules, rank, max(min(window, _longest(bodies, window)), 1)))
+        window = max(min(window, _longest(bodies, window)), 1)
+        terminals = bodies.rules.terminals
+        if len(bodies.roots) * window < LEAST_HOT or _bits(terminals) + HOT > 32:
+            return cls(_Ends.of(bodies.rules, rank, window), 0, np.zeros(0, np.uint32))
+        rank = np.arange(terminals, dtype=np.uint32) if rank is None else rank
+        hot = np.sort(rank[: (1 << HOT) - 1])
+        words = rank << np.uint32(HOT)
+        words[: len(hot)] += np.searchsorted(hot, rank[: len(hot)]).astype(np.uint32) + np.uint32(1)
+        return cls(_Ends.of(bodies.rules, words, window), HOT, hot)
 
     @property
     def form(self) -> Ranks:
@@ -757,7 +788,21 @@ class _PairWindows:
 
     def write(self, symbols: UInt32, pieces: Bounds, places: Int64, chunk: Chunk, keys: UInt64) -> None:
         """Write the own pairs of pieces from their places on."""
-        _write_pairs(*self.ends.read(symbols), self.form.bits, *pieces, places, *chunk, keys)
+        self.write_cold(symbols, pieces, places, chunk, keys, np.zeros(1, np.uint32))
+
+    def write_cold(
+        self, symbols: UInt32, pieces: Bounds, places: Int64, chunk: Chunk, keys: UInt64, counters: UInt32
+    ) -> Chunk:
+        """Write the own pairs of pieces, but count those of two hot words; return where keys stand."""
+        read = (*self.ends.read(symbols), self.form.bits, *pieces, places)
+        return int(places[chunk[0]]), _write_pairs(*read, *chunk, keys, self.hot_bits, counters)
+
+    def hot_pairs(self, counters: UInt64) -> tuple[UInt64, UInt64]:
+        """Return the keys of pairs that were counted, and their counts."""
+        table = counters.reshape(1 << self.hot_bits, -1)[1:, 1:]
+        low, high = np.nonzero(table)
+        hot = self.hot.astype(np.uint64)
+        return hot[low] << np.uint64(self.form.bits) | hot[high], table[low, high]
 
     def span(self, symbol: int) -> int:
         """Words of a symbol's head."""
@@ -862,6 +907,20 @@ class _Pieces:
             weighted_chunks(places),
         )
 
+    def write_cold(self, keys: UInt64, counters: UInt64, first: int = 0, stop: int | None = None) -> Shares:
+        """Write the keys of pairs, but add those of two hot words to ``counters``; return where keys stand."""
+        windows = self.windows
+        assert isinstance(windows, _PairWindows)
+        bounds = self.bounds[0][first:stop], self.bounds[1][first:stop], self.bounds[2][first:stop]
+        places = _before(self.counts[first:stop])
+        chunks = weighted_chunks(places)
+        counted = np.zeros((len(chunks), len(counters)), np.uint32)
+        shares = map_parallel(
+            lambda k: windows.write_cold(self.symbols, bounds, places, chunks[k], keys, counted[k]), range(len(chunks))
+        )
+        counters += counted.sum(axis=0, dtype=np.uint64)
+        return shares
+
 
 @dataclass(frozen=True)
 class _Owned:
@@ -900,16 +959,44 @@ class _Owned:
         """Count the windows, those of rules as often as these occur; some at a time where they are many."""
         most = BATCH * thread_count()
         weights = np.repeat(weights, np.diff(self.rules.owners))
+        windows = self.rules.windows
+        if isinstance(windows, _PairWindows) and windows.hot_bits > 0:
+            return self._count_pairs(windows, weights, most)
         if self.total <= most:
             keys, of_rules = self.keys(), self.of_rules
             return count(keys[of_rules:], keys[:of_rules], np.repeat(weights, self.rules.counts))
         tally = Tally(self.total)
-        for pieces in (self.rules, self.documents):
-            for first, stop in pieces.batches(most):
-                sizes = pieces.counts[first:stop]
-                keys = np.empty(int(sizes.sum()), np.uint64)
-                pieces.write(keys, first, stop)
-                tally.add(keys, np.repeat(weights[first:stop], sizes) if pieces is self.rules else NOTHING)
+        self._tally_rules(tally, weights, most)
+        for first, stop in self.documents.batches(most):
+            keys = np.empty(int(self.documents.counts[first:stop].sum()), np.uint64)
+            self.documents.write(keys, first, stop)
+            tally.add(keys)
+        return tally.counted()
+
+    def _tally_rules(self, tally: Tally, weights: UInt64, most: int) -> None:
+        for first, stop in self.rules.batches(most):
+            sizes = self.rules.counts[first:stop]
+            keys = np.empty(int(sizes.sum()), np.uint64)
+            self.rules.write(keys, first, stop)
+            tally.add(keys, np.repeat(weights[first:stop], sizes))
+
+    def _count_pairs(self, windows: _PairWindows, weights: UInt64, most: int) -> Counted:
+        """Count pairs, those of hot words in documents aside: nearly half of a text's, which never are keys."""
+        counters = np.zeros(1 << 2 * windows.hot_bits, np.uint64)
+        if self.total <= most:
+            keys = np.empty(self.total - self.of_rules, np.uint64)
+            of_rules = np.empty(self.of_rules, np.uint64)
+            self.rules.write(of_rules)
+            shares = self.documents.write_cold(keys, counters)
+            hot, hot_counts = windows.hot_pairs(counters)
+            weights = np.append(np.repeat(weights, self.rules.counts), hot_counts)
+            return count(keys, np.append(of_rules, hot), weights, shares)
+        tally = Tally(self.total)
+        self._tally_rules(tally, weights, most)
+        for first, stop in self.documents.batches(most):
+            keys = np.empty(int(self.documents.counts[first:stop].sum()), np.uint64)
+            tally.add(keys, shares=self.documents.write_cold(keys, counters, first, stop))
+        tally.add(*windows.hot_pairs(counters))
         return tally.counted()
 
 
