@@ -24,6 +24,7 @@ from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighte
 
 STANDARD = [*corpora.STANDARD, "logs_elastic", "versioned_powershell"]
 WINDOW = 5
+_1 = np.uint64(1)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -54,8 +55,8 @@ def expand(terminals: int, rule_offsets: Any, symbols: Any, starts: Any, roots: 
 
 @nb.njit(nogil=True, cache=True)
 def histogram(ids: Any, first: int, stop: int, counts: Any) -> None:
-    for i in range(first, stop):
-        counts[ids[i]] += nb.uint64(1)
+    for i in range(nb.uint64(first), nb.uint64(stop)):
+        counts[ids[i]] += _1
 
 
 @nb.njit(nogil=True, cache=True)
@@ -63,15 +64,15 @@ def write_windows(
     ids: Any, offsets: Any, rank: Any, n: int, bits: int, mask: int, places: Any, first: int, stop: int, out: Any
 ) -> None:
     """Write the runs of n words of documents as packed ranks."""
-    for d in range(first, stop):
-        if places[d] == places[d + 1]:
+    for d in range(nb.uint64(first), nb.uint64(stop)):
+        if places[d] == places[d + _1]:
             continue
         packed = nb.uint64(0)
-        start = offsets[d]
-        for i in range(n - 1):
+        start = nb.uint64(offsets[d])
+        for i in range(nb.uint64(n - 1)):
             packed = (packed << nb.uint64(bits)) | nb.uint64(rank[ids[start + i]])
-        start += n - 1 - places[d]
-        for at in range(places[d], places[d + 1]):
+        start += nb.uint64(n - 1) - nb.uint64(places[d])
+        for at in range(nb.uint64(places[d]), nb.uint64(places[d + _1])):
             packed = (packed << nb.uint64(bits)) | nb.uint64(rank[ids[start + at]])
             out[at] = packed & nb.uint64(mask)
 
@@ -79,63 +80,71 @@ def write_windows(
 @nb.njit(nogil=True, cache=True)
 def spread_windows(ids: Any, before: Any, starts: Any, bits: int, places: Any, first: int, stop: int, out: Any) -> None:
     """Write the runs of words of documents as packed ids of shorter runs that begin at ``starts`` in them."""
-    for d in range(first, stop):
-        ahead = before[d] - places[d]
-        for at in range(places[d], places[d + 1]):
+    for d in range(nb.uint64(first), nb.uint64(stop)):
+        ahead = nb.uint64(before[d] - places[d])
+        for at in range(nb.uint64(places[d]), nb.uint64(places[d + _1])):
             packed = nb.uint64(0)
             for start in starts:
-                packed = (packed << nb.uint64(bits)) | nb.uint64(ids[at + ahead + start])
+                packed = (packed << nb.uint64(bits)) | nb.uint64(ids[at + ahead + nb.uint64(start)])
             out[at] = packed
 
 
 @nb.njit(nogil=True, cache=True)
 def write_pairs(
-    ids: Any, offsets: Any, rank: Any, window: int, bits: int, places: Any, first: int, stop: int, out: Any
-) -> None:
-    """Write the pairs of words of documents as packed ranks, the lower first."""
-    for d in range(first, stop):
-        at = places[d]
-        start = offsets[d]
-        for i in range(start, offsets[d + 1]):
-            word = nb.uint64(rank[ids[i]])
-            for j in range(max(start, i - window), i):
-                other = nb.uint64(rank[ids[j]])
-                out[at] = (min(word, other) << nb.uint64(bits)) | max(word, other)
-                at += 1
+    ids: Any, offsets: Any, ranks: Any, window: int, bits: int, places: Any, first: int, stop: int, out: Any, hot: Any
+) -> Any:
+    """Write the pairs of words of documents as packed ranks, the lower first, but count those of two hot words."""
+    below = nb.uint64(sequences.HOT)
+    mask = (_1 << below) - _1
+    at = nb.uint64(places[first])
+    for d in range(nb.uint64(first), nb.uint64(stop)):
+        start, near = nb.uint64(offsets[d]), nb.uint64(window)
+        for i in range(start, nb.uint64(offsets[d + _1])):
+            word = nb.uint64(ranks[ids[i]])
+            for j in range(i - min(near, i - start), i):
+                other = nb.uint64(ranks[ids[j]])
+                low, high = min(word, other), max(word, other)
+                out[at] = low >> below << nb.uint64(bits) | high >> below
+                low, high = low & mask, high & mask
+                hot[low << below | high] += nb.uint32(1)
+                at += nb.uint64(low == 0) | nb.uint64(high == 0)
+    return nb.int64(at)
 
 
 @nb.njit(nogil=True, cache=True)
 def scatter_documents(window_ids: Any, before: Any, first: int, stop: int, places: Any, documents: Any) -> None:
     """List the documents of each window, one for each time that it occurs."""
-    for d in range(first, stop):
-        for i in range(before[d], before[d + 1]):
-            at = places[window_ids[i]]
-            places[window_ids[i]] = at + 1
+    for d in range(nb.uint64(first), nb.uint64(stop)):
+        for i in range(nb.uint64(before[d]), nb.uint64(before[d + _1])):
+            at = nb.uint64(places[window_ids[i]])
+            places[window_ids[i]] = at + _1
             documents[at] = d
 
 
 @nb.njit(nogil=True, cache=True)
 def sum_runs(starts: Any, listed: Any, first: int, stop: int, documents: Any, counts: Any, sizes: Any) -> None:
     """Sum equal documents of each window up, in place."""
-    for w in range(first, stop):
-        out = starts[w] - 1
-        for i in range(starts[w], starts[w + 1]):
-            if i == starts[w] or listed[i] != documents[out]:
-                out += 1
+    for w in range(nb.uint64(first), nb.uint64(stop)):
+        start = nb.uint64(starts[w])
+        out = start - _1
+        for i in range(start, nb.uint64(starts[w + _1])):
+            if i == start or listed[i] != documents[out]:
+                out += _1
                 documents[out] = listed[i]
                 counts[out] = 0
-            counts[out] += nb.uint64(1)
-        sizes[w] = out + 1 - starts[w]
+            counts[out] += _1
+        sizes[w] = nb.int64(out + _1 - start)
 
 
 @nb.njit(nogil=True, cache=True)
 def compact(
     starts: Any, offsets: Any, first: int, stop: int, documents: Any, counts: Any, to: Any, to_counts: Any
 ) -> None:
-    for w in range(first, stop):
-        for i in range(offsets[w + 1] - offsets[w]):
-            to[offsets[w] + i] = documents[starts[w] + i]
-            to_counts[offsets[w] + i] = counts[starts[w] + i]
+    for w in range(nb.uint64(first), nb.uint64(stop)):
+        at, start = nb.uint64(offsets[w]), nb.uint64(starts[w])
+        for i in range(nb.uint64(offsets[w + _1]) - at):
+            to[at + i] = documents[start + i]
+            to_counts[at + i] = counts[start + i]
 
 
 def before(sizes: Any) -> Any:
@@ -211,9 +220,14 @@ class Plain:
         near = np.minimum(lengths, window)
         places = before(near * (near - 1) // 2 + (lengths - near) * window)
         pairs = np.empty(places[-1], np.uint64)
-        read = (self.ids, self.offsets, self.rank, window, self.bits, places)
-        map_parallel(partial(apply, write_pairs, read, (pairs,)), weighted_chunks(places))
-        return sequences._chosen(keys.count(pairs), keys.Ranks(2, self.bits), self.rank, 1, None)
+        hot, ranks = sequences.hot_words(self.rank)
+        read = (self.ids, self.offsets, ranks, window, self.bits, places)
+        chunks = weighted_chunks(places)
+        counters = np.zeros((len(chunks), 1 << 2 * sequences.HOT), np.uint32)
+        ends = map_parallel(lambda k: write_pairs(*read, *chunks[k], pairs, counters[k]), range(len(chunks)))
+        shares = [(int(places[first]), end) for (first, _), end in zip(chunks, ends, strict=True)]
+        counted = sequences.hot_pairs(hot, self.bits, counters.sum(axis=0, dtype=np.uint64))
+        return sequences._chosen(keys.count(pairs, *counted, shares), keys.Ranks(2, self.bits), self.rank, 1, None)
 
     def sequence_postings(self, n: int) -> tuple[Any, Any, Any, Any]:
         """List the documents of each run of n words: windows are sorted by id, which leaves documents ascending."""

@@ -762,9 +762,7 @@ class _PairWindows:
         if len(bodies.roots) * window < LEAST_HOT or _bits(terminals) + HOT > 32:
             return cls(_Ends.of(bodies.rules, rank, window), 0, np.zeros(0, np.uint32))
         rank = np.arange(terminals, dtype=np.uint32) if rank is None else rank
-        hot = np.sort(rank[: (1 << HOT) - 1])
-        words = rank << np.uint32(HOT)
-        words[: len(hot)] += np.searchsorted(hot, rank[: len(hot)]).astype(np.uint32) + np.uint32(1)
+        hot, words = hot_words(rank)
         return cls(_Ends.of(bodies.rules, words, window), HOT, hot)
 
     @property
@@ -797,13 +795,6 @@ class _PairWindows:
         read = (*self.ends.read(symbols), self.form.bits, *pieces, places)
         return int(places[chunk[0]]), _write_pairs(*read, *chunk, keys, self.hot_bits, counters)
 
-    def hot_pairs(self, counters: UInt64) -> tuple[UInt64, UInt64]:
-        """Return the keys of pairs that were counted, and their counts."""
-        table = counters.reshape(1 << self.hot_bits, -1)[1:, 1:]
-        low, high = np.nonzero(table)
-        hot = self.hot.astype(np.uint64)
-        return hot[low] << np.uint64(self.form.bits) | hot[high], table[low, high]
-
     def span(self, symbol: int) -> int:
         """Words of a symbol's head."""
         return 1 if symbol < self.ends.terminals else int(self.ends.sizes[symbol - self.ends.terminals])
@@ -813,6 +804,22 @@ class _PairWindows:
         near = np.minimum(lengths, np.uint64(self.ends.reach))
         pairs: UInt64 = near * (near - (near > 0)) // np.uint64(2) + (lengths - near) * np.uint64(self.ends.reach)
         return pairs
+
+
+def hot_words(rank: UInt32) -> tuple[UInt32, UInt32]:
+    """Return the ranks of the hot words, the first ones, ascending; and the ranks of all above their hot numbers."""
+    hot = np.sort(rank[: (1 << HOT) - 1])
+    words = rank << np.uint32(HOT)
+    words[: len(hot)] += np.searchsorted(hot, rank[: len(hot)]).astype(np.uint32) + np.uint32(1)
+    return hot, words
+
+
+def hot_pairs(hot: UInt32, bits: int, counters: UInt64) -> tuple[UInt64, UInt64]:
+    """Return the keys of pairs of hot words, ranks of so many bits, that were counted by their numbers; and counts."""
+    table = counters.reshape(1 << HOT, -1)[1:, 1:]
+    low, high = np.nonzero(table)
+    ranks = hot.astype(np.uint64)
+    return ranks[low] << np.uint64(bits) | ranks[high], table[low, high]
 
 
 Windows = _PackedWindows | _FlatWindows | _SpreadWindows | _PairWindows
@@ -988,7 +995,7 @@ class _Owned:
             of_rules = np.empty(self.of_rules, np.uint64)
             self.rules.write(of_rules)
             shares = self.documents.write_cold(keys, counters)
-            hot, hot_counts = windows.hot_pairs(counters)
+            hot, hot_counts = hot_pairs(windows.hot, windows.form.bits, counters)
             weights = np.append(np.repeat(weights, self.rules.counts), hot_counts)
             return count(keys, np.append(of_rules, hot), weights, shares)
         tally = Tally(self.total)
@@ -996,7 +1003,7 @@ class _Owned:
         for first, stop in self.documents.batches(most):
             keys = np.empty(int(self.documents.counts[first:stop].sum()), np.uint64)
             tally.add(keys, shares=self.documents.write_cold(keys, counters, first, stop))
-        tally.add(*windows.hot_pairs(counters))
+        tally.add(*hot_pairs(windows.hot, windows.form.bits, counters))
         return tally.counted()
 
 
