@@ -51,6 +51,7 @@ class ByteLRU(Generic[Value]):
             if found is None:
                 return None
             self._values.move_to_end(key)
+            self._trim()
             return found[0]
 
     def put(self, key: str, value: Value) -> Value:
@@ -62,10 +63,13 @@ class ByteLRU(Generic[Value]):
             if size <= self._budget():
                 self._values[key] = (value, size)
                 self.nbytes += size
-            while self.nbytes > self._budget():
-                _, (_, freed) = self._values.popitem(last=False)
-                self.nbytes -= freed
+            self._trim()
         return value
+
+    def _trim(self) -> None:
+        while self.nbytes > self._budget():
+            _, (_, freed) = self._values.popitem(last=False)
+            self.nbytes -= freed
 
     def discard(self, key: str) -> None:
         """Forget a value, if it is there."""

@@ -25,7 +25,7 @@ class Settings:
     threads: int = 0
     """CPU threads; 0 is one for each core this process may use."""
     host_cache_bytes: int = 2 << 30
-    """Budget of the LRU of decoded grammars in host memory."""
+    """Budget of the LRU of decoded grammars in host memory, and once more of the tables kept with their rules."""
     device_cache_bytes: int = 4 << 30
     """Budget of the LRU of grammars resident on the GPU."""
     expansion_limit: int = 1 << 31
@@ -90,9 +90,9 @@ class Config:
     ----------
     **options
         ``engine`` ("auto", "cpu", "gpu"), ``threads`` (0: one per core), ``host_cache_bytes``,
-        ``device_cache_bytes`` (budgets of the grammar caches), ``expansion_limit`` (words that one
-        rule, or the rows of one decompress or recompress call, may stand for), ``payload_limit_bytes``
-        (decoded size one grammar may declare).
+        ``device_cache_bytes`` (budgets of the grammar caches; in host memory as much again for tables
+        of rules), ``expansion_limit`` (words that one rule, or the rows of one decompress or recompress
+        call, may stand for), ``payload_limit_bytes`` (decoded size one grammar may declare).
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,18 +48,6 @@ class Corpus:
         """Number of documents."""
         return len(self.rows)
 
-    def require_countable(self, window: int = 1) -> None:
-        """Raise ``LimitExceededError`` where a sum of counts, of words or of pairs in a window, could wrap 64 bits."""
-        most = len(self.roots) * self.grammar.longest
-        if most * min(window, most) < 1 << 63:  # nearly always: no row need be read
-            return
-        size = self.grammar.vocabulary_size
-        rules = self.roots[self.roots >= size] - np.uint32(size)
-        words = len(self.roots) + float(self.grammar.expansion_lengths[rules].sum(dtype=np.float64))
-        if words * min(window, words) >= 1 << 63:
-            what = "words" if window == 1 else f"pairs of words in a window of {window:,}"
-            raise LimitExceededError(f"{short_name(self.key)}: the rows stand for more {what} than 64 bits count")
-
     @property
     def symbol_count(self) -> int:
         """Symbols that a traversal reads: the rows' and the rules'."""
@@ -73,5 +62,28 @@ class Corpus:
             They are more than 64 bits count.
 
         """
-        self.require_countable()
+        require_countable([self])
         return int(kernels.sum_words(self.grammar.vocabulary_size, self.grammar.expansion_lengths, self.roots))
+
+
+def require_countable(corpora: Sequence[Corpus], window: int = 1) -> None:
+    """Check that no count over all documents can wrap 64 bits, of words or of pairs of words in a window.
+
+    Raises
+    ------
+    LimitExceededError
+        One could.
+
+    """
+    most = sum(len(corpus.roots) * corpus.grammar.longest for corpus in corpora)
+    if most * min(window, most) < 1 << 63:  # nearly always: no row need be read
+        return
+    words = 0.0
+    for corpus in corpora:
+        size = corpus.grammar.vocabulary_size
+        rules = corpus.roots[corpus.roots >= size] - np.uint32(size)
+        words += len(corpus.roots) + float(corpus.grammar.expansion_lengths[rules].sum(dtype=np.float64))
+    if words * min(window, words) >= 1 << 63:
+        what = "words" if window == 1 else f"pairs of words in a window of {window:,}"
+        names = ", ".join(short_name(corpus.key) for corpus in corpora[:3])
+        raise LimitExceededError(f"{names}: the rows stand for more {what} than 64 bits count")

@@ -266,3 +266,15 @@ class TestArguments:
     def test_normalize_to_one_word(self) -> None:
         got = tadoc.word_count(self.COLUMN, normalize=pl.lit("same"))
         assert got.to_pylist() == [{"word": "same", "count": 2}]
+
+
+def test_counts_beyond_64_bits_over_several_grammars() -> None:
+    """Each grammar's counts fit, their sum does not: an error, not a count that wrapped."""
+    with tadoc.Config(expansion_limit=1 << 56):
+        grammars = [handmade.grammar(["a", other], [[0, 0], *([k + 2, k + 2] for k in range(55))]) for other in "bcd"]
+        rows = [[57]] * 100  # the last rule: 2^56 words
+        column = pl.concat([handmade.column(grammar, rows) for grammar in grammars])
+        for call in (tadoc.word_count, tadoc.sort, tadoc.sequence_count, tadoc.cooccurrence, tadoc.term_vector):
+            with pytest.raises(LimitExceededError, match="than 64 bits count"):
+                call(column)
+        assert tadoc.word_count(column.head(100))["count"].to_pylist() == [100 << 56]

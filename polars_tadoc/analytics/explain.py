@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import polars as pl
@@ -16,7 +17,7 @@ from polars_tadoc.analytics import (
     word_count,
 )
 from polars_tadoc.payload import short_name
-from polars_tadoc.traversal.selector import STRATEGIES, choose_strategy, weigh
+from polars_tadoc.traversal.selector import STRATEGIES, choose_strategy, is_settled, weigh
 from polars_tadoc.traversal.source import Source, sources
 
 REQUESTS: dict[str, Any] = {
@@ -33,8 +34,9 @@ REQUESTS: dict[str, Any] = {
 def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
     """Say which way an analytic would go on each grammar, with both estimates and what they are made of.
 
-    Nothing is counted. The estimates are those of a cost model that was fitted on real corpora on one machine: they
-    are there to be compared with each other.
+    Nothing is counted. The estimates are those of a cost model from one machine (:mod:`polars_tadoc.traversal.costs`):
+    they are there to be compared with each other. What they are made of is described in
+    :func:`polars_tadoc.traversal.selector.features_of`.
 
     Parameters
     ----------
@@ -53,8 +55,8 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
 
     Raises
     ------
-    ValueError
-        There is no such analytic.
+    ValueError, TypeError
+        There is no such analytic, or it takes no such argument.
     NotCompressedError, InvalidGrammarError, LimitExceededError, EngineUnavailableError
         As the call itself.
 
@@ -70,9 +72,14 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
     if analytic not in REQUESTS:
         raise ValueError(f"analytic={analytic!r}: there are {', '.join(REQUESTS)}")
     arguments.pop("id", None)  # labels change nothing
+    known = inspect.signature(REQUESTS[analytic].from_arguments).parameters
+    unknown = [name for name in arguments if name not in known]
+    if unknown:
+        raise TypeError(f"{analytic} has no argument {unknown[0]!r}; there are {', '.join(known)}")
     request = REQUESTS[analytic].from_arguments(**arguments)
-    made = sources(column, "explain", request.options)
-    n = getattr(request, "n", getattr(request, "window", 1))
+    window = getattr(request, "window", 1)
+    made = sources(column, analytic, request.options, window)
+    n = getattr(request, "n", window)
     lines = [_lines(source, analytic, n, request.options.strategy) for source in made]
     return "\n".join(lines) if lines else f"{analytic}: no rows, nothing to do"
 
@@ -80,17 +87,15 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
 def _lines(source: Source, analytic: str, n: int, asked: str) -> str:
     choice, measured = weigh(source, analytic, n), source.statistics
     taken = choose_strategy(asked, source, analytic, n)
-    why = "asked for" if asked != "auto" else "estimated to be faster"
+    why = "asked for" if asked != "auto" else "always" if is_settled(analytic) else "estimated to be faster"
     name = "a normalised vocabulary" if source.key is None else short_name(source.key)
-    estimates = ", ".join(f"{strategy} {choice.milliseconds[strategy]:.2f} ms" for strategy in STRATEGIES)
-    return "\n".join(
-        [
-            f"{analytic} on {source.engine.name}: {taken} ({why}), {name}",
-            f"  estimated: {estimates}",
-            f"  documents: {measured.documents:,} of {measured.roots:,} symbols",
-            f"  rules: {measured.rules:,} of {measured.symbols:,} symbols on {choice.features['levels']:,.0f} levels, "
-            f"{measured.terminals:,} words",
-            f"  top_down: {measured.pushed:,} times a rule passes a weight on, summed over documents (estimated)",
-            f"  bottom_up: {measured.tables:,} words in tables, {measured.merged:,} merged into documents (estimated)",
-        ]
-    )
+    lines = [
+        f"{analytic} on {source.engine.name}: {taken} ({why}), {name}",
+        f"  documents: {measured.documents:,} of {measured.roots:,} symbols",
+        f"  rules: {measured.rules:,} of {measured.symbols:,} symbols on {choice.features['levels']:,.0f} levels, "
+        f"{measured.terminals:,} words",
+    ]
+    for strategy in STRATEGIES:
+        parts = ", ".join(f"{name} {choice.features[name]:,.0f}" for name in choice.costs[strategy])
+        lines.append(f"  {strategy}: {choice.milliseconds[strategy]:.2f} ms estimated from {parts}")
+    return "\n".join(lines)

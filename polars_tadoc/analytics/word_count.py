@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from polars_tadoc.analytics.results import dictionary, to_arrow
 from polars_tadoc.column import require_tadoc, split
-from polars_tadoc.corpus import Corpus
+from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.engine import CPU, Engine, choose
 from polars_tadoc.traversal.options import Options, require_min_count, require_top
 from polars_tadoc.vocabulary import Vocabulary
@@ -155,13 +155,13 @@ def count_words(column: pl.Series, call: str, options: Options) -> list[WordCoun
     """Count the words of each corpus of a column."""
     require_tadoc(column, call)
     corpora = split(column)
+    require_countable(corpora)
     engine = choose(options.engine, sum(corpus.symbol_count for corpus in corpora))
     return [partial(corpus, engine, options) for corpus in corpora]
 
 
 def partial(corpus: Corpus, engine: Engine, options: Options) -> WordCounts:
     """Count one corpus' words; a morphism is applied to the counts, which are fewer than the rules' symbols."""
-    corpus.require_countable()
     kernels, grammar = engine.kernels, corpus.grammar
     if options.strategy == "bottom_up":
         rules = engine.load_rules(corpus.key, grammar)

@@ -13,7 +13,7 @@ from polars_tadoc.engine import require_engine
 from polars_tadoc.morphism import Morphism
 
 MOST_COUNT = (1 << 63) - 1
-"""No count is above it (see :meth:`polars_tadoc.corpus.Corpus.require_countable`)."""
+"""No count is above it (see :func:`polars_tadoc.corpus.require_countable`)."""
 MOST_WORDS = (1 << 32) - 1
 """Longest sequence: its words' ids alone would fill 16 GiB."""
 

@@ -1,4 +1,4 @@
-"""Chooses the way of a traversal, from the rows down or from the words up, by a cost model fitted on real corpora."""
+"""Chooses the way of a traversal, from the rows down or from the words up, by a cost model."""
 
 from __future__ import annotations
 
@@ -29,16 +29,23 @@ class Choice:
     milliseconds: dict[str, float]
     """Estimated by strategy."""
     features: dict[str, float]
-    """What the estimates were made of."""
+    """What the estimates are made of."""
+    costs: dict[str, dict[str, float]]
+    """By strategy, nanoseconds by feature."""
 
 
 def choose_strategy(asked: str, source: Source, analytic: str, n: int = 1) -> str:
     """Return the strategy asked for; for "auto" the one estimated to be faster."""
     if asked != "auto":
         return asked
-    if FAMILIES[analytic] == "terminal_counts":
-        return "top_down"  # each rule's body is read once: no table per rule can be cheaper
+    if is_settled(analytic):
+        return "top_down"
     return weigh(source, analytic, n).strategy
+
+
+def is_settled(analytic: str) -> bool:
+    """Tell whether "auto" is always top-down: where each rule's body is read once, no table per rule is cheaper."""
+    return FAMILIES[analytic] == "terminal_counts"
 
 
 def weigh(source: Source, analytic: str, n: int = 1) -> Choice:
@@ -59,17 +66,19 @@ def weigh(source: Source, analytic: str, n: int = 1) -> Choice:
     milliseconds = {
         strategy: sum(cost * features[name] for name, cost in costs[strategy].items()) / 1e6 for strategy in STRATEGIES
     }
-    return Choice(min(STRATEGIES, key=lambda strategy: milliseconds[strategy]), milliseconds, features)
+    return Choice(min(STRATEGIES, key=lambda strategy: milliseconds[strategy]), milliseconds, features, costs)
 
 
 def features_of(source: Source, n: int = 1) -> dict[str, float]:
     """Return the statistics that costs are fitted to, by name.
 
     Those of :class:`polars_tadoc.kernels.cpu.statistics.Statistics`, and ``calls``: 1; ``levels`` of the rules;
-    ``weights``: documents x rules; ``windows``: runs of ``n`` words or pairs that span symbols, from above.
+    ``weights``: documents x rules; ``windows``: runs of ``n`` words or pairs that span symbols, from above, as long as
+    documents are on average.
     """
     measured = source.statistics
     symbols = float(measured.symbols + measured.roots)
+    reach = min(max(n - 1, 1), 1 + measured.merged // max(measured.documents, 1))
     return {
         "calls": 1.0,
         "documents": float(measured.documents),
@@ -81,5 +90,5 @@ def features_of(source: Source, n: int = 1) -> dict[str, float]:
         "found": float(measured.found),
         "levels": float(len(source.rules.level_offsets) - 1),
         "weights": float(measured.documents) * measured.rules,
-        "windows": max(n - 1, 1) * symbols,
+        "windows": reach * symbols,
     }

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.column import require_tadoc, split
-from polars_tadoc.corpus import Corpus
+from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.engine import Engine, choose
 from polars_tadoc.kernels import cpu
 from polars_tadoc.kernels.cpu.image import map_roots, map_rules
@@ -99,13 +99,13 @@ def sources(column: pl.Series, call: str, options: Options, window: int = 1) -> 
     """
     require_tadoc(column, call)
     corpora = split(column)
+    require_countable(corpora, window)
     chosen = choose(options.engine, sum(corpus.symbol_count for corpus in corpora))
-    return [prepare(corpus, chosen, options.morphism, window) for corpus in corpora]
+    return [prepare(corpus, chosen, options.morphism) for corpus in corpora]
 
 
-def prepare(corpus: Corpus, engine: Engine, morphism: Morphism | None = None, window: int = 1) -> Source:
-    """Make one corpus ready; a morphism is applied to rules and rows, in host memory."""
-    corpus.require_countable(window)
+def prepare(corpus: Corpus, engine: Engine, morphism: Morphism | None = None) -> Source:
+    """Make one corpus, whose counts fit 64 bits, ready; a morphism is applied to rules and rows, in host memory."""
     kernels, grammar = engine.kernels, corpus.grammar
     plain = cpu.load_rules(grammar)
     if morphism is None:
