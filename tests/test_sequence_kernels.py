@@ -12,11 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import polars_tadoc as tadoc
 from polars_tadoc.engine import choose
+from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.kernels import cpu
 from polars_tadoc.kernels import reference_analytics as reference
 from polars_tadoc.kernels.cpu import sequences
 from polars_tadoc.kernels.cpu.keys import Ranks, Tally, count, dense_ids, in_result_order, join_columns
 from polars_tadoc.kernels.rules import Rules
+from tests import handmade
 from tests.handmade import cut
 
 STRATEGIES = ("top_down", "bottom_up")
@@ -349,3 +353,17 @@ def test_keys_are_counted_and_ordered(size: int, distinct: int) -> None:
     ids, found = dense_ids(np.concatenate([plain, heavy]))
     assert np.array_equal(found, keys)
     assert np.array_equal(ids, inverse)
+
+
+def test_room_is_checked_before_memory_is_taken() -> None:
+    """The ends of nested rules for very long runs, and the pairs of a wide window that would all get ids."""
+    rules = cpu.load_rules(handmade.grammar(["a", "b"], [[0, 1], *([k + 2, k + 2] for k in range(25))]))
+    offsets, roots = np.array([0, 1]), np.array([27], np.uint32)
+    with tadoc.Config(expansion_limit=1 << 26):
+        with pytest.raises(LimitExceededError, match="the first and last words of rules take"):
+            cpu.sequence_counts(rules, offsets, roots, 1 << 24, None, "top_down")
+        with pytest.raises(LimitExceededError, match="where symbols meet take"):
+            cpu.pair_counts(rules, offsets, roots, 4000, None, "bottom_up")
+        words, counts = cpu.sequence_counts(rules, offsets, roots, 3, None, "bottom_up")
+    assert words.tolist() == [[0, 1, 0], [1, 0, 1]]
+    assert counts.tolist() == [(1 << 25) - 1, (1 << 25) - 1]

@@ -17,7 +17,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.config import thread_count
+from polars_tadoc.config import settings, thread_count
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.cpu.keys import (
     Counted,
@@ -73,6 +73,10 @@ FEW = 16
 
 _0, _1, _2, _8, _255 = (np.uint64(number) for number in (0, 1, 2, 8, 255))
 _AHEAD, _FEW = np.uint64(AHEAD), np.uint64(FEW)
+
+
+ROOM = 8
+"""Part of the expansion limit that heads and tails, and windows that are given ids, may have in places."""
 
 
 @nb.njit(nogil=True, cache=True)
@@ -607,6 +611,7 @@ class _Ends:
         rank = np.zeros(0, np.uint32) if rank is None else rank
         sizes = _sizes(rules, reach)
         starts = _before(sizes * (1 + (rules.lengths > np.uint64(reach))))
+        _require_room(int(starts[-1]), "the first and last words of rules")
         words = np.empty(starts[-1], np.uint32)
         _fill_ends(rules.terminals, rules.rule_offsets, rules.symbols, rank, sizes, starts, words)
         return cls(rules.terminals, rank, sizes, starts, words, reach)
@@ -1021,6 +1026,16 @@ def _measure(windows: Windows, symbols: UInt32, bounds: Bounds) -> Int64:
     return counts
 
 
+def _require_room(places: int, what: str) -> None:
+    """Raise before memory is taken that a long run of words, or a wide window, on nested rules would ask for."""
+    limit = settings().expansion_limit // ROOM
+    if places > limit:
+        raise LimitExceededError(
+            f"{what} take {places:,} places where {limit:,} are allowed: ask for shorter runs, a narrower window or "
+            "fewer rows; if the data is trusted, raise the limit: tadoc.Config(expansion_limit=…)"
+        )
+
+
 def _before(sizes: Int64) -> Int64:
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
 
@@ -1036,6 +1051,7 @@ class _Derived:
     def by(cls, windows: Windows, bodies: _Bodies) -> _Derived:
         """Give each distinct window an id, and put own windows in the place of what they are made of."""
         owned, rules = _Owned.by(windows, bodies), bodies.rules
+        _require_room(owned.total, "the sequences or pairs where symbols meet")
         ids, distinct = dense_ids(owned.keys())
         if isinstance(windows, _FlatWindows):
             counts, places = owned.documents.counts, owned.documents.owners
