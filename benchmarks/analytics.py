@@ -1,8 +1,8 @@
 r"""The analytics on a compressed column against Polars and DuckDB on the strings: ``python -m benchmarks.analytics``.
 
-Everything is warm: text, compressed column and grammar in memory; each contender ends with the table in memory. All
-count the same words, runs of Unicode word characters: rows with Han or kana, which are words by themselves for us, are
-left out.
+Everything is warm: text, compressed column, grammar and what is kept with it (ranks of words, tables of rules) in
+memory; each contender ends with the table in memory. All count the same words, runs of Unicode word characters: rows
+with Han or kana, which are words by themselves for us, are left out.
 
 "Same" is the same table from each, as a Polars frame (DuckDB: an Arrow table): words as strings, sequences as lists of
 strings, rows in our order. "Loose" is what each gives most cheaply: Polars and DuckDB leave out the rows' order and
