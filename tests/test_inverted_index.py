@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import polars as pl
@@ -137,3 +138,57 @@ def test_wrong_columns(call: str) -> None:
             getattr(frame.tadoc, call)("text", id=LABELS["dates"])
         with pytest.raises(NotCompressedError, match=f'{call}: column "year" is Int32'):
             getattr(frame.tadoc, call)("year", id="year")
+
+
+@pytest.mark.parametrize("call", ["inverted_index", "term_vector", "ranked_inverted_index"])
+@pytest.mark.parametrize(
+    ("dtype", "mend"),
+    [
+        (pl.Int128(), "cast it to String first"),
+        (pl.UInt128(), "cast it to String first"),
+        (pl.List(pl.Int128), r"cast it to List\(String\) first"),
+        (pl.Array(pl.Int128, 2), r"cast it to Array\(String, shape=\(2,\)\) first"),
+        (pl.Struct({"a": pl.UInt128, "b": pl.String}), r"cast it to Struct\({'a': String, 'b': String}\) first"),
+        (pl.Array(pl.Int64, 0), r"cast it to List\(Int64\) first"),
+        (pl.Object(), r'make strings of it first: pl.Series\("key", \[str\(value\) for value in df\["key"\]\]\)'),
+    ],
+    ids=repr,
+)
+def test_labels_that_results_cannot_hold(call: str, dtype: pl.DataType, mend: str) -> None:
+    df = COLUMN.to_frame().with_columns(pl.Series("key", [None] * len(COLUMN), dtype))
+    message = rf'^{call}: id is column "key" of type {re.escape(str(dtype))}, which results cannot hold; .*{mend}$'
+    for run in (
+        lambda: getattr(tadoc, call)(COLUMN, id=df["key"]),
+        lambda: getattr(df["text"].tadoc, call)(id=df["key"]),
+        lambda: getattr(df.tadoc, call)("text", id="key"),
+        lambda: getattr(df.lazy().tadoc, call)("text", id="key"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            run()
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        pl.Series([2**100] * 5, dtype=pl.Int128).cast(pl.String),
+        pl.Series([[2**100], None, [], [1], [2]], dtype=pl.List(pl.Int128)).cast(pl.List(pl.String)),
+        pl.Series([[]] * 5, dtype=pl.Array(pl.Int64, 0)).cast(pl.List(pl.Int64)),
+        pl.Series([str(value) for value in pl.Series([object()] * 5, dtype=pl.Object)]),
+    ],
+    ids=lambda key: str(key.dtype),
+)
+def test_labels_mended(key: pl.Series) -> None:
+    index = COLUMN.to_frame().with_columns(key.alias("key")).tadoc.inverted_index("text", id="key")
+    assert index["word"][0] == "a"
+    assert index["documents"][0].to_list() == key.tail(1).to_list()
+
+
+@pytest.mark.parametrize("call", ["inverted_index", "term_vector", "ranked_inverted_index"])
+def test_labels_of_another_length(call: str) -> None:
+    for count, rows, said in (
+        (1, 5, "1 label for 5 rows"),
+        (5, 1, "5 labels for 1 row"),
+        (0, 2, "0 labels for 2 rows"),
+    ):
+        with pytest.raises(ValueError, match=f"^{call}: id has {said}$"):
+            getattr(tadoc, call)(COLUMN.head(rows), id=pl.Series(range(count)))

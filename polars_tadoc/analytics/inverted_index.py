@@ -84,7 +84,7 @@ class Request:
     def run(self, column: pl.Series, id: pl.Series | None = None) -> InvertedIndex:
         """Index the rows and put the words in order."""
         made = sources(column, "inverted_index", self.options)
-        labels = Labels.of(column, id)
+        labels = Labels.of(column, id, "inverted_index")
         postings = merge([partial(source, self) for source in made])
         ids = postings.words.by_rank
         ids = ids[np.diff(postings.offsets)[ids] >= min(self.min_count, np.iinfo(np.int64).max)]

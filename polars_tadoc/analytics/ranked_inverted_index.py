@@ -91,7 +91,7 @@ class Request:
     def run(self, column: pl.Series, id: pl.Series | None = None) -> RankedInvertedIndex:
         """Index the rows."""
         made = sources(column, "ranked_inverted_index", self.options)
-        labels = Labels.of(column, id)
+        labels = Labels.of(column, id, "ranked_inverted_index")
         if len(made) == 1:
             return RankedInvertedIndex(labels, partial(made[0], self))
         every = replace(self, top=None, min_count=1)  # what is rare in each may be frequent in all

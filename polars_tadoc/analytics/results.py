@@ -11,7 +11,6 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.arrow import owned
-from polars_tadoc.column import require_series
 from polars_tadoc.vocabulary import Vocabulary
 
 UInt32 = npt.NDArray[np.uint32]
@@ -51,6 +50,38 @@ def sequence_series(words: Vocabulary, sequences: UInt32) -> pl.Series:
     return flat.reshape(sequences.shape).arr.to_list().alias("sequence")
 
 
+def require_label_type(name: str, dtype: pl.DataType, call: str) -> None:
+    """Raise ``TypeError`` unless Arrow's lists can hold values of the type, as results do."""
+    if dtype == pl.Object:
+        raise TypeError(
+            f'{call}: id is column "{name}" of type {dtype}, which results cannot hold; make strings of it first: '
+            f'pl.Series("{name}", [str(value) for value in df["{name}"]])'
+        )
+    nearest = _nearest_in_arrow(dtype)
+    if nearest != dtype:
+        raise TypeError(
+            f'{call}: id is column "{name}" of type {dtype}, which results cannot hold; cast it to {nearest} first'
+        )
+
+
+def _nearest_in_arrow(dtype: pl.DataType) -> pl.DataType:
+    """Return the type itself where Polars and Arrow can exchange it."""
+    if dtype in (pl.Int128, pl.UInt128):
+        return pl.String()
+    if isinstance(dtype, pl.List):
+        return pl.List(_nearest_in_arrow(_instance(dtype.inner)))
+    if isinstance(dtype, pl.Array):
+        inner = _nearest_in_arrow(_instance(dtype.inner))
+        return pl.Array(inner, dtype.size) if dtype.size else pl.List(inner)
+    if isinstance(dtype, pl.Struct):
+        return pl.Struct({field.name: _nearest_in_arrow(_instance(field.dtype)) for field in dtype.fields})
+    return dtype
+
+
+def _instance(dtype: Any) -> pl.DataType:
+    return cast(pl.DataType, dtype() if isinstance(dtype, type) else dtype)
+
+
 @dataclass(frozen=True, eq=False)
 class Labels:
     """What documents are called: the values of a series, else the numbers of their rows."""
@@ -58,13 +89,13 @@ class Labels:
     values: pl.Series | None
 
     @classmethod
-    def of(cls, column: pl.Series, values: pl.Series | None) -> Labels:
+    def of(cls, column: pl.Series, values: pl.Series | None, call: str) -> Labels:
         """Check that there is one label for each row.
 
         Raises
         ------
         TypeError
-            ``id`` is no series.
+            ``id`` is no series, or of a type that results cannot hold.
         ValueError
             It has another length than the column.
 
@@ -72,10 +103,10 @@ class Labels:
         if values is None:
             return cls(None)
         if not isinstance(values, pl.Series):
-            raise TypeError(f"id is {type(values).__name__}, not a Series with one label for each row")
-        require_series(column, "id")
+            raise TypeError(f"{call}: id is {type(values).__name__}, not a Series with one label for each row")
+        require_label_type(values.name, values.dtype, call)
         if len(values) != len(column):
-            raise ValueError(f"id has {len(values):,} labels for {len(column):,} rows")
+            raise ValueError(f"{call}: id has {_counted(len(values), 'label')} for {_counted(len(column), 'row')}")
         return cls(values)
 
     @staticmethod
@@ -106,6 +137,10 @@ class Labels:
 
     def _dtype(self) -> pl.DataType:
         return self.dtype(None if self.values is None else self.values.dtype)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _typed(documents: pl.Series, inner: pl.DataType) -> pl.Series:

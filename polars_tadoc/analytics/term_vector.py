@@ -91,7 +91,7 @@ class Request:
     def run(self, column: pl.Series, id: pl.Series | None = None) -> TermVectors:
         """Count each row's words."""
         made = sources(column, "term_vector", self.options)
-        labels = Labels.of(column, id)
+        labels = Labels.of(column, id, "term_vector")
         return TermVectors(labels, merge([partial(source, self) for source in made]))
 
 

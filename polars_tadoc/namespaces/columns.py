@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from polars_tadoc.analytics.results import require_label_type
 from polars_tadoc.column import is_tadoc, require_string
 from polars_tadoc.errors import ColumnMissingError, NotCompressedError
 
@@ -43,10 +44,20 @@ def string_column(schema: pl.Schema, name: str, call: str) -> str:
 
 
 def label_column(schema: pl.Schema, name: str, call: str) -> str:
-    """Return the name of the column whose values label rows; ``ColumnMissingError`` as :func:`compressed_column`."""
+    """Return the name of the column whose values label rows.
+
+    Raises
+    ------
+    ColumnMissingError
+        As :func:`compressed_column`.
+    TypeError
+        ``id`` is no name, or its column is of a type that results cannot hold.
+
+    """
     if not isinstance(name, str):
         raise TypeError(f'{call}: id names a column of the frame, id="name"; it is {type(name).__name__}')
     _require_column(schema, name, call)
+    require_label_type(name, schema[name], call)
     return name
 
 
