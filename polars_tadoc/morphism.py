@@ -48,11 +48,27 @@ class Morphism:
     def from_arguments(
         cls, normalize: pl.Expr | None, lowercase: bool, stopwords: Iterable[str] | None
     ) -> Morphism | None:
-        """Resolve an analytic's arguments; None where they ask for nothing."""
+        """Resolve an analytic's arguments; None where they ask for nothing.
+
+        Raises
+        ------
+        TypeError
+            ``normalize`` is no expression, or ``stopwords`` no list of strings.
+        ValueError
+            ``normalize`` is over columns instead of ``pl.element()``.
+
+        """
         if normalize is not None and not isinstance(normalize, pl.Expr):
             raise TypeError(
                 f"normalize is {type(normalize).__name__}, not a Polars expression over one word such as "
                 "pl.element().str.to_lowercase()"
+            )
+        if normalize is not None and (normalize.meta.root_names() or normalize.meta.has_multiple_outputs()):
+            columns = ", ".join(f'"{name}"' for name in dict.fromkeys(normalize.meta.root_names()))
+            columns = columns or "several columns"
+            raise ValueError(
+                f"normalize reads {columns} of a frame, but it is given one word at a time: write pl.element() where "
+                "the word is meant, such as pl.element().str.to_lowercase()"
             )
         if isinstance(stopwords, str):
             raise TypeError(f'stopwords={stopwords!r} is one string; pass a list of words: ["{stopwords}"]')

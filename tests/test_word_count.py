@@ -263,6 +263,24 @@ class TestArguments:
         with pytest.raises(ValueError, match="it must give one String"):
             tadoc.word_count(self.COLUMN, normalize=normalize)
 
+    @pytest.mark.parametrize(
+        ("normalize", "read"),
+        [
+            (pl.col("k").str.to_lowercase(), '"k"'),
+            (pl.element() + pl.col("k") + pl.col("l"), '"k", "l"'),
+            (pl.all().str.head(1), "several columns"),
+            (pl.col("a", "b"), "several columns"),
+        ],
+    )
+    def test_normalize_over_columns(self, normalize: pl.Expr, read: str) -> None:
+        for call in (
+            lambda: tadoc.word_count(self.COLUMN, normalize=normalize),
+            lambda: self.COLUMN.to_frame().lazy().tadoc.term_vector(normalize=normalize),
+            lambda: pl.col("text").tadoc.sequence_count(normalize=normalize),
+        ):
+            with pytest.raises(ValueError, match=rf"^normalize reads {read} of a frame.*: write pl.element\(\)"):
+                call()
+
     def test_normalize_to_one_word(self) -> None:
         got = tadoc.word_count(self.COLUMN, normalize=pl.lit("same"))
         assert got.to_pylist() == [{"word": "same", "count": 2}]
