@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 from importlib.resources import files
@@ -95,6 +96,16 @@ def test_labels_are_documented_as_what_they_are() -> None:
     for accessor in (TadocFrame, TadocLazyFrame):
         assert "id\n    Name of a column of the frame" in inspect.getdoc(accessor.term_vector)
     assert "id\n    What rows are called, one label for each" in inspect.getdoc(TadocSeries.term_vector)
+
+
+@pytest.mark.parametrize("accessor", [TadocFrame, TadocLazyFrame, TadocSeries])
+def test_errors_of_arguments_are_documented(accessor: type) -> None:
+    for name, method in methods(accessor).items():
+        text = inspect.getdoc(method) or ""
+        for argument in {"n", "window", "top", "min_count"} & set(inspect.signature(method).parameters):
+            assert re.search(rf"^TypeError\n +.*``{argument}``.* no integer", text, re.MULTILINE), (name, argument)
+        if "strategy" in inspect.signature(method).parameters:
+            assert re.search(r"^ValueError\n( +.*\n)* +.*``strategy``", text, re.MULTILINE), name
 
 
 def test_every_public_name_is_documented() -> None:

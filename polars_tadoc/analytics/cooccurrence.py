@@ -126,9 +126,15 @@ def cooccurrence(
     NotCompressedError
         The series is not a compressed column.
     InvalidGrammarError, LimitExceededError
-        A payload or a row is damaged or too large.
+        A payload or a row is damaged or too large, or a window this wide takes more places than are allowed.
     EngineUnavailableError
         ``engine="gpu"`` cannot run here.
+    TypeError
+        ``window``, ``top`` or ``min_count`` is no integer, ``normalize`` no expression or ``stopwords`` no list of
+        strings.
+    ValueError
+        ``window`` is below 1, ``top`` is below 0, there is no such ``strategy`` or ``engine``, or ``normalize`` reads
+        columns or gives anything but one String or null for each word.
 
     Examples
     --------

@@ -90,6 +90,11 @@ def sort(
         A payload or a row is damaged or too large.
     EngineUnavailableError
         ``engine="gpu"`` cannot run here.
+    TypeError
+        ``min_count`` is no integer, ``normalize`` no expression or ``stopwords`` no list of strings.
+    ValueError
+        There is no such ``strategy`` or ``engine``, or ``normalize`` reads columns or gives anything but one String or
+        null for each word.
 
     Examples
     --------
