@@ -9,6 +9,9 @@ import pytest
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import NotCompressedError
+from polars_tadoc.traversal.options import Options
+from polars_tadoc.traversal.selector import choose_strategy
+from polars_tadoc.traversal.source import sources
 from tests.analytic_cases import COLUMN, NOTHING
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -32,6 +35,22 @@ def test_names_the_choice_and_both_ways(engine: str, analytic: str) -> None:
         assert "bottom_up" in text
 
 
+@pytest.mark.parametrize(("analytic", "arguments"), [(name, {}) for name in ARGUMENTS] + [("sequence_count", {"n": 5})])
+def test_says_what_auto_takes(engine: str, analytic: str, arguments: dict[str, Any]) -> None:
+    column = tadoc.compress(pl.Series("text", ["to be or not to be", None, "", "that is the question"] * 4))
+    options = Options.from_arguments(normalize=None, lowercase=False, stopwords=None, strategy="auto", engine=engine)
+    taken = choose_strategy("auto", sources(column, analytic, options)[0], analytic, arguments.get("n", 1))
+    why = "always" if analytic in ("word_count", "sort") else "estimated to be faster"
+    text = tadoc.explain(column, analytic, engine=engine, **arguments)
+    assert text.startswith(f"{analytic} on {engine}: {taken} ({why}), grammar ")
+    assert "documents: 12 of " in text
+
+
+def test_a_normalised_vocabulary_is_named(engine: str) -> None:
+    text = tadoc.explain(COLUMN, "term_vector", lowercase=True, engine=engine)
+    assert text.count("a normalised vocabulary") == 3
+
+
 @pytest.mark.parametrize("analytic", ARGUMENTS)
 @pytest.mark.parametrize("strategy", ["top_down", "bottom_up"])
 def test_a_strategy_asked_for_is_the_choice(engine: str, analytic: str, strategy: str) -> None:
@@ -52,15 +71,17 @@ def test_labels_change_nothing(engine: str) -> None:
 @pytest.mark.parametrize("analytic", ARGUMENTS)
 @pytest.mark.parametrize("rows", NOTHING, ids=repr)
 def test_nothing_to_do(analytic: str, rows: list[str | None]) -> None:
-    assert analytic in tadoc.explain(tadoc.compress(pl.Series(rows, dtype=pl.String)), analytic)
+    text = tadoc.explain(tadoc.compress(pl.Series(rows, dtype=pl.String)), analytic)
+    assert text.startswith(analytic)
+    assert ("no rows, nothing to do" in text) == (set(rows) <= {None})
 
 
 def test_wrong_calls() -> None:
-    with pytest.raises(ValueError, match="word_cuont"):
+    with pytest.raises(ValueError, match=r"word_cuont.*there are word_count, sort"):
         tadoc.explain(COLUMN, "word_cuont")
     with pytest.raises(ValueError, match="n=0 must be at least 1"):
         tadoc.explain(COLUMN, "sequence_count", n=0)
-    with pytest.raises(TypeError, match="window"):
+    with pytest.raises(TypeError, match="sequence_count has no argument 'window'; there are n, top"):
         tadoc.explain(COLUMN, "sequence_count", window=3)
     with pytest.raises(NotCompressedError, match='column "text" is String'):
         tadoc.explain(pl.Series("text", ["a"]), "word_count")
