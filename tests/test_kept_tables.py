@@ -70,6 +70,21 @@ def test_nothing_above_the_budget_is_built_or_kept(strategy: str) -> None:
     assert kept.load_tables(rules, many_roots(), strategy) is not whole
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_lowered_budget_frees_tables(strategy: str) -> None:
+    first, second = make_rules(), make_rules()
+    sizes = [kept.load_tables(rules, many_roots(), strategy).nbytes for rules in (first, second)]
+    assert kept.kept.nbytes == sum(sizes)
+    budget = sizes[1]
+    with tadoc.Config(host_cache_bytes=budget):
+        tables = kept.load_tables(second, many_roots(), strategy)
+        assert kept.kept.nbytes <= budget
+        assert kept.load_tables(second, many_roots(), strategy) is tables
+    with tadoc.Config(host_cache_bytes=budget - 1):
+        kept.load_tables(second, many_roots(), strategy)
+        assert kept.kept.nbytes == 0
+
+
 def test_what_few_roots_reach_is_built_until_the_whole_is_cheaper() -> None:
     bodies = [[k, k + 1] for k in range(100)]
     rules = load_rules(handmade.grammar(handmade.words(101), bodies))
