@@ -6,26 +6,43 @@ from collections import defaultdict
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from polars_tadoc.kernels.cpu.lists import gather_lists
-from polars_tadoc.kernels.cpu.merge import join_postings, sum_sequences
+from polars_tadoc.kernels.cpu.merge import join_postings, number_sequences, sum_sequences
+
+Ranks = npt.NDArray[np.uint32]
+Made = tuple[list[tuple[list[int], dict[int, int]]], int, Ranks]
+
+WIDE = (np.arange((1 << 21) + 3, dtype=np.uint32) * np.uint32(7)) % np.uint32((1 << 21) + 3)
+"""Ranks of so many words that no three fit into 64 bits."""
+WIDE_WORDS = [0, 1, 2, (1 << 20) + 1, (1 << 21) + 2]
 
 
 @st.composite
-def counted(draw: st.DrawFn) -> tuple[list[tuple[list[int], dict[int, int]]], int, list[int]]:
-    """Sequences, each with its rows and counts; their length; ranks."""
-    words, n = draw(st.integers(1, 5)), draw(st.integers(1, 4))
-    sequence = st.lists(st.integers(0, words - 1), min_size=n, max_size=n)
+def counted(draw: st.DrawFn, longest: int = 40) -> Made:
+    """Sequences, many of which begin alike or are equal, each with its rows and counts; their length; ranks."""
+    n, words = draw(st.integers(1, longest)), draw(st.integers(1, 5))
+    wide = draw(st.booleans())
+    pool = WIDE_WORDS[:words] if wide else list(range(words))
+    word = st.sampled_from(pool)
+    # a few words over and over, one place changed
+    sequence = st.builds(
+        lambda unit, place, other: [other if k == place else unit[k % len(unit)] for k in range(n)],
+        st.lists(word, min_size=1, max_size=3),
+        st.integers(0, n),
+        word,
+    )
     rows = st.dictionaries(st.integers(0, 6), st.sampled_from([1, 2, 1 << 40]), min_size=1, max_size=4)
-    return draw(st.lists(st.tuples(sequence, rows), max_size=12)), n, draw(st.permutations(range(words)))
+    rank = WIDE if wide else np.array(draw(st.permutations(range(words))), np.uint32)
+    return draw(st.lists(st.tuples(sequence, rows), max_size=12)), n, rank
 
 
 @given(made=counted(), min_count=st.integers(1, 4), top=st.one_of(st.none(), st.integers(0, 5)))
-def test_sum_sequences(
-    made: tuple[list[tuple[list[int], dict[int, int]]], int, list[int]], min_count: int, top: int | None
-) -> None:
+def test_sum_sequences(made: Made, min_count: int, top: int | None) -> None:
     given_, n, rank = made
     totals: dict[tuple[int, ...], int] = defaultdict(int)
     for sequence, rows in given_:
@@ -34,14 +51,12 @@ def test_sum_sequences(
     expected = [(list(sequence), count) for sequence, count in ordered if count >= min_count][:top]
     ids = np.array([sequence for sequence, _ in given_], np.uint32).reshape(-1, n)
     counts = np.array([sum(rows.values()) for _, rows in given_], np.uint64)
-    got = sum_sequences(ids, counts, np.array(rank, np.uint32), min_count, top)
+    got = sum_sequences(ids, counts, rank, min_count, top)
     assert list(zip(got[0].tolist(), got[1].tolist(), strict=True)) == expected
 
 
 @given(made=counted(), min_count=st.integers(1, 4), top=st.one_of(st.none(), st.integers(0, 3)))
-def test_join_postings(
-    made: tuple[list[tuple[list[int], dict[int, int]]], int, list[int]], min_count: int, top: int | None
-) -> None:
+def test_join_postings(made: Made, min_count: int, top: int | None) -> None:
     given_, n, rank = made
     postings: dict[tuple[int, ...], dict[int, int]] = defaultdict(dict)
     for part, (sequence, rows) in enumerate(given_):  # corpora have no row in common
@@ -56,12 +71,43 @@ def test_join_postings(
         np.array([len(rows) for _, rows in given_], np.int64),
         np.array([10 * part + row for part, (_, rows) in enumerate(given_) for row in rows], np.uint32),
         np.array([count for _, rows in given_ for count in rows.values()], np.uint64),
-        np.array(rank, np.uint32),
+        rank,
         min_count,
         top,
     )
     pairs = list(zip(rows.tolist(), counts.tolist(), strict=True))
     assert [(s, pairs[a:b]) for s, (a, b) in zip(got.tolist(), pairwise(offsets), strict=True)] == expected
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 999, 5000])
+@pytest.mark.parametrize("words", [2, 1 << 16, 1 << 22])
+def test_number_sequences(n: int, words: int) -> None:
+    """Long ones that differ in one place, each there twice."""
+    generator = np.random.default_rng(n)
+    rank = generator.permutation(words).astype(np.uint32)
+    sequences = np.tile(generator.integers(0, words, n, np.uint32), (60, 1))
+    changed = np.arange(30)
+    sequences[changed, generator.integers(0, n, 30)] = generator.integers(0, words, 30)
+    sequences[30:] = sequences[generator.permutation(30)]
+    ranked = [tuple(sequence) for sequence in rank[sequences].tolist()]
+    distinct = sorted(set(ranked))
+    places, numbers = number_sequences(sequences, rank)
+    assert numbers.dtype == np.uint32
+    assert [ranked[place] for place in places] == distinct
+    assert [distinct[number] for number in numbers] == ranked
+
+
+@pytest.mark.parametrize("n", [1, 2, 40, 1000])
+def test_no_sequences(n: int) -> None:
+    none, counts, rank = np.zeros((0, n), np.uint32), np.zeros(0, np.uint64), np.zeros(0, np.uint32)
+    for ranks in (rank, WIDE):
+        words, totals = sum_sequences(none, counts, ranks, top=3)
+        assert words.shape == (0, n)
+        assert totals.shape == (0,)
+        words, offsets, rows, totals = join_postings(none, np.zeros(0, np.int64), rank, counts, ranks)
+        assert words.shape == (0, n)
+        assert offsets.tolist() == [0]
+        assert len(rows) == len(totals) == 0
 
 
 @given(data=st.data(), given_=st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=6))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import polars as pl
@@ -85,6 +86,20 @@ def test_counts_beyond_32_bits(engine: str, strategy: str) -> None:
         (["a", "b", "a", "b"], [{"id": 1, "count": (1 << 41) - 1}, {"id": 0, "count": 1}]),
         (["b", "a", "b", "a"], [{"id": 1, "count": (1 << 41) - 2}]),
     ]
+
+
+@pytest.mark.parametrize("n", [9, 20, 1000])
+@pytest.mark.parametrize("words", [3, 400])
+def test_long_sequences_of_two_grammars(engine: str, n: int, words: int) -> None:
+    """Too long to be packed into one number when the grammars' sequences are joined; some are in both."""
+    generator = random.Random(n)
+    rows = [[f"w{generator.randrange(words)}" for _ in range(n + 30)] for _ in range(2)]
+    rows += [[*rows[0][5:], "a"], rows[1][:-3]]
+    column = tadoc.compress(pl.Series([" ".join(row) for row in rows]), rows_per_grammar=2)
+    got = column.tadoc.ranked_inverted_index(n=n, engine=engine)
+    assert got.rows() == oracle.ranked_inverted_index(rows, n=n)
+    chosen = column.tadoc.ranked_inverted_index(n=n, top=1, min_count=2, engine=engine)
+    assert chosen.rows() == oracle.ranked_inverted_index(rows, n=n, top=1, min_count=2)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

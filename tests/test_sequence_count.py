@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import polars as pl
@@ -102,6 +103,20 @@ def test_many_words_do_not_share_a_key(engine: str, n: int) -> None:
     column = tadoc.compress(pl.Series([" ".join(words)] * 2))
     got = column.tadoc.sequence_count(n=n, engine=engine)
     assert got.rows() == oracle.sequence_count([words] * 2, n)
+
+
+@pytest.mark.parametrize("n", [9, 20, 1000])
+@pytest.mark.parametrize("words", [3, 400])
+def test_long_sequences_of_two_grammars(engine: str, n: int, words: int) -> None:
+    """Too long to be packed into one number when the grammars' sequences are joined; some are in both."""
+    generator = random.Random(n)
+    rows = [[f"w{generator.randrange(words)}" for _ in range(n + 30)] for _ in range(2)]
+    rows += [[*rows[0][5:], "a"], rows[1][:-3]]
+    column = tadoc.compress(pl.Series([" ".join(row) for row in rows]), rows_per_grammar=2)
+    got = column.tadoc.sequence_count(n=n, engine=engine)
+    assert got.rows() == oracle.sequence_count(rows, n)
+    chosen = column.tadoc.sequence_count(n=n, top=7, min_count=2, engine=engine)
+    assert chosen.rows() == oracle.sequence_count(rows, n, 7, 2)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

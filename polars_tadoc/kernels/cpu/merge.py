@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.keys import NOTHING, Form, Ranks, count, dense_ids, in_result_order, join_columns, unpack
+from polars_tadoc.kernels.cpu.keys import NOTHING, Ranks, count, dense_ids, in_result_order, unpack
 from polars_tadoc.kernels.cpu.sequences import rank_postings
 
 UInt32 = npt.NDArray[np.uint32]
@@ -35,9 +35,13 @@ def sum_sequences(
         Each sequence once and its count; by count falling, then by rank.
 
     """
-    keys, form = _keys(sequences, rank)
+    keys, packed = _keys(sequences, rank)
     chosen, totals = in_result_order(count(NOTHING, keys, counts), min_count, top)
-    return unpack(chosen, form, _inverse(rank)), totals
+    if packed is not None:
+        return unpack(chosen, packed, _inverse(rank)), totals
+    places = np.empty(len(keys), np.int64)
+    places[keys] = np.arange(len(keys))
+    return sequences[places[chosen]], totals
 
 
 def join_postings(
@@ -91,11 +95,58 @@ def number_sequences(sequences: UInt32, rank: UInt32) -> tuple[Int64, UInt32]:
     return places, numbers
 
 
-def _keys(sequences: UInt32, rank: UInt32) -> tuple[UInt64, Form]:
-    """Make one key of each sequence, in the order of ranks; none is cut."""
-    form = Ranks(1, max(1, (len(rank) - 1).bit_length()))
-    columns = [rank[column].astype(np.uint64) for column in sequences.T]
-    return join_columns(columns, [form] * len(columns))
+def _keys(sequences: UInt32, rank: UInt32) -> tuple[UInt64, Ranks | None]:
+    """Make one key of each sequence, in the order of ranks; none is cut.
+
+    Returns
+    -------
+    (uint64[m], Ranks or None)
+        Keys, and how ranks are packed in them; None where those of a sequence do not fit: then keys are below m.
+
+    """
+    form = Ranks(sequences.shape[1], max(1, (len(rank) - 1).bit_length()))
+    if form.width <= 64:
+        keys = np.zeros(len(sequences), np.uint64)
+        for column in sequences.T:
+            _append(keys, rank[column], form.bits)
+        return keys, form
+    return _starts(sequences, rank, form.bits), None
+
+
+def _starts(sequences: UInt32, rank: UInt32, bits: int) -> UInt64:
+    """Return how many sequences are less than each.
+
+    Sequences that begin alike are a group, split by as many further words at a time as fit into a key beside the
+    group's number (Larsson and Sadakane, 2007, sort suffixes so). One that is alone is done: of natural text few are
+    left after some words, and their number, not the sequences' length, is what it costs.
+    """
+    many, n = sequences.shape
+    starts = np.zeros(many, np.uint64)
+    rows, groups, gaps = np.arange(many), np.zeros(many, np.uint64), np.zeros(1, np.int64)
+    column = 0
+    while len(rows) and column < n:
+        columns = min((64 - (len(gaps) - 1).bit_length()) // bits, n - column)  # at least one: groups are below 2^31
+        keys = groups
+        for k in range(column, column + columns):
+            _append(keys, rank[sequences[:, k][rows]], bits)
+        column += columns
+        ids, distinct = dense_ids(keys)
+        sizes = np.bincount(ids, minlength=len(distinct))
+        # groups are in order among the rows that are left, `gaps` apart from their places among all
+        parents = (distinct >> np.uint64(columns * bits)).astype(np.int64) if columns * bits < 64 else 0
+        firsts = gaps[parents] + np.cumsum(sizes) - sizes
+        starts[rows] = firsts[ids]
+        shared = sizes > 1
+        left = shared[ids]
+        rows, groups = rows[left], (np.cumsum(shared, dtype=np.uint64) - np.uint64(1))[ids[left]]
+        gaps = firsts[shared] - (np.cumsum(sizes[shared]) - sizes[shared])
+    return starts
+
+
+def _append(keys: UInt64, ranks: UInt32, bits: int) -> None:
+    """Put one more rank into the lowest bits of keys."""
+    keys <<= np.uint64(bits)
+    keys |= ranks
 
 
 def _inverse(rank: UInt32) -> UInt32:
