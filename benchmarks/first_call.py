@@ -1,6 +1,7 @@
 """What a first use costs on a fresh machine: Numba's compilation, then the same with its cache filled.
 
 ``python -m benchmarks.first_call``: each line is a process of its own; the first one has an empty cache.
+Calls come one after the other, so that each pays for what none before it has compiled.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ tadoc.word_count(column)
 done("word_count")
 tadoc.decompress(column)
 done("decompress")
+for name in ("term_vector", "inverted_index", "sequence_count", "ranked_inverted_index", "cooccurrence", "sort"):
+    getattr(tadoc, name)(column)
+    done(name)
 """
 
 
