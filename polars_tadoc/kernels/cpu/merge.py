@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numba as nb
 import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.cpu.keys import NOTHING, Ranks, count, dense_ids, in_result_order, unpack
+from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 from polars_tadoc.kernels.cpu.sequences import rank_postings
 
 UInt32 = npt.NDArray[np.uint32]
@@ -117,13 +119,13 @@ def _starts(sequences: UInt32, rank: UInt32, bits: int) -> UInt64:
     """Return how many sequences are less than each.
 
     Sequences that begin alike are a group, split by as many further words at a time as fit into a key beside the
-    group's number (Larsson and Sadakane, 2007, sort suffixes so). One that is alone is done: of natural text few are
-    left after some words, and their number, not the sequences' length, is what it costs.
+    group's number (Larsson and Sadakane, 2007, sort suffixes so). One that is alone is done, and so are equal ones:
+    of natural text few are left after some words, and their number, not the sequences' length, is what it costs.
     """
     many, n = sequences.shape
     starts = np.zeros(many, np.uint64)
     rows, groups, gaps = np.arange(many), np.zeros(many, np.uint64), np.zeros(1, np.int64)
-    column = 0
+    column = compared = 0
     while len(rows) and column < n:
         columns = min((64 - (len(gaps) - 1).bit_length()) // bits, n - column)  # at least one: groups are below 2^31
         keys = groups
@@ -136,11 +138,45 @@ def _starts(sequences: UInt32, rank: UInt32, bits: int) -> UInt64:
         parents = (distinct >> np.uint64(columns * bits)).astype(np.int64) if columns * bits < 64 else 0
         firsts = gaps[parents] + np.cumsum(sizes) - sizes
         starts[rows] = firsts[ids]
-        shared = sizes > 1
-        left = shared[ids]
-        rows, groups = rows[left], (np.cumsum(shared, dtype=np.uint64) - np.uint64(1))[ids[left]]
-        gaps = firsts[shared] - (np.cumsum(sizes[shared]) - sizes[shared])
+        mixed = sizes > 1
+        if column >= 2 * compared:  # all that follows is read: not after every few words
+            mixed, compared = _mixed(sequences, column, rows, ids, len(sizes)), column
+        left = mixed[ids]
+        rows, groups = rows[left], (np.cumsum(mixed, dtype=np.uint64) - np.uint64(1))[ids[left]]
+        gaps = firsts[mixed] - (np.cumsum(sizes[mixed]) - sizes[mixed])
     return starts
+
+
+def _mixed(sequences: UInt32, column: int, rows: Int64, groups: UInt32, many: int) -> npt.NDArray[np.bool_]:
+    """Tell the groups whose rows differ from ``column`` on."""
+    examples = np.empty(many, np.int64)
+    examples[groups] = rows
+    mixed = np.zeros(many, np.bool_)
+    map_parallel(
+        lambda chunk: _compare(sequences, column, rows, groups, examples, *chunk, mixed), even_chunks(len(rows))
+    )
+    return mixed
+
+
+@nb.njit(nogil=True, cache=True)
+def _compare(
+    sequences: UInt32,
+    column: int,
+    rows: Int64,
+    groups: UInt32,
+    examples: Int64,
+    first: int,
+    stop: int,
+    mixed: npt.NDArray[np.bool_],
+) -> None:
+    """Mark the groups that have a row unlike their example."""
+    for i in range(first, stop):
+        row, example = rows[i], examples[groups[i]]
+        if row != example and not mixed[groups[i]]:
+            for k in range(column, sequences.shape[1]):
+                if sequences[row, k] != sequences[example, k]:
+                    mixed[groups[i]] = True
+                    break
 
 
 def _append(keys: UInt64, ranks: UInt32, bits: int) -> None:
