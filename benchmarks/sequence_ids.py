@@ -19,7 +19,7 @@ from benchmarks import corpora
 from benchmarks.side_by_side import median_ms, ratio, times
 from polars_tadoc.column import split
 from polars_tadoc.kernels import cpu
-from polars_tadoc.kernels.cpu import keys, sequences
+from polars_tadoc.kernels.cpu import key_counts, key_forms, key_numbers, posting_order, sequences, word_pairs
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
 
 STANDARD = [*corpora.STANDARD, "logs_elastic", "versioned_powershell"]
@@ -94,7 +94,7 @@ def write_pairs(
     ids: Any, offsets: Any, ranks: Any, window: int, bits: int, places: Any, first: int, stop: int, out: Any, hot: Any
 ) -> Any:
     """Write the pairs of words of documents as packed ranks, the lower first, but count those of two hot words."""
-    below = nb.uint64(sequences.HOT)
+    below = nb.uint64(word_pairs.HOT)
     mask = (_1 << below) - _1
     at = nb.uint64(places[first])
     for d in range(nb.uint64(first), nb.uint64(stop)):
@@ -176,24 +176,24 @@ class Plain:
         self.rank = grammar.words.rank
         self.bits = max(1, (grammar.vocabulary_size - 1).bit_length())
 
-    def windows(self, n: int) -> tuple[Any, keys.Form, Any]:
+    def windows(self, n: int) -> tuple[Any, key_forms.Form, Any]:
         """Every window's key, their form, and the windows before each document."""
         places = before(np.maximum(0, np.diff(self.offsets) - n + 1))
         out = np.empty(places[-1], np.uint64)
         if n * self.bits <= 64:
-            form: keys.Form = keys.Ranks(n, self.bits)
+            form: key_forms.Form = key_forms.Ranks(n, self.bits)
             mask = np.uint64((1 << form.width) - 1)
             read: tuple[Any, ...] = (self.ids, self.offsets, self.rank, n, self.bits, mask, places)
             map_parallel(partial(apply, write_windows, read, (out,)), weighted_chunks(places))
             return out, form, places
         windows, part, starts = self.windows(-(-n // 3))
         while True:
-            ids, distinct = keys.dense_ids(windows)
-            form = keys.Spread.of(keys.Numbered(distinct, part), n)
+            ids, distinct = key_numbers.dense_ids(windows)
+            form = key_forms.Spread.of(key_forms.Numbered(distinct, part), n)
             if form.width <= 64:
                 break
             words = min(-(-n // 2), 64 // form.part.width * form.part.words)
-            part = keys.Spread.of(form.part, words)
+            part = key_forms.Spread.of(form.part, words)
             shorter = before(np.maximum(0, np.diff(self.offsets) - words + 1))
             windows = np.empty(shorter[-1], np.uint64)
             read = (ids, starts, np.array(part.starts), part.part.width, shorter)
@@ -209,10 +209,10 @@ class Plain:
             chunks = even_chunks(len(self.ids))
             counts = np.zeros((len(chunks), len(self.rank)), np.uint64)
             map_parallel(lambda k: histogram(self.ids, *chunks[k], counts[k]), range(len(chunks)))
-            counted = keys.Counted.of(self.rank.astype(np.uint64), counts.sum(axis=0))
-            return sequences._chosen(counted, keys.Ranks(1, self.bits), self.rank, 1, None)
+            counted = key_counts.Counted.of(self.rank.astype(np.uint64), counts.sum(axis=0))
+            return sequences._chosen(counted, key_forms.Ranks(1, self.bits), self.rank, 1, None)
         windows, form, _ = self.windows(n)
-        return sequences._chosen(keys.count(windows), form, self.rank, 1, None)
+        return sequences._chosen(key_counts.count(windows), form, self.rank, 1, None)
 
     def pair_counts(self, window: int) -> tuple[Any, Any]:
         """Count the pairs of words at most ``window`` apart."""
@@ -220,19 +220,21 @@ class Plain:
         near = np.minimum(lengths, window)
         places = before(near * (near - 1) // 2 + (lengths - near) * window)
         pairs = np.empty(places[-1], np.uint64)
-        hot, ranks = sequences.hot_words(self.rank)
+        hot, ranks = word_pairs.hot_words(self.rank)
         read = (self.ids, self.offsets, ranks, window, self.bits, places)
         chunks = weighted_chunks(places)
-        counters = np.zeros((len(chunks), 1 << 2 * sequences.HOT), np.uint32)
+        counters = np.zeros((len(chunks), 1 << 2 * word_pairs.HOT), np.uint32)
         ends = map_parallel(lambda k: write_pairs(*read, *chunks[k], pairs, counters[k]), range(len(chunks)))
         shares = [(int(places[first]), end) for (first, _), end in zip(chunks, ends, strict=True)]
-        counted = sequences.hot_pairs(hot, self.bits, counters.sum(axis=0, dtype=np.uint64))
-        return sequences._chosen(keys.count(pairs, *counted, shares), keys.Ranks(2, self.bits), self.rank, 1, None)
+        counted = word_pairs.hot_pairs(hot, self.bits, counters.sum(axis=0, dtype=np.uint64))
+        return sequences._chosen(
+            key_counts.count(pairs, *counted, shares), key_forms.Ranks(2, self.bits), self.rank, 1, None
+        )
 
     def sequence_postings(self, n: int) -> tuple[Any, Any, Any, Any]:
         """List the documents of each run of n words: windows are sorted by id, which leaves documents ascending."""
         windows, form, places = self.windows(n)
-        ids, distinct = keys.dense_ids(windows)
+        ids, distinct = key_numbers.dense_ids(windows)
         chunks = weighted_chunks(places)
         counts = np.zeros((len(chunks), len(distinct)), np.uint64)
         map_parallel(lambda k: histogram(ids, *places[list(chunks[k])], counts[k]), range(len(chunks)))
@@ -251,8 +253,8 @@ class Plain:
             partial(apply, compact, (starts, offsets), (documents, times_held, packed, packed_counts)),
             weighted_chunks(offsets),
         )
-        _, *postings = sequences.rank_postings(offsets, packed, packed_counts, 1, None)
-        return sequences._words(distinct, form, self.rank), *postings
+        _, *postings = posting_order.rank_postings(offsets, packed, packed_counts, 1, None)
+        return key_forms.words_of(distinct, form, self.rank), *postings
 
 
 def apply(kernel: Callable[..., None], read: tuple[Any, ...], written: tuple[Any, ...], chunk: tuple[int, int]) -> None:

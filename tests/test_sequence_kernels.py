@@ -17,8 +17,11 @@ from polars_tadoc.engine import choose
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels import cpu
 from polars_tadoc.kernels import reference_analytics as reference
-from polars_tadoc.kernels.cpu import sequences
-from polars_tadoc.kernels.cpu.keys import Ranks, Tally, count, dense_ids, in_result_order, join_columns
+from polars_tadoc.kernels.cpu import expanded_documents, owned_windows, word_pairs
+from polars_tadoc.kernels.cpu.key_counts import Tally, count
+from polars_tadoc.kernels.cpu.key_forms import Ranks, join_columns
+from polars_tadoc.kernels.cpu.key_numbers import dense_ids
+from polars_tadoc.kernels.cpu.key_order import in_result_order
 from polars_tadoc.kernels.rules import Rules
 from tests import handmade
 from tests.handmade import cut
@@ -167,8 +170,8 @@ def test_some_windows_at_a_time(strategy: str, made: Made, size: int, batch: int
     """Bodies cut into pieces and few keys counted at a time make no difference."""
     case = drawn(made, data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sequences, "BATCH", batch)
-        patch.setattr(sequences, "SMALLEST", 1)
+        patch.setattr(owned_windows, "BATCH", batch)
+        patch.setattr(owned_windows, "SMALLEST", 1)
         assert case.counted("cpu", "pair_counts", size, strategy) == reference.pair_counts(case.rows, size, case.rank)
         expected = reference.sequence_counts(case.rows, size, case.rank)
         assert case.counted("cpu", "sequence_counts", size, strategy) == expected
@@ -188,8 +191,13 @@ def test_pairs_of_hot_words(strategy: str, made: Made, window: int, batch: int, 
     """Some words, or all, are hot; pairs of those are counted aside."""
     case = drawn(made, data)
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("LEAST_HOT", 0), ("HOT", hot), ("BATCH", batch), ("SMALLEST", 1)):
-            patch.setattr(sequences, name, value)
+        for module, name, value in (
+            (word_pairs, "LEAST_HOT", 0),
+            (word_pairs, "HOT", hot),
+            (owned_windows, "BATCH", batch),
+            (owned_windows, "SMALLEST", 1),
+        ):
+            patch.setattr(module, name, value)
         expected = reference.pair_counts(case.rows, window, case.rank)
         assert case.counted("cpu", "pair_counts", window, strategy) == expected
 
@@ -234,13 +242,13 @@ def test_rules_of_no_document_do_not_widen_windows(strategy: str) -> None:
         assert case.counted("cpu", "sequence_counts", size, strategy) == reference.sequence_counts(case.rows, size)
 
 
-@pytest.mark.parametrize("mostly", [0, sequences.MOSTLY, 2])
+@pytest.mark.parametrize("mostly", [0, expanded_documents.MOSTLY, 2])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_windows_longer_than_two_keys(
     engine: str, strategy: str, mostly: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Terminals of 23 bits: two to a key, six columns at n = 12; documents expanded always, or not, or never."""
-    monkeypatch.setattr(sequences, "MOSTLY", mostly)
+    monkeypatch.setattr(expanded_documents, "MOSTLY", mostly)
     terminals = 5_000_000
     random = np.random.default_rng(3)
     few = np.append(random.integers(1 << 22, terminals, 30), [0, terminals - 1]).tolist()

@@ -6,9 +6,13 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.keys import NOTHING, Ranks, count, dense_ids, in_result_order, unpack
+from polars_tadoc.kernels.cpu.key_buckets import NOTHING
+from polars_tadoc.kernels.cpu.key_counts import count
+from polars_tadoc.kernels.cpu.key_forms import Ranks, unpack
+from polars_tadoc.kernels.cpu.key_numbers import dense_ids
+from polars_tadoc.kernels.cpu.key_order import in_result_order
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
-from polars_tadoc.kernels.cpu.sequences import rank_postings
+from polars_tadoc.kernels.cpu.posting_order import rank_postings
 
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
