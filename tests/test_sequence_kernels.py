@@ -19,7 +19,6 @@ from polars_tadoc.kernels import cpu
 from polars_tadoc.kernels import reference_analytics as reference
 from polars_tadoc.kernels.cpu import expanded_documents, owned_windows, word_pairs
 from polars_tadoc.kernels.cpu.key_counts import Tally, count
-from polars_tadoc.kernels.cpu.key_forms import Ranks, join_columns
 from polars_tadoc.kernels.cpu.key_numbers import dense_ids
 from polars_tadoc.kernels.cpu.key_order import in_result_order
 from polars_tadoc.kernels.rules import Rules
@@ -312,25 +311,6 @@ def test_many_documents(engine: str, strategy: str) -> None:
     assert case.postings(engine, 2, strategy, top=3) == expected
     expected = reference.pair_counts(plain, 3, case.rank)
     assert case.counted(engine, "pair_counts", 3, strategy) == expected
-
-
-words_and_n = st.tuples(st.sampled_from([1, 2, 3, 200, 1 << 21, (1 << 32) - 1]), st.integers(1, 12))
-
-
-@given(shape=words_and_n, data=st.data())
-def test_keys_are_never_cut(shape: tuple[int, int], data: st.DataObject) -> None:
-    """Rows of ranks come back from their keys, whose order is that of the rows."""
-    size, n = shape
-    rank = st.one_of(st.integers(0, size - 1), st.sampled_from([0, size - 1, size // 2]))
-    rows = data.draw(st.lists(st.lists(rank, min_size=n, max_size=n), max_size=30))
-    form = Ranks(1, max(1, (size - 1).bit_length()))
-    columns = list(np.array(rows, np.uint64).reshape(-1, n).T)
-    packed, joined = join_columns(columns, [form] * n)
-    ids, distinct = dense_ids(packed)
-    words = np.empty((len(distinct), n), np.uint32)
-    joined.unpack(distinct, np.zeros(0, np.uint32), words, 0)
-    assert list(map(tuple, words.tolist())) == sorted({tuple(row) for row in rows})
-    assert words[ids].tolist() == rows
 
 
 @pytest.mark.parametrize("size", [0, 1, 1000, 300_000])

@@ -5,7 +5,6 @@ Indices are unsigned here: one that might be negative costs a comparison and a c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numba as nb
@@ -13,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.cpu.key_buckets import AHEAD
-from polars_tadoc.kernels.cpu.key_numbers import dense_ids
 from polars_tadoc.kernels.cpu.memory import prefetch
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 
@@ -99,31 +97,6 @@ class Numbered:
 
 
 @dataclass(frozen=True)
-class Joined:
-    """A key made of two, the first one in the higher bits."""
-
-    left: Form
-    right: Form
-
-    @property
-    def words(self) -> int:
-        """Words that a key stands for."""
-        return self.left.words + self.right.words
-
-    @property
-    def width(self) -> int:
-        """Bits of a key."""
-        return self.left.width + self.right.width
-
-    def unpack(self, keys: UInt64, inverse: UInt32, words: UInt32, column: int) -> None:
-        """Write the keys' words."""
-        shift = np.uint64(self.right.width)
-        self.left.unpack(keys >> shift, inverse, words, column)
-        rest = keys & ((np.uint64(1) << shift) - np.uint64(1))
-        self.right.unpack(rest, inverse, words, column + self.left.words)
-
-
-@dataclass(frozen=True)
 class Spread:
     """A key made of several alike, which stand for runs of words that begin at ``starts`` and may overlap."""
 
@@ -157,7 +130,7 @@ class Spread:
             part.unpack((keys >> np.uint64(k * width)) & mask, inverse, words, column + start)
 
 
-Form = Ranks | Numbered | Joined | Spread
+Form = Ranks | Numbered | Spread
 """How a key stands for words."""
 
 
@@ -174,37 +147,3 @@ def words_of(keys: UInt64, form: Form, rank: UInt32 | None) -> UInt32:
     if rank is not None:
         inverse[rank] = np.arange(len(rank), dtype=np.uint32)
     return unpack(keys, form, inverse)
-
-
-def join_columns(columns: Sequence[UInt64], forms: Sequence[Form]) -> tuple[UInt64, Form]:
-    """Make one key of each row of several, in the rows' order (iterated pairing).
-
-    Where columns do not fit 64 bits together, their distinct values are numbered first, single ones before joined ones,
-    which have more; two numbers always fit.
-
-    Parameters
-    ----------
-    columns
-        uint64: equally long, at least one; fewer than 2^32 rows.
-    forms
-        How the columns' values stand for words.
-
-    """
-    parts = list(zip(columns, forms, strict=True))
-    for k, (values, form) in enumerate(parts):
-        if sum(form.width for _, form in parts) > 64 and form.words > 1:
-            parts[k] = _numbered(values, form)
-    keys, form = parts[0]
-    for other, other_form in parts[1:]:
-        if form.width + other_form.width > 64:
-            keys, form = _numbered(keys, form)
-        if form.width + other_form.width > 64:
-            other, other_form = _numbered(other, other_form)
-        keys = (keys << np.uint64(other_form.width)) | other
-        form = Joined(form, other_form)
-    return keys, form
-
-
-def _numbered(keys: UInt64, form: Form) -> tuple[UInt64, Form]:
-    ids, distinct = dense_ids(keys)
-    return ids.astype(np.uint64), Numbered(distinct, form)
