@@ -7,11 +7,13 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+_ORDER = ("Parameters", "Returns", "Raises", "Warns", "Notes", "Examples")
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def documented_by(function: Callable[..., Any], **parameters: str | None) -> Callable[[Method], Method]:
-    """Insert a function's Parameters and Raises (its first parameter, the column, left out) before the Examples.
+    """Give a method a function's Parameters (but the first, the column) and Raises, where it has none of its own.
 
     Parameters
     ----------
@@ -28,21 +30,25 @@ def documented_by(function: Callable[..., Any], **parameters: str | None) -> Cal
     True
 
     """
-    text = inspect.getdoc(function) or ""
-    parts = re.split(r"^(\w+)\n-{3,}\n", text, flags=re.MULTILINE)[1:]
-    sections = {name: body.strip("\n") for name, body in zip(parts[::2], parts[1::2], strict=True)}
+    _, sections = _sections(function)
     first = next(iter(inspect.signature(function).parameters))
     for name, meaning in {first: None, **parameters}.items():
         said = f"{name}\n    {meaning}\n" if meaning else ""
         sections["Parameters"] = re.sub(rf"^{name}\n(?:    .*\n?)+", said, sections["Parameters"], flags=re.MULTILINE)
-    inserted = "\n\n".join(
-        f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in ("Parameters", "Raises") if sections.get(name)
-    )
+    taken = {name: sections[name] for name in ("Parameters", "Raises") if sections.get(name)}
 
     def document(method: Method) -> Method:
-        own = inspect.getdoc(method) or ""
-        before, _, examples = own.partition("Examples\n--------\n")
-        method.__doc__ = f"{before.rstrip()}\n\n{inserted}\n\nExamples\n--------\n{examples}"
+        summary, own = _sections(method)
+        given = taken | own
+        order = sorted(given, key=lambda name: _ORDER.index(name))
+        method.__doc__ = "\n\n".join([summary, *(f"{name}\n{'-' * len(name)}\n{given[name]}" for name in order)]) + "\n"
         return method
 
     return document
+
+
+def _sections(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """Return what a docstring says first, and its sections by name."""
+    summary, *parts = re.split(r"^(\w+)\n-{3,}\n", inspect.getdoc(function) or "", flags=re.MULTILINE)
+    named = zip(parts[::2], parts[1::2], strict=True)
+    return summary.rstrip(), {name: body.strip("\n") for name, body in named}
