@@ -58,8 +58,8 @@ def contender(analytic: str, corpus: Corpus, source: Source, strategy: str, engi
     module, arguments = ANALYTICS[analytic]
     request = module.Request.from_arguments(strategy=strategy, engine=engine, **arguments)
     if analytic == "word_count":
-        return lambda: source.engine.kernels.to_host(module.partial(corpus, source.engine, request.options).counts)
-    return lambda: module.partial(source, request)
+        return lambda: source.engine.kernels.to_host(request.partial(corpus, source.engine).counts)
+    return lambda: request.partial(corpus, source.engine)
 
 
 TERMS = {

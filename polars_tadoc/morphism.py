@@ -44,6 +44,16 @@ class Morphism:
     lowercase: bool = False
     stopwords: frozenset[str] = frozenset()
 
+    def __eq__(self, other: object) -> bool:
+        """Compare; expressions are equal where they are one object: ``==`` of theirs makes another."""
+        return isinstance(other, Morphism) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[int, bool, frozenset[str]]:
+        return id(self.normalize), self.lowercase, self.stopwords
+
     @classmethod
     def from_arguments(
         cls, normalize: pl.Expr | None, lowercase: bool, stopwords: Iterable[str] | None

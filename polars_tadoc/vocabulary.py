@@ -30,6 +30,11 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.strings)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the strings, in Arrow's form and in Polars', and of the numbers that order them."""
+        return 2 * int(self.strings.nbytes) + 24 * len(self)
+
     @cached_property
     def series(self) -> pl.Series:
         """The words as a String series."""

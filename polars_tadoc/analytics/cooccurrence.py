@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.analytics.results import dictionary, to_arrow
+from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.analytics.results import Labels, dictionary, to_arrow
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.engine import Engine
 from polars_tadoc.kernels import cpu
 from polars_tadoc.traversal.options import Options, require_integer, require_min_count, require_top
 from polars_tadoc.traversal.selector import choose_strategy
-from polars_tadoc.traversal.source import Source, sources
+from polars_tadoc.traversal.source import prepare
 from polars_tadoc.vocabulary import Vocabulary, unify
 
 SCHEMA = pl.Schema({"word": pl.String, "other": pl.String, "count": pl.UInt64})
@@ -39,11 +43,17 @@ class Pairs:
         word, other = (self.words.series.gather(np.ascontiguousarray(self.ids[:, k])) for k in range(2))
         return pl.DataFrame([word.alias("word"), other.alias("other"), pl.Series("count", self.counts)])
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays and the words."""
+        return self.ids.nbytes + self.counts.nbytes + self.words.nbytes
 
-@dataclass(frozen=True, eq=False)
-class Request:
+
+@dataclass(frozen=True)
+class Request(Analytic[Pairs, Pairs]):
     """What is to be counted, checked when it is made."""
 
+    name: ClassVar[str] = "cooccurrence"
     window: int
     top: int | None
     min_count: int
@@ -68,13 +78,39 @@ class Request:
         )
         return cls(require_integer("window", window, 1), require_top(top), require_min_count(min_count), options)
 
-    def run(self, column: pl.Series) -> Pairs:
-        """Count and select."""
-        made = sources(column, "cooccurrence", self.options, self.window)
-        if len(made) == 1:
-            return partial(made[0], self)
-        every = replace(self, top=None, min_count=1)  # what is rare in each may be frequent in all
-        return merge([partial(source, every) for source in made], self)
+    @property
+    def pairs_per_word(self) -> int:
+        """A word is counted with those of its window."""
+        return self.window
+
+    def partial(self, corpus: Corpus, engine: Engine) -> Pairs:
+        """Count one corpus' pairs."""
+        source = prepare(corpus, engine, self.options.morphism)
+        kernels = engine.kernels
+        strategy = choose_strategy(self.options.strategy, source, "cooccurrence", self.window)
+        ids, counts = kernels.pair_counts(
+            source.rules,
+            source.root_offsets,
+            source.roots,
+            self.window,
+            source.rank,
+            strategy,
+            self.min_count,
+            self.top,
+        )
+        return Pairs(source.words, kernels.to_host(ids), kernels.to_host(counts))
+
+    def merge(self, partials: Sequence[Pairs]) -> Pairs:
+        """Add the counts of several corpora, in host memory."""
+        words, maps = unify([part.words for part in partials])
+        ids = [own[part.ids] for own, part in zip(maps, partials, strict=True)]
+        joined = np.concatenate([np.zeros((0, 2), np.uint32), *ids])
+        counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
+        return Pairs(words, *cpu.sum_sequences(joined, counts, words.rank, self.min_count, self.top))
+
+    def result(self, total: Pairs, labels: Labels) -> Pairs:
+        """Counts are what is asked for."""
+        return total
 
 
 def cooccurrence(
@@ -159,29 +195,3 @@ def cooccurrence(
         .run(column)
         .to_arrow()
     )
-
-
-def partial(source: Source, request: Request) -> Pairs:
-    """Count one corpus' pairs."""
-    kernels = source.engine.kernels
-    strategy = choose_strategy(request.options.strategy, source, "cooccurrence", request.window)
-    ids, counts = kernels.pair_counts(
-        source.rules,
-        source.root_offsets,
-        source.roots,
-        request.window,
-        source.rank,
-        strategy,
-        request.min_count,
-        request.top,
-    )
-    return Pairs(source.words, kernels.to_host(ids), kernels.to_host(counts))
-
-
-def merge(partials: list[Pairs], request: Request) -> Pairs:
-    """Add the counts of several corpora, in host memory."""
-    words, maps = unify([part.words for part in partials])
-    ids = [own[part.ids] for own, part in zip(maps, partials, strict=True)]
-    joined = np.concatenate([np.zeros((0, 2), np.uint32), *ids])
-    counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
-    return Pairs(words, *cpu.sum_sequences(joined, counts, words.rank, request.min_count, request.top))

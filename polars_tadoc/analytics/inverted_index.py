@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.results import Labels, dictionary, from_arrow, lists
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.engine import Engine
 from polars_tadoc.kernels.cpu.lists import gather_lists
 from polars_tadoc.traversal.options import Options, require_min_count
 from polars_tadoc.traversal.selector import choose_strategy
-from polars_tadoc.traversal.source import Source, sources
+from polars_tadoc.traversal.source import prepare
 from polars_tadoc.vocabulary import Vocabulary, unify
 
 
@@ -32,6 +35,11 @@ class Postings:
     offsets: npt.NDArray[np.int64]
     """int64, words + 1, by word id."""
     rows: npt.NDArray[Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays and the words."""
+        return self.offsets.nbytes + self.rows.nbytes + self.words.nbytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +65,11 @@ class InvertedIndex:
         return lists(self.offsets, self.labels.arrow(self.rows))
 
 
-@dataclass(frozen=True, eq=False)
-class Request:
+@dataclass(frozen=True)
+class Request(Analytic[Postings, InvertedIndex]):
     """What is to be indexed, checked when it is made."""
 
+    name: ClassVar[str] = "inverted_index"
     min_count: int
     options: Options
 
@@ -81,14 +90,33 @@ class Request:
         )
         return cls(require_min_count(min_count), options)
 
-    def run(self, column: pl.Series, id: pl.Series | None = None) -> InvertedIndex:
-        """Index the rows and put the words in order."""
-        made = sources(column, "inverted_index", self.options)
-        labels = Labels.of(column, id, "inverted_index")
-        postings = merge([partial(source, self) for source in made])
-        ids = postings.words.by_rank
-        ids = ids[np.diff(postings.offsets)[ids] >= min(self.min_count, np.iinfo(np.int64).max)]
-        return InvertedIndex(labels, postings.words, ids, *gather_lists(postings.offsets, postings.rows, ids))
+    def partial(self, corpus: Corpus, engine: Engine) -> Postings:
+        """Index one corpus."""
+        source = prepare(corpus, engine, self.options.morphism)
+        kernels = engine.kernels
+        strategy = choose_strategy(self.options.strategy, source, "inverted_index")
+        offsets, documents, _ = kernels.count_by_terminal(
+            source.rules, source.root_offsets, source.roots, strategy, counted=False
+        )
+        return Postings(source.words, kernels.to_host(offsets), source.rows_of(kernels.to_host(documents)))
+
+    def merge(self, partials: Sequence[Postings]) -> Postings:
+        """Join the rows of several corpora, word by word."""
+        if len(partials) == 1:
+            return partials[0]
+        words, maps = unify([part.words for part in partials])
+        pairs = [np.zeros(0, np.uint64)]
+        for own, part in zip(maps, partials, strict=True):
+            pairs.append(np.repeat(own.astype(np.uint64) << np.uint64(32), np.diff(part.offsets)) | part.rows)
+        joined = np.sort(np.concatenate(pairs))
+        sizes = np.bincount((joined >> np.uint64(32)).astype(np.int64), minlength=len(words))
+        return Postings(words, np.append(0, np.cumsum(sizes)), joined.astype(np.uint32))
+
+    def result(self, total: Postings, labels: Labels) -> InvertedIndex:
+        """Put the words in order, and give rows their labels."""
+        ids = total.words.by_rank
+        ids = ids[np.diff(total.offsets)[ids] >= min(self.min_count, np.iinfo(np.int64).max)]
+        return InvertedIndex(labels, total.words, ids, *gather_lists(total.offsets, total.rows, ids))
 
 
 def inverted_index(
@@ -168,26 +196,3 @@ def inverted_index(
         .run(column, id)
         .to_arrow()
     )
-
-
-def partial(source: Source, request: Request) -> Postings:
-    """Index one corpus."""
-    kernels = source.engine.kernels
-    strategy = choose_strategy(request.options.strategy, source, "inverted_index")
-    offsets, documents, _ = kernels.count_by_terminal(
-        source.rules, source.root_offsets, source.roots, strategy, counted=False
-    )
-    return Postings(source.words, kernels.to_host(offsets), source.rows_of(kernels.to_host(documents)))
-
-
-def merge(partials: list[Postings]) -> Postings:
-    """Join the rows of several corpora, word by word."""
-    if len(partials) == 1:
-        return partials[0]
-    words, maps = unify([part.words for part in partials])
-    pairs = [np.zeros(0, np.uint64)]
-    for own, part in zip(maps, partials, strict=True):
-        pairs.append(np.repeat(own.astype(np.uint64) << np.uint64(32), np.diff(part.offsets)) | part.rows)
-    joined = np.sort(np.concatenate(pairs))
-    sizes = np.bincount((joined >> np.uint64(32)).astype(np.int64), minlength=len(words))
-    return Postings(words, np.append(0, np.cumsum(sizes)), joined.astype(np.uint32))

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.results import Labels, from_arrow, lists, sequence_lists, sequence_series, to_arrow
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.engine import Engine
 from polars_tadoc.kernels import cpu
 from polars_tadoc.traversal.options import MOST_WORDS, Options, require_integer, require_min_count, require_top
 from polars_tadoc.traversal.selector import choose_strategy
-from polars_tadoc.traversal.source import Source, sources
+from polars_tadoc.traversal.source import prepare
 from polars_tadoc.vocabulary import Vocabulary, unify
 
 
@@ -36,6 +39,11 @@ class Postings:
     """int64, sequences + 1: where each one's rows start."""
     rows: npt.NDArray[Any]
     counts: npt.NDArray[np.uint64]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays and the words."""
+        return self.ids.nbytes + self.offsets.nbytes + self.rows.nbytes + self.counts.nbytes + self.words.nbytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +68,11 @@ class RankedInvertedIndex:
         return lists(self.postings.offsets, pa.StructArray.from_arrays(fields, ["id", "count"]))
 
 
-@dataclass(frozen=True, eq=False)
-class Request:
+@dataclass(frozen=True)
+class Request(Analytic[Postings, RankedInvertedIndex]):
     """What is to be indexed, checked when it is made."""
 
+    name: ClassVar[str] = "ranked_inverted_index"
     n: int
     top: int | None
     min_count: int
@@ -88,14 +97,39 @@ class Request:
         )
         return cls(require_integer("n", n, 1, MOST_WORDS), require_top(top), require_min_count(min_count), options)
 
-    def run(self, column: pl.Series, id: pl.Series | None = None) -> RankedInvertedIndex:
-        """Index the rows."""
-        made = sources(column, "ranked_inverted_index", self.options)
-        labels = Labels.of(column, id, "ranked_inverted_index")
-        if len(made) == 1:
-            return RankedInvertedIndex(labels, partial(made[0], self))
-        every = replace(self, top=None, min_count=1)  # what is rare in each may be frequent in all
-        return RankedInvertedIndex(labels, merge([partial(source, every) for source in made], self))
+    def partial(self, corpus: Corpus, engine: Engine) -> Postings:
+        """Index one corpus."""
+        source = prepare(corpus, engine, self.options.morphism)
+        kernels = engine.kernels
+        strategy = choose_strategy(self.options.strategy, source, "ranked_inverted_index", self.n)
+        ids, offsets, documents, counts = (
+            kernels.to_host(array)
+            for array in kernels.sequence_postings(
+                source.rules,
+                source.root_offsets,
+                source.roots,
+                self.n,
+                source.rank,
+                strategy,
+                self.min_count,
+                self.top,
+            )
+        )
+        return Postings(source.words, ids, offsets, source.rows_of(documents), counts)
+
+    def merge(self, partials: Sequence[Postings]) -> Postings:
+        """Join the rows of several corpora, sequence by sequence, in host memory."""
+        words, maps = unify([part.words for part in partials])
+        ids = [own[part.ids] for own, part in zip(maps, partials, strict=True)]
+        joined = np.concatenate([np.zeros((0, self.n), np.uint32), *ids])
+        sizes = np.concatenate([np.zeros(0, np.int64), *(np.diff(part.offsets) for part in partials)])
+        rows = np.concatenate([np.zeros(0, np.uint32), *(part.rows for part in partials)])
+        counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
+        return Postings(words, *cpu.join_postings(joined, sizes, rows, counts, words.rank, self.min_count, self.top))
+
+    def result(self, total: Postings, labels: Labels) -> RankedInvertedIndex:
+        """Give rows their labels."""
+        return RankedInvertedIndex(labels, total)
 
 
 def ranked_inverted_index(
@@ -182,34 +216,3 @@ def ranked_inverted_index(
         .run(column, id)
         .to_arrow()
     )
-
-
-def partial(source: Source, request: Request) -> Postings:
-    """Index one corpus."""
-    kernels = source.engine.kernels
-    strategy = choose_strategy(request.options.strategy, source, "ranked_inverted_index", request.n)
-    ids, offsets, documents, counts = (
-        kernels.to_host(array)
-        for array in kernels.sequence_postings(
-            source.rules,
-            source.root_offsets,
-            source.roots,
-            request.n,
-            source.rank,
-            strategy,
-            request.min_count,
-            request.top,
-        )
-    )
-    return Postings(source.words, ids, offsets, source.rows_of(documents), counts)
-
-
-def merge(partials: list[Postings], request: Request) -> Postings:
-    """Join the rows of several corpora, sequence by sequence, in host memory."""
-    words, maps = unify([part.words for part in partials])
-    ids = [own[part.ids] for own, part in zip(maps, partials, strict=True)]
-    joined = np.concatenate([np.zeros((0, request.n), np.uint32), *ids])
-    sizes = np.concatenate([np.zeros(0, np.int64), *(np.diff(part.offsets) for part in partials)])
-    rows = np.concatenate([np.zeros(0, np.uint32), *(part.rows for part in partials)])
-    counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
-    return Postings(words, *cpu.join_postings(joined, sizes, rows, counts, words.rank, request.min_count, request.top))

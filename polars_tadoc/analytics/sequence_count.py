@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.analytics.results import sequence_lists, sequence_series, to_arrow
+from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.analytics.results import Labels, sequence_lists, sequence_series, to_arrow
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.engine import Engine
 from polars_tadoc.kernels import cpu
 from polars_tadoc.traversal.options import MOST_WORDS, Options, require_integer, require_min_count, require_top
 from polars_tadoc.traversal.selector import choose_strategy
-from polars_tadoc.traversal.source import Source, sources
+from polars_tadoc.traversal.source import prepare
 from polars_tadoc.vocabulary import Vocabulary, unify
 
 SCHEMA = pl.Schema({"sequence": pl.List(pl.String()), "count": pl.UInt64()})
@@ -37,11 +41,17 @@ class Sequences:
         """Frame with the schema ``SCHEMA``."""
         return pl.DataFrame([sequence_series(self.words, self.ids), pl.Series("count", self.counts)])
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays and the words."""
+        return self.ids.nbytes + self.counts.nbytes + self.words.nbytes
 
-@dataclass(frozen=True, eq=False)
-class Request:
+
+@dataclass(frozen=True)
+class Request(Analytic[Sequences, Sequences]):
     """What is to be counted, checked when it is made."""
 
+    name: ClassVar[str] = "sequence_count"
     n: int
     top: int | None
     min_count: int
@@ -66,13 +76,34 @@ class Request:
         )
         return cls(require_integer("n", n, 1, MOST_WORDS), require_top(top), require_min_count(min_count), options)
 
-    def run(self, column: pl.Series) -> Sequences:
-        """Count and select."""
-        made = sources(column, "sequence_count", self.options)
-        if len(made) == 1:
-            return partial(made[0], self)
-        every = replace(self, top=None, min_count=1)  # what is rare in each may be frequent in all
-        return merge([partial(source, every) for source in made], self)
+    def partial(self, corpus: Corpus, engine: Engine) -> Sequences:
+        """Count one corpus' sequences."""
+        source = prepare(corpus, engine, self.options.morphism)
+        kernels = engine.kernels
+        strategy = choose_strategy(self.options.strategy, source, "sequence_count", self.n)
+        ids, counts = kernels.sequence_counts(
+            source.rules,
+            source.root_offsets,
+            source.roots,
+            self.n,
+            source.rank,
+            strategy,
+            self.min_count,
+            self.top,
+        )
+        return Sequences(source.words, kernels.to_host(ids), kernels.to_host(counts))
+
+    def merge(self, partials: Sequence[Sequences]) -> Sequences:
+        """Add the counts of several corpora, in host memory."""
+        words, maps = unify([part.words for part in partials])
+        ids = [own[part.ids] for own, part in zip(maps, partials, strict=True)]
+        joined = np.concatenate([np.zeros((0, self.n), np.uint32), *ids])
+        counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
+        return Sequences(words, *cpu.sum_sequences(joined, counts, words.rank, self.min_count, self.top))
+
+    def result(self, total: Sequences, labels: Labels) -> Sequences:
+        """Counts are what is asked for."""
+        return total
 
 
 def sequence_count(
@@ -157,29 +188,3 @@ def sequence_count(
         .run(column)
         .to_arrow()
     )
-
-
-def partial(source: Source, request: Request) -> Sequences:
-    """Count one corpus' sequences."""
-    kernels = source.engine.kernels
-    strategy = choose_strategy(request.options.strategy, source, "sequence_count", request.n)
-    ids, counts = kernels.sequence_counts(
-        source.rules,
-        source.root_offsets,
-        source.roots,
-        request.n,
-        source.rank,
-        strategy,
-        request.min_count,
-        request.top,
-    )
-    return Sequences(source.words, kernels.to_host(ids), kernels.to_host(counts))
-
-
-def merge(partials: list[Sequences], request: Request) -> Sequences:
-    """Add the counts of several corpora, in host memory."""
-    words, maps = unify([part.words for part in partials])
-    ids = [own[part.ids] for own, part in zip(maps, partials, strict=True)]
-    joined = np.concatenate([np.zeros((0, request.n), np.uint32), *ids])
-    counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
-    return Sequences(words, *cpu.sum_sequences(joined, counts, words.rank, request.min_count, request.top))

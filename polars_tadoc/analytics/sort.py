@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.analytics.results import Labels
 from polars_tadoc.analytics.word_count import SCHEMA as SCHEMA
-from polars_tadoc.analytics.word_count import Selection, count_words, merge
+from polars_tadoc.analytics.word_count import CountsWords, Selection, WordCounts
 from polars_tadoc.traversal.options import Options, require_min_count
 
 
-@dataclass(frozen=True, eq=False)
-class Request:
+@dataclass(frozen=True)
+class Request(CountsWords):
     """What is to be sorted, checked when it is made."""
 
+    name: ClassVar[str] = "sort"
     min_count: int
     options: Options
 
@@ -38,9 +41,8 @@ class Request:
         )
         return cls(require_min_count(min_count), options)
 
-    def run(self, column: pl.Series) -> Selection:
-        """Count and put in order."""
-        total = merge(count_words(column, "sort", self.options))
+    def result(self, total: WordCounts, labels: Labels) -> Selection:
+        """Put words in order."""
         counts, ids = total.engine.kernels.to_host(total.counts), total.words.by_rank
         counts = counts[ids]
         kept = counts >= np.uint64(self.min_count)

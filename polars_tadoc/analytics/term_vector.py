@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.results import Labels, dictionary, to_arrow
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.engine import Engine
 from polars_tadoc.kernels.cpu.lists import gather_lists
 from polars_tadoc.traversal.options import Options, require_min_count, require_top
 from polars_tadoc.traversal.selector import choose_strategy
-from polars_tadoc.traversal.source import Source, sources
+from polars_tadoc.traversal.source import prepare
 from polars_tadoc.vocabulary import Vocabulary, unify
 
 
@@ -34,6 +38,11 @@ class DocumentWords:
     """int64, documents + 1: where each one's words start."""
     ids: npt.NDArray[np.uint32]
     counts: npt.NDArray[np.uint64]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays and the words."""
+        return self.rows.nbytes + self.offsets.nbytes + self.ids.nbytes + self.counts.nbytes + self.words.nbytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +71,11 @@ class TermVectors:
         return np.repeat(self.documents.rows.astype(np.uint32), np.diff(self.documents.offsets))
 
 
-@dataclass(frozen=True, eq=False)
-class Request:
+@dataclass(frozen=True)
+class Request(Analytic[DocumentWords, TermVectors]):
     """What is to be counted, checked when it is made."""
 
+    name: ClassVar[str] = "term_vector"
     top: int | None
     min_count: int
     options: Options
@@ -88,11 +98,44 @@ class Request:
         )
         return cls(require_top(top), require_min_count(min_count), options)
 
-    def run(self, column: pl.Series, id: pl.Series | None = None) -> TermVectors:
-        """Count each row's words."""
-        made = sources(column, "term_vector", self.options)
-        labels = Labels.of(column, id, "term_vector")
-        return TermVectors(labels, merge([partial(source, self) for source in made]))
+    def without_limits(self) -> Request:
+        """Limits hold for each row, and no row lies in two parts."""
+        return self
+
+    def partial(self, corpus: Corpus, engine: Engine) -> DocumentWords:
+        """Count one corpus' words by document."""
+        source = prepare(corpus, engine, self.options.morphism)
+        kernels = engine.kernels
+        strategy = choose_strategy(self.options.strategy, source, "term_vector")
+        counted = kernels.count_by_document(
+            source.rules, source.root_offsets, source.roots, strategy, source.rank, self.min_count, self.top
+        )
+        return DocumentWords(source.words, source.rows, *(kernels.to_host(array) for array in counted))
+
+    def merge(self, partials: Sequence[DocumentWords]) -> DocumentWords:
+        """Put the documents of several corpora into the order of their rows; no count changes."""
+        if len(partials) == 1:
+            return partials[0]
+        words, maps = unify([part.words for part in partials])
+        rows = np.concatenate([np.zeros(0, np.int64), *(part.rows for part in partials)])
+        ids = np.concatenate(
+            [np.zeros(0, np.uint32), *(own[part.ids] for own, part in zip(maps, partials, strict=True))]
+        )
+        counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
+        lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(part.offsets) for part in partials)])
+        offsets = np.append(0, np.cumsum(lengths))
+        if (rows[1:] < rows[:-1]).any():
+            order = np.argsort(rows)
+            rows, (_, ids), (offsets, counts) = (
+                rows[order],
+                gather_lists(offsets, ids, order),
+                gather_lists(offsets, counts, order),
+            )
+        return DocumentWords(words, rows, offsets, ids, counts)
+
+    def result(self, total: DocumentWords, labels: Labels) -> TermVectors:
+        """Give rows their labels."""
+        return TermVectors(labels, total)
 
 
 def term_vector(
@@ -174,33 +217,3 @@ def term_vector(
         .run(column, id)
         .to_arrow()
     )
-
-
-def partial(source: Source, request: Request) -> DocumentWords:
-    """Count one corpus' words by document."""
-    kernels = source.engine.kernels
-    strategy = choose_strategy(request.options.strategy, source, "term_vector")
-    counted = kernels.count_by_document(
-        source.rules, source.root_offsets, source.roots, strategy, source.rank, request.min_count, request.top
-    )
-    return DocumentWords(source.words, source.rows, *(kernels.to_host(array) for array in counted))
-
-
-def merge(partials: list[DocumentWords]) -> DocumentWords:
-    """Put the documents of several corpora into the order of their rows; no count changes."""
-    if len(partials) == 1:
-        return partials[0]
-    words, maps = unify([part.words for part in partials])
-    rows = np.concatenate([np.zeros(0, np.int64), *(part.rows for part in partials)])
-    ids = np.concatenate([np.zeros(0, np.uint32), *(own[part.ids] for own, part in zip(maps, partials, strict=True))])
-    counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
-    lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(part.offsets) for part in partials)])
-    offsets = np.append(0, np.cumsum(lengths))
-    if (rows[1:] < rows[:-1]).any():
-        order = np.argsort(rows)
-        rows, (_, ids), (offsets, counts) = (
-            rows[order],
-            gather_lists(offsets, ids, order),
-            gather_lists(offsets, counts, order),
-        )
-    return DocumentWords(words, rows, offsets, ids, counts)

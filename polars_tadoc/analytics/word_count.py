@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.analytics.results import dictionary, to_arrow
-from polars_tadoc.column import require_tadoc, split
-from polars_tadoc.corpus import Corpus, require_countable
-from polars_tadoc.engine import CPU, Engine, choose
+from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.analytics.results import Labels, dictionary, to_arrow
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.engine import CPU, Engine
 from polars_tadoc.traversal.options import Options, require_min_count, require_top
 from polars_tadoc.vocabulary import Vocabulary
 
@@ -29,6 +29,11 @@ class WordCounts:
     counts: Any
     """uint64 by word id, an array of the engine."""
     engine: Engine
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the counts and the words."""
+        return int(self.counts.nbytes) + self.words.nbytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +53,40 @@ class Selection:
         return pl.DataFrame([self.words.series.gather(self.ids), pl.Series("count", self.counts)])
 
 
-@dataclass(frozen=True, eq=False)
-class Request:
+class CountsWords(Analytic[WordCounts, Selection]):
+    """What is made of the words' counts."""
+
+    def partial(self, corpus: Corpus, engine: Engine) -> WordCounts:
+        """Count one corpus' words; a morphism is applied to the counts, which are fewer than the rules' symbols."""
+        kernels, grammar, options = engine.kernels, corpus.grammar, self.options
+        if options.strategy == "bottom_up":
+            rules = engine.load_rules(corpus.key, grammar)
+            counts = kernels.terminal_counts(rules, kernels.load_symbols(corpus.roots), "bottom_up")
+        else:  # each rule's body is read once: no table per rule can be cheaper
+            counts = kernels.top_down_weights(engine.load(corpus.key, grammar), kernels.load_symbols(corpus.roots))
+        if options.morphism is None:
+            return WordCounts(grammar.words, counts, engine)
+        image = options.morphism.apply(grammar.words.series)
+        return WordCounts(image.words, kernels.map_counts(counts, image.ids, len(image.words)), engine)
+
+    def merge(self, partials: Sequence[WordCounts]) -> WordCounts:
+        """Add counts of several corpora; one alone stays where it is, more meet in host memory."""
+        if len(partials) == 1:
+            return partials[0]
+        frames = [pl.DataFrame(schema=SCHEMA)]
+        for part in partials:
+            counts = part.engine.kernels.to_host(part.counts)
+            frames.append(pl.DataFrame({"word": part.words.series, "count": counts}).filter(pl.col("count") > 0))
+        merged = pl.concat(frames).group_by("word").agg(pl.col("count").sum())
+        words: Any = merged["word"].to_arrow()
+        return WordCounts(Vocabulary(words), merged["count"].to_numpy(), CPU)
+
+
+@dataclass(frozen=True)
+class Request(CountsWords):
     """What is to be counted, checked when it is made."""
 
+    name: ClassVar[str] = "word_count"
     top: int | None
     min_count: int
     options: Options
@@ -74,9 +109,8 @@ class Request:
         )
         return cls(require_top(top), require_min_count(min_count), options)
 
-    def run(self, column: pl.Series) -> Selection:
-        """Count and select."""
-        total = merge(count_words(column, "word_count", self.options))
+    def result(self, total: WordCounts, labels: Labels) -> Selection:
+        """Select words."""
         return Selection(total.words, *total.engine.kernels.select(total.counts, total.words, self.min_count, self.top))
 
 
@@ -154,39 +188,3 @@ def word_count(
         .run(column)
         .to_arrow()
     )
-
-
-def count_words(column: pl.Series, call: str, options: Options) -> list[WordCounts]:
-    """Count the words of each corpus of a column."""
-    require_tadoc(column, call)
-    corpora = split(column)
-    require_countable(corpora)
-    engine = choose(options.engine, sum(corpus.symbol_count for corpus in corpora))
-    return [partial(corpus, engine, options) for corpus in corpora]
-
-
-def partial(corpus: Corpus, engine: Engine, options: Options) -> WordCounts:
-    """Count one corpus' words; a morphism is applied to the counts, which are fewer than the rules' symbols."""
-    kernels, grammar = engine.kernels, corpus.grammar
-    if options.strategy == "bottom_up":
-        rules = engine.load_rules(corpus.key, grammar)
-        counts = kernels.terminal_counts(rules, kernels.load_symbols(corpus.roots), "bottom_up")
-    else:  # each rule's body is read once: no table per rule can be cheaper
-        counts = kernels.top_down_weights(engine.load(corpus.key, grammar), kernels.load_symbols(corpus.roots))
-    if options.morphism is None:
-        return WordCounts(grammar.words, counts, engine)
-    image = options.morphism.apply(grammar.words.series)
-    return WordCounts(image.words, kernels.map_counts(counts, image.ids, len(image.words)), engine)
-
-
-def merge(partials: list[WordCounts]) -> WordCounts:
-    """Add counts of several corpora; one alone stays where it is, more meet in host memory."""
-    if len(partials) == 1:
-        return partials[0]
-    frames = [pl.DataFrame(schema=SCHEMA)]
-    for part in partials:
-        counts = part.engine.kernels.to_host(part.counts)
-        frames.append(pl.DataFrame({"word": part.words.series, "count": counts}).filter(pl.col("count") > 0))
-    merged = pl.concat(frames).group_by("word").agg(pl.col("count").sum())
-    words: Any = merged["word"].to_arrow()
-    return WordCounts(Vocabulary(words), merged["count"].to_numpy(), CPU)

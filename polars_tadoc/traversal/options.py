@@ -20,7 +20,7 @@ MOST_WORDS = (1 << 32) - 1
 StrategyName = Literal["auto", "top_down", "bottom_up"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Options:
     """Which words, which way, where."""
 

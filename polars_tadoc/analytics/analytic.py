@@ -1,0 +1,100 @@
+"""What all analytics have in common: a partial result on each corpus, an associative merge, a result with labels."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.analytics.results import Labels
+from polars_tadoc.column import require_tadoc, split
+from polars_tadoc.corpus import Corpus, require_countable
+from polars_tadoc.engine import Engine, choose
+from polars_tadoc.traversal.options import Options
+
+
+class Partial(Protocol):
+    """What was found in some of the rows."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds, with those of its words."""
+
+
+class Result(Protocol):
+    """What a call gives; strings are made only in the form asked for."""
+
+    def to_arrow(self) -> pa.Table:
+        """As a table with dictionary-encoded words."""
+
+    def to_frame(self) -> pl.DataFrame:
+        """As a frame."""
+
+
+Part = TypeVar("Part", bound=Partial)
+Made = TypeVar("Made", bound=Result)
+
+
+class Analytic(ABC, Generic[Part, Made]):
+    """What is asked of a column; equal ones ask for the same.
+
+    Results on parts of the rows can be merged in any grouping, in the order of the rows: so one frame with several
+    grammars and a stream of partitions are the same work.
+    """
+
+    name: ClassVar[str]
+    """The call, for messages."""
+    options: Options
+
+    def run(self, column: pl.Series, id: pl.Series | None = None) -> Made:
+        """Answer for a compressed column, held in memory.
+
+        Raises
+        ------
+        NotCompressedError
+            The series is not a compressed column.
+        InvalidGrammarError, LimitExceededError
+            A payload or a row is damaged or too large.
+        EngineUnavailableError
+            ``engine="gpu"`` cannot run here.
+
+        """
+        require_tadoc(column, self.name)
+        labels = Labels.of(column, id, self.name)
+        corpora = split(column)
+        require_countable(corpora, self.pairs_per_word)
+        engine = choose(self.options.engine, sum(corpus.symbol_count for corpus in corpora))
+        if len(corpora) == 1:
+            return self.result(self.partial(corpora[0], engine), labels)
+        every = self.without_limits()
+        return self.result(self.merge([every.partial(corpus, engine) for corpus in corpora]), labels)
+
+    def frame(self, column: pl.Series, id: pl.Series | None = None) -> pl.DataFrame:
+        """Answer with a frame."""
+        return self.run(column, id).to_frame()
+
+    @property
+    def pairs_per_word(self) -> int:
+        """How many counts one word can add to."""
+        return 1
+
+    def without_limits(self) -> Analytic[Part, Made]:
+        """Ask for everything: what is rare in each part may be frequent in all."""
+        without: Any = {"top": None, "min_count": 1} if hasattr(self, "top") else {"min_count": 1}
+        return replace(self, **without)  # type: ignore[type-var]
+
+    @abstractmethod
+    def partial(self, corpus: Corpus, engine: Engine) -> Part:
+        """Answer for one corpus, whose counts fit 64 bits; documents are numbered by their rows."""
+
+    @abstractmethod
+    def merge(self, partials: Sequence[Part]) -> Part:
+        """Join the answers for parts of the rows, none of them limited; the limits are applied."""
+
+    @abstractmethod
+    def result(self, total: Part, labels: Labels) -> Made:
+        """Put the answer for all rows into its form."""
