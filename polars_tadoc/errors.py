@@ -30,6 +30,18 @@ class NotCompressedError(TadocError, TypeError):
         return cls(f'{call}: column "{name}" is {dtype}, not a TADOC column; {mend}')
 
 
+class NotPackedError(TadocError, TypeError):
+    """A column or a file was to be read as packed rows that is none."""
+
+    @classmethod
+    def for_column(cls, name: str, dtype: object, call: str) -> NotPackedError:
+        """Name the column, its type and the call that makes a packed one."""
+        return cls(
+            f'{call}: column "{name}" is {dtype}, not a packed TADOC column (tadoc.PACKED_DTYPE); '
+            'df.tadoc.pack("text") makes one of a compressed column'
+        )
+
+
 class ColumnMissingError(TadocError, KeyError):
     """A column name that the frame does not have."""
 

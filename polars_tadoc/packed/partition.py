@@ -1,0 +1,223 @@
+"""One packed row: a grammar and the documents that use it, with all that is needed to read them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc import payload
+from polars_tadoc.cache import grammars
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotPackedError
+from polars_tadoc.grammar import VERSION, Grammar
+
+PACKED_DTYPE = pl.Struct(
+    {
+        "vocabulary": pl.List(pl.String),
+        "rule_offsets": pl.List(pl.UInt32),
+        "symbols": pl.List(pl.UInt32),
+        "level_offsets": pl.List(pl.UInt32),
+        "gap_vocabulary": pl.List(pl.String),
+        "predicted_gaps": pl.List(pl.UInt32),
+        "tokenizer": pl.String,
+        "version": pl.UInt32,
+        "document_offsets": pl.List(pl.Int64),
+        "roots": pl.List(pl.UInt32),
+        "gaps": pl.List(pl.Binary),
+        "valid": pl.List(pl.Boolean),
+    }
+)
+"""A packed column: each row holds one grammar (the fields of :class:`polars_tadoc.Grammar`) and its documents.
+
+Document ``d`` has the symbols ``roots[document_offsets[d]:document_offsets[d + 1]]`` and between its words ``gaps[d]``,
+null where gaps were not kept; it is null itself where ``valid[d]`` is false."""
+
+NAMES = tuple(field.name for field in PACKED_DTYPE.fields)
+WITHOUT_NULLS = tuple(
+    field.name for field in PACKED_DTYPE.fields if isinstance(field.dtype, pl.List) and field.name != "gaps"
+)
+
+
+def is_packed(dtype: object) -> bool:
+    """Tell whether a data type is that of a packed column.
+
+    Examples
+    --------
+    >>> import polars_tadoc as tadoc
+    >>> tadoc.is_packed(tadoc.PACKED_DTYPE), tadoc.is_packed(tadoc.DTYPE)
+    (True, False)
+
+    """
+    return isinstance(dtype, pl.Struct) and dtype == PACKED_DTYPE
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """What one packed row holds, checked.
+
+    Parameters
+    ----------
+    key
+        The grammar's content digest, in the form of a payload's key.
+    grammar
+        The shared rules.
+    offsets
+        Int64 series, documents + 1: where each document's symbols start in ``roots``; a null document has none.
+    roots
+        UInt32 series: the documents' top-level symbols, one document after another.
+    gaps
+        Binary series by document: what stood between words, as varint pairs.
+    valid
+        Boolean series by document, false where it is null.
+
+    """
+
+    key: str
+    grammar: Grammar
+    offsets: pl.Series
+    roots: pl.Series
+    gaps: pl.Series
+    valid: pl.Series
+
+    @property
+    def document_count(self) -> int:
+        """Number of documents, null ones among them."""
+        return len(self.valid)
+
+    def corpus(self, first_row: int = 0) -> Corpus:
+        """Return the documents that are not null as a corpus, the first document's row being ``first_row``.
+
+        Nothing is copied but offsets and gaps where documents are null.
+        """
+        offsets, roots = self.offsets.to_numpy(), self.roots.to_numpy()
+        if self.valid.all():
+            rows = np.arange(first_row, first_row + self.document_count)
+            return Corpus(self.key, self.grammar, rows, offsets, roots, self.gaps)
+        kept = self.valid.arg_true().to_numpy().astype(np.int64)
+        offsets = np.append(offsets[kept], offsets[-1])  # null documents are empty
+        return Corpus(self.key, self.grammar, kept + first_row, offsets, roots, self.gaps.filter(self.valid))
+
+
+def partitions(packed: pl.Series) -> Iterator[Partition | None]:
+    """Read packed rows one by one; None for a null row, which has no documents.
+
+    Raises
+    ------
+    NotPackedError
+        The series is not a packed column.
+    InvalidGrammarError
+        A packed row is damaged.
+    LimitExceededError
+        A rule stands for more words than ``Config(expansion_limit=)``.
+
+    """
+    if not is_packed(packed.dtype):
+        raise NotPackedError.for_column(packed.name, packed.dtype, "partitions")
+    missing, columns = packed.is_null(), {name: packed.struct.field(name) for name in NAMES}
+    for row in range(len(packed)):
+        if missing[row]:
+            yield None
+            continue
+        try:
+            yield _read({name: column[row] for name, column in columns.items()})
+        except (InvalidGrammarError, LimitExceededError) as error:
+            raise type(error)(f'packed column "{packed.name}", row {row}: {error}') from error
+
+
+def corpora_of_packed(packed: pl.Series, first_row: int = 0) -> Iterator[Corpus]:
+    """Give each packed row as a corpus, without making a payload; errors as for :func:`partitions`.
+
+    Parameters
+    ----------
+    packed
+        Packed column.
+    first_row
+        Number of the first document: ``Corpus.rows`` count on from it, null documents included, so that they are the
+        rows of the unpacked column.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> from polars_tadoc.packed.partition import corpora_of_packed
+    >>> packed = pl.DataFrame({"text": ["to be", None, "to do"]}).tadoc.compress("text").tadoc.pack("text")
+    >>> [corpus.rows.tolist() for corpus in corpora_of_packed(packed["text"], first_row=10)]
+    [[10, 12]]
+
+    """
+    for partition in partitions(packed):
+        if partition is not None:
+            yield partition.corpus(first_row)
+            first_row += partition.document_count
+
+
+def _read(fields: dict[str, Any]) -> Partition:
+    for name, value in fields.items():
+        if value is None or (name in WITHOUT_NULLS and value.null_count()):
+            raise InvalidGrammarError(f"{name} is null or holds nulls")
+    if fields["version"] != VERSION:
+        raise InvalidGrammarError(f"grammar: format version {fields['version']}, this release reads {VERSION}")
+    key, grammar = _grammar(fields)
+    offsets, valid = fields["document_offsets"].to_numpy(), fields["valid"]
+    count, gaps, roots = len(valid), len(fields["gaps"]), fields["roots"].to_numpy()
+    if gaps != count or len(offsets) != count + 1:
+        raise InvalidGrammarError(
+            f"document_offsets, gaps and valid do not fit: {len(offsets):,}, {gaps:,} and {count:,} entries"
+        )
+    lengths = np.diff(offsets)
+    if offsets[0] != 0 or offsets[-1] != len(roots) or lengths.min(initial=0) < 0:
+        raise InvalidGrammarError("document_offsets do not rise from 0 to the number of roots")
+    if lengths[~valid.to_numpy()].any():
+        raise InvalidGrammarError("a document that is null has symbols")
+    most, known = int(roots.max(initial=0)), grammar.vocabulary_size + grammar.rule_count
+    if len(roots) and most >= known:
+        raise InvalidGrammarError(f"a document names symbol {most}, but there are only {known} words and rules")
+    return Partition(key, grammar, fields["document_offsets"], fields["roots"], fields["gaps"], valid)
+
+
+def _grammar(fields: dict[str, Any]) -> tuple[str, Grammar]:
+    """Read and check the grammar of a packed row, or take it from the cache."""
+    grammar = Grammar(
+        vocabulary=_strings(fields["vocabulary"]),
+        rule_offsets=fields["rule_offsets"].to_numpy(),
+        symbols=fields["symbols"].to_numpy(),
+        level_offsets=fields["level_offsets"].to_numpy(),
+        gap_vocabulary=_strings(fields["gap_vocabulary"]),
+        predicted_gaps=fields["predicted_gaps"].to_numpy(),
+        tokenizer=fields["tokenizer"],
+    )
+    key = content_key(grammar)
+    known = grammars.get(key)
+    if known is not None:
+        known.require_within_limit()
+        return key, known
+    arrays = ("rule_offsets", "symbols", "level_offsets", "predicted_gaps")
+    # copied, for they are slices of buffers of all packed rows, which the cache would keep
+    grammar = replace(grammar, **{name: getattr(grammar, name).copy() for name in arrays})
+    grammar.check()
+    return key, grammars.put(key, grammar)
+
+
+def _strings(values: pl.Series) -> pa.LargeStringArray:
+    array: Any = values.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    return array
+
+
+def content_key(grammar: Grammar) -> str:
+    """Return what caches are keyed by where a grammar came without a payload: digest and size of its arrays."""
+    words, gaps = grammar.words, grammar.gaps
+    arrays: list[npt.NDArray[Any]] = [words.offsets, words.data, gaps.offsets, gaps.data]
+    arrays += [grammar.rule_offsets, grammar.symbols, grammar.level_offsets, grammar.predicted_gaps]
+    digest = hashlib.blake2b(grammar.tokenizer.encode(), digest_size=16)
+    for array in arrays:
+        digest.update(len(array).to_bytes(8, "little"))
+        digest.update(array.data)
+    size = sum(array.nbytes for array in arrays)
+    return f"{payload.MAGIC}P{size:016x}{digest.hexdigest()}:{size}"
