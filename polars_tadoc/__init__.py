@@ -30,6 +30,7 @@ from polars_tadoc.config import Config
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.decompress import decompress
 from polars_tadoc.grammar import Grammar
+from polars_tadoc.typed import of
 
 __version__ = "0.1.0"
 
@@ -48,6 +49,7 @@ __all__ = [
     "inverted_index",
     "is_tadoc",
     "namespaces",
+    "of",
     "ranked_inverted_index",
     "recompress",
     "sequence_count",
