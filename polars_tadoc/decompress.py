@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -58,20 +59,27 @@ def decompress(column: pl.Series) -> pl.Series:
 
     """
     require_tadoc(column, "decompress")
-    corpora = split(column)
+    return write_texts(split(column), column.name, len(column), "decompress")
+
+
+def write_texts(corpora: Sequence[Corpus], name: str, rows: int, call: str) -> pl.Series:
+    """Write the text of all documents into a String series of ``rows`` rows; null where there is no document.
+
+    Errors are those of :func:`decompress`, said of the call.
+    """
     try:
-        allowance = Allowance("decompress")
+        allowance = Allowance(call)
         texts = [_texts(corpus, allowance) for corpus in corpora]
     except MemoryError as error:  # pyarrow's is one
-        raise LimitExceededError("decompress: the text does not fit in memory; take fewer rows at a time") from error
+        raise LimitExceededError(f"{call}: the text does not fit in memory; take fewer rows at a time") from error
     if not texts:
-        return pl.Series(column.name, [None], pl.String).new_from_index(0, len(column))
-    if len(texts) == 1 and corpora[0].document_count == len(column):
-        return texts[0].alias(column.name)
-    place = np.full(len(column), -1, np.int64)
-    rows = np.concatenate([corpus.rows for corpus in corpora])
-    place[rows] = np.arange(len(rows))
-    return gather_or_null(pl.concat(texts), place).alias(column.name)
+        return pl.Series(name, [None], pl.String).new_from_index(0, rows)
+    if len(texts) == 1 and corpora[0].document_count == rows:
+        return texts[0].alias(name)
+    place = np.full(rows, -1, np.int64)
+    stands = np.concatenate([corpus.rows for corpus in corpora])
+    place[stands] = np.arange(len(stands))
+    return gather_or_null(pl.concat(texts), place).alias(name)
 
 
 @dataclass(frozen=True)
@@ -206,7 +214,7 @@ def _texts(corpus: Corpus, allowance: Allowance) -> pl.Series:
         if sizes.bytes.max() >= 1 << 32:
             row = corpus.rows[int(sizes.bytes.argmax())]
             raise LimitExceededError(
-                f"decompress: row {row} stands for {sizes.bytes.max():,} bytes; a String holds less than 2^32"
+                f"{allowance.call}: row {row} stands for {sizes.bytes.max():,} bytes; a String holds less than 2^32"
             )
     # held here while kernels read at their addresses: a cached property made on two threads at once keeps one
     word_offsets, word_data = grammar.words.offsets, grammar.words.data

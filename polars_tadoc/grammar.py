@@ -125,6 +125,13 @@ class Grammar:
             raise InvalidGrammarError("grammar: " + _WRONG[code].format(where=where))
         return lengths
 
+    @cached_property
+    def short_lengths(self) -> npt.NDArray[np.uint8]:
+        """Words each symbol stands for, uint8 by symbol, so that all stay in fast memory; 255 for as many or more."""
+        lengths = np.ones(self.vocabulary_size + self.rule_count, np.uint8)
+        lengths[self.vocabulary_size :] = np.minimum(self.expansion_lengths, 255)
+        return lengths
+
     def require_within_limit(self) -> None:
         """Raise ``LimitExceededError`` where a rule passes the limit that is in force now."""
         limit = settings().expansion_limit
@@ -186,7 +193,7 @@ class Grammar:
         stored = self.rule_offsets.nbytes + self.symbols.nbytes + self.level_offsets.nbytes
         stored += self.predicted_gaps.nbytes
         strings = 2 * (self.vocabulary.nbytes + self.gap_vocabulary.nbytes)  # Arrow's and Polars' form
-        return int(stored + strings + 40 * self.rule_count + 44 * self.vocabulary_size)
+        return int(stored + strings + 41 * self.rule_count + 45 * self.vocabulary_size)
 
     def to_arrow(self) -> pa.StructArray:
         """Return the grammar as an Arrow struct array of length 1, type ``ARROW_TYPE``."""

@@ -1,0 +1,1 @@
+"""Calls that give one value for each row of a compressed column."""

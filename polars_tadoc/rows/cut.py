@@ -1,0 +1,146 @@
+"""Cuts stretches of words out of rows, as rows of the same grammar."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.arrow import binary_views, owned
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.errors import InvalidGrammarError
+from polars_tadoc.kernels.cpu import extract as kernels
+from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
+
+Int64 = npt.NDArray[np.int64]
+
+_ROOM = 32
+"""Symbols that a cut may have beyond its row's own, and bytes beyond its row's gaps, before more room is made."""
+_WRONG = {
+    kernels.GAPS_CUT: "its gaps end inside a number",
+    kernels.GAP_RANGE: "its gaps name an entry that the grammar does not have",
+}
+
+
+def cut_words(corpus: Corpus, rows: Int64, documents: Int64, firsts: Int64, stops: Int64) -> Corpus:
+    """Make documents of stretches of words.
+
+    Parameters
+    ----------
+    corpus
+        The rows to cut; their words can be counted in 64 bits.
+    rows
+        int64: where each cut is to stand.
+    documents
+        int64: which document each cut is made in. Several of one document after another, ``firsts`` ascending, search
+        it once.
+    firsts, stops
+        int64: the first word and the one after the last. Beyond the document's end there are none.
+
+    Raises
+    ------
+    InvalidGrammarError
+        The gaps of a row, as far as they are read, are damaged.
+
+    """
+    addresses, gap_sizes, owner = binary_views(corpus.gaps)
+    # made here, not on several threads at once
+    grammar = corpus.grammar
+    expansion_lengths, short_lengths, leading_gaps = (
+        grammar.expansion_lengths,
+        grammar.short_lengths,
+        grammar.leading_gaps,
+    )
+    root_counts = np.diff(corpus.root_offsets)
+
+    def cut(chunk: tuple[int, int]) -> _Rows:
+        own = slice(*chunk)
+        words, of = stops[own] - firsts[own], documents[own]
+        made = _Rows.empty(
+            len(of),
+            int(np.minimum(words, root_counts[of] + _ROOM).sum()),
+            int(np.minimum(words, gap_sizes[of] + _ROOM).sum()),
+        )
+        done = 0
+        while True:
+            code, done = kernels.cut(
+                grammar.vocabulary_size,
+                grammar.rule_offsets,
+                grammar.symbols,
+                grammar.level_count,
+                expansion_lengths,
+                short_lengths,
+                leading_gaps,
+                grammar.predicted_gaps,
+                len(grammar.gap_vocabulary) + 1,
+                corpus.root_offsets,
+                corpus.roots,
+                addresses,
+                gap_sizes,
+                of,
+                firsts[own],
+                stops[own],
+                done,
+                made.symbol_offsets,
+                made.symbols,
+                made.gap_offsets,
+                made.gaps,
+            )
+            if code == kernels.OK:
+                return made
+            if code in _WRONG:
+                raise InvalidGrammarError(f"row {corpus.rows[of[done]]}: {_WRONG[code]}: the data is damaged")
+            made = made.grown(done)
+
+    chunks = weighted_chunks(np.append(0, np.cumsum(root_counts[documents] + _ROOM)))
+    parts = map_parallel(cut, chunks)
+    del owner  # the addresses point into it until here
+    roots = np.concatenate([part.symbols[: part.symbol_offsets[-1]] for part in parts])
+    gaps = np.concatenate([part.gaps[: part.gap_offsets[-1]] for part in parts])
+    root_offsets = _joined([part.symbol_offsets for part in parts])
+    gap_offsets = _joined([part.gap_offsets for part in parts])
+    return Corpus(corpus.key, grammar, rows, root_offsets, roots, _binary(gap_offsets, gaps))
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows as the kernel makes them one after another: offsets of both, symbols, gap streams."""
+
+    symbol_offsets: Int64
+    symbols: npt.NDArray[np.uint32]
+    gap_offsets: Int64
+    gaps: npt.NDArray[np.uint8]
+
+    @classmethod
+    def empty(cls, rows: int, symbols: int, gap_bytes: int) -> _Rows:
+        """Make room."""
+        offsets = (np.zeros(rows + 1, np.int64) for _ in range(2))
+        return cls(next(offsets), np.empty(symbols, np.uint32), next(offsets), np.empty(gap_bytes, np.uint8))
+
+    def grown(self, done: int) -> _Rows:
+        """Make more room after the rows that are done."""
+        symbols, gaps = (np.empty(2 * len(values) + _ROOM, values.dtype) for values in (self.symbols, self.gaps))
+        for target, values, offsets in (
+            (symbols, self.symbols, self.symbol_offsets),
+            (gaps, self.gaps, self.gap_offsets),
+        ):
+            target[: offsets[done]] = values[: offsets[done]]
+        return replace(self, symbols=symbols, gaps=gaps)
+
+
+def _joined(parts: list[Int64]) -> Int64:
+    """Offsets of lists that follow one another in several arrays."""
+    sizes = np.concatenate([np.diff(part) for part in parts])
+    return np.append(0, np.cumsum(sizes))
+
+
+def _binary(offsets: Int64, data: npt.NDArray[np.uint8]) -> pl.Series:
+    rows = len(offsets) - 1
+    if len(data) == 0:
+        return pl.Series("gaps", [None], pl.Binary).new_from_index(0, rows)
+    buffers: list[Any] = [None, owned(offsets), owned(data)]
+    return pl.Series("gaps", pa.LargeBinaryArray.from_buffers(pa.large_binary(), rows, buffers))

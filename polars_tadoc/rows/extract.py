@@ -1,0 +1,227 @@
+"""Random access: words of each row by their number, without expanding the row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.column import require_tadoc, split
+from polars_tadoc.corpus import Corpus, require_countable
+from polars_tadoc.decompress import write_texts
+from polars_tadoc.kernels.cpu.lists import gather_lists
+from polars_tadoc.rows.cut import cut_words
+from polars_tadoc.rows.numbers import Numbers, common_rows
+from polars_tadoc.rows.token_count import document_words, token_count
+
+Int64 = npt.NDArray[np.int64]
+
+_MOST = np.uint64((1 << 63) - 1)
+_TO_THE_END = np.uint64((1 << 64) - 1)
+
+
+def extract(column: pl.Series, offset: int | pl.Series, length: int | pl.Series | None = None) -> pl.Series:
+    """Take words of each row by their number, and what stood between them.
+
+    Only the rules on the way to the words are opened: the rest of the row is counted, not expanded. The words are
+    those of the column's tokenizer; for characters decompress the column and call ``str.slice``, which this follows.
+
+    Parameters
+    ----------
+    column
+        Compressed column.
+    offset
+        Number of the first word, from 0; a negative one counts from the row's end. An integer, or integers by row.
+    length
+        Number of words, likewise; None (or null) for all to the row's end.
+
+    Returns
+    -------
+    String series
+        One string per row, from the first of the words to the end of the last (without the gaps before and after);
+        empty where there is no such word, null where the row or the offset is null. Where the column was compressed
+        with ``lossless=False``, words come joined by spaces.
+
+    Raises
+    ------
+    NotCompressedError
+        The series is not a compressed column.
+    TypeError
+        ``offset`` or ``length`` is no integer and no series of integers.
+    ValueError
+        A length is negative, or series differ in length.
+    InvalidGrammarError
+        A payload is damaged, or a row as far as it is read.
+    LimitExceededError
+        What is taken stands for more words than ``Config(expansion_limit=)`` or for sixteen times as many bytes, or it
+        does not fit in memory.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["To be, or not to be!", "To do."]).tadoc.compress()
+    >>> tadoc.extract(column, 1, 3).to_list()
+    ['be, or not', 'do']
+    >>> tadoc.extract(column, pl.Series([-2, 5])).to_list()
+    ['to be', '']
+
+    """
+    require_tadoc(column, "extract")
+    offsets = Numbers.of(offset, "offset", "extract")
+    if length is None:
+        return _Cuts("extract", offsets, np.full(1, _TO_THE_END)).run(column)
+    lengths = Numbers.of(length, "length", "extract")
+    if lengths.values.min(initial=0) < 0:
+        raise ValueError(f"extract: length must not be negative; it is {lengths.values.min()}")
+    counts = lengths.values.astype(np.uint64)
+    if lengths.valid is not None:
+        counts[~lengths.valid] = _TO_THE_END
+    return _Cuts("extract", offsets, counts).run(column)
+
+
+def head(column: pl.Series, n: int | pl.Series = 5) -> pl.Series:
+    """Take the first words of each row, and what stood between them.
+
+    Parameters
+    ----------
+    column
+        Compressed column.
+    n
+        How many words; a negative number leaves out as many at the end. An integer, or integers by row.
+
+    Returns
+    -------
+    String series
+        As of :func:`extract`; null where the row or ``n`` is null.
+
+    Raises
+    ------
+    NotCompressedError, InvalidGrammarError, LimitExceededError
+        As :func:`extract`.
+    TypeError
+        ``n`` is no integer and no series of integers.
+    ValueError
+        Series differ in length.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["To be, or not to be!", "To do."]).tadoc.compress()
+    >>> tadoc.head(column, 3).to_list(), tadoc.head(column, -1).to_list()
+    (['To be, or', 'To do'], ['To be, or not to', 'To'])
+
+    """
+    require_tadoc(column, "head")
+    numbers = Numbers.of(n, "n", "head")
+    counts = numbers.values
+    if counts.min(initial=0) < 0:
+        words = token_count(column).fill_null(0).to_numpy().astype(np.int64)
+        common_rows("head", len(words), len(counts))
+        counts = np.where(counts < 0, np.maximum(words + counts, 0), counts)
+    return _Cuts("head", Numbers(np.zeros(1, np.int64), numbers.valid), counts.astype(np.uint64)).run(column)
+
+
+def tail(column: pl.Series, n: int | pl.Series = 5) -> pl.Series:
+    """Take the last words of each row, and what stood between them.
+
+    Parameters
+    ----------
+    column
+        Compressed column.
+    n
+        How many words; a negative number leaves out as many at the start. An integer, or integers by row.
+
+    Returns
+    -------
+    String series
+        As of :func:`extract`; null where the row or ``n`` is null.
+
+    Raises
+    ------
+    NotCompressedError, InvalidGrammarError, LimitExceededError
+        As :func:`extract`.
+    TypeError
+        ``n`` is no integer and no series of integers.
+    ValueError
+        Series differ in length.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["To be, or not to be!", "To do."]).tadoc.compress()
+    >>> tadoc.tail(column, 3).to_list(), tadoc.tail(column, -1).to_list()
+    (['not to be', 'To do'], ['be, or not to be', 'do'])
+
+    """
+    require_tadoc(column, "tail")
+    numbers = Numbers.of(n, "n", "tail")
+    counts = np.where(numbers.values == 0, np.uint64(0), _TO_THE_END)
+    return _Cuts("tail", replace(numbers, values=-numbers.values), counts).run(column)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cuts:
+    """Which words to take of each row.
+
+    Parameters
+    ----------
+    call
+        The call's name, for messages.
+    offsets
+        Number of the first word, from the end where it is negative; null rows come out null.
+    lengths
+        uint64: number of words. Of either one for all rows, or one by row.
+
+    """
+
+    call: str
+    offsets: Numbers
+    lengths: npt.NDArray[np.uint64]
+
+    def run(self, column: pl.Series) -> pl.Series:
+        """Take them; one row for all offsets where the column has but one."""
+        valid = self.offsets.valid
+        rows = common_rows(self.call, len(column), len(self.offsets.values), len(self.lengths))
+        corpora = split(column)
+        require_countable(corpora)
+        cuts = [self._one_document(corpus, rows) if rows != len(column) else self._rows(corpus) for corpus in corpora]
+        texts = write_texts(cuts, column.name, rows, self.call)
+        if valid is None:
+            return texts
+        return texts.to_frame("text").select(pl.when(pl.Series(valid)).then("text").alias(column.name)).to_series()
+
+    def _rows(self, corpus: Corpus) -> Corpus:
+        """Cut each document once."""
+        documents = np.arange(corpus.document_count)
+        return cut_words(corpus, corpus.rows, documents, *self._spans(corpus, corpus.rows, documents))
+
+    def _one_document(self, corpus: Corpus, rows: int) -> Corpus:
+        """Make all cuts in the only document there is, in the order of its words: it is searched once."""
+        documents = np.zeros(rows, np.int64)
+        firsts, stops = self._spans(corpus, np.arange(rows), documents)
+        order = np.argsort(firsts, kind="stable")
+        made = cut_words(corpus, np.arange(rows), documents, firsts[order], stops[order])
+        back = np.empty(rows, np.int64)
+        back[order] = np.arange(rows)
+        root_offsets, gathered = gather_lists(made.root_offsets, made.roots, back)
+        roots = cast(npt.NDArray[np.uint32], gathered)
+        return replace(made, root_offsets=root_offsets, roots=roots, gaps=made.gaps.gather(back))
+
+    def _spans(self, corpus: Corpus, rows: Int64, documents: Int64) -> tuple[Int64, Int64]:
+        """First word and the one after the last, of each row; the last may lie beyond the document."""
+        offsets = np.broadcast_to(self.offsets.at(rows), len(rows))
+        lengths = self.lengths if len(self.lengths) == 1 else self.lengths[rows]
+        firsts = offsets
+        if offsets.min(initial=0) < 0:
+            words = document_words(corpus).astype(np.int64)[documents]
+            firsts = np.where(offsets < 0, words + offsets, offsets)
+        before = np.maximum(-firsts, 0).astype(np.uint64)  # what lies before the document counts
+        firsts = np.maximum(firsts, 0)
+        lengths = np.minimum(np.maximum(lengths, before) - before, _MOST - firsts.astype(np.uint64))
+        return firsts, firsts + lengths.astype(np.int64)

@@ -1,0 +1,70 @@
+"""How many words each row has."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.column import gather_or_null, require_tadoc, split
+from polars_tadoc.corpus import Corpus, require_countable
+from polars_tadoc.kernels.cpu import extract as kernels
+from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
+
+
+def token_count(column: pl.Series) -> pl.Series:
+    """Count the words of each row.
+
+    Parameters
+    ----------
+    column
+        Compressed column.
+
+    Returns
+    -------
+    UInt64 series
+        One number per row; null where the row is null.
+
+    Raises
+    ------
+    NotCompressedError
+        The series is not a compressed column.
+    InvalidGrammarError
+        A payload or a row is damaged.
+    LimitExceededError
+        The rows stand for more words than 64 bits count.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["to be or not to be", None, ""]).tadoc.compress()
+    >>> tadoc.token_count(column).to_list()
+    [6, None, 0]
+
+    """
+    require_tadoc(column, "token_count")
+    corpora = split(column)
+    require_countable(corpora)
+    counts = np.concatenate([np.zeros(0, np.uint64), *(document_words(corpus) for corpus in corpora)])
+    if len(corpora) == 1 and len(counts) == len(column):
+        return pl.Series(column.name, counts)
+    place = np.full(len(column), -1, np.int64)
+    rows = np.concatenate([np.zeros(0, np.int64), *(corpus.rows for corpus in corpora)])
+    place[rows] = np.arange(len(rows))
+    return gather_or_null(pl.Series(counts), place).alias(column.name)
+
+
+def document_words(corpus: Corpus) -> npt.NDArray[np.uint64]:
+    """Words of each document, uint64; the corpus was found to be countable."""
+    grammar = corpus.grammar
+    lengths, short_lengths = grammar.expansion_lengths, grammar.short_lengths  # made here, not on several threads
+    words = np.empty(corpus.document_count, np.uint64)
+
+    def count(rows: tuple[int, int]) -> None:
+        first, stop = rows
+        offsets = corpus.root_offsets[first : stop + 1]
+        kernels.count_words(grammar.vocabulary_size, lengths, short_lengths, offsets, corpus.roots, words[first:stop])
+
+    map_parallel(count, weighted_chunks(corpus.root_offsets))
+    return words
