@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, cast
 
@@ -38,7 +38,17 @@ NO_GRAMMAR = Grammar(
 
 
 def packed_schema(schema: pl.Schema, column: str) -> pl.Schema:
-    """Columns of the packed frame: the compressed column packed, any other one a list."""
+    """Columns of the packed frame: the compressed column packed, any other one a list.
+
+    Raises
+    ------
+    TypeError
+        A column is of a type that cannot stand in a list.
+
+    """
+    for name, dtype in schema.items():
+        if dtype == pl.Object:
+            raise TypeError(f'pack: column "{name}" is Object, which no list can hold; drop it or turn it into text')
     return pl.Schema({name: PACKED_DTYPE if name == column else pl.List(dtype) for name, dtype in schema.items()})
 
 
@@ -48,81 +58,93 @@ def pack(df: pl.DataFrame, column: str) -> pl.DataFrame:
     Raises
     ------
     LimitExceededError
-        One row alone has more values than a cell may hold, or grammars alternate so often that the copies would take
+        One row alone has more values than a cell may hold, or grammars alternate so often that their copies would take
         more than ``Config(payload_limit_bytes=)``.
     TypeError
-        A column's type cannot stand in a list.
+        A column is of a type that cannot stand in a list.
 
     """
-    for name, dtype in df.schema.items():
-        if isinstance(dtype, pl.Object):
-            raise TypeError(f'pack: column "{name}" is Object, which no list can hold; drop it or turn it into text')
-    df = df.rechunk()
-    runs = grammar_runs(df[column])
-    _require_few_copies(df[column], runs)
-    rows = [_packed_row(df, column, part) for run in runs for part in _parts(df, column, run)]
-    if not rows:
-        return pl.DataFrame(schema=packed_schema(df.schema, column))
-    return pl.concat(rows)
+    return pl.concat([pl.DataFrame(schema=packed_schema(df.schema, column)), *pack_stream([df], column)])
 
 
-def grammar_runs(column: pl.Series) -> list[tuple[int, int]]:
-    """First row and stop of each run of rows that share a grammar; null rows belong to the run before, or the first."""
+def pack_stream(batches: Iterable[pl.DataFrame], column: str) -> Iterator[pl.DataFrame]:
+    """Pack rows that come batch by batch, in memory for one run and a batch; errors as for :func:`pack`."""
+    copies = _Copies()
+    held: list[pl.DataFrame] = []
+    code: int | None = None
+    for batch in batches:
+        for own, start, stop in grammar_runs(batch[column]):
+            if code is not None and own is not None and own != code:
+                yield from _packed_rows(pl.concat(held), column, copies)
+                held, code = [], None
+            held.append(batch.slice(start, stop - start))
+            code = code if own is None else own
+    if held:
+        yield from _packed_rows(pl.concat(held), column, copies)
+
+
+def grammar_runs(column: pl.Series) -> list[tuple[int | None, int, int]]:
+    """Category code, first row and stop of each run of rows that share a grammar.
+
+    Null rows belong to the run before them, or to the first; where all are null, the code is None.
+    """
     if len(column) == 0:
         return []
     fields = column.alias("text").struct  # Polars' own calls take some names for patterns
-    codes, symbols = fields.field("grammar").to_physical(), fields.field("symbols")
-    codes = pl.DataFrame([codes, symbols.is_not_null().alias("valid")]).select(
+    valid = fields.field("symbols").is_not_null().alias("valid")
+    codes = pl.DataFrame([fields.field("grammar").to_physical(), valid]).select(
         pl.when("valid").then("grammar").forward_fill().backward_fill()
-    )["grammar"]
-    if codes.null_count():  # then all are null
-        return [(0, len(column))]
-    values = codes.to_numpy()
-    starts = np.flatnonzero(values[1:] != values[:-1]) + 1
-    return list(pairwise([0, *starts.tolist(), len(column)]))
+    )
+    if codes["grammar"].null_count():
+        return [(None, 0, len(column))]
+    values = codes["grammar"].to_numpy()
+    starts = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist()]
+    return [(int(values[start]), start, stop) for start, stop in pairwise([*starts, len(column)])]
 
 
-def _require_few_copies(column: pl.Series, runs: Sequence[tuple[int, int]]) -> None:
-    """Refuse grammars that come again so often that their copies would fill the memory."""
-    if len(runs) < 2:
-        return
-    limit = settings().payload_limit_bytes
-    sizes = {corpus.key: corpus.grammar.nbytes for corpus in split(column)}
-    if len(runs) <= len(sizes) or len(runs) * max(sizes.values(), default=0) <= limit:
-        return
-    firsts = pl.concat([column.slice(start, stop - start).drop_nulls().head(1) for start, stop in runs])
-    copies = sum(sizes[corpus.key] * corpus.document_count for corpus in split(firsts))
-    if copies > limit:
-        raise LimitExceededError(
-            f"pack: {len(sizes):,} grammars alternate in {len(runs):,} runs of rows, and each run would hold its "
-            f"grammar again ({copies:,} bytes, the limit is {limit:,}); bring the rows of a grammar together, or merge "
-            "the grammars first: df.tadoc.recompress()"
-        )
+class _Copies:
+    """Counts the bytes of grammars that come again, which would fill memory or disk where grammars alternate."""
 
+    def __init__(self) -> None:
+        self.sizes: dict[str, int] = {}
+        self.bytes = 0
 
-def _parts(df: pl.DataFrame, column: str, run: tuple[int, int]) -> Iterator[tuple[int, int]]:
-    """Halve a run until each cell holds what it may."""
-    start, stop = run
-    rows = df.slice(start, stop - start)
-    for name in df.columns:
-        series = rows[name]
-        if name == column:
-            fields = series.alias("text").struct
-            values, size = fields.field("symbols").list.len().sum(), fields.field("gaps").bin.size().sum()
-        else:
-            values, size = _most_values(series.alias("values"))
-        if max(values, len(rows)) <= MOST_VALUES and size <= MOST_BYTES:
-            continue
-        if len(rows) == 1:
+    def count(self, corpus: Corpus) -> None:
+        """Raise ``LimitExceededError`` where the copies pass the limit."""
+        if corpus.key not in self.sizes:
+            self.sizes[corpus.key] = corpus.grammar.nbytes
+            return
+        self.bytes += self.sizes[corpus.key]
+        limit = settings().payload_limit_bytes
+        if self.bytes > limit:
             raise LimitExceededError(
-                f'pack: row {start} of column "{name}" has {values:,} values and {size:,} bytes; a cell holds '
+                f"pack: {len(self.sizes):,} grammars alternate from row to row, and each run of rows holds its grammar "
+                f"again: {limit:,} bytes and more; bring the rows of a grammar together, or merge the grammars first: "
+                "df.tadoc.recompress()"
+            )
+
+
+def _packed_rows(rows: pl.DataFrame, column: str, copies: _Copies) -> Iterator[pl.DataFrame]:
+    """Pack rows that share a grammar: one packed row, or several where a cell would hold too much."""
+    for name in rows.columns:
+        values, size = _most_values(rows[name].alias("values"))
+        if max(values, rows.height) <= MOST_VALUES and size <= MOST_BYTES:
+            continue
+        if rows.height == 1:
+            raise LimitExceededError(
+                f'pack: a row of column "{name}" has {values:,} values and {size:,} bytes; a cell holds '
                 f"{MOST_VALUES:,} values and {MOST_BYTES:,} bytes at most"
             )
-        middle = (start + stop) // 2
-        yield from _parts(df, column, (start, middle))
-        yield from _parts(df, column, (middle, stop))
+        middle = rows.height // 2
+        yield from _packed_rows(rows.head(middle), column, copies)
+        yield from _packed_rows(rows.slice(middle), column, copies)
         return
-    yield run
+    yield pl.DataFrame(
+        [
+            pack_rows(series.rechunk(), copies) if series.name == column else series.rechunk().implode()
+            for series in rows.get_columns()
+        ]
+    )
 
 
 def _most_values(series: pl.Series) -> tuple[int, int]:
@@ -140,15 +162,7 @@ def _most_values(series: pl.Series) -> tuple[int, int]:
     return len(series), 0
 
 
-def _packed_row(df: pl.DataFrame, column: str, run: tuple[int, int]) -> pl.DataFrame:
-    start, stop = run
-    rows = df.slice(start, stop - start)
-    return pl.DataFrame(
-        [pack_rows(series) if series.name == column else series.implode() for series in rows.get_columns()]
-    )
-
-
-def pack_rows(column: pl.Series) -> pl.Series:
+def pack_rows(column: pl.Series, copies: _Copies) -> pl.Series:
     """Pack the rows of a compressed column that share one grammar: a series of one packed row."""
     corpora = split(column)
     gaps, valid = column.alias("text").struct.field("gaps"), pl.repeat(True, len(column), eager=True)
@@ -157,6 +171,7 @@ def pack_rows(column: pl.Series) -> pl.Series:
         documents = Corpus("", NO_GRAMMAR, np.zeros(0, np.int64), np.zeros(1, np.int64), nothing, gaps.head(0))
     else:
         (documents,) = corpora
+        copies.count(documents)
     offsets = documents.root_offsets
     if documents.document_count < len(column):
         lengths = np.zeros(len(column), np.int64)

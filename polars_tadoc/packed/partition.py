@@ -105,30 +105,41 @@ class Partition:
         return Corpus(self.key, self.grammar, kept + first_row, offsets, roots, self.gaps.filter(self.valid))
 
 
-def partitions(packed: pl.Series) -> Iterator[Partition | None]:
-    """Read packed rows one by one; None for a null row, which has no documents.
+def partition_at(packed: pl.Series, row: int) -> Partition | None:
+    """Read one packed row; None for a null one, which has no documents.
+
+    Raises
+    ------
+    InvalidGrammarError
+        The packed row is damaged.
+    LimitExceededError
+        A rule stands for more words than ``Config(expansion_limit=)``.
+
+    """
+    cell = packed.slice(row, 1).alias("packed")  # Polars' own calls take some names for patterns
+    if cell.null_count():
+        return None
+    try:
+        return _read({name: cell.struct.field(name)[0] for name in NAMES})
+    except (InvalidGrammarError, LimitExceededError) as error:
+        raise type(error)(f'packed column "{packed.name}", row {row}: {error}') from error
+
+
+def partitions(packed: pl.Series) -> Iterator[Partition]:
+    """Read the packed rows that are not null one by one; errors as for :func:`partition_at`.
 
     Raises
     ------
     NotPackedError
         The series is not a packed column.
-    InvalidGrammarError
-        A packed row is damaged.
-    LimitExceededError
-        A rule stands for more words than ``Config(expansion_limit=)``.
 
     """
     if not is_packed(packed.dtype):
         raise NotPackedError.for_column(packed.name, packed.dtype, "partitions")
-    missing, columns = packed.is_null(), {name: packed.struct.field(name) for name in NAMES}
     for row in range(len(packed)):
-        if missing[row]:
-            yield None
-            continue
-        try:
-            yield _read({name: column[row] for name, column in columns.items()})
-        except (InvalidGrammarError, LimitExceededError) as error:
-            raise type(error)(f'packed column "{packed.name}", row {row}: {error}') from error
+        partition = partition_at(packed, row)
+        if partition is not None:
+            yield partition
 
 
 def corpora_of_packed(packed: pl.Series, first_row: int = 0) -> Iterator[Corpus]:
@@ -153,9 +164,8 @@ def corpora_of_packed(packed: pl.Series, first_row: int = 0) -> Iterator[Corpus]
 
     """
     for partition in partitions(packed):
-        if partition is not None:
-            yield partition.corpus(first_row)
-            first_row += partition.document_count
+        yield partition.corpus(first_row)
+        first_row += partition.document_count
 
 
 def _read(fields: dict[str, Any]) -> Partition:

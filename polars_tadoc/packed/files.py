@@ -1,0 +1,155 @@
+"""Packed rows in Parquet files: one row group each, so that statistics and reads are a partition's."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import polars as pl
+import polars.selectors as cs
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from polars_tadoc.errors import InvalidGrammarError, NotPackedError
+from polars_tadoc.packed.partition import is_packed
+from polars_tadoc.packed.skip import Bounds
+
+Source = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+def find_files(source: Source) -> list[Path]:
+    """List the Parquet files that a file, a folder, a glob pattern or several of them name.
+
+    Raises
+    ------
+    FileNotFoundError
+        One of them names no file.
+
+    """
+    if not isinstance(source, str | os.PathLike):
+        return [path for one in source for path in find_files(one)]
+    path = Path(source).expanduser()
+    if path.is_dir():
+        found = sorted(path.rglob("*.parquet"))
+    else:
+        found = [path] if path.exists() else [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
+    if not found:
+        raise FileNotFoundError(f"scan_packed: {source!s} names no Parquet file")
+    return found
+
+
+class PackedFile:
+    """One Parquet file of packed rows.
+
+    Raises
+    ------
+    NotPackedError
+        The file has no packed column, or several.
+    InvalidGrammarError
+        The file is no Parquet file, or damaged.
+
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = pq.ParquetFile(path)
+        except pa.ArrowInvalid as error:
+            raise InvalidGrammarError(f"{path}: this is no Parquet file, or it is damaged: {error}") from error
+        empty = cast(pl.DataFrame, pl.from_arrow(self._file.schema_arrow.empty_table()))
+        self.schema = empty.schema
+        packed = [name for name, dtype in self.schema.items() if is_packed(dtype)]
+        if len(packed) != 1:
+            raise NotPackedError(
+                f"{path}: {len(packed)} of its columns are packed, not one; packed files are written by "
+                "df.tadoc.write_packed and lf.tadoc.sink_packed, files of compressed rows are read by pl.scan_parquet"
+            )
+        self.column = packed[0]
+
+    def __enter__(self) -> PackedFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    @property
+    def group_count(self) -> int:
+        """Number of row groups."""
+        return int(self._file.num_row_groups)
+
+    def read(self, group: int, names: list[str]) -> pl.DataFrame:
+        """Read some columns of a row group; no byte of another column is read.
+
+        Raises
+        ------
+        InvalidGrammarError
+            The row group is damaged.
+
+        """
+        try:
+            table = self._file.read_row_group(group, columns=names)
+            table.validate(full=True)
+        except (pa.ArrowException, OSError) as error:
+            raise InvalidGrammarError(f"{self.path}, row group {group}: the data is damaged: {error}") from error
+        return cast(pl.DataFrame, pl.from_arrow(table)).select(cs.by_name(names, require_all=True))
+
+    def statistics(self, schema: pl.Schema, names: list[str]) -> Mapping[str, Bounds]:
+        """Give what the row groups' statistics say of documents' columns; nested columns are left out.
+
+        Parameters
+        ----------
+        schema
+            Columns of the documents.
+        names
+            The columns asked for.
+
+        """
+        groups = [self._file.metadata.row_group(group) for group in range(self.group_count)]
+        known = {}
+        for name in names:
+            if not schema[name].is_nested():
+                leaf = self._leaves[name]
+                known[name] = _bounds([group.column(leaf) for group in groups], schema[name])
+        return known
+
+    @cached_property
+    def _leaves(self) -> dict[str, int]:
+        """The first leaf column of each column."""
+        counts = [_leaf_count(field.type) for field in self._file.schema_arrow]
+        return {name: sum(counts[:place]) for place, name in enumerate(self.schema)}
+
+
+def _leaf_count(kind: pa.DataType) -> int:
+    return sum(_leaf_count(kind.field(place).type) for place in range(kind.num_fields)) or 1
+
+
+def _bounds(chunks: list[Any], dtype: pl.DataType) -> Bounds:
+    """Read the statistics of one leaf by row group.
+
+    The number of a leaf's values and of its nulls both count an empty list as one.
+    """
+    known = [chunk.statistics for chunk in chunks]
+    bounded = [one if one is not None and one.has_min_max else None for one in known]
+    nulls = [one.null_count if one is not None and one.has_null_count else None for one in known]
+    low = _values([None if one is None else (one.min, one.min_raw) for one in bounded], dtype)
+    high = _values([None if one is None else (one.max, one.max_raw) for one in bounded], dtype)
+    if dtype.is_float():  # a value may be NaN, which stands above all others but is in no statistics
+        high = high.clear(len(high))
+    return Bounds(low, high, pl.Series(nulls, dtype=pl.Int64), pl.Series([chunk.num_values for chunk in chunks]))
+
+
+def _values(pairs: list[tuple[Any, Any] | None], dtype: pl.DataType) -> pl.Series:
+    """Turn values of statistics, logical and physical, into the column's type; null where they are not understood."""
+    if dtype.is_integer() or dtype in (pl.Boolean, pl.Float32, pl.Float64):
+        return pl.Series([None if pair is None else pair[0] for pair in pairs], dtype=dtype)
+    if dtype.is_temporal():
+        ticks = pl.Series([None if pair is None else pair[1] for pair in pairs], dtype=pl.Int64)
+        return (ticks.cast(pl.Int32) if dtype == pl.Date else ticks).cast(dtype)
+    if dtype == pl.String:
+        raw = pl.Series([None if pair is None else pair[1] for pair in pairs], dtype=pl.Binary)
+        return raw.cast(pl.String, strict=False)  # where a writer cut a character, it is no text
+    return pl.Series([None] * len(pairs), dtype=dtype)

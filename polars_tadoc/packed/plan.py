@@ -1,0 +1,54 @@
+"""Packing and unpacking within a lazy plan, one run or one packed row at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+import polars.selectors as cs
+from polars.io.plugins import register_io_source
+
+from polars_tadoc.packed.pack import pack_stream, packed_schema
+from polars_tadoc.packed.unpack import Documents, unpacked_schema
+
+
+def pack_plan(lf: pl.LazyFrame, schema: pl.Schema, column: str) -> pl.LazyFrame:
+    """Make one row of each run of rows of a plan that share a grammar."""
+    packed = packed_schema(schema, column)
+
+    def rows(
+        names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _batch_size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        needed = {
+            column,
+            *(packed if names is None else names),
+            *([] if predicate is None else predicate.meta.root_names()),
+        }
+        batches = _only(lf, [name for name in packed if name in needed]).collect_batches(maintain_order=True)
+        for count, row in enumerate(pack_stream(batches, column)):
+            if limit is not None and count >= limit:
+                return
+            kept = row if predicate is None else row.filter(predicate)
+            yield kept if names is None else kept.select(cs.by_name(names, require_all=True))
+
+    return register_io_source(rows, schema=packed, is_pure=True, explain_name="pack")
+
+
+def unpack_plan(lf: pl.LazyFrame, schema: pl.Schema, column: str) -> pl.LazyFrame:
+    """Make a row of each document of a plan's packed rows."""
+    unpacked = unpacked_schema(schema, column, "unpack")
+
+    def documents(
+        names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _batch_size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        asked = Documents(unpacked, column, names, predicate, limit)
+        for batch in _only(lf, asked.columns).collect_batches(maintain_order=True):
+            if asked.done:
+                return
+            yield from asked.frames(lambda names, batch=batch: _only(batch.lazy(), names).collect())  # type: ignore[misc]
+
+    return register_io_source(documents, schema=unpacked, is_pure=True, explain_name="unpack")
+
+
+def _only(lf: pl.LazyFrame, names: list[str]) -> pl.LazyFrame:
+    return lf.select(cs.by_name(name) for name in names)  # by_name: a name is no pattern

@@ -1,0 +1,101 @@
+"""Files of packed rows as a lazy frame of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+from polars.exceptions import SchemaError
+from polars.io.plugins import register_io_source
+
+from polars_tadoc.packed.files import PackedFile, Source, find_files
+from polars_tadoc.packed.skip import skippable
+from polars_tadoc.packed.unpack import Documents, unpacked_schema
+
+
+def scan_packed(source: Source) -> pl.LazyFrame:
+    """Scan Parquet files of packed rows as documents, one partition at a time.
+
+    Only the columns that a plan needs are read; rows are filtered before their compressed column is read; partitions
+    whose statistics rule out a match are not read at all, nor any beyond the last row asked for.
+
+    Parameters
+    ----------
+    source
+        A file, a folder (all ``*.parquet`` in it and below), a glob pattern, or several of them. Files are read in the
+        order of their names, or in that of the list.
+
+    Returns
+    -------
+    LazyFrame
+        One row for each document, with the columns as they were before packing: the compressed column is of type
+        ``tadoc.DTYPE``.
+
+    Raises
+    ------
+    FileNotFoundError
+        Nothing is there.
+    NotPackedError
+        A file has no packed column, several, or a column beside it that is no list.
+    InvalidGrammarError
+        A file is damaged; found when it is read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> df = pl.DataFrame({"year": [1, 2], "text": ["to be", "to do"]}).tadoc.compress("text")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     df.tadoc.write_packed(Path(folder) / "texts.parquet")
+    ...     lf = tadoc.scan_packed(folder)
+    ...     lf.filter(pl.col("year") == 2).tadoc.decompress("text").collect().rows()
+    [(2, 'to do')]
+
+    """
+    paths = find_files(source)
+    with PackedFile(paths[0]) as file:
+        packed, column = file.schema, file.column
+    schema = unpacked_schema(packed, column, "scan_packed")
+
+    def documents(
+        names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _batch_size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        asked = Documents(schema, column, names, predicate, limit)
+        for path in paths:
+            if asked.done:
+                return
+            with PackedFile(path) as file:
+                _require_schema(path, file.schema, packed)
+                yield from _documents_of(file, asked)
+
+    return register_io_source(
+        documents, schema=schema, is_pure=True, explain_name="packed", explain_detail=_shown(paths)
+    )
+
+
+def _documents_of(file: PackedFile, asked: Documents) -> Iterator[pl.DataFrame]:
+    for group in _groups(file, asked):
+        if asked.done:
+            return
+        yield from asked.frames(lambda names, group=group: file.read(group, names))  # type: ignore[misc]
+
+
+def _groups(file: PackedFile, asked: Documents) -> list[int]:
+    """Row groups that may hold a document that passes; all where a limit counts those that do not."""
+    groups = list(range(file.group_count))
+    if asked.early_condition is None or asked.left is not None:
+        return groups
+    skipped = skippable(asked.early_condition, file.statistics(asked.schema, asked.early))
+    return groups if skipped is None else [group for group in groups if not skipped[group]]
+
+
+def _require_schema(path: Path, schema: pl.Schema, expected: pl.Schema) -> None:
+    if schema != expected:
+        raise SchemaError(f"scan_packed: the columns of {path} are {schema}, those of the first file are {expected}")
+
+
+def _shown(paths: list[Path]) -> str:
+    return str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"

@@ -1,0 +1,90 @@
+"""Partitions streamed to one Parquet file, a row group each."""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ENCODINGS = {
+    "vocabulary": "DELTA_BYTE_ARRAY",
+    "rule_offsets": "DELTA_BINARY_PACKED",
+    "symbols": "BYTE_STREAM_SPLIT",
+    "level_offsets": "DELTA_BINARY_PACKED",
+    "gap_vocabulary": "DELTA_BYTE_ARRAY",
+    "predicted_gaps": "BYTE_STREAM_SPLIT",
+    "document_offsets": "DELTA_BINARY_PACKED",
+    "roots": "BYTE_STREAM_SPLIT",
+    "gaps": "DELTA_LENGTH_BYTE_ARRAY",
+}
+"""How the lists are laid out before zstd; against plain ones that saves a tenth to a fifth of the file."""
+
+
+def write_packed(rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, path: Path) -> None:
+    """Write packed rows, one row group each; the file appears under its name when it is complete.
+
+    Parameters
+    ----------
+    rows
+        Frames of packed rows.
+    schema
+        Their columns.
+    column
+        The packed one.
+    path
+        The file; one that is there is replaced.
+
+    """
+    for name, dtype in schema.items():
+        if _holds_wide_integers(dtype):
+            raise TypeError(f'write_packed: column "{name}" is {dtype}; Parquet has no integers of 128 bits, cast them')
+    empty = pl.DataFrame(schema=schema).to_arrow(compat_level=pl.CompatLevel.oldest())
+    encodings = {f"{column}.{name}.list.element": encoding for name, encoding in ENCODINGS.items()}
+    others = [leaf for leaf in _leaves(empty) if not leaf.startswith(f"{column}.")]
+    with (
+        _replacing(path) as temporary,
+        pq.ParquetWriter(
+            temporary,
+            empty.schema,
+            compression="zstd",
+            compression_level=3,
+            use_dictionary=others,
+            write_statistics=others,
+            column_encoding=encodings,
+        ) as writer,
+    ):
+        for frame in rows:
+            writer.write_table(frame.to_arrow(compat_level=pl.CompatLevel.oldest()), row_group_size=1)
+
+
+def _holds_wide_integers(dtype: Any) -> bool:
+    if isinstance(dtype, pl.Struct):
+        return any(_holds_wide_integers(field.dtype) for field in dtype.fields)
+    return dtype in (pl.Int128, pl.UInt128) or (dtype.is_nested() and _holds_wide_integers(dtype.inner))
+
+
+def _leaves(empty: pa.Table) -> list[str]:
+    """Paths of the Parquet columns that a table is written as."""
+    file = io.BytesIO()
+    pq.write_table(empty, file)
+    leaves = pq.ParquetFile(file).schema
+    return [leaves.column(place).path for place in range(len(leaves))]
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Give a temporary name beside the file's; it takes the file's name in the end, or goes on an error."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
