@@ -22,6 +22,7 @@ from polars_tadoc.analytics.ranked_inverted_index import ranked_inverted_index
 from polars_tadoc.analytics.sequence_count import sequence_count
 from polars_tadoc.analytics.sort import sort
 from polars_tadoc.analytics.term_vector import term_vector
+from polars_tadoc.analytics.to_csr import to_csr
 from polars_tadoc.analytics.word_count import word_count
 from polars_tadoc.column import DTYPE, is_tadoc
 from polars_tadoc.compress.compress import compress
@@ -56,5 +57,6 @@ __all__ = [
     "sort",
     "term_vector",
     "testing",
+    "to_csr",
     "word_count",
 ]

@@ -13,6 +13,7 @@ from polars_tadoc.analytics import ranked_inverted_index as ranked_inverted_inde
 from polars_tadoc.analytics import sequence_count as sequence_count_analytic
 from polars_tadoc.analytics import sort as sort_analytic
 from polars_tadoc.analytics import term_vector as term_vector_analytic
+from polars_tadoc.analytics import to_csr as to_csr_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.info import info
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
@@ -266,6 +267,43 @@ class TadocSeries:
             engine=engine,
         )
         return request.run(self._series(), id).to_frame()
+
+    @documented_by(to_csr_analytic.to_csr)
+    def to_csr(
+        self,
+        *,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> tuple[to_csr_analytic.CSR, pl.Series]:
+        """Count each row's words in a sparse matrix, as scikit-learn takes it.
+
+        Returns
+        -------
+        (scipy.sparse.csr_array, Series)
+            Counts, int64, a row for each row and a column for each word, in code point order; and those words.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> counts, words = pl.Series("text", ["to be", "to do"]).tadoc.compress().tadoc.to_csr()
+        >>> counts.shape, words.to_list()
+        ((2, 3), ['be', 'do', 'to'])
+
+        """
+        return to_csr_analytic.to_csr(
+            self._series(),
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
 
     @documented_by(sequence_count_analytic.sequence_count)
     def sequence_count(
