@@ -68,7 +68,7 @@ class _Ends:
     stride: int
 
 
-_MOST_KEPT = 4 << 20
+_MOST_KEPT = 12 << 20
 """Bytes of device memory that stay with rules, at most."""
 _bodies: WeakKeyDictionary[Rules, _Ends] = WeakKeyDictionary()
 

@@ -2,161 +2,10 @@
 #include "counters.cuh"
 #include "bodies.cuh"
 #include "packing.cuh"
+#include "own_windows.cuh"
 #include "block_scan.cuh"
 
 constexpr u32 THREADS = 256;
-
-// The last words of a child, at most `reach` of them, or the child itself where it is a word.
-struct Tail {
-    const u32* words;
-    u32 word;
-    u32 length;
-
-    __device__ __forceinline__ Tail(const Text& text, u64 position)
-    {
-        if (text.is_rule(position)) {
-            const u32* ends = text.ends_at(position);
-            words = ends + 1 + text.reach;
-            length = min(__ldg(ends), text.reach);
-            word = 0;
-        } else {
-            words = nullptr;
-            length = 1;
-            word = rank_of(text.rank, __ldg(text.symbols + position));
-        }
-    }
-
-    __device__ __forceinline__ u32 operator[](u32 i) const { return words == nullptr ? word : __ldg(words + i); }
-};
-
-// Gives one word after another: those of the tail, then those of the children that follow. The caller knows that
-// the owner has so many.
-struct Walk {
-    const Text& text;
-    u64 position;
-    const u32* words;
-    u32 word;
-    u32 place;
-    u32 length;
-
-    __device__ __forceinline__ Walk(const Text& text, u64 position, const Tail& tail) :
-        text(text), position(position), words(tail.words), word(tail.word), place(0), length(tail.length)
-    {
-    }
-
-    __device__ __forceinline__ u32 next()
-    {
-        while (place == length) {
-            ++position;
-            place = 0;
-            if (text.is_rule(position)) {
-                const u32* ends = text.ends_at(position);
-                words = ends + 1;
-                length = min(__ldg(ends), text.reach);
-            } else {
-                words = nullptr;
-                length = 1;
-                word = rank_of(text.rank, __ldg(text.symbols + position));
-            }
-        }
-        const u32 i = place++;
-        return words == nullptr ? word : __ldg(words + i);
-    }
-
-    __device__ __forceinline__ void skip(u32 count)
-    {
-        while (count > 0) {
-            const u32 passed = min(count, length - place);
-            place += passed;
-            count -= passed;
-            if (count > 0) {
-                next();
-                --count;
-            }
-        }
-    }
-};
-
-// Runs of reach + 1 words that start in a child and end in a later one.
-struct Windows {
-    static __device__ __forceinline__ u32 count(const Text& text, u64 position)
-    {
-        if (text.reach == 0)
-            return text.is_rule(position) ? 0 : 1;  // a word is a window by itself
-        const u32 tail = min(text.length(position), text.reach);
-        const u32 after = tail == 0 ? 0 : text.words_after(position);
-        return tail + after > text.reach ? tail + after - text.reach : 0;
-    }
-
-    static __device__ __forceinline__ void write(
-        const Text& text, u64 position, const Packing& packing, u64* target, u64 capacity)
-    {
-        const u32 windows = count(text, position);
-        const Tail tail(text, position);
-        for (u32 column = 0; column < packing.columns; ++column) {
-            const bool last = column + 1 == packing.columns;
-            const u32 first = min(column * packing.per_column, packing.words);
-            const u32 words = last ? packing.words - first : packing.per_column;
-            const u32 key_bits = words * packing.bits;
-            const u64 mask = key_bits < 64 ? (1ull << key_bits) - 1 : ~0ull;
-            Walk walk(text, position, tail);
-            walk.skip(first);
-            u64 key = 0;
-            for (u32 i = 1; i < words; ++i)
-                key = key << packing.bits | walk.next();
-            u64* at = target + column * capacity;
-            for (u32 i = 0; i < windows; ++i) {
-                if (words > 0)
-                    key = (key << packing.bits | walk.next()) & mask;
-                write_digits(at, key, 1, packing, last);
-            }
-        }
-    }
-};
-
-// Pairs of words in different children, at most `reach` apart, the one of lower rank first.
-struct Pairs {
-    template <typename Visit>
-    static __device__ __forceinline__ void visit_pairs(const Text& text, u64 position, Visit visit)
-    {
-        const Tail tail(text, position);
-        const u32 after = tail.length == 0 ? 0 : text.words_after(position);
-        Walk walk(text, position, tail);
-        walk.place = walk.length;
-        for (u32 apart = 1; apart <= after; ++apart) {
-            const u32 word = walk.next();
-            const u32 earlier = min(tail.length, text.reach + 1 - apart);
-            for (u32 i = 0; i < earlier; ++i) {
-                const u32 other = tail[tail.length - 1 - i];
-                visit(min(word, other), max(word, other));
-            }
-        }
-    }
-
-    static __device__ __forceinline__ u32 count(const Text& text, u64 position)
-    {
-        const u32 tail = min(text.length(position), text.reach);
-        const u32 after = tail == 0 ? 0 : text.words_after(position);
-        u32 pairs = 0;
-        for (u32 apart = 1; apart <= after; ++apart)
-            pairs += min(tail, text.reach + 1 - apart);
-        return pairs;
-    }
-
-    static __device__ __forceinline__ void write(
-        const Text& text, u64 position, const Packing& packing, u64* target, u64 capacity)
-    {
-        u64* second = target + capacity;
-        visit_pairs(text, position, [&](u32 low, u32 high) {
-            if (packing.columns == 1) {
-                write_digits(target, static_cast<u64>(low) << packing.bits | high, 1, packing, true);
-            } else {
-                write_digits(target, low, 1, packing, false);
-                write_digits(second, high, 1, packing, true);
-            }
-        });
-    }
-};
 
 // Derived rules: writes each position's windows in any order.
 // taken   windows that are written already
@@ -179,7 +28,11 @@ __device__ __forceinline__ void place_entries(
     if (entries == 0)
         return;
     const u64 start = block_start + before;
-    Kind::write(text, position, packing, columns + start, capacity);
+    for (u32 column = 0; column < packing.columns; ++column) {
+        u64* at = columns + column * capacity + start;
+        const bool last = column + 1 == packing.columns;
+        Kind::visit(text, position, packing, column, [&](u64, u64 key) { write_digits(at, key, 1, packing, last); });
+    }
     for (u32 i = 0; i < entries; ++i)
         slots[start + i] = static_cast<u32>(places[position] + i);
 }

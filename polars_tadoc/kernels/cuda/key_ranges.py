@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy.typing as npt
 from polars_tadoc.kernels.cuda.bodies import Text
 from polars_tadoc.kernels.cuda.device import even_blocks, get_kernel
 from polars_tadoc.kernels.cuda.keys import Packing
-from polars_tadoc.kernels.cuda.reduced_text import ReducedText, Words
 from polars_tadoc.kernels.rules import Rules
 
 WORKING_MEMORY = 30 << 20
@@ -20,73 +19,144 @@ LEAST_MEMORY = 4 << 20
 """Bytes that a batch may take anyhow."""
 EXPECTED = 0.5
 """Share of the least result that entries have been found to have so far which the rest is trusted to have."""
+SKETCHED = 0.9
+"""Share of the keys told by the sketch that is trusted to be there: its standard error is 1.6 percent."""
 
 _BUCKET_BITS = 12
+_SKETCH = 4096  # of survey.cuh
 _NOTED = 2  # bytes that a sort notes by tile and digit for each of its keys
-_COUNT_THREADS = 1024
-
-_Count = Callable[[int, int, int], npt.NDArray[np.int64]]
+_THREADS = 512
 
 
-class Batches:
-    """Entries cut into ranges of keys: what is found in one tells how many the next one may have.
+class Survey:
+    """Counts entries by the first columns of their keys, and tells how many keys there are.
 
     Parameters
     ----------
+    kernel
+        What surveys a text.
+    packing
+        How keys are written.
+    parts
+        Texts and what else their launches take.
+
+    """
+
+    def __init__(
+        self, kernel: tuple[str, str], packing: Packing, parts: Sequence[tuple[Text, tuple[Any, ...]]]
+    ) -> None:
+        self._kernel, self._packing, self._parts = kernel, packing, parts
+        self.keys = 0
+        """Distinct keys of the last ranges that were counted, about."""
+
+    def __call__(self, low: int, shift: int, buckets: int) -> npt.NDArray[np.int64]:
+        """Count the entries of ranges of 2^shift first columns from ``low`` on."""
+        import cupy
+
+        told = cupy.zeros(buckets + _SKETCH // 2, np.uint64)
+        sketch = told[buckets:].view(np.uint32)
+        some = (np.uint64(low), np.uint64(low + (buckets << shift) - 1))
+        for text, arguments in self._parts:
+            size = len(text.symbols)
+            if size:
+                get_kernel(*self._kernel)(
+                    (2 * even_blocks(size),),
+                    (_THREADS,),
+                    (
+                        *(*text.arguments(), *self._packing.arguments(), *some, *arguments),
+                        *(np.uint32(shift), np.uint32(buckets), told, sketch),
+                    ),
+                )
+        counts: npt.NDArray[np.uint64] = told.get()  # synchronize!
+        self.keys = _distinct(counts[buckets:].view(np.uint32))
+        return counts[:buckets].astype(np.int64)
+
+
+def _distinct(sketch: npt.NDArray[np.uint32]) -> int:
+    """Estimate how many keys a sketch has seen (HyperLogLog, and linear counting of few)."""
+    nothing = int(np.count_nonzero(sketch == 0))
+    estimate = 0.7213 / (1 + 1.079 / _SKETCH) * _SKETCH**2 / float(np.ldexp(1.0, -sketch.astype(np.int32)).sum())
+    if estimate <= 2.5 * _SKETCH and nothing:
+        estimate = _SKETCH * float(np.log(_SKETCH / nothing))
+    return int(estimate)
+
+
+class Batches:
+    """Entries cut into ranges of keys: what is known of the result tells how many a range may have.
+
+    Parameters
+    ----------
+    survey
+        What counts them.
     room
-        Bytes that a batch may take before anything is found.
+        Bytes that a batch may take before anything is known of the result.
     entry_bytes
-        Bytes that an entry takes at the most.
+        Bytes that an entry takes at the most while they are sorted.
+    summed_bytes, key_bytes
+        Bytes that an entry takes while they are added up, and each key then takes.
+    row_bytes
+        Bytes that each key is sure to have in the result; 0 where keys may be left out.
     kept
         Whether all that is found will be in the result, whose size then lets the memory grow.
 
     """
 
-    def __init__(self, room: int, entry_bytes: int, kept: bool) -> None:
-        self.room, self.entry_bytes, self.kept = room, entry_bytes + _NOTED, kept
+    def __init__(
+        self,
+        survey: Survey,
+        room: int,
+        *,
+        entry_bytes: int,
+        summed_bytes: int = 0,
+        key_bytes: int = 0,
+        row_bytes: int,
+        kept: bool,
+    ) -> None:
+        self._survey, self._room, self._row_bytes, self._kept = survey, room, row_bytes, kept
+        self._entry_bytes, self._summed_bytes, self._key_bytes = entry_bytes + _NOTED, summed_bytes + _NOTED, key_bytes
         self.total = 0
         """Entries in all."""
-        self.taken = 0
-        """Entries of the batches so far."""
+        self._keys = 0
+        self._taken = 0
         self._held = self._result = 0
         self._density = 0.0
         self._before = 0
 
     def found(self, held: int, result: int) -> None:
         """Tell what the last batch keeps in memory, and what it will be in the result, in bytes."""
-        density = result / max(self.taken - self._before, 1)
+        density = result / max(self._taken - self._before, 1)
         self._density = density if self._before == 0 else min(self._density, density)
-        self._before = self.taken
+        self._before = self._taken
         self._held += held
         self._result += result
 
     def capacity(self) -> int:
         """Return the entries that the next batch may have."""
-        more = EXPECTED * self._density * (self.total - self.taken) if self.kept else 0.0
-        # half as much as the result beside it, less a margin for what sorts and sums note by tile
-        free = self.room + 1.4 * (self._result + more) - self._held
         # what was found tells of no more than four times as many
-        most = max(4 * self.taken, WORKING_MEMORY // self.entry_bytes)
-        return min(int(max(free, LEAST_MEMORY) // self.entry_bytes), most)
+        told = EXPECTED * self._density * min(self.total - self._taken, 4 * self._taken) if self._kept else 0.0
+        result = max(self._result + told, SKETCHED * self._keys * self._row_bytes)
+        # half as much as the result beside it, less a margin for what sorts and sums note by tile
+        free = max(self._room + 1.4 * result - self._held, LEAST_MEMORY)
+        entries = free / self._entry_bytes
+        if self._key_bytes:
+            few_keys = (free - (2 - SKETCHED) * self._keys * self._key_bytes) / self._summed_bytes
+            entries = min(entries, max(few_keys, free / (self._summed_bytes + self._key_bytes)))
+        return int(entries)
 
-    def ranges(self, count: _Count, bits: int) -> Iterator[tuple[int, int, int]]:
-        """Yield ranges of pairs of ranks and their entries; only one pair of ranks may be beyond the capacity.
+    def ranges(self, bits: int) -> Iterator[tuple[np.uint64, np.uint64, int]]:
+        """Yield the lowest and the last of ranges of first columns, and their entries.
 
-        ``count`` tells the entries of ranges of 2^shift pairs from one on, given it, the shift, and how many.
+        Only one first column may have entries beyond the capacity.
         """
+        for low, high, entries in self._ranges(0, bits):
+            self._taken += entries
+            yield np.uint64(low), np.uint64((1 << 64) - 1 if high == 1 << bits else high - 1), entries
 
-        def first_count(low: int, shift: int, buckets: int) -> npt.NDArray[np.int64]:
-            counts = count(low, shift, buckets)
-            self.total = self.total or int(counts.sum())
-            return counts
-
-        for low, high, entries in self._ranges(first_count, 0, bits):
-            self.taken += entries
-            yield low, high, entries
-
-    def _ranges(self, count: _Count, low: int, bits: int) -> Iterator[tuple[int, int, int]]:
+    def _ranges(self, low: int, bits: int) -> Iterator[tuple[int, int, int]]:
         shift = max(0, bits - _BUCKET_BITS)
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(count(low, shift, 1 << (bits - shift)))])
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(self._survey(low, shift, 1 << (bits - shift)))])
+        if not self.total:
+            self.total, self._keys = int(before[-1]), self._survey.keys
         first = 0
         while before[first] < before[-1]:
             most = self.capacity()
@@ -95,30 +165,10 @@ class Batches:
             entries = int(before[stop] - before[first])
             if entries > most and shift > 0:
                 stop = int(np.searchsorted(before, before[first], side="right"))
-                yield from self._ranges(count, low + (stop - 1 << shift), shift)
+                yield from self._ranges(low + (stop - 1 << shift), shift)
             else:
                 yield low + (first << shift), low + (stop << shift), entries
             first = stop
-
-
-def count_ranges(
-    text: ReducedText, kernel: tuple[str, str], arguments: Callable[[Words], tuple[Any, ...]]
-) -> Callable[[int, int, int], npt.NDArray[np.int64]]:
-    """Return what counts entries by the first two ranks of their keys, by a kernel given its first arguments."""
-
-    def count(low: int, shift: int, buckets: int) -> npt.NDArray[np.int64]:
-        import cupy
-
-        counts = cupy.zeros(buckets, np.uint64)
-        last = (np.uint64(low), np.uint64(low + (buckets << shift)), np.uint32(shift), np.uint32(buckets), counts)
-        for words in text.parts():
-            size = len(words.words)
-            if size:
-                get_kernel(*kernel)((even_blocks(size),), (_COUNT_THREADS,), (*arguments(words), *last))
-        told: npt.NDArray[np.uint64] = counts.get()  # synchronize!
-        return told.astype(np.int64)
-
-    return count
 
 
 def spare_memory(rules: Rules, bodies: Text, documents: Text) -> int:
@@ -126,13 +176,3 @@ def spare_memory(rules: Rules, bodies: Text, documents: Text) -> int:
     given = rules.nbytes + int(documents.offsets.nbytes + documents.symbols.nbytes)
     given += 0 if bodies.rank is None else int(bodies.rank.nbytes)
     return WORKING_MEMORY + given // 2 - int(bodies.ends.nbytes + bodies.starts.nbytes + documents.starts.nbytes)
-
-
-def text_memory(room: int) -> int:
-    """Return the bytes of ``room`` that the reduced text may take: some is left for batches."""
-    return max(room - 2 * LEAST_MEMORY, LEAST_MEMORY)
-
-
-def pair_bits(packing: Packing) -> int:
-    """Return the bits of two ranks, put together."""
-    return 32 + packing.bits

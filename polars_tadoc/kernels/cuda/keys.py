@@ -35,6 +35,11 @@ class Packing:
             return self.per_column * self.bits, 0
         return (self.words - column * self.per_column) * self.bits + self.document_bits, self.spare
 
+    @property
+    def first_bits(self) -> int:
+        """Bits of the words in the first column."""
+        return (self.words if self.columns == 1 else self.per_column) * self.bits
+
     def ranges(self) -> list[tuple[int, int]]:
         """Return them for all columns."""
         return [self.sorted_bits(column) for column in range(self.columns)]
@@ -43,6 +48,9 @@ class Packing:
         """Return what the kernels take."""
         sizes = (self.words, self.bits, self.per_column, self.columns)
         return tuple(np.uint32(size) for size in (*sizes, self.spare, self.digit_bits, self.document_bits))
+
+
+ANY_WEIGHT = (1 << 64) - 1
 
 
 def pack(kind: Kind, terminals: int, most: int, documents: int = 1) -> Packing:

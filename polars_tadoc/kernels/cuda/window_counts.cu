@@ -1,46 +1,72 @@
-// Windows and pairs in the reduced text, counted.
+// Windows and pairs of bodies and documents, counted.
 #include "counters.cuh"
+#include "bodies.cuh"
 #include "packing.cuh"
-#include "reduced_text.cuh"
-#include "count_entries.cuh"
+#include "own_windows.cuh"
+#include "survey.cuh"
 #include "block_scan.cuh"
 
 constexpr u32 THREADS = 256;
 
-extern "C" __global__ void __launch_bounds__(1024) count_windows(
-    const u32* __restrict__ words, u64 size, u64 of_rules, const u32* __restrict__ owners,
-    const u64* __restrict__ weights, u32 reach, u32 digit_bits, u64 low, u64 high, u32 shift, u32 buckets,
-    u64* counts)
+// How often each owner occurs: a rule by its weight, a document once.
+struct Weights {
+    const u64* weights;  // null for documents
+    const long long* offsets;
+    u32 owners;
+
+    __device__ __forceinline__ u64 at(u64 position) const
+    {
+        return weights == nullptr ? 1 : __ldg(weights + owner_at(position, offsets, owners));
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(SURVEY_THREADS) survey_windows(
+    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
+    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 words, u32 bits, u32 per_column,
+    u32 column_count, u32 spare, u32 digit_bits, u32 document_bits, u64 low, u64 last,
+    const u64* __restrict__ weights, const long long* __restrict__ offsets, u32 owners, u32 shift, u32 buckets,
+    u64* counts, u32* sketch)
 {
-    const Words text = {words, size, of_rules, owners, weights, reach};
-    const auto digits = [&](u64 i) { return digits_in(text.weight(i), digit_bits); };
-    count_entries<TextWindows>(text, digits, {low, high}, shift, buckets, counts);
+    const Weights weigh = {weights, offsets, owners};
+    const auto digits = [&](u64 i) { return static_cast<u64>(digits_in(weigh.at(i), digit_bits)); };
+    survey<Windows>(
+        {symbols, size, starts, ends, stride, terminals, rank, reach},
+        {words, bits, per_column, column_count, spare, digit_bits, document_bits}, digits, {low, last}, shift, buckets,
+        counts, sketch);
 }
 
-extern "C" __global__ void __launch_bounds__(1024) count_pairs(
-    const u32* __restrict__ words, u64 size, u64 of_rules, const u32* __restrict__ owners,
-    const u64* __restrict__ weights, u32 reach, u32 digit_bits, u64 low, u64 high, u32 shift, u32 buckets,
-    u64* counts)
+extern "C" __global__ void __launch_bounds__(SURVEY_THREADS) survey_pairs(
+    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
+    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 words, u32 bits, u32 per_column,
+    u32 column_count, u32 spare, u32 digit_bits, u32 document_bits, u64 low, u64 last,
+    const u64* __restrict__ weights, const long long* __restrict__ offsets, u32 owners, u32 shift, u32 buckets,
+    u64* counts, u32* sketch)
 {
-    const Words text = {words, size, of_rules, owners, weights, reach};
-    const auto digits = [&](u64 i) { return digits_in(text.weight(i), digit_bits); };
-    count_entries<TextPairs>(text, digits, {low, high}, shift, buckets, counts);
+    const Weights weigh = {weights, offsets, owners};
+    const auto digits = [&](u64 i) { return static_cast<u64>(digits_in(weigh.at(i), digit_bits)); };
+    survey<Pairs>(
+        {symbols, size, starts, ends, stride, terminals, rank, reach},
+        {words, bits, per_column, column_count, spare, digit_bits, document_bits}, digits, {low, last}, shift, buckets,
+        counts, sketch);
 }
 
 // Writes the entries of a batch in any order: each block takes the next room there is.
 // columns   `capacity` entries of the first column, then of the second, ...
 template <typename Kind>
 __device__ __forceinline__ void write_entries(
-    const Words& text, const Packing& packing, Range range, u64* columns, u64 capacity, u64* taken)
+    const Text& text, const Packing& packing, Range range, const Weights& weights, u64* columns, u64 capacity, u64* taken)
 {
     __shared__ u64 block_start;
-    const u64 i = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
     u64 weight = 0;
     u32 entries = 0;
-    if (i < text.size) {
-        Kind::visit_first(text, i, [&](u64 ranks) { entries += range.holds(ranks); });
+    if (position < text.size) {
+        if (range.whole())
+            entries = Kind::count(text, position);
+        else
+            Kind::visit(text, position, packing, 0, [&](u64 first, u64) { entries += range.holds(first); });
         if (entries != 0) {
-            weight = text.weight(i);
+            weight = weights.at(position);
             entries *= digits_in(weight, packing.digit_bits);
         }
     }
@@ -51,28 +77,48 @@ __device__ __forceinline__ void write_entries(
     if (threadIdx.x == 0)
         block_start = atomicAdd(taken, static_cast<u64>(all));
     __syncthreads();
-    if (entries != 0)
-        Kind::write(text, i, packing, range, weight, columns + block_start + before, capacity);
+    if (entries == 0)
+        return;
+    const u64 start = block_start + before;
+    // a column is told together with the first one
+    for (u32 column = min(packing.columns - 1, 1u); column < packing.columns; ++column) {
+        const bool last = column + 1 == packing.columns;
+        u64* at_first = columns + start;
+        u64* at = columns + column * capacity + start;
+        Kind::visit(text, position, packing, column, [&](u64 first, u64 key) {
+            if (!range.holds(first))
+                return;
+            if (column == 1)
+                write_digits(at_first, first, weight, packing, false);
+            write_digits(at, key, weight, packing, last);
+        });
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) write_windows(
-    const u32* __restrict__ text_words, u64 size, u64 of_rules, const u32* __restrict__ owners,
-    const u64* __restrict__ weights, u32 reach, u32 words, u32 bits, u32 per_column, u32 column_count, u32 spare,
-    u32 digit_bits, u32 document_bits, u64 low, u64 high, u64* columns, u64 capacity, u64* taken)
+    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
+    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 words, u32 bits, u32 per_column,
+    u32 column_count, u32 spare, u32 digit_bits, u32 document_bits, u64 low, u64 last,
+    const u64* __restrict__ weights, const long long* __restrict__ offsets, u32 owners, u64* columns, u64 capacity,
+    u64* taken)
 {
-    write_entries<TextWindows>(
-        {text_words, size, of_rules, owners, weights, reach},
-        {words, bits, per_column, column_count, spare, digit_bits, document_bits}, {low, high}, columns, capacity, taken);
+    write_entries<Windows>(
+        {symbols, size, starts, ends, stride, terminals, rank, reach},
+        {words, bits, per_column, column_count, spare, digit_bits, document_bits}, {low, last},
+        {weights, offsets, owners}, columns, capacity, taken);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) write_pairs(
-    const u32* __restrict__ text_words, u64 size, u64 of_rules, const u32* __restrict__ owners,
-    const u64* __restrict__ weights, u32 reach, u32 words, u32 bits, u32 per_column, u32 column_count, u32 spare,
-    u32 digit_bits, u32 document_bits, u64 low, u64 high, u64* columns, u64 capacity, u64* taken)
+    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
+    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 words, u32 bits, u32 per_column,
+    u32 column_count, u32 spare, u32 digit_bits, u32 document_bits, u64 low, u64 last,
+    const u64* __restrict__ weights, const long long* __restrict__ offsets, u32 owners, u64* columns, u64 capacity,
+    u64* taken)
 {
-    write_entries<TextPairs>(
-        {text_words, size, of_rules, owners, weights, reach},
-        {words, bits, per_column, column_count, spare, digit_bits, document_bits}, {low, high}, columns, capacity, taken);
+    write_entries<Pairs>(
+        {symbols, size, starts, ends, stride, terminals, rank, reach},
+        {words, bits, per_column, column_count, spare, digit_bits, document_bits}, {low, last},
+        {weights, offsets, owners}, columns, capacity, taken);
 }
 
 // What rising order sorts by falling count, where it fits, and each key's own place.

@@ -8,8 +8,9 @@ import numpy as np
 
 from polars_tadoc.kernels.cuda.bodies import Text, make_texts
 from polars_tadoc.kernels.cuda.device import device_errors, even_blocks, get_kernel, launch_each
-from polars_tadoc.kernels.cuda.key_ranges import Batches, count_ranges, pair_bits, spare_memory, text_memory
+from polars_tadoc.kernels.cuda.key_ranges import Batches, Survey, spare_memory
 from polars_tadoc.kernels.cuda.keys import (
+    ANY_WEIGHT,
     Packing,
     compact_keys,
     no_windows,
@@ -19,7 +20,6 @@ from polars_tadoc.kernels.cuda.keys import (
     words_by_rank,
 )
 from polars_tadoc.kernels.cuda.primitives import exclusive_scan, radix_sort
-from polars_tadoc.kernels.cuda.reduced_text import ReducedText
 from polars_tadoc.kernels.cuda.rule_occurrences import rule_weights
 from polars_tadoc.kernels.cuda.windows import Kind, possible_kind
 from polars_tadoc.kernels.rules import Rules
@@ -53,30 +53,38 @@ def _count_batches(
     """Return the packing and the keys and counts of each batch, keys ascending over all of them."""
     import cupy
 
-    room -= int(weights.nbytes)
-    text = ReducedText(*texts, weights, text_memory(room))
-    packing = pack(kind, texts[0].terminals, text.most)
-    # while entries are put together, all of them distinct; while three columns or more are sorted
-    entry = max(16 * packing.columns + 8, 8 * packing.columns + 37 if packing.columns > 2 else 0)
-    batches = Batches(room - text.nbytes, entry, kept=top is None)
-    found: list[tuple[Any, Any]] = []
-    reach = np.uint32(kind.reach)
-    count = count_ranges(
-        *(text, ("window_counts", f"count_{kind.name}")),
-        lambda words: (*words.arguments(), weights, reach, np.uint32(packing.digit_bits)),
+    packing = pack(kind, texts[0].terminals, ANY_WEIGHT)
+    if packing.columns > pack(kind, texts[0].terminals, 1).columns:  # it may fit the weights that there are
+        packing = pack(kind, texts[0].terminals, int(weights.max()) if len(weights) else 1)  # synchronize!
+    bodies, documents = texts
+    parts = (
+        (bodies, (weights, bodies.offsets, np.uint32(len(bodies.offsets) - 1))),
+        (documents, (None, documents.offsets, np.uint32(len(documents.offsets) - 1))),
     )
-    for low, high, entries in batches.ranges(count, pair_bits(packing)):
+    row_bytes = 4 * kind.words + 8
+    columns_bytes = 8 * packing.columns
+    batches = Batches(
+        Survey(("window_counts", f"survey_{kind.name}"), packing, parts),
+        room - int(weights.nbytes),
+        entry_bytes=2 * columns_bytes if packing.columns <= 2 else columns_bytes + 37,
+        summed_bytes=columns_bytes if packing.columns <= 2 else columns_bytes + 4,
+        key_bytes=columns_bytes + 8,
+        row_bytes=row_bytes if top is None and least == 1 else 0,
+        kept=top is None,
+    )
+    found: list[tuple[Any, Any]] = []
+    for low, last, entries in batches.ranges(packing.first_bits):
         columns, taken = [cupy.empty((packing.columns, entries), np.uint64)], cupy.zeros(1, np.uint64)
-        for words in text.parts():
+        for text, owners in parts:
             launch_each(
-                *("window_counts", f"write_{kind.name}", len(words.words), *words.arguments(), weights, reach),
-                *(*packing.arguments(), np.uint64(low), np.uint64(high), columns[0], np.uint64(entries), taken),
+                *("window_counts", f"write_{kind.name}", len(text.symbols), *text.arguments(), *packing.arguments()),
+                *(low, last, *owners, columns[0], np.uint64(entries), taken),
             )
         keys, sums = sum_entries(columns, packing)
         found.append(_chosen(keys, sums, least if least > 1 else 0, top))  # no entry counts nothing
         del keys, sums
         held = sum(int(array.nbytes) for array in found[-1])
-        batches.found(held, len(found[-1][1]) * (4 * kind.words + 8))
+        batches.found(held, len(found[-1][1]) * row_bytes)
     return packing, found
 
 

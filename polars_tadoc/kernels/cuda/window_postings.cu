@@ -1,12 +1,13 @@
-// The documents that hold each window of the reduced text.
+// The documents that hold each window.
 //
 // An entry is a window's key, then a document, then a digit of how often the document holds it: as for counts, but
 // a window of a rule has as many entries as the rule's documents. What follows the key, the code, is the same for
 // all windows of a rule, and written once for its list.
 #include "counters.cuh"
+#include "bodies.cuh"
 #include "packing.cuh"
-#include "reduced_text.cuh"
-#include "count_entries.cuh"
+#include "own_windows.cuh"
+#include "survey.cuh"
 #include "block_scan.cuh"
 
 constexpr u32 THREADS = 256;
@@ -33,102 +34,116 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_codes(
     write_digits(target, documents[i], counts[i], {0, 0, 0, 0, spare, digit_bits, 0}, true);
 }
 
-// The reduced text, and the codes of each rule.
+// How many entries each window of an owner has: one for each code of a rule, one in a document.
 struct Lists {
-    const Words text;
-    const long long* offsets;
-    const u64* codes;
-    const u64* document_starts;
-    u32 first_document;
-    u32 document_count;
+    const long long* offsets;  // of rules' codes; null for documents
+    const long long* owner_offsets;
+    u32 owners;
 
-    __device__ __forceinline__ u64 entries(u64 i) const
-    {
-        if (i >= text.of_rules)
-            return 1;
-        const u32 rule = __ldg(text.owners + i);
-        return static_cast<u64>(__ldg(offsets + rule + 1) - __ldg(offsets + rule));
-    }
+    __device__ __forceinline__ u32 owner(u64 position) const { return owner_at(position, owner_offsets, owners); }
 
-    __device__ __forceinline__ u64 code(u64 i, u64 entry, u32 spare) const
+    __device__ __forceinline__ u64 entries(u32 owner) const
     {
-        if (i < text.of_rules)
-            return __ldg(codes + __ldg(offsets + __ldg(text.owners + i)) + entry);
-        u32 low = 0;
-        u32 high = document_count;
-        while (high - low > 1) {
-            const u32 middle = low + (high - low) / 2;
-            if (__ldg(document_starts + middle) <= i)
-                low = middle;
-            else
-                high = middle;
-        }
-        return static_cast<u64>(first_document + low) << spare | 1;
+        return offsets == nullptr ? 1 : static_cast<u64>(__ldg(offsets + owner + 1) - __ldg(offsets + owner));
     }
 };
 
-extern "C" __global__ void __launch_bounds__(1024) count_postings(
-    const u32* __restrict__ words, u64 size, u64 of_rules, const u32* __restrict__ owners, u32 reach,
-    const long long* __restrict__ list_offsets, u64 low, u64 high, u32 shift, u32 buckets, u64* counts)
+extern "C" __global__ void __launch_bounds__(SURVEY_THREADS) survey_postings(
+    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
+    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 words, u32 bits, u32 per_column,
+    u32 column_count, u32 spare, u32 digit_bits, u32 document_bits, u64 low, u64 last,
+    const long long* __restrict__ list_offsets, const long long* __restrict__ offsets, u32 owners, u32 shift,
+    u32 buckets, u64* counts, u32* sketch)
 {
-    const Lists lists = {{words, size, of_rules, owners, nullptr, reach}, list_offsets, nullptr, nullptr, 0, 0};
-    const auto entries = [&](u64 i) { return lists.entries(i); };
-    count_entries<TextWindows>(lists.text, entries, {low, high}, shift, buckets, counts);
+    const Lists lists = {list_offsets, offsets, owners};
+    const auto entries = [&](u64 i) { return list_offsets == nullptr ? 1 : lists.entries(lists.owner(i)); };
+    survey<Windows>(
+        {symbols, size, starts, ends, stride, terminals, rank, reach},
+        {words, bits, per_column, column_count, spare, digit_bits, document_bits}, entries, {low, last}, shift, buckets,
+        counts, sketch);
 }
 
-// Writes the entries of a batch in any order. A block's threads share its entries evenly: one window may have very
-// many documents. columns: `capacity` entries of the first column, then of the second, ...
+constexpr u32 STAGED = 1024;
+
+// Writes the entries of a batch in any order: each block takes the next room there is, puts its windows side by
+// side, and its warps share their entries, since one window may have very many documents.
+// codes    of rules' lists; null for documents
+// columns  `capacity` entries of the first column, then of the second, ...
 extern "C" __global__ void __launch_bounds__(THREADS) write_postings(
-    const u32* __restrict__ text_words, u64 size, u64 of_rules, const u32* __restrict__ owners, u32 reach, u32 words,
-    u32 bits, u32 per_column, u32 column_count, u32 spare, u32 digit_bits, u32 document_bits, u64 low, u64 high,
-    const long long* __restrict__ list_offsets, const u64* __restrict__ codes,
-    const u64* __restrict__ document_starts, u32 first_document, u32 document_count, u64* columns, u64 capacity,
-    u64* taken)
+    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
+    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 words, u32 bits, u32 per_column,
+    u32 column_count, u32 spare, u32 digit_bits, u32 document_bits, u64 low, u64 last,
+    const long long* __restrict__ list_offsets, const long long* __restrict__ offsets, u32 owners,
+    const u64* __restrict__ codes, u64* columns, u64 capacity, u64* taken)
 {
-    __shared__ u32 before[THREADS];
     __shared__ u64 block_start;
-    const Lists lists = {
-        {text_words, size, of_rules, owners, nullptr, reach}, list_offsets, codes, document_starts, first_document,
-        document_count};
-    const Range range = {low, high};
-    const u64 block_words = static_cast<u64>(blockIdx.x) * THREADS;
-    const u64 own = block_words + threadIdx.x;
-    u32 entries = 0;
-    if (own < size)
-        TextWindows::visit_first(lists.text, own, [&](u64 ranks) {
-            if (range.holds(ranks))
-                entries = static_cast<u32>(lists.entries(own));
-        });
-    u32 all;
-    const u32 own_before = block_before<THREADS>(entries, all);
-    if (all == 0)
+    __shared__ u64 staged_first[STAGED];
+    __shared__ u64 staged_key[STAGED];
+    __shared__ u32 staged_owner[STAGED];
+    __shared__ u32 staged_at[STAGED];
+    const Text text = {symbols, size, starts, ends, stride, terminals, rank, reach};
+    const Packing packing = {words, bits, per_column, column_count, spare, digit_bits, document_bits};
+    const Range range = {low, last};
+    const Lists lists = {list_offsets, offsets, owners};
+    const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    u32 windows = 0;
+    if (position < size) {
+        if (range.whole())
+            windows = Windows::count(text, position);
+        else
+            Windows::visit(text, position, packing, 0, [&](u64 first, u64) { windows += range.holds(first); });
+    }
+    const u32 owner = windows == 0 ? 0 : lists.owner(position);
+    const u32 of_each = windows == 0 ? 0 : static_cast<u32>(lists.entries(owner));
+    if (of_each == 0)
+        windows = 0;
+    u32 all_windows;
+    const u32 windows_before = block_before<THREADS>(windows, all_windows);
+    if (all_windows == 0)
         return;
-    before[threadIdx.x] = own_before;
+    __syncthreads();
+    u32 all;
+    const u32 before = block_before<THREADS>(windows * of_each, all);
     if (threadIdx.x == 0)
         block_start = atomicAdd(taken, static_cast<u64>(all));
-    __syncthreads();
     const u32 tail = spare + document_bits;
-    for (u32 entry = threadIdx.x; entry < all; entry += THREADS) {
-        u32 word = 0;  // the last one whose entries begin here or before
-        for (u32 after = THREADS; after - word > 1;) {
-            const u32 middle = word + (after - word) / 2;
-            if (before[middle] <= entry)
-                word = middle;
-            else
-                after = middle;
-        }
-        const u64 i = block_words + word;
-        u64* target = columns + block_start + entry;
-        for (u32 column = 0; column < column_count; ++column) {
-            const bool last = column + 1 == column_count;
-            const u32 first = column * per_column;
-            const u32 stop = last ? words : first + per_column;
-            u64 key = 0;
-            for (u32 next = first; next < stop; ++next)
-                key = key << bits | lists.text.rank(i + next);
-            if (last)
-                key = (tail < 64 ? key << tail : 0) | lists.code(i, entry - before[word], spare);
-            target[column * capacity] = key;
+    for (u32 begin = 0; begin < all_windows; begin += STAGED) {
+        // a column is told together with the first one
+        for (u32 column = min(column_count - 1, 1u); column < column_count; ++column) {
+            __syncthreads();
+            u32 window = 0;
+            if (windows != 0)
+                Windows::visit(text, position, packing, column, [&](u64 first, u64 key) {
+                    if (!range.holds(first))
+                        return;
+                    const u32 place = windows_before + window - begin;  // wraps around for what was written before
+                    if (place < STAGED) {
+                        staged_first[place] = first;
+                        staged_key[place] = key;
+                        staged_owner[place] = owner;
+                        staged_at[place] = before + window * of_each;
+                    }
+                    ++window;
+                });
+            __syncthreads();
+            const bool is_last = column + 1 == column_count;
+            const u32 staged = min(all_windows - begin, STAGED);
+            const u32 lanes = codes == nullptr ? 1 : 32;
+            for (u32 place = threadIdx.x / lanes; place < staged; place += THREADS / lanes) {
+                const u32 list = staged_owner[place];
+                const u64 key = is_last && tail < 64 ? staged_key[place] << tail : is_last ? 0 : staged_key[place];
+                u64* target = columns + block_start + staged_at[place];
+                const u64 entries = lists.entries(list);
+                for (u64 entry = threadIdx.x % lanes; entry < entries; entry += lanes) {
+                    u64 code = 0;
+                    if (is_last)
+                        code = codes == nullptr ? static_cast<u64>(list) << spare | 1
+                                                : __ldg(codes + __ldg(list_offsets + list) + entry);
+                    if (column == 1)
+                        target[entry] = staged_first[place];
+                    target[column * capacity + entry] = key | code;
+                }
+            }
         }
     }
 }

@@ -9,10 +9,9 @@ import numpy as np
 
 from polars_tadoc.kernels.cuda.bodies import Text, make_texts
 from polars_tadoc.kernels.cuda.device import device_errors, launch_each
-from polars_tadoc.kernels.cuda.key_ranges import Batches, count_ranges, pair_bits, spare_memory, text_memory
+from polars_tadoc.kernels.cuda.key_ranges import Batches, Survey, spare_memory
 from polars_tadoc.kernels.cuda.keys import Packing, no_windows, pack, read_keys, sum_entries, sum_runs, words_by_rank
 from polars_tadoc.kernels.cuda.primitives import compact, exclusive_scan, radix_sort, segmented_sum
-from polars_tadoc.kernels.cuda.reduced_text import ReducedText
 from polars_tadoc.kernels.cuda.rule_occurrences import rule_documents
 from polars_tadoc.kernels.cuda.windows import MOST_NUMBERS, Kind, possible_kind, too_many
 from polars_tadoc.kernels.rules import Rules
@@ -103,34 +102,35 @@ def _list_batches(
     import cupy
 
     packing = codes.packing
-    room -= int(codes.offsets.nbytes + codes.codes.nbytes)
-    sizes = (codes.offsets[1:] - codes.offsets[:-1]).view(np.uint64)
-    text = ReducedText(*texts, sizes, text_memory(room))
-    del sizes
-    # while entries are put together; while lists are put in order, at least two documents of each window
-    entry = max(16 * packing.columns + 24, 4 * packing.columns + 48)
-    batches = Batches(room - text.nbytes, entry, kept=True)
-    found: list[_Lists] = []
-    reach = np.uint32(kind.reach)
-    count = count_ranges(
-        *(text, ("window_postings", "count_postings")), lambda words: (*words.arguments(), reach, codes.offsets)
+    bodies, documents = texts
+    parts = (
+        (bodies, (codes.offsets, bodies.offsets, np.uint32(len(bodies.offsets) - 1)), codes.codes),
+        (documents, (None, documents.offsets, np.uint32(len(documents.offsets) - 1)), None),
     )
-    for low, high, entries in batches.ranges(count, pair_bits(packing)):
+    row_bytes = 4 * kind.words + 8
+    batches = Batches(
+        Survey(("window_postings", "survey_postings"), packing, [part[:2] for part in parts]),
+        room - int(codes.offsets.nbytes + codes.codes.nbytes),
+        # while entries are put together; while lists are put in order, at least two documents of each window
+        entry_bytes=max(16 * packing.columns + 24, 4 * packing.columns + 48),
+        row_bytes=row_bytes + 12 if min_count <= 1 and top != 0 else 0,
+        kept=True,
+    )
+    found: list[_Lists] = []
+    for low, last, entries in batches.ranges(packing.first_bits):
         if entries >= _MOST_ENTRIES:
             raise too_many(entries, "documents of runs")
         columns, taken = [cupy.empty((packing.columns, entries), np.uint64)], cupy.zeros(1, np.uint64)
-        for words in text.parts():
+        for text, owners, own_codes in parts:
             launch_each(
-                *("window_postings", "write_postings", len(words.words), *words.arguments(), reach),
-                *(*packing.arguments(), np.uint64(low), np.uint64(high), codes.offsets, codes.codes),
-                *(words.document_starts, np.uint32(words.first_document), np.uint32(len(words.document_starts))),
-                *(columns[0], np.uint64(entries), taken),
+                *("window_postings", "write_postings", len(text.symbols), *text.arguments(), *packing.arguments()),
+                *(low, last, *owners, own_codes, columns[0], np.uint64(entries), taken),
             )
         found.append(_make_lists(columns, packing, min_count, top))
         lists = found[-1]
         if entries < batches.total and len(lists.counts) and int(lists.counts.max()) <= MOST_NUMBERS:  # synchronize!
             lists.counts = lists.counts.astype(np.uint32)
-        batches.found(lists.nbytes, len(lists.offsets) * (4 * kind.words + 8) + 12 * len(lists.documents))
+        batches.found(lists.nbytes, len(lists.offsets) * row_bytes + 12 * len(lists.documents))
         del lists
     return found
 

@@ -1,0 +1,182 @@
+// Windows and pairs of words that span two or more children of a body or document. Include after counters.cuh,
+// bodies.cuh and packing.cuh.
+#ifndef POLARS_TADOC_OWN_WINDOWS
+#define POLARS_TADOC_OWN_WINDOWS
+
+// The last words of a child, at most `reach` of them, or the child itself where it is a word.
+struct Tail {
+    const u32* words;
+    u32 word;
+    u32 length;
+
+    __device__ __forceinline__ Tail(const Text& text, u64 position)
+    {
+        if (text.is_rule(position)) {
+            const u32* ends = text.ends_at(position);
+            words = ends + 1 + text.reach;
+            length = min(__ldg(ends), text.reach);
+            word = 0;
+        } else {
+            words = nullptr;
+            length = 1;
+            word = rank_of(text.rank, __ldg(text.symbols + position));
+        }
+    }
+
+    __device__ __forceinline__ u32 operator[](u32 i) const { return words == nullptr ? word : __ldg(words + i); }
+};
+
+// Gives one word after another: those of the tail, then those of the children that follow. The caller knows that
+// the owner has so many.
+struct Walk {
+    const Text& text;
+    u64 position;
+    const u32* words;
+    u32 word;
+    u32 place;
+    u32 length;
+
+    __device__ __forceinline__ Walk(const Text& text, u64 position, const Tail& tail) :
+        text(text), position(position), words(tail.words), word(tail.word), place(0), length(tail.length)
+    {
+    }
+
+    __device__ __forceinline__ u32 next()
+    {
+        while (place == length) {
+            ++position;
+            place = 0;
+            if (text.is_rule(position)) {
+                const u32* ends = text.ends_at(position);
+                words = ends + 1;
+                length = min(__ldg(ends), text.reach);
+            } else {
+                words = nullptr;
+                length = 1;
+                word = rank_of(text.rank, __ldg(text.symbols + position));
+            }
+        }
+        const u32 i = place++;
+        return words == nullptr ? word : __ldg(words + i);
+    }
+
+    __device__ __forceinline__ void skip(u32 count)
+    {
+        while (count > 0) {
+            const u32 passed = min(count, length - place);
+            place += passed;
+            count -= passed;
+            if (count > 0) {
+                next();
+                --count;
+            }
+        }
+    }
+};
+
+// One column of the keys of a position's windows, one window after another.
+struct ColumnWalk {
+    Walk walk;
+    u64 key;
+    u64 mask;
+    u32 bits;
+    u32 words;
+
+    __device__ __forceinline__ ColumnWalk(
+        const Text& text, u64 position, const Tail& tail, const Packing& packing, u32 column) :
+        walk(text, position, tail), key(0), bits(packing.bits)
+    {
+        const u32 first = min(column * packing.per_column, packing.words);
+        words = column + 1 == packing.columns ? packing.words - first : packing.per_column;
+        mask = words * bits < 64 ? (1ull << words * bits) - 1 : ~0ull;
+        walk.skip(first);
+        for (u32 i = 1; i < words; ++i)
+            key = key << bits | walk.next();
+    }
+
+    __device__ __forceinline__ u64 next()
+    {
+        if (words > 0)
+            key = (key << bits | walk.next()) & mask;
+        return key;
+    }
+};
+
+// Runs of reach + 1 words that start in a child and end in a later one.
+struct Windows {
+    static __device__ __forceinline__ u32 count(const Text& text, u64 position)
+    {
+        if (text.reach == 0)
+            return text.is_rule(position) ? 0 : 1;  // a word is a window by itself
+        const u32 tail = min(text.length(position), text.reach);
+        const u32 after = tail == 0 ? 0 : text.words_after(position);
+        return tail + after > text.reach ? tail + after - text.reach : 0;
+    }
+
+    // Calls visit(key's first column, another column of it) for each window.
+    template <typename Visit>
+    static __device__ __forceinline__ void visit(
+        const Text& text, u64 position, const Packing& packing, u32 column, Visit visit)
+    {
+        const u32 windows = count(text, position);
+        if (windows == 0)
+            return;
+        const Tail tail(text, position);
+        ColumnWalk first(text, position, tail, packing, 0);
+        if (column == 0) {
+            for (u32 i = 0; i < windows; ++i) {
+                const u64 key = first.next();
+                visit(key, key);
+            }
+            return;
+        }
+        ColumnWalk other(text, position, tail, packing, column);
+        for (u32 i = 0; i < windows; ++i) {
+            const u64 key = first.next();
+            visit(key, other.next());
+        }
+    }
+};
+
+// Pairs of words in different children, at most `reach` apart, the one of lower rank first.
+struct Pairs {
+    template <typename Visit>
+    static __device__ __forceinline__ void visit_pairs(const Text& text, u64 position, Visit visit)
+    {
+        const Tail tail(text, position);
+        const u32 after = tail.length == 0 ? 0 : text.words_after(position);
+        Walk walk(text, position, tail);
+        walk.place = walk.length;
+        for (u32 apart = 1; apart <= after; ++apart) {
+            const u32 word = walk.next();
+            const u32 earlier = min(tail.length, text.reach + 1 - apart);
+            for (u32 i = 0; i < earlier; ++i) {
+                const u32 other = tail[tail.length - 1 - i];
+                visit(min(word, other), max(word, other));
+            }
+        }
+    }
+
+    static __device__ __forceinline__ u32 count(const Text& text, u64 position)
+    {
+        const u32 tail = min(text.length(position), text.reach);
+        const u32 after = tail == 0 ? 0 : text.words_after(position);
+        u32 pairs = 0;
+        for (u32 apart = 1; apart <= after; ++apart)
+            pairs += min(tail, text.reach + 1 - apart);
+        return pairs;
+    }
+
+    // Calls visit(key's first column, another column of it) for each pair.
+    template <typename Visit>
+    static __device__ __forceinline__ void visit(
+        const Text& text, u64 position, const Packing& packing, u32 column, Visit visit)
+    {
+        visit_pairs(text, position, [&](u32 low, u32 high) {
+            const u64 first = packing.columns == 1 ? static_cast<u64>(low) << packing.bits | high : low;
+            visit(first, column == 0 ? first : high);
+        });
+    }
+};
+
+#endif
