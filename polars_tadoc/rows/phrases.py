@@ -1,0 +1,456 @@
+"""How often rows hold a phrase, and which rows hold one of several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.cache import ByteLRU
+from polars_tadoc.column import gather_or_null, require_tadoc, split
+from polars_tadoc.compress import characters
+from polars_tadoc.compress.compress import named_tokenizer
+from polars_tadoc.compress.tokenize import Tokenizer, tokenize
+from polars_tadoc.config import settings
+from polars_tadoc.corpus import Corpus, require_countable
+from polars_tadoc.kernels.cpu import load_rules
+from polars_tadoc.kernels.cpu import phrase_words as word_kernels
+from polars_tadoc.kernels.cpu import phrases as kernels
+from polars_tadoc.kernels.cpu.counts import DELETED
+from polars_tadoc.kernels.cpu.image import map_roots, map_rules
+from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
+from polars_tadoc.kernels.cpu.tokenize import BLOCK, SEPARATOR
+from polars_tadoc.kernels.rules import Rules
+from polars_tadoc.morphism import Morphism
+from polars_tadoc.rows.automaton import build_automaton
+from polars_tadoc.vocabulary import Vocabulary
+
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+FEW_ROWS = 4
+"""Rows are searched for touched symbols first where less than one in so many has one."""
+
+SAMPLE = 1 << 10
+"""Symbols that this is estimated from."""
+
+CHUNK = 1 << 17
+"""Symbols that are worth another thread."""
+
+
+def count_phrase(
+    column: pl.Series,
+    phrase: str,
+    *,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+) -> pl.Series:
+    """Count how often each row holds a phrase, without expanding it.
+
+    The phrase is cut into words as the column's text was; whatever stands between the words does not matter.
+    Occurrences may overlap, as :func:`sequence_count` counts them. Each rule is matched once, with an automaton that
+    knows the state after it (Kida et al., SPIRE 1999); rules without a word of the phrase are not read.
+
+    Parameters
+    ----------
+    column
+        Compressed column.
+    phrase
+        Words that follow one another.
+    normalize
+        Expression over ``pl.element()`` that maps each distinct word to a String, or to null to leave it out; it is
+        applied to the words of text and phrase alike. The neighbours of words left out become neighbours of each other.
+    lowercase
+        Lower-case words (after ``normalize``), and the stop words with them.
+    stopwords
+        Words to leave out, compared after ``normalize`` and lower-casing.
+
+    Returns
+    -------
+    UInt64 series
+        One number per row; null where the row is null.
+
+    Raises
+    ------
+    NotCompressedError
+        The series is not a compressed column.
+    InvalidGrammarError
+        A payload or a row is damaged, or was cut by a tokenizer that this release does not have.
+    LimitExceededError
+        The rows stand for more words than 64 bits count.
+    TypeError
+        ``phrase`` is no string, ``normalize`` no expression or ``stopwords`` no list of strings.
+    ValueError
+        The phrase has no word, or ``normalize`` reads columns or gives anything but one String or null for each word.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["to be, or not to be", "be", None]).tadoc.compress()
+    >>> tadoc.count_phrase(column, "to be").to_list()
+    [2, 0, None]
+
+    """
+    morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
+    return Request("count_phrase", (_require_phrase(phrase, "phrase"),), morphism, once=False).run(column)
+
+
+def contains_phrase(
+    column: pl.Series,
+    phrase: str,
+    *,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+) -> pl.Series:
+    """Tell which rows hold a phrase, as :func:`count_phrase` finds it.
+
+    Parameters
+    ----------
+    column
+        Compressed column.
+    phrase
+        Words that follow one another.
+    normalize, lowercase, stopwords
+        Which words are taken for equal and which are left out, as for :func:`count_phrase`.
+
+    Returns
+    -------
+    Boolean series
+        One value per row; null where the row is null.
+
+    Raises
+    ------
+    NotCompressedError, InvalidGrammarError, LimitExceededError, TypeError, ValueError
+        As :func:`count_phrase`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["To be, or not to be", "be", None]).tadoc.compress()
+    >>> tadoc.contains_phrase(column, "not to").to_list()
+    [True, False, None]
+
+    """
+    morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
+    return Request("contains_phrase", (_require_phrase(phrase, "phrase"),), morphism, once=True).run(column)
+
+
+def contains_any(
+    column: pl.Series,
+    phrases: Iterable[str],
+    *,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+) -> pl.Series:
+    """Tell which rows hold at least one of several phrases, all found in one pass.
+
+    Parameters
+    ----------
+    column
+        Compressed column.
+    phrases
+        Phrases; where there are none, no row holds one.
+    normalize, lowercase, stopwords
+        Which words are taken for equal and which are left out, as for :func:`count_phrase`.
+
+    Returns
+    -------
+    Boolean series
+        One value per row; null where the row is null.
+
+    Raises
+    ------
+    NotCompressedError, InvalidGrammarError, LimitExceededError, TypeError, ValueError
+        As :func:`count_phrase`; each phrase must have a word.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["to be", "or not", None]).tadoc.compress()
+    >>> tadoc.contains_any(column, ["not to", "to be"]).to_list()
+    [True, False, None]
+
+    """
+    return Request.of_phrases(phrases, Morphism.from_arguments(normalize, lowercase, stopwords)).run(column)
+
+
+def _require_phrase(phrase: object, argument: str) -> str:
+    if not isinstance(phrase, str):
+        raise TypeError(f"{argument}={phrase!r} must be a string")
+    try:
+        phrase.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{argument}={phrase!r} is not text: {error.reason}") from None
+    return phrase
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is to be found, checked when it is made.
+
+    Parameters
+    ----------
+    call
+        The call's name, for messages.
+    phrases
+        Text of each phrase.
+    morphism
+        Which words are taken for equal, which are left out.
+    once
+        Tell whether there is a match, instead of how many.
+
+    """
+
+    call: str
+    phrases: tuple[str, ...]
+    morphism: Morphism | None
+    once: bool
+
+    @classmethod
+    def of_phrase(cls, call: str, phrase: object, morphism: Morphism | None) -> Request:
+        """Look for one phrase; errors as :func:`count_phrase`'s."""
+        return cls(call, (_require_phrase(phrase, "phrase"),), morphism, once=call != "count_phrase")
+
+    @classmethod
+    def of_phrases(cls, phrases: object, morphism: Morphism | None) -> Request:
+        """Look for any of several phrases; errors as :func:`contains_any`'s."""
+        if isinstance(phrases, str) or not isinstance(phrases, Iterable):
+            raise TypeError(f"phrases={phrases!r} is not a list of strings")
+        return cls("contains_any", tuple(_require_phrase(own, "phrases: every one") for own in phrases), morphism, True)
+
+    @property
+    def dtype(self) -> pl.DataType:
+        """Type of the result."""
+        return pl.Boolean() if self.once else pl.UInt64()
+
+    def run(self, column: pl.Series) -> pl.Series:
+        """Find the phrases in each row."""
+        require_tadoc(column, self.call)
+        corpora = split(column)
+        require_countable(corpora)
+        texts: dict[str, _Words] = {}
+        counts = [np.zeros(0, np.uint64)]
+        for corpus in corpora:
+            name = corpus.grammar.tokenizer
+            if name not in texts:
+                texts[name] = _Words.cut(self.phrases, named_tokenizer(corpus.grammar))
+                self._require_words(texts[name].offsets)
+            counts.append(self._count(corpus, texts[name]))
+        found = np.concatenate(counts) if len(counts) != 2 else counts[1]
+        values = pl.Series(column.name, found != 0 if self.once else found)
+        if len(corpora) == 1 and len(found) == len(column):
+            return values
+        place = np.full(len(column), -1, np.int64)
+        rows = np.concatenate([np.zeros(0, np.int64), *(corpus.rows for corpus in corpora)])
+        place[rows] = np.arange(len(rows))
+        return gather_or_null(values, place).alias(column.name)
+
+    def _require_words(self, offsets: Int64, after: str = "") -> None:
+        for own in np.flatnonzero(np.diff(offsets) == 0)[:1]:
+            raise ValueError(f"{self.call}: the phrase {self.phrases[own]!r} has no word{after}")
+
+    def _count(self, corpus: Corpus, words: _Words) -> UInt64:
+        """Count the matches in each document of a corpus."""
+        grammar, plain = corpus.grammar, load_rules(corpus.grammar)
+        if self.morphism is None:
+            target = _Target(plain, corpus.root_offsets, corpus.roots, corpus.key, None)
+            return target.count(words.find(grammar.words), words.offsets, self.once)
+        image = self.morphism.apply(pl.concat([grammar.words.series, words.series]).rechunk())
+        own, given = image.ids[: len(grammar.words)], image.ids[len(grammar.words) :]
+        kept = given != DELETED
+        offsets = np.append(0, np.cumsum(kept))[words.offsets]
+        self._require_words(offsets, " left")
+        if (own != DELETED).all():  # equal words are of one class: the rules are good as they are
+            target = _Target(plain, corpus.root_offsets, corpus.roots, corpus.key, own)
+        else:
+            mapped = map_rules(plain, own, len(image.words))
+            roots = map_roots(plain, corpus.root_offsets, corpus.roots, own, mapped)
+            target = _Target(mapped, *roots, None, None)
+        return target.count(given[kept], offsets, self.once)
+
+
+@dataclass(frozen=True, eq=False)
+class _Words:
+    """The words of phrases.
+
+    Parameters
+    ----------
+    data
+        UTF-8 bytes in which they stand.
+    spans
+        int64: where each word starts and ends, one after another.
+    offsets
+        int64, phrases + 1: the first word of each phrase.
+
+    """
+
+    data: npt.NDArray[np.uint8]
+    spans: Int64
+    offsets: Int64
+
+    @classmethod
+    def cut(cls, phrases: tuple[str, ...], tokenizer: Tokenizer) -> _Words:
+        """Cut phrases into words."""
+        if tokenizer.pattern is not None:
+            tokens = tokenize(pl.Series("phrase", phrases, pl.String), tokenizer, lossless=False)
+            vocabulary = [word.encode() for word in tokens.vocabulary.to_pylist()]
+            ends = np.flatnonzero(tokens.sequence == SEPARATOR)
+            words = [vocabulary[word] for word in tokens.sequence.tolist() if word != SEPARATOR]
+            stops = np.cumsum([0, *map(len, words)])
+            data = np.frombuffer(b"".join(words), np.uint8)
+            spans = np.stack([stops[:-1], stops[1:]], axis=1).reshape(-1)
+            return cls(data, spans, np.append(0, ends - np.arange(len(ends))))
+        encoded = [phrase.encode() for phrase in phrases]
+        data = np.frombuffer(b"".join(encoded), np.uint8)
+        spans, offsets = np.empty(2 * len(data), np.int64), np.empty(len(phrases) + 1, np.int64)
+        count = word_kernels.cut_words(
+            data,
+            np.cumsum([0, *map(len, encoded)]),
+            characters.classes(tokenizer.name),
+            np.empty(BLOCK, np.uint8),
+            spans,
+            offsets,
+        )
+        return cls(data, spans[: 2 * count], offsets)
+
+    @property
+    def series(self) -> pl.Series:
+        """The words as a String series."""
+        data, spans = self.data.tobytes(), self.spans.tolist()
+        words = [data[start:stop].decode() for start, stop in zip(spans[::2], spans[1::2], strict=True)]
+        return pl.Series("word", words, pl.String)
+
+    def find(self, vocabulary: Vocabulary) -> UInt32:
+        """Return each word's id, ``DELETED`` where the vocabulary does not have it."""
+        ids = np.empty(len(self.spans) // 2, np.uint32)
+        word_kernels.find_words(self.data, self.spans, vocabulary.offsets, vocabulary.data, vocabulary.by_rank, ids)
+        return ids
+
+
+class _Links(NamedTuple):
+    """Rules with the way back from symbols to the rules that name them."""
+
+    text: kernels.Text
+    owners: kernels.Owners
+
+    @classmethod
+    def of(cls, rules: Rules, key: str | None) -> _Links:
+        """Link rules; those of a grammar (by its key) are kept for the next call."""
+        found = None if key is None else _links.get(key)
+        if found is not None:
+            return found
+        size = rules.terminals + rules.rule_count
+        first_words = np.empty(size, np.uint32)
+        text = kernels.Text(rules.terminals, rules.rule_offsets.view(np.uint64), rules.symbols, first_words)
+        kernels.find_first_words(text)
+        owners = kernels.Owners(np.zeros(size + 2, np.uint32), np.empty(len(rules.symbols), np.uint32))
+        kernels.find_owners(text, owners)
+        made = cls(text, owners)
+        return made if key is None else _links.put(key, made)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that it holds."""
+        arrays = (*self.text[1:], *self.owners)
+        return sum(array.nbytes for array in arrays)
+
+
+_links: ByteLRU[_Links] = ByteLRU(lambda: settings().host_cache_bytes // 4, lambda links: links.nbytes)
+"""Links of grammars that phrases were looked for in."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Target:
+    """Rules and documents that phrases are looked for in.
+
+    Parameters
+    ----------
+    rules, root_offsets, roots
+        As kernels take them.
+    key
+        Names the rules among those kept; None where they are made for one call.
+    image
+        uint32 by terminal: what phrases call it; None where they call it by its id.
+
+    """
+
+    rules: Rules
+    root_offsets: Int64
+    roots: UInt32
+    key: str | None
+    image: UInt32 | None
+
+    def count(self, words: UInt32, offsets: Int64, once: bool) -> UInt64:
+        """Count matches by document (or tell whether there is one), of phrases given as words under offsets."""
+        found = np.zeros(len(self.root_offsets) - 1, np.uint64)
+        known = [own for own in np.split(words, offsets[1:-1]) if not (own == word_kernels.UNKNOWN).any()]
+        distinct, own_classes = np.unique(np.concatenate([words[:0], *known]), return_inverse=True)
+        terminals, classes = self._classify(distinct)
+        if len(terminals) == 0:
+            return found
+        ends = np.cumsum([len(own) for own in known])[:-1]
+        phrases = [own.tolist() for own in np.split(own_classes + 1, ends)]
+        automaton = build_automaton(phrases, classes, len(distinct) + 1)
+        links = _Links.of(self.rules, self.key)
+        levels = len(self.rules.level_offsets) + 1
+        matches = self._match_rules(links, automaton, terminals, once, np.empty(2 * levels, np.uint64))
+        dense = self._share(matches.touched) * len(self.roots) * FEW_ROWS > len(found)
+
+        def count(rows: tuple[int, int]) -> None:
+            first, stop = rows
+            own_offsets = self.root_offsets[first : stop + 1].view(np.uint64)
+            pending = _bits(stop - first, dense)
+            if not dense:
+                kernels.find_rows(matches.touched, own_offsets, self.roots, pending)
+            stack = np.empty(2 * levels, np.uint64)
+            kernels.match_rows(
+                links.text, automaton, matches, own_offsets, self.roots, once, pending, stack, found[first:stop]
+            )
+
+        map_parallel(count, weighted_chunks(self.root_offsets, CHUNK))
+        return found
+
+    def _classify(self, words: UInt32) -> tuple[UInt32, UInt32]:
+        """Return the terminals that words stand for, and each terminal's class: the word's place from 1 on."""
+        classes = np.zeros(self.rules.terminals, np.uint32)
+        places = np.arange(1, len(words) + 1, dtype=np.uint32)
+        if self.image is None:
+            classes[words] = places
+            return words, classes
+        by_image = np.zeros(int(max(self.image.max(initial=0), words.max(initial=0))) + 1, np.uint32)
+        by_image[words] = places
+        np.take(by_image, self.image, out=classes)
+        return np.flatnonzero(classes).astype(np.uint32), classes
+
+    def _match_rules(
+        self, links: _Links, automaton: kernels.Automaton, words: UInt32, once: bool, stack: UInt64
+    ) -> kernels.Matches:
+        size, rules = self.rules.terminals + self.rules.rule_count, self.rules.rule_count
+        matches = kernels.Matches(np.zeros(size, np.uint8), np.empty(size, np.uint32), np.zeros(size, np.uint64))
+        pending, read = _bits(rules, False), _bits(rules, False)
+        kernels.match_rules(links.text, automaton, words, links.owners, once, pending, read, stack, matches)
+        return matches
+
+    def _share(self, touched: npt.NDArray[np.uint8]) -> float:
+        """Estimate which share of the documents' symbols is touched."""
+        sample = touched[self.roots[:: max(1, len(self.roots) // SAMPLE)]]
+        return np.count_nonzero(sample) / max(1, len(sample))
+
+
+def _bits(count: int, value: bool) -> UInt64:
+    """Return ``count`` bits, 64 in each number."""
+    bits = np.full(-(-count // 64), ~np.uint64(0) if value else np.uint64(0), np.uint64)
+    if value and count % 64:
+        bits[-1] = (1 << count % 64) - 1
+    return bits
