@@ -31,6 +31,8 @@ from polars_tadoc.config import Config
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.decompress import decompress
 from polars_tadoc.grammar import Grammar
+from polars_tadoc.rows.extract import extract, head, tail
+from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.typed import of
 
 __version__ = "0.1.0"
@@ -46,6 +48,8 @@ __all__ = [
     "decompress",
     "errors",
     "explain",
+    "extract",
+    "head",
     "info",
     "inverted_index",
     "is_tadoc",
@@ -55,8 +59,10 @@ __all__ = [
     "recompress",
     "sequence_count",
     "sort",
+    "tail",
     "term_vector",
     "testing",
     "to_csr",
+    "token_count",
     "word_count",
 ]

@@ -33,6 +33,13 @@ FUNCTIONS = {
     "cooccurrence": tadoc.cooccurrence,
     "info": tadoc.info,
 }
+ROW_BY_ROW = {
+    "token_count": tadoc.token_count,
+    "extract": tadoc.extract,
+    "head": tadoc.head,
+    "tail": tadoc.tail,
+}
+"""Calls that give a column beside others: of series and expressions, not of frames."""
 
 
 def methods(accessor: type) -> dict[str, Any]:
@@ -69,11 +76,13 @@ def test_registered() -> None:
 def test_options_are_those_of_the_function(accessor: type) -> None:
     expected = {TadocSeries: options, TadocExpr: options_by_row}.get(accessor, options_in_a_frame)
     for name, method in methods(accessor).items():
-        assert options(method) == expected(FUNCTIONS[name]), name
+        assert options(method) == expected((FUNCTIONS | ROW_BY_ROW)[name]), name
 
 
 def test_frames_have_the_same_methods() -> None:
-    assert set(methods(TadocFrame)) == set(methods(TadocSeries)) == set(FUNCTIONS)
+    assert set(methods(TadocFrame)) == set(FUNCTIONS)
+    assert set(methods(TadocSeries)) == set(FUNCTIONS | ROW_BY_ROW)
+    assert set(ROW_BY_ROW) <= set(methods(TadocExpr))
     assert set(methods(TadocLazyFrame)) == set(FUNCTIONS) - {"to_csr"}  # a matrix is no frame
     for name, method in methods(TadocFrame).items():
         if name == "to_csr":
@@ -115,7 +124,7 @@ def test_errors_of_arguments_are_documented(accessor: type) -> None:
 def test_every_public_name_is_documented() -> None:
     for name in tadoc.__all__:
         assert getattr(tadoc, name) is not None
-    for function in FUNCTIONS.values():
+    for function in (FUNCTIONS | ROW_BY_ROW).values():
         assert {"Parameters", "Returns", "Raises", "Examples"} <= {
             line.strip() for line in function.__doc__.splitlines()
         }

@@ -19,6 +19,12 @@ from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compre
 from polars_tadoc.compress.recompress import Recompression, recompress
 from polars_tadoc.decompress import decompress
 from polars_tadoc.namespaces.documented import documented_by
+from polars_tadoc.rows.expressions import by_row
+from polars_tadoc.rows.extract import extract, head, tail
+from polars_tadoc.rows.token_count import token_count
+
+COUNT = """How many words; a negative number leaves out as many at the {}. An integer, the name of a column of
+    integers, or an expression."""
 
 
 @pl.api.register_expr_namespace("tadoc")
@@ -121,6 +127,92 @@ class TadocExpr:
 
         """
         return self._expr.map_batches(decompress, return_dtype=pl.String, is_elementwise=True)
+
+    @documented_by(token_count)
+    def token_count(self) -> pl.Expr:
+        """Count the words of each row.
+
+        Returns
+        -------
+        Expr
+            ``UInt64``; null where the row is.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["to be or not to be", None]}).tadoc.compress("text")
+        >>> df.select(pl.col("text").tadoc.token_count()).to_series().to_list()
+        [6, None]
+
+        """
+        return self._expr.map_batches(token_count, return_dtype=pl.UInt64, is_elementwise=True)
+
+    @documented_by(
+        extract,
+        offset="Number of the first word, from 0; a negative one counts from the row's end. An integer, the name of a\n"
+        "    column of integers, or an expression.",
+    )
+    def extract(self, offset: int | str | pl.Expr, length: int | str | pl.Expr | None = None) -> pl.Expr:
+        """Take words of each row by their number, and what stood between them; as ``str.slice`` does with characters.
+
+        Returns
+        -------
+        Expr
+            ``String``, from the first of the words to the end of the last (without the gaps before and after); empty
+            where there is no such word, null where the row or the offset is.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["To be, or not to be!", "To do."], "at": [-2, 0]}).tadoc.compress("text")
+        >>> df.select(pl.col("text").tadoc.extract("at", 2)).to_series().to_list()
+        ['to be', 'To do']
+
+        """
+        arguments = {"offset": offset} if length is None else {"offset": offset, "length": length}
+        return by_row(extract, self._expr, pl.String, **arguments)
+
+    @documented_by(head, n=COUNT.format("end"))
+    def head(self, n: int | str | pl.Expr = 5) -> pl.Expr:
+        """Take the first words of each row, and what stood between them.
+
+        Returns
+        -------
+        Expr
+            ``String``, as of :meth:`extract`; null where the row or ``n`` is.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["To be, or not to be!", "To do."]}).tadoc.compress("text")
+        >>> df.select(pl.col("text").tadoc.head(3)).to_series().to_list()
+        ['To be, or', 'To do']
+
+        """
+        return by_row(head, self._expr, pl.String, n=n)
+
+    @documented_by(tail, n=COUNT.format("start"))
+    def tail(self, n: int | str | pl.Expr = 5) -> pl.Expr:
+        """Take the last words of each row, and what stood between them.
+
+        Returns
+        -------
+        Expr
+            ``String``, as of :meth:`extract`; null where the row or ``n`` is.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["To be, or not to be!", "To do."]}).tadoc.compress("text")
+        >>> df.select(pl.col("text").tadoc.tail(3)).to_series().to_list()
+        ['not to be', 'To do']
+
+        """
+        return by_row(tail, self._expr, pl.String, n=n)
 
     @documented_by(word_count_analytic.word_count)
     def word_count(

@@ -20,6 +20,8 @@ from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.decompress import decompress
 from polars_tadoc.namespaces.documented import documented_by
+from polars_tadoc.rows.extract import extract, head, tail
+from polars_tadoc.rows.token_count import token_count
 
 
 @pl.api.register_series_namespace("tadoc")
@@ -119,6 +121,62 @@ class TadocSeries:
 
         """
         return decompress(self._series())
+
+    @documented_by(token_count)
+    def token_count(self) -> pl.Series:
+        """Count the words of each row; result as :func:`polars_tadoc.token_count`'s.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series(["to be or not to be", None]).tadoc.compress().tadoc.token_count().to_list()
+        [6, None]
+
+        """
+        return token_count(self._series())
+
+    @documented_by(extract)
+    def extract(self, offset: int | pl.Series, length: int | pl.Series | None = None) -> pl.Series:
+        """Take words of each row by their number, and what stood between them; as :func:`polars_tadoc.extract`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series(["To be, or not to be!", "To do."]).tadoc.compress().tadoc.extract(1, 3).to_list()
+        ['be, or not', 'do']
+
+        """
+        return extract(self._series(), offset, length)
+
+    @documented_by(head)
+    def head(self, n: int | pl.Series = 5) -> pl.Series:
+        """Take the first words of each row, and what stood between them; as :func:`polars_tadoc.head`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series(["To be, or not to be!", "To do."]).tadoc.compress().tadoc.head(3).to_list()
+        ['To be, or', 'To do']
+
+        """
+        return head(self._series(), n)
+
+    @documented_by(tail)
+    def tail(self, n: int | pl.Series = 5) -> pl.Series:
+        """Take the last words of each row, and what stood between them; as :func:`polars_tadoc.tail`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series(["To be, or not to be!", "To do."]).tadoc.compress().tadoc.tail(3).to_list()
+        ['not to be', 'To do']
+
+        """
+        return tail(self._series(), n)
 
     @documented_by(word_count_analytic.word_count)
     def word_count(
