@@ -31,6 +31,7 @@ from polars_tadoc.config import Config
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.decompress import decompress
 from polars_tadoc.grammar import Grammar
+from polars_tadoc.parquet_info import parquet_info
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.typed import of
@@ -55,6 +56,7 @@ __all__ = [
     "is_tadoc",
     "namespaces",
     "of",
+    "parquet_info",
     "ranked_inverted_index",
     "recompress",
     "sequence_count",

@@ -72,3 +72,7 @@ class LimitExceededError(TadocError, ValueError):
 
 class EngineUnavailableError(TadocError, RuntimeError):
     """The engine asked for cannot run here; the message says what is missing and how to install it."""
+
+
+class RepeatedGrammarsWarning(UserWarning):
+    """A column or a file holds so many grammars, or copies of them, that they weigh more than its rows."""

@@ -1,0 +1,109 @@
+"""What a compressed column weighs in a Parquet file, where each row group repeats the grammars that its rows use."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from polars_tadoc import payload
+from polars_tadoc.analytics.info import WORTH_A_WARNING
+from polars_tadoc.errors import RepeatedGrammarsWarning
+from polars_tadoc.namespaces.columns import compressed_column
+
+SCHEMA = pl.Schema(
+    {
+        "rows": pl.UInt64,
+        "row_groups": pl.UInt64,
+        "grammars": pl.UInt64,
+        "copies": pl.UInt64,
+        "grammar_bytes": pl.UInt64,
+        "bytes": pl.UInt64,
+    }
+)
+
+
+def parquet_info(path: str | Path, column: str | None = None) -> pa.Table:
+    """Describe a compressed column of a Parquet file in one row; no text and no row is read.
+
+    A file in which copies of the same grammars weigh more than all else of the column is warned of: it was written in
+    row groups that are small for its grammars, or its rows are mixed.
+
+    Parameters
+    ----------
+    path
+        Parquet file.
+    column
+        Name of the column; may be left out where the file has one that is compressed.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``rows``; ``row_groups``; ``grammars`` (distinct); ``copies`` (grammars of each row group, summed);
+        ``grammar_bytes`` (of all copies, as they stand in the file); ``bytes`` (of the whole column there), uint64.
+
+    Raises
+    ------
+    ColumnMissingError
+        The file has no such column; the message suggests the nearest names.
+    NotCompressedError
+        The column is of another type, or none was named and there is not exactly one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> df = pl.DataFrame({"text": ["to be", "or not", "to be"]}).tadoc.compress("text")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     df.write_parquet(Path(folder) / "small.parquet", row_group_size=1)
+    ...     info = tadoc.parquet_info(Path(folder) / "small.parquet")
+    >>> info.select(["rows", "row_groups", "grammars", "copies"]).to_pylist()
+    [{'rows': 3, 'row_groups': 3, 'grammars': 1, 'copies': 3}]
+
+    """
+    name = compressed_column(pl.Schema(pl.read_parquet_schema(path)), column, "parquet_info")
+    keys: list[str] = []
+    with pq.ParquetFile(path) as file:
+        metadata = file.metadata
+        for group in range(metadata.num_row_groups):
+            keys += _keys(file.read_row_group(group, columns=[f"{name}.grammar"])[name])
+        sizes = _chunk_sizes(metadata, name)
+        rows, groups = metadata.num_rows, metadata.num_row_groups
+    of_grammars = sum(size for field, size in sizes if field == "grammar")
+    total, distinct = sum(size for _, size in sizes), len(set(keys))
+    repeated = of_grammars - of_grammars * distinct // max(len(keys), 1)
+    if repeated > max(total - repeated, WORTH_A_WARNING):
+        warnings.warn(
+            f"{path}: {distinct:,} grammars stand {len(keys):,} times in {groups:,} row groups, {repeated / 1e6:,.1f} "
+            f'of the {total / 1e6:,.1f} MB of column "{name}" are copies; write it anew in larger row groups, '
+            "df.write_parquet(path, row_group_size=250_000), after tadoc.recompress(column) where rows were mixed",
+            RepeatedGrammarsWarning,
+            stacklevel=2,
+        )
+    row = (rows, groups, distinct, len(keys), of_grammars, total)
+    return pl.DataFrame([row], schema=SCHEMA, orient="row").to_arrow()
+
+
+def _keys(column: pa.ChunkedArray) -> list[str]:
+    """Keys of the grammars that a row group stores; payloads become no Python strings."""
+    dictionaries = [chunk.field(0).dictionary for chunk in column.chunks]
+    unique = pa.chunked_array(dictionaries).unique().drop_null() if dictionaries else []
+    texts = [cell.as_buffer() for cell in unique]
+    return [
+        payload.key_of(text.slice(0, min(payload.HEADER_LENGTH, text.size)).to_pybytes(), text.size) for text in texts
+    ]
+
+
+def _chunk_sizes(metadata: Any, name: str) -> list[tuple[str, int]]:
+    """Field and compressed bytes of each column chunk that belongs to the column."""
+    chunks = [
+        metadata.row_group(g).column(i) for g in range(metadata.num_row_groups) for i in range(metadata.num_columns)
+    ]
+    own = [chunk for chunk in chunks if chunk.path_in_schema.startswith(f"{name}.")]
+    return [(chunk.path_in_schema[len(name) + 1 :].split(".")[0], chunk.total_compressed_size) for chunk in own]
