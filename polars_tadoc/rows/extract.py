@@ -14,12 +14,11 @@ from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.decompress import write_texts
 from polars_tadoc.kernels.cpu.lists import gather_lists
 from polars_tadoc.rows.cut import cut_words
-from polars_tadoc.rows.numbers import Numbers, common_rows
+from polars_tadoc.rows.numbers import MOST, Numbers, common_rows
 from polars_tadoc.rows.token_count import document_words, token_count
 
 Int64 = npt.NDArray[np.int64]
 
-_MOST = np.uint64((1 << 63) - 1)
 _TO_THE_END = np.uint64((1 << 64) - 1)
 
 
@@ -162,7 +161,8 @@ def tail(column: pl.Series, n: int | pl.Series = 5) -> pl.Series:
     require_tadoc(column, "tail")
     numbers = Numbers.of(n, "n", "tail")
     counts = np.where(numbers.values == 0, np.uint64(0), _TO_THE_END)
-    return _Cuts("tail", replace(numbers, values=-numbers.values), counts).run(column)
+    offsets = -np.maximum(numbers.values, -MOST)
+    return _Cuts("tail", replace(numbers, values=offsets), counts).run(column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +221,7 @@ class _Cuts:
         if offsets.min(initial=0) < 0:
             words = document_words(corpus).astype(np.int64)[documents]
             firsts = np.where(offsets < 0, words + offsets, offsets)
-        before = np.maximum(-firsts, 0).astype(np.uint64)  # what lies before the document counts
+        before = np.where(firsts < 0, -firsts, 0).astype(np.uint64)  # what lies before the document counts
         firsts = np.maximum(firsts, 0)
-        lengths = np.minimum(np.maximum(lengths, before) - before, _MOST - firsts.astype(np.uint64))
+        lengths = np.minimum(np.maximum(lengths, before) - before, np.uint64(MOST) - firsts.astype(np.uint64))
         return firsts, firsts + lengths.astype(np.int64)

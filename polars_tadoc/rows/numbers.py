@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-_MOST = (1 << 63) - 1
+MOST = (1 << 63) - 1
 _WIDE = (pl.UInt64, pl.Int128, pl.UInt128)
 
 
@@ -19,7 +19,7 @@ class Numbers:
     Parameters
     ----------
     values
-        int64: one for all rows, or one by row; none is beyond 2^63 - 1 either way. Null ones are 0.
+        int64: one for all rows, or one by row; the nearest there is to what 64 bits do not hold, 0 for null.
     valid
         Bool by value; None where none is null.
 
@@ -32,15 +32,15 @@ class Numbers:
     def of(cls, given: object, argument: str, call: str) -> Numbers:
         """Take an integer or a series of integers; ``TypeError`` where it is neither."""
         if isinstance(given, int) and not isinstance(given, bool):
-            return cls(np.array([min(max(given, -_MOST), _MOST)], np.int64), None)
+            return cls(np.array([min(max(given, -MOST - 1), MOST)], np.int64), None)
         if not isinstance(given, pl.Series):
             raise TypeError(f"{call}: {argument} must be an integer or integers by row, not {type(given).__name__}")
         if not given.dtype.is_integer() and given.dtype != pl.Null:
             raise TypeError(f"{call}: {argument} must be integers, not {given.dtype}; cast it first: .cast(pl.Int64)")
         if given.dtype in _WIDE:
-            given = given.clip(-_MOST if given.dtype == pl.Int128 else 0, _MOST)
+            given = given.clip(-MOST - 1 if given.dtype == pl.Int128 else 0, MOST)
         values = given.cast(pl.Int64).fill_null(0).to_numpy()
-        return cls(np.maximum(values, -_MOST), given.is_not_null().to_numpy() if given.null_count() else None)
+        return cls(values, given.is_not_null().to_numpy() if given.null_count() else None)
 
     def at(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Values of some rows; the only one where there is but one."""
