@@ -31,6 +31,8 @@ from polars_tadoc.config import Config
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.decompress import decompress
 from polars_tadoc.grammar import Grammar
+from polars_tadoc.packed.partition import PACKED_DTYPE, is_packed
+from polars_tadoc.packed.scan import scan_packed
 from polars_tadoc.parquet_info import parquet_info
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.token_count import token_count
@@ -40,6 +42,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DTYPE",
+    "PACKED_DTYPE",
     "Config",
     "Corpus",
     "Grammar",
@@ -53,12 +56,14 @@ __all__ = [
     "head",
     "info",
     "inverted_index",
+    "is_packed",
     "is_tadoc",
     "namespaces",
     "of",
     "parquet_info",
     "ranked_inverted_index",
     "recompress",
+    "scan_packed",
     "sequence_count",
     "sort",
     "tail",

@@ -42,8 +42,16 @@ ROW_BY_ROW = {
 """Calls that give a column beside others: of series and expressions, not of frames."""
 
 
-def methods(accessor: type) -> dict[str, Any]:
+PACKING = {"pack", "unpack", "write_packed", "sink_packed"}
+"""Methods that only frames have: all columns take part."""
+
+
+def every_method(accessor: type) -> dict[str, Any]:
     return {name: f for name, f in vars(accessor).items() if inspect.isfunction(f) and not name.startswith("_")}
+
+
+def methods(accessor: type) -> dict[str, Any]:
+    return {name: f for name, f in every_method(accessor).items() if name not in PACKING}
 
 
 def options(function: Any) -> dict[str, tuple[object, object]]:
@@ -79,6 +87,11 @@ def test_options_are_those_of_the_function(accessor: type) -> None:
         assert options(method) == expected((FUNCTIONS | ROW_BY_ROW)[name]), name
 
 
+def test_frames_pack() -> None:
+    assert PACKING & set(every_method(TadocFrame)) == PACKING - {"sink_packed"}
+    assert PACKING & set(every_method(TadocLazyFrame)) == PACKING - {"write_packed"}
+
+
 def test_frames_have_the_same_methods() -> None:
     assert set(methods(TadocFrame)) == set(FUNCTIONS)
     assert set(methods(TadocSeries)) == set(FUNCTIONS | ROW_BY_ROW)
@@ -97,7 +110,7 @@ def test_frames_have_the_same_methods() -> None:
 @pytest.mark.parametrize("accessor", ACCESSORS)
 def test_typed_and_documented(accessor: type) -> None:
     assert accessor.__doc__
-    for name, method in methods(accessor).items():
+    for name, method in every_method(accessor).items():
         hints = get_type_hints(method)
         assert set(hints) == {*inspect.signature(method).parameters, "return"} - {"self"}, name
         assert ">>>" in method.__doc__, name

@@ -6,7 +6,8 @@ import polars as pl
 
 from polars_tadoc.analytics.results import require_label_type
 from polars_tadoc.column import is_tadoc, require_string
-from polars_tadoc.errors import ColumnMissingError, NotCompressedError
+from polars_tadoc.errors import ColumnMissingError, NotCompressedError, NotPackedError
+from polars_tadoc.packed.partition import is_packed
 
 
 def compressed_column(schema: pl.Schema, name: str | None, call: str) -> str:
@@ -33,6 +34,28 @@ def compressed_column(schema: pl.Schema, name: str | None, call: str) -> str:
     _require_column(schema, name, call)
     if not is_tadoc(schema[name]):
         raise NotCompressedError.for_column(name, schema[name], call)
+    return name
+
+
+def packed_column(schema: pl.Schema, name: str | None, call: str) -> str:
+    """Return the name of the packed column meant: the one named, or the only one there is.
+
+    Raises
+    ------
+    ColumnMissingError
+        There is no such column; the message suggests the nearest names.
+    NotPackedError
+        The column is of another type, or none was named and there is not exactly one.
+
+    """
+    if name is None:
+        candidates = [column for column, dtype in schema.items() if is_packed(dtype)]
+        if len(candidates) != 1:
+            raise NotPackedError(f"{call}: the frame has {len(candidates)} packed TADOC columns; name the one meant")
+        return candidates[0]
+    _require_column(schema, name, call)
+    if not is_packed(schema[name]):
+        raise NotPackedError.for_column(name, schema[name], call)
     return name
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 import polars as pl
 
@@ -19,8 +21,11 @@ from polars_tadoc.analytics.info import info
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.decompress import decompress
-from polars_tadoc.namespaces.columns import compressed_column, label_column, string_column
+from polars_tadoc.namespaces.columns import compressed_column, label_column, packed_column, string_column
 from polars_tadoc.namespaces.documented import documented_by
+from polars_tadoc.packed.pack import pack, pack_stream, packed_schema
+from polars_tadoc.packed.unpack import unpack
+from polars_tadoc.packed.write import write_packed
 
 LABELS = "Name of a column of the frame whose values label the rows; by default their numbers."
 
@@ -144,6 +149,117 @@ class TadocFrame:
         """
         df = self._frame()
         return df.with_columns(decompress(df[compressed_column(df.schema, column, "decompress")]))
+
+    def pack(self, column: str | None = None) -> pl.DataFrame:
+        """Make one row of each run of rows that share a grammar, as ``implode`` makes lists of rows.
+
+        A packed row stands by itself: it holds the grammar as plain lists beside the rows' own symbols, and needs no
+        decoding. Rows keep their order, and so a grammar that comes again after another one is packed once more. Null
+        rows are packed with the rows before them. A run too large for one cell (2^29 values, or 2^31 bytes of strings)
+        becomes several rows.
+
+        Parameters
+        ----------
+        column
+            The compressed column; may be left out where there is one.
+
+        Returns
+        -------
+        DataFrame
+            The column of type ``tadoc.PACKED_DTYPE``, any other one as lists with a value for each document.
+
+        Raises
+        ------
+        ColumnMissingError, NotCompressedError
+            There is no such column, or it is not compressed.
+        LimitExceededError
+            One row alone has more values than a cell holds; or grammars alternate from row to row, so that their
+            copies would take more than ``Config(payload_limit_bytes=)``: ``recompress`` merges them.
+        InvalidGrammarError
+            A payload or a row is damaged.
+        TypeError
+            A column of Python objects, which no list can hold.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"year": [1, 2], "text": ["to be", "to do"]}).tadoc.compress("text")
+        >>> packed = df.tadoc.pack("text")
+        >>> packed.height, packed["year"].to_list(), packed["text"].struct.field("vocabulary").to_list()
+        (1, [[1, 2]], [['to', 'be', 'do']])
+
+        """
+        df = self._frame()
+        return pack(df, compressed_column(df.schema, column, "pack"))
+
+    def unpack(self, column: str | None = None) -> pl.DataFrame:
+        """Give back the rows that were packed, in their order, as ``explode`` does with lists.
+
+        Parameters
+        ----------
+        column
+            The packed column; may be left out where there is one.
+
+        Returns
+        -------
+        DataFrame
+            The frame as it was before :meth:`pack`.
+
+        Raises
+        ------
+        ColumnMissingError, NotPackedError
+            There is no such column, it is not packed, or one beside it is no list.
+        InvalidGrammarError
+            A packed row is damaged: a grammar that is none, offsets that fall, lists of unequal lengths.
+        LimitExceededError
+            A rule stands for more words than ``Config(expansion_limit=)``.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"year": [1, 2], "text": ["to be", "to do"]}).tadoc.compress("text")
+        >>> df.tadoc.pack().tadoc.unpack().equals(df)
+        True
+
+        """
+        df = self._frame()
+        return unpack(df, packed_column(df.schema, column, "unpack"))
+
+    def write_packed(self, path: str | os.PathLike[str], column: str | None = None) -> None:
+        """Write a Parquet file of packed rows, one row group each, for :func:`polars_tadoc.scan_packed`.
+
+        Parameters
+        ----------
+        path
+            The file. It appears under its name when it is complete; one that is there is replaced.
+        column
+            The compressed column; may be left out where there is one.
+
+        Raises
+        ------
+        ColumnMissingError, NotCompressedError, LimitExceededError, InvalidGrammarError
+            As for :meth:`pack`.
+        TypeError
+            A column is of a type that Parquet has not: Python objects, integers of 128 bits.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"year": [1, 2], "text": ["to be", "to do"]}).tadoc.compress("text")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     df.tadoc.write_packed(Path(folder) / "texts.parquet")
+        ...     tadoc.scan_packed(folder).collect().equals(df)
+        True
+
+        """
+        df = self._frame()
+        name = compressed_column(df.schema, column, "write_packed")
+        write_packed(pack_stream([df], name), packed_schema(df.schema, name), name, Path(path))
 
     @documented_by(word_count_analytic.word_count)
     def word_count(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Protocol
 
 import polars as pl
@@ -21,9 +23,12 @@ from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compre
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.compress.stream import compress_stream
 from polars_tadoc.decompress import decompress
-from polars_tadoc.namespaces.columns import compressed_column, label_column, string_column
+from polars_tadoc.namespaces.columns import compressed_column, label_column, packed_column, string_column
 from polars_tadoc.namespaces.dataframe import LABELS
 from polars_tadoc.namespaces.documented import documented_by
+from polars_tadoc.packed.pack import pack_stream, packed_schema
+from polars_tadoc.packed.plan import pack_plan, unpack_plan
+from polars_tadoc.packed.write import write_packed
 
 
 class Result(Protocol):
@@ -147,6 +152,104 @@ class TadocLazyFrame:
         lf = self._frame()
         name = compressed_column(lf.collect_schema(), column, "decompress")
         return lf.with_columns(cs.by_name(name).as_expr().tadoc.decompress())  # type: ignore[attr-defined]
+
+    def pack(self, column: str | None = None) -> pl.LazyFrame:
+        """Make one row of each run of rows that share a grammar; see ``df.tadoc.pack``.
+
+        The plan's rows stream through: memory is needed for one run at a time.
+
+        Parameters
+        ----------
+        column
+            The compressed column; may be left out where there is one.
+
+        Raises
+        ------
+        ColumnMissingError, NotCompressedError
+            There is no such column, or it is not compressed.
+        TypeError
+            A column of Python objects, which no list can hold.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"year": [1, 2], "text": ["to be", "to do"]}).tadoc.compress("text")
+        >>> lf.tadoc.pack().collect().shape
+        (1, 2)
+
+        """
+        lf = self._frame()
+        schema = lf.collect_schema()
+        return pack_plan(lf, schema, compressed_column(schema, column, "pack"))
+
+    def unpack(self, column: str | None = None) -> pl.LazyFrame:
+        """Give back the rows that were packed, in their order; see ``df.tadoc.unpack``.
+
+        Parameters
+        ----------
+        column
+            The packed column; may be left out where there is one.
+
+        Raises
+        ------
+        ColumnMissingError, NotPackedError
+            There is no such column, it is not packed, or one beside it is no list.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"year": [1, 2], "text": ["to be", "to do"]}).tadoc.compress("text").tadoc.pack()
+        >>> lf.tadoc.unpack().filter(pl.col("year") == 2).tadoc.decompress().collect().rows()
+        [(2, 'to do')]
+
+        """
+        lf = self._frame()
+        schema = lf.collect_schema()
+        return unpack_plan(lf, schema, packed_column(schema, column, "unpack"))
+
+    def sink_packed(self, path: str | os.PathLike[str], column: str | None = None) -> None:
+        """Run the plan and write its rows to a Parquet file of packed rows, for :func:`polars_tadoc.scan_packed`.
+
+        One run of rows that share a grammar is held at a time and becomes one row group, so that
+        ``pl.scan_parquet("big.parquet").tadoc.compress("text").tadoc.sink_packed("big.tadoc.parquet")`` needs memory
+        for a few blocks only.
+
+        Parameters
+        ----------
+        path
+            The file. It appears under its name when it is complete; one that is there is replaced.
+        column
+            The compressed column; may be left out where there is one.
+
+        Raises
+        ------
+        ColumnMissingError, NotCompressedError
+            There is no such column, or it is not compressed.
+        LimitExceededError, InvalidGrammarError
+            As for ``df.tadoc.pack``.
+        TypeError
+            A column is of a type that Parquet has not: Python objects, integers of 128 bits.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"text": ["to be", "to do"]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     lf.tadoc.compress("text").tadoc.sink_packed(Path(folder) / "texts.parquet")
+        ...     tadoc.scan_packed(folder).tadoc.word_count(top=1).collect().rows()
+        [('to', 2)]
+
+        """
+        lf = self._frame()
+        schema = lf.collect_schema()
+        name = compressed_column(schema, column, "sink_packed")
+        rows = pack_stream(lf.collect_batches(maintain_order=True), name)
+        write_packed(rows, packed_schema(schema, name), name, Path(path))
 
     @documented_by(word_count_analytic.word_count)
     def word_count(

@@ -31,9 +31,8 @@ def find_files(source: Source) -> list[Path]:
 
     """
     if not isinstance(source, str | os.PathLike):
-        return [path for one in source for path in find_files(one)]
-    path = Path(source).expanduser()
-    if path.is_dir():
+        found = [path for one in source for path in find_files(one)]
+    elif (path := Path(source).expanduser()).is_dir():
         found = sorted(path.rglob("*.parquet"))
     else:
         found = [path] if path.exists() else [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]

@@ -141,7 +141,7 @@ def _packed_rows(rows: pl.DataFrame, column: str, copies: _Copies) -> Iterator[p
         return
     yield pl.DataFrame(
         [
-            pack_rows(series.rechunk(), copies) if series.name == column else series.rechunk().implode()
+            pack_rows(series.rechunk(), copies) if series.name == column else _implode(series)
             for series in rows.get_columns()
         ]
     )
@@ -194,10 +194,14 @@ def pack_rows(column: pl.Series, copies: _Copies) -> pl.Series:
         "gaps": gaps,
         "valid": valid,
     }
-    fields = {name: cell.rechunk().implode() for name, cell in cells.items()}
+    fields = {name: _implode(cell) for name, cell in cells.items()}
     fields["tokenizer"] = pl.Series([grammar.tokenizer])
     fields["version"] = pl.Series([VERSION], dtype=pl.UInt32)
     return pl.DataFrame([fields[field.name].alias(field.name) for field in PACKED_DTYPE.fields]).to_struct(column.name)
+
+
+def _implode(series: pl.Series) -> pl.Series:
+    return series.rechunk().alias("values").implode().alias(series.name)  # Polars takes some names for patterns
 
 
 def _numbers(array: npt.NDArray[Any]) -> pl.Series:

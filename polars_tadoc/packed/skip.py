@@ -49,35 +49,43 @@ class Bounds:
     nulls: pl.Series
     rows: pl.Series
 
+    @property
+    def only_nulls(self) -> pl.Series:
+        """Whether all rows are null, which no comparison lets through."""
+        return self.nulls == self.rows
+
     def none(self, comparison: Comparison, literal: pl.Expr) -> pl.Series:
         """Tell where no value compares so with the literal, a single value."""
 
         def holds(bound: pl.Series, test: Comparison) -> pl.Series:
             return bound.alias("bound").to_frame().select(test(pl.col("bound"), literal)).to_series()
 
-        only_nulls = self.nulls == self.rows
         if comparison in (operator.gt, operator.ge):
-            return only_nulls | holds(self.high, operator.le if comparison is operator.gt else operator.lt)
+            return self.only_nulls | holds(self.high, operator.le if comparison is operator.gt else operator.lt)
         if comparison in (operator.lt, operator.le):
-            return only_nulls | holds(self.low, operator.ge if comparison is operator.lt else operator.gt)
+            return self.only_nulls | holds(self.low, operator.ge if comparison is operator.lt else operator.gt)
         if comparison is operator.eq:
-            return only_nulls | holds(self.low, operator.gt) | holds(self.high, operator.lt)
-        return only_nulls | (holds(self.low, operator.eq) & holds(self.high, operator.eq))
+            return self.only_nulls | holds(self.low, operator.gt) | holds(self.high, operator.lt)
+        return self.only_nulls | (holds(self.low, operator.eq) & holds(self.high, operator.eq))
 
     def none_in(self, literal: pl.Expr) -> pl.Series | None:
         """Tell where no value is in a literal list; None where that takes more than the order of values.
 
         It does where the list holds nulls or values of another type, and for floats (NaN).
         """
-        values = pl.select(literal).to_series()
+        values, dtype = pl.select(literal).to_series(), self.low.dtype
         while isinstance(values.dtype, pl.List):
             values = values.explode()
-        if values.dtype != self.low.dtype or values.dtype.is_float() or values.null_count() or len(values) == 0:
+        if values.null_count() or dtype.is_float():
+            return None
+        if dtype.is_integer() and values.dtype.is_integer():
+            values = values.cast(dtype, strict=False).drop_nulls()  # the column holds none beyond its range
+        if values.dtype != dtype or len(values) == 0:
             return None
         values = values.unique().sort()
         place = pl.Series(values.search_sorted(self.low.fill_null(values[0]), side="left"))
         next_value = values.gather(place.clip(0, len(values) - 1))  # the least one that is not below the bound
-        return (place == len(values)) | (next_value > self.high)
+        return self.only_nulls | (place == len(values)) | (next_value > self.high)
 
 
 def conjuncts(predicate: pl.Expr) -> Iterator[pl.Expr]:
@@ -108,7 +116,7 @@ def skippable(predicate: pl.Expr, statistics: Mapping[str, Bounds]) -> pl.Series
     inputs = _inputs(predicate)
     if not inputs:
         bounds = _bounds(predicate, statistics)
-        return ~bounds.high if bounds is not None and bounds.high.dtype == pl.Boolean else None
+        return bounds.only_nulls | ~bounds.high if bounds is not None and bounds.high.dtype == pl.Boolean else None
     if len(inputs) == 1:
         return _of_one(predicate, inputs[0], statistics)
     if len(inputs) == 2:
@@ -129,9 +137,9 @@ def _of_one(predicate: pl.Expr, value: pl.Expr, statistics: Mapping[str, Bounds]
     if predicate.meta == value.is_null():
         return bounds.nulls == 0
     if predicate.meta == value.is_not_null():
-        return bounds.nulls == bounds.rows
+        return bounds.only_nulls
     if predicate.meta == value.not_() and bounds.low.dtype == pl.Boolean:
-        return bounds.low
+        return bounds.only_nulls | bounds.low
     return None
 
 

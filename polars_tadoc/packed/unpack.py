@@ -143,7 +143,8 @@ class Documents:
                 partition = partition_at(series, row)
                 values = pl.Series(series.name, [], DTYPE) if partition is None else rows_of(partition, series.name)
             else:
-                values = series.slice(row, 1).explode(empty_as_null=False, keep_nulls=False)
+                one = series.slice(row, 1).alias("values")  # Polars takes some names for patterns
+                values = one.explode(empty_as_null=False, keep_nulls=False)
             frame = _beside(frame, values.alias(series.name).to_frame())
         return frame
 

@@ -1,0 +1,397 @@
+"""Files of packed rows: written whole or not at all, read no further than a plan needs."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+import polars_tadoc as tadoc
+from polars_tadoc.errors import ColumnMissingError, InvalidGrammarError, LimitExceededError, NotPackedError
+from polars_tadoc.packed.files import PackedFile
+from polars_tadoc.packed.skip import skippable
+from tests.packed_cases import VALUES, every_column, frames
+
+ROWS, PARTITION = 60, 8
+FRAME = every_column(ROWS, PARTITION)
+
+
+@pytest.fixture(scope="session")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("packed") / "every.parquet"
+    FRAME.tadoc.write_packed(path)
+    return path
+
+
+def spoil(path: Path, groups: list[int], keep: tuple[str, ...] = ()) -> None:
+    """Overwrite all data pages of row groups, but of some columns: whoever reads them fails."""
+    metadata = pq.ParquetFile(path).metadata
+    data = bytearray(path.read_bytes())
+    for group in groups:
+        for place in range(metadata.num_columns):
+            chunk = metadata.row_group(group).column(place)
+            if chunk.path_in_schema.split(".")[0] not in keep:
+                start = min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
+                data[start : start + chunk.total_compressed_size] = b"\xaa" * chunk.total_compressed_size
+    path.write_bytes(data)
+
+
+@given(frames())
+def test_round_trip(tmp_path: Path, frame: pl.DataFrame) -> None:
+    path = tmp_path / "a.parquet"
+    frame.tadoc.write_packed(path)
+    lf = tadoc.scan_packed(path)
+    assert lf.collect_schema() == frame.schema
+    assert_frame_equal(lf.collect(), frame)
+    assert_frame_equal(lf.collect(engine="streaming"), frame)
+    frame.lazy().tadoc.sink_packed(path)
+    assert_frame_equal(tadoc.scan_packed(path).collect(), frame)
+
+
+def test_every_type(path: Path) -> None:
+    assert pq.ParquetFile(path).num_row_groups == 8
+    for engine in ("in-memory", "streaming"):
+        assert_frame_equal(tadoc.scan_packed(path).collect(engine=engine), FRAME)  # type: ignore[arg-type]
+    assert_frame_equal(pl.read_parquet(path).tadoc.unpack(), FRAME)  # Polars' own reader
+    assert_frame_equal(pl.scan_parquet(path).tadoc.unpack().collect(), FRAME)
+
+
+def test_polars_writes_packed_files_too(tmp_path: Path) -> None:
+    packed = FRAME.tadoc.pack()
+    packed.write_parquet(tmp_path / "a.parquet", row_group_size=3)
+    lf = tadoc.scan_packed(tmp_path / "a.parquet")
+    assert_frame_equal(lf.collect(), FRAME)
+    assert_frame_equal(
+        lf.filter(pl.col("number") >= 30).select("number", "text").collect(),
+        FRAME.filter(pl.col("number") >= 30).select("number", "text"),
+    )
+    assert_frame_equal(lf.head(20).collect(), FRAME.head(20))
+
+
+@pytest.mark.parametrize("name", [*VALUES, "number"])
+def test_one_column(path: Path, name: str) -> None:
+    lf = tadoc.scan_packed(path)
+    expected = FRAME.select(FRAME[name])
+    assert_frame_equal(lf.select(pl.nth(FRAME.columns.index(name))).collect(), expected)
+
+
+def test_analytics(path: Path, engine: str) -> None:
+    lf = tadoc.scan_packed(path)
+    assert_frame_equal(lf.tadoc.word_count(engine=engine).collect(), FRAME.tadoc.word_count())
+    some = pl.col("number") % 3 == 1
+    assert_frame_equal(
+        lf.filter(some).tadoc.inverted_index("text", id="number").collect(),
+        FRAME.filter(some).tadoc.inverted_index("text", id="number"),
+    )
+
+
+def test_files_folders_patterns_and_lists(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    for i, folder in enumerate((".", ".", "sub")):
+        FRAME.slice(20 * i, 20).tadoc.write_packed(tmp_path / folder / f"{i}.parquet")
+    (tmp_path / "notes.txt").write_text("not read")
+    expected = FRAME.select("number")
+    for source in (
+        tmp_path,
+        str(tmp_path / "**" / "*.parquet"),
+        [tmp_path / "0.parquet", str(tmp_path / "1.parquet"), tmp_path / "sub"],
+    ):
+        assert_frame_equal(tadoc.scan_packed(source).select("number").collect(), expected)
+    reverse = tadoc.scan_packed([tmp_path / "1.parquet", tmp_path / "0.parquet"])
+    assert reverse.select("number").collect()["number"].to_list() == [*range(20, 40), *range(20)]
+    for nothing in (tmp_path / "x.parquet", tmp_path / "*.csv", [tmp_path, tmp_path / "no"]):
+        with pytest.raises(FileNotFoundError, match="names no Parquet file"):
+            tadoc.scan_packed(nothing)
+    with pytest.raises(FileNotFoundError):
+        tadoc.scan_packed([])
+
+
+def test_files_that_are_something_else(tmp_path: Path) -> None:
+    FRAME.write_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(NotPackedError, match=r"rows.parquet: 0 of its columns are packed.*write_packed"):
+        tadoc.scan_packed(tmp_path / "rows.parquet")
+    (tmp_path / "text.parquet").write_text("no Parquet at all")
+    with pytest.raises(InvalidGrammarError, match=r"text.parquet: this is no Parquet file"):
+        tadoc.scan_packed(tmp_path / "text.parquet")
+    FRAME.tadoc.pack().with_columns(number=1).write_parquet(tmp_path / "number.parquet")
+    with pytest.raises(NotPackedError, match='column "number" is Int32; beside a packed column there are lists'):
+        tadoc.scan_packed(tmp_path / "number.parquet")
+    FRAME.select("number", "text").tadoc.write_packed(tmp_path / "a.parquet")
+    FRAME.select("text", "number").tadoc.write_packed(tmp_path / "b.parquet")
+    lf = tadoc.scan_packed([tmp_path / "a.parquet", tmp_path / "b.parquet"])
+    with pytest.raises(pl.exceptions.SchemaError, match=r"b\.parquet"):
+        lf.collect()
+
+
+def test_only_the_columns_asked_for_are_read(path: Path, tmp_path: Path) -> None:
+    spoilt = tmp_path / "spoilt.parquet"
+    spoilt.write_bytes(path.read_bytes())
+    spoil(spoilt, list(range(8)), keep=("number", "name", "nothing"))
+    lf = tadoc.scan_packed(spoilt)
+    assert_frame_equal(lf.select("number").collect(), FRAME.select("number"))
+    assert_frame_equal(lf.select("name", "number").collect(), FRAME.select("name", "number"))
+    assert lf.select(pl.len()).collect().item() == ROWS  # Polars asks for the column of the smallest type
+    assert lf.filter(pl.col("name") == "a").select("number").collect().height > 0
+    assert lf.filter(pl.col("number") < 0).collect().shape == (0, FRAME.width)  # no row passed: the rest is not read
+    for damaged in (["text"], ["number", "day"]):
+        with pytest.raises(InvalidGrammarError, match=r"spoilt.parquet, row group 0: the data is damaged"):
+            lf.select(damaged).collect()
+
+
+def test_rows_are_filtered_before_other_columns_are_read(path: Path, tmp_path: Path) -> None:
+    spoilt = tmp_path / "spoilt.parquet"
+    spoilt.write_bytes(path.read_bytes())
+    spoil(spoilt, [0, 1, 2, 4, 5, 6, 7], keep=("number",))
+    lf = tadoc.scan_packed(spoilt)
+    odd = pl.col("number") % 8 == 100 % 8  # no statistics tell
+    assert_frame_equal(
+        lf.filter(odd, pl.col("number") // 8 == 3).collect(), FRAME.filter(odd, pl.col("number") // 8 == 3)
+    )
+
+
+def test_partitions_are_skipped_by_statistics(path: Path, tmp_path: Path) -> None:
+    spoilt = tmp_path / "spoilt.parquet"
+    spoilt.write_bytes(path.read_bytes())
+    spoil(spoilt, [0, 1, 5, 6, 7])  # 24 is null, and so packed with the rows before it: partition 2 holds it
+    lf = tadoc.scan_packed(spoilt)
+    number = pl.col("number")
+    for predicate in (
+        number.is_between(24, 39),
+        (number >= 25) & (number < 30),
+        number.is_in([24, 38, 1000]),
+        number == 25,
+        (number == 25) | (number == 39),
+        (number > 23) & (pl.col("text").is_not_null()) & (number <= 39),
+        (number > 23) & (number * 2 < 70) & (number < 40),
+    ):
+        assert_frame_equal(lf.filter(predicate).collect(), FRAME.filter(predicate))
+    for predicate in (number > 38, number.is_in([24, 45]), number * 2 == 60):
+        with pytest.raises(InvalidGrammarError, match="the data is damaged"):
+            lf.filter(predicate).collect()
+
+
+def test_no_row_group_beyond_the_limit_is_read(path: Path, tmp_path: Path) -> None:
+    spoilt = tmp_path / "spoilt.parquet"
+    spoilt.write_bytes(path.read_bytes())
+    spoil(spoilt, [2, 3, 4, 5, 6, 7])
+    lf = tadoc.scan_packed([spoilt, path])
+    assert_frame_equal(lf.head(16).collect(), FRAME.head(16))
+    assert_frame_equal(lf.head(11).collect(), FRAME.head(11))
+    few = pl.col("number") % 5 == 0
+    assert_frame_equal(lf.head(11).filter(few).collect(), FRAME.head(11).filter(few))
+    assert_frame_equal(lf.head(11).filter(pl.col("number") > 8).collect(), FRAME.head(11).filter(pl.col("number") > 8))
+    assert lf.head(0).collect().equals(FRAME.head(0))
+    with pytest.raises(InvalidGrammarError):
+        lf.head(17).collect()
+
+
+def test_filters_that_look_at_the_compressed_column(path: Path) -> None:
+    lf = tadoc.scan_packed(path)
+    for predicate in (
+        pl.col("text").is_null(),
+        pl.col("text").struct.field("symbols").list.len() > 2,
+        pl.col("text").is_null() & (pl.col("number") > 20),
+        pl.col("text").is_null() | (pl.col("number") > 50),
+    ):
+        assert_frame_equal(lf.filter(predicate).collect(), FRAME.filter(predicate))
+        assert_frame_equal(lf.filter(predicate).select("flag").collect(), FRAME.filter(predicate).select("flag"))
+
+
+COMPARED = ["small", "large", "float", "flag", "name", "day", "time", "span", "price", "number"]
+
+
+def literal(name: str, value: Any) -> pl.Expr:
+    return pl.lit(FRAME[name].filter(FRAME[name].is_not_null()).sample(1, seed=value).item(), FRAME.schema[name])
+
+
+@st.composite
+def predicates(draw: st.DrawFn, depth: int = 2) -> pl.Expr:
+    """Conditions of all shapes, those that statistics decide and others."""
+    if depth and draw(st.booleans()):
+        left, right = draw(predicates(depth - 1)), draw(predicates(depth - 1))
+        return draw(st.sampled_from([left & right, left | right, ~left, left.is_null(), left != right]))
+    name = draw(st.sampled_from(COMPARED))
+    column, seed = pl.col(name), st.integers(0, 30)
+    low, high = literal(name, draw(seed)), literal(name, draw(seed))
+    choices = [
+        *(column > low, column >= low, column < low, column <= low, column == low, column != low),
+        *(low > column, low >= column, low < column, low <= column, low == column, low != column),
+        *(column.eq_missing(low), column.ne_missing(low), column.is_null(), column.is_not_null()),
+        *(column.is_between(low, high, closed=closed) for closed in ("both", "left", "right", "none")),  # type: ignore[arg-type]
+    ]
+    if name in ("small", "large", "name", "number", "float"):
+        values = FRAME[name].sample(draw(st.integers(0, 3)), seed=draw(seed)).to_list()
+        choices += [column.is_in(values), column.is_in(values, nulls_equal=True)]
+    if name == "flag":
+        choices += [column, ~column]
+    if name == "float":
+        choices += [column > float("nan"), column == float("nan"), column.is_nan(), column < float("inf")]
+    if name in ("small", "number"):
+        choices += [
+            column + pl.lit(1, FRAME.schema[name]) > low,
+            column > 3.5,
+            column.cast(pl.Int64) > 300,
+            column != 3,
+        ]
+    return draw(st.sampled_from(choices))
+
+
+@given(predicates())
+def test_filters_give_what_polars_gives(path: Path, predicate: pl.Expr) -> None:
+    names = ["name", "number", "text"]
+    expected = FRAME.filter(predicate)
+    assert_frame_equal(tadoc.scan_packed(path).filter(predicate).collect(), expected)
+    few = tadoc.scan_packed(path).filter(predicate).select(names).collect(engine="streaming")
+    assert_frame_equal(few, expected.select(names))
+
+
+def skipped(path: Path, predicate: pl.Expr) -> list[int]:
+    """Row groups that statistics rule out."""
+    with PackedFile(path) as file:
+        schema = tadoc.scan_packed(path).collect_schema()
+        found = skippable(predicate, file.statistics(schema, [name for name in schema if name != "text"]))
+        return [] if found is None else found.fill_null(False).arg_true().to_list()
+
+
+def test_what_statistics_rule_out(tmp_path: Path) -> None:
+    nan, long = float("nan"), "z" * 5000
+    frame = pl.DataFrame(
+        {
+            "text": [f"{i // 2}" for i in range(8)],
+            "i": pl.Series([1, 2, 3, 4, None, None, 5, None], dtype=pl.Int8),
+            "f": [1.0, nan, 3.0, 4.0, nan, nan, None, None],
+            "s": ["a", "b", "c", long, "y", "z", None, "zz"],
+            "b": [True, True, False, False, True, False, None, None],
+            "d": [dt.date(2020 + i, 1, 1) for i in range(8)],
+        }
+    ).tadoc.compress("text", rows_per_grammar=2)
+    path = tmp_path / "a.parquet"
+    frame.tadoc.write_packed(path)
+    i, f, s, b, d = (pl.col(name) for name in "ifsbd")
+    for predicate, expected in (
+        (i > 2, [0, 2]),
+        (i >= 2, [2]),
+        (i < 3, [1, 2, 3]),
+        (i == 5, [0, 1, 2]),
+        (i != 5, [2, 3]),
+        (pl.lit(2, pl.Int8) < i, [0, 2]),
+        (i.is_null(), [0, 1]),
+        (i.is_not_null(), [2]),
+        (i + 1 > 100, []),  # arithmetic may overflow
+        (i > 3.5, [0, 2]),
+        (i.is_in(pl.Series([2, 4], dtype=pl.Int8)), [2, 3]),
+        (i.is_in(pl.Series([2, None], dtype=pl.Int8)), []),
+        (f > 10, [3]),  # NaN is above all numbers
+        (f >= 10, [3]),
+        (f < 1, [0, 1, 3]),
+        (f == nan, [3]),
+        (f != nan, [3]),
+        (s > "m", [0]),  # too long a string is in no statistics
+        (s >= "zz", [0, 2]),
+        (s == "x", [0, 2, 3]),
+        (s.is_in(["b", "x"]), [2, 3]),
+        (b, [1, 3]),
+        (~b, [0, 3]),
+        (d >= dt.date(2024, 1, 1), [0, 1]),
+        (d.is_between(dt.date(2021, 6, 1), dt.date(2022, 1, 1), closed="left"), [0, 1, 2, 3]),
+        (d.is_between(dt.date(2021, 6, 1), dt.date(2022, 1, 1)), [0, 2, 3]),
+        ((i > 2) & (s > "m"), [0, 2]),
+        ((i > 2) | (s > "m"), [0]),
+        ((i > 2) | (i + 1 > 0), []),
+        (pl.col("text").is_null() | (i > 2), []),
+    ):
+        assert skipped(path, predicate) == expected, predicate
+        assert_frame_equal(tadoc.scan_packed(path).filter(predicate).collect(), frame.filter(predicate))
+
+
+def test_arithmetic_that_overflows_skips_nothing(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"text": ["a", "b"], "a": pl.Series([126, 127], dtype=pl.Int8)}).tadoc.compress("text")
+    frame.tadoc.write_packed(tmp_path / "a.parquet")
+    found = tadoc.scan_packed(tmp_path).filter(pl.col("a") + pl.lit(1, pl.Int8) > 3).collect()
+    assert found["a"].to_list() == [126]
+
+
+def test_a_stream_becomes_a_file_partition_by_partition(tmp_path: Path) -> None:
+    plain = pl.DataFrame({"text": [f"row {i} of {i % 9}" for i in range(1000)]}).with_row_index("i")
+    plain.write_parquet(tmp_path / "plain.parquet", row_group_size=70)
+    pl.scan_parquet(tmp_path / "plain.parquet").tadoc.compress("text", rows_per_grammar=300).tadoc.sink_packed(
+        tmp_path / "a.parquet"
+    )
+    file = pq.ParquetFile(tmp_path / "a.parquet")
+    assert [file.read_row_group(group)["i"][0].as_py()[0] for group in range(4)] == [0, 300, 600, 900]
+    assert tadoc.scan_packed(tmp_path / "a.parquet").tadoc.decompress().collect().equals(plain)
+
+
+def test_batches_of_one_grammar_are_one_partition(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"text": [f"row {i}" for i in range(900)]}).tadoc.compress("text")
+    frame.write_parquet(tmp_path / "rows.parquet", row_group_size=100)
+    pl.scan_parquet(tmp_path / "rows.parquet").tadoc.sink_packed(tmp_path / "a.parquet")
+    assert pq.ParquetFile(tmp_path / "a.parquet").num_row_groups == 1
+    assert_frame_equal(tadoc.scan_packed(tmp_path / "a.parquet").collect(), frame)
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.parquet"
+    replace = os.replace
+
+    def observed(written: Path, final: Path) -> None:
+        assert final == path
+        assert pq.ParquetFile(written).num_row_groups > 0, "it is complete under another name"
+        assert written.suffix == ".tmp", "no scan of the folder takes it for a file"
+        replace(written, final)
+
+    monkeypatch.setattr(os, "replace", observed)
+
+    def fails(_: Any, __: Any, ___: Any, ____: Any) -> Iterator[pl.DataFrame]:
+        yield FRAME.select("number", "text")
+        raise RuntimeError("the source failed")
+
+    plan = pl.io.plugins.register_io_source(fails, schema=FRAME.select("number", "text").schema)
+    with pytest.raises((RuntimeError, pl.exceptions.ComputeError), match="the source failed"):
+        plan.tadoc.sink_packed(path)
+    assert list(tmp_path.iterdir()) == []
+    FRAME.select("text").tadoc.write_packed(path)
+    before = path.read_bytes()
+    with tadoc.Config(payload_limit_bytes=1), pytest.raises(LimitExceededError):
+        pl.concat([FRAME, FRAME]).select("text").tadoc.write_packed(path)
+    assert path.read_bytes() == before
+    FRAME.select("number", "text").tadoc.write_packed(path)  # one that is there is replaced
+    assert tadoc.scan_packed(path).collect_schema().names() == ["number", "text"]
+    assert [found.name for found in tmp_path.iterdir()] == ["a.parquet"]
+
+
+def test_errors_come_before_a_file_does(tmp_path: Path) -> None:
+    frame = FRAME.select("number", "text")
+    wide = frame.with_columns(pl.struct(pl.col("number").cast(pl.Int128)).alias("wide"))
+    for either in (wide.tadoc.write_packed, wide.lazy().tadoc.sink_packed):
+        with pytest.raises(TypeError, match=r'column "wide" is .*Int128.*; Parquet has no integers of 128 bits'):
+            either(tmp_path / "a.parquet")
+    for either in (frame.tadoc.write_packed, frame.lazy().tadoc.sink_packed):
+        with pytest.raises(ColumnMissingError, match=r"(write|sink)_packed: .*did you mean"):
+            either(tmp_path / "a.parquet", "txt")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_duckdb_reads_the_lists(path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    found = duckdb.sql(f"select sum(len(text.valid)), sum(len(number)), min(text.tokenizer) from '{path}'").fetchall()
+    assert found == [(ROWS, ROWS, "words")]
+    words = duckdb.sql(f"select distinct unnest(text.vocabulary) from '{path}'").fetchall()
+    assert {word for (word,) in words} == set(FRAME.tadoc.word_count()["word"])
+    roots = duckdb.sql(f"select text.roots, text.document_offsets, text.rule_offsets from '{path}'").fetchall()
+    packed = FRAME.tadoc.pack()["text"].struct
+    assert [list(map(list, row)) for row in roots] == [
+        list(row)
+        for row in zip(
+            *(packed.field(name).to_list() for name in ("roots", "document_offsets", "rule_offsets")), strict=True
+        )
+    ]
