@@ -32,8 +32,7 @@ from polars_tadoc.compress.tokenize import Tokenizer, tokenize
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels import cpu, cuda
 from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
-from polars_tadoc.kernels.cuda import documents as cuda_documents
-from polars_tadoc.kernels.cuda import primitives, tables
+from polars_tadoc.kernels.cuda import document_keys, primitives, tables
 from polars_tadoc.kernels.rules import Rules
 
 CORPORA = ("logs_dmesg", "versioned_longhorn", "docs_peps", "prose_books")
@@ -197,7 +196,7 @@ def measure(device: Device, names: list[str], repeat: int, columns: Path | None)
         "pairs": len(index[1]),
         "tables": int(tables.make_tables(rules).sizes.sum()),
         "table_room": len(tables.make_tables(rules).terminals),
-        "table_entries": int(cuda_documents._Work(rules, root_offsets, roots, "bottom_up").entries.sum()),
+        "table_entries": int(document_keys.Work(rules, tables.make_tables(rules), root_offsets, roots).entries.sum()),
     }
     calls: dict[str, tuple[dict[str, Callable[..., Any]], Callable[..., Any] | None, dict[str, Callable[[], Any]]]] = {
         "word_count": (

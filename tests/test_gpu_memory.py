@@ -14,7 +14,7 @@ import pytest
 
 import polars_tadoc as tadoc
 from polars_tadoc.kernels import cpu, cuda
-from polars_tadoc.kernels.cuda import device_problem, documents
+from polars_tadoc.kernels.cuda import device_problem, document_keys, documents, marked_documents, postings, vectors
 from polars_tadoc.kernels.rules import Rules
 
 pytestmark = pytest.mark.skipif(device_problem() is not None, reason=str(device_problem()))
@@ -130,22 +130,26 @@ def random_documents(seed: int) -> tuple[Rules, Any, Any, Rules, Any, Any]:
 @pytest.mark.parametrize("shared", [2, 16])
 def test_batches(monkeypatch: pytest.MonkeyPatch, strategy: str, scratch: int, shared: int) -> None:
     """Little scratch memory takes documents in batches, little shared memory counts in global memory."""
-    monkeypatch.setattr(documents, "SCRATCH", scratch)
-    classes = documents._Class
+    monkeypatch.setattr(document_keys, "SCRATCH", scratch)
+    classes = document_keys.Class
     few = (
         classes(32, 8, 8, 20),
         classes(64, 16, 16, 50),
         classes(64, 64, 32, 400),
         classes(64, shared << 7, 1 << 7, 3000),
     )
-    monkeypatch.setattr(documents, "_TOP_DOWN", few)
+    monkeypatch.setattr(document_keys, "_TOP_DOWN", few)
     monkeypatch.setattr(
-        documents, "_BOTTOM_UP", (classes(32, 32), classes(32, 1 << 8), classes(64, 1 << 9), classes(64, shared << 7))
+        document_keys,
+        "_BOTTOM_UP",
+        (classes(32, 32), classes(32, 1 << 8), classes(64, 1 << 9), classes(64, shared << 7)),
     )
-    monkeypatch.setattr(documents, "_HOT", shared << 4)
-    monkeypatch.setattr(documents, "_LEAST_ROWS", 0)
-    monkeypatch.setattr(documents, "_FEW", 1 << 14 if shared == 2 else 0)
-    monkeypatch.setattr(documents, "_MARKED", 0 if shared == 2 else 1 << 18)
+    monkeypatch.setattr(document_keys, "_HOT", shared << 4)
+    monkeypatch.setattr(document_keys, "_LEAST_ROWS", 0)
+    monkeypatch.setattr(document_keys, "_FEW", 1 << 14 if shared == 2 else 0)
+    monkeypatch.setattr(document_keys, "_MARKED", 0 if shared == 2 else 1 << 18)
+    monkeypatch.setattr(postings, "MOST_BITS", 0)
+    monkeypatch.setattr(vectors, "MOST_BITS", 0)
     rules, root_offsets, roots, host, host_offsets, host_roots = random_documents(scratch)
     rank = np.random.default_rng(0).permutation(host.terminals).astype(np.uint32)
     for min_count, top in ((1, None), (2, None), (1, 3)):
@@ -153,17 +157,66 @@ def test_batches(monkeypatch: pytest.MonkeyPatch, strategy: str, scratch: int, s
         expected = cpu.count_by_document(host, host_offsets, host_roots, strategy, rank, min_count, top)
         for here, there in zip(got, expected, strict=True):
             assert np.array_equal(cuda.to_host(here), there)
-    for here, there in zip(
-        cuda.count_by_terminal(rules, root_offsets, roots, strategy, counted=True),
-        cpu.count_by_terminal(host, host_offsets, host_roots, strategy, True),
-        strict=True,
-    ):
+    for counted in (True, False):
+        got = cuda.count_by_terminal(rules, root_offsets, roots, strategy, counted=counted)
+        expected = cpu.count_by_terminal(host, host_offsets, host_roots, strategy, counted)
+        for here, there in zip(got[: 2 + counted], expected[: 2 + counted], strict=True):
+            assert np.array_equal(cuda.to_host(here), there)
+
+
+@pytest.mark.parametrize(("long", "held"), [(513, 40), (513, 1 << 12), (1 << 12, 1 << 12)])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_bitmaps(monkeypatch: pytest.MonkeyPatch, strategy: str, long: int, held: int) -> None:
+    """Documents marked by one block and by many, equal ones, counts in shared and in global memory."""
+    monkeypatch.setattr(marked_documents, "_LONG", long)
+    monkeypatch.setattr(marked_documents, "_LARGE", 4)
+    monkeypatch.setattr(vectors, "_HELD", held)
+    monkeypatch.setattr(vectors, "_HOT", held)
+    # what counts otherwise has no room: it would fail
+    monkeypatch.setattr(documents, "Work", None)
+    rules, root_offsets, roots, host, host_offsets, host_roots = random_documents(long + held)
+    rank = np.random.default_rng(1).permutation(host.terminals).astype(np.uint32)
+    got = cuda.count_by_terminal(rules, root_offsets, roots, strategy, counted=False)
+    expected = cpu.count_by_terminal(host, host_offsets, host_roots, strategy, False)
+    for here, there in zip(got[:2], expected[:2], strict=True):
         assert np.array_equal(cuda.to_host(here), there)
+    if strategy == "top_down":
+        return
+    for order in (None, rank):
+        for top in (None, 3):
+            loaded = None if order is None else cuda.load_array(order)
+            vector = cuda.count_by_document(rules, root_offsets, roots, strategy, loaded, 1, top)
+            expected_vector = cpu.count_by_document(host, host_offsets, host_roots, strategy, order, 1, top)
+            for here, there in zip(vector, expected_vector, strict=True):
+                assert np.array_equal(cuda.to_host(here), there)
+
+
+def test_bitmaps_of_high_counts() -> None:
+    """Counts that share the first bin, and those that no 32 bits may hold."""
+    random = np.random.default_rng(0)
+    terminals = 700
+    bodies = [np.repeat(random.permutation(terminals), random.integers(1, 700, terminals)) for _ in range(2)]
+    symbols = np.concatenate([*bodies, np.full(1 << 14, terminals)]).astype(np.uint32)
+    rule_offsets = np.cumsum([0, *(len(body) for body in bodies), 1 << 14]).astype(np.int64)
+    lengths = np.diff(rule_offsets).astype(np.uint64)
+    lengths[2] = lengths[0] << np.uint64(14)
+    levels, load = np.array([0, 2, 3]), cuda.load_array
+    host = Rules(terminals, rule_offsets, symbols, levels, lengths)
+    rules = Rules(terminals, load(rule_offsets), load(symbols), levels, load(lengths))
+    for rows in ([[terminals], [terminals, terminals + 1, 5], [7]], [[terminals + 2, 0], [terminals + 2] * 600]):
+        roots = np.concatenate(rows).astype(np.uint32)
+        root_offsets = np.cumsum([0, *(len(row) for row in rows)]).astype(np.int64)
+        for top in (None, 90):
+            for _ in range(2):
+                got = cuda.count_by_document(rules, load(root_offsets), load(roots), "bottom_up", None, 1, top)
+            expected = cpu.count_by_document(host, root_offsets, roots, "bottom_up", None, 1, top)
+            for here, there in zip(got, expected, strict=True):
+                assert np.array_equal(cuda.to_host(here), there)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_one_document_beyond_the_scratch_memory(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
-    monkeypatch.setattr(documents, "SCRATCH", 1 << 10)
+    monkeypatch.setattr(document_keys, "SCRATCH", 1 << 10)
     rules, _, _, host, _, _ = random_documents(2)
     everything = np.arange(host.terminals + host.rule_count, dtype=np.uint32)
     offsets = np.array([0, len(everything)], np.int64)

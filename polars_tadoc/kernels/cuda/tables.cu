@@ -217,21 +217,28 @@ extern "C" __global__ void __launch_bounds__(THREADS) make_tables(
     }
 }
 
-// Copies tables to where none has room to spare. packed_starts: of each rule's table there.
+// Copies tables to where none has room to spare. packed_starts: of each rule's table there. most: the highest count;
+// zero.
 extern "C" __global__ void __launch_bounds__(THREADS) pack_tables(
     u32 rules, const i64* __restrict__ starts, const u32* __restrict__ sizes, const u32* __restrict__ table_terminals,
     const Count* __restrict__ table_counts, const i64* __restrict__ packed_starts, u32* packed_terminals,
-    Count* packed_counts)
+    Count* packed_counts, u64* most)
 {
     const u64 rule = static_cast<u64>(blockIdx.x) * WARPS + threadIdx.x / 32;
     if (rule >= rules)
         return;
     const u64 from = static_cast<u64>(starts[rule]);
     const u64 to = static_cast<u64>(packed_starts[rule]);
+    u64 highest = 0;
     for (u32 i = threadIdx.x % 32; i < sizes[rule]; i += 32) {
         packed_terminals[to + i] = table_terminals[from + i];
         packed_counts[to + i] = table_counts[from + i];
+        highest = max(highest, static_cast<u64>(table_counts[from + i]));
     }
+    for (u32 step = 16; step > 0; step /= 2)
+        highest = max(highest, __shfl_xor_sync(ALL_LANES, highest, step));
+    if (threadIdx.x % 32 == 0 && highest > *most)
+        atomicMax(most, highest);
 }
 
 // Adds to each terminal's count what a table says, as often as the table's rule is used.

@@ -35,6 +35,8 @@ class Tables:
     """cupy uint32, or uint64 where a rule stands for too many terminals."""
     resident: bool = False
     """Whether they stay with their rules."""
+    most: int = 0
+    """The highest count of those that stay."""
 
     @property
     def nbytes(self) -> int:
@@ -215,15 +217,17 @@ def resident_tables(rules: Rules) -> Tables:
         if starts.nbytes + tables.sizes.nbytes + total * (4 + tables.counts.itemsize) > _MOST_RESIDENT:
             return tables
         terminals, counts = cupy.empty(total, np.uint32), cupy.empty(total, tables.counts.dtype)
+        most = cupy.zeros(1, np.uint64)
         get_kernel("tables", "pack_tables", width(tables.counts))(
             (-(-rules.rule_count // (_TABLE_THREADS // 32)),),
             (_TABLE_THREADS,),
             (
                 *(np.uint32(rules.rule_count), tables.starts, tables.sizes, tables.terminals, tables.counts),
-                *(starts, terminals, counts),
+                *(starts, terminals, counts, most),
             ),
         )
-        packed = _tables[rules] = Tables(starts, tables.sizes, terminals, counts, resident=True)
+        highest = int(most.get()[0])  # synchronize!
+        packed = _tables[rules] = Tables(starts, tables.sizes, terminals, counts, resident=True, most=highest)
         return packed
 
 
