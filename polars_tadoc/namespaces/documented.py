@@ -20,7 +20,8 @@ def documented_by(function: Callable[..., Any], **parameters: str | None) -> Cal
     function
         The function.
     **parameters
-        What to say instead of parameters that mean something else here; None where there is no such parameter.
+        What to say of parameters that the function has not, or that mean something else here; None where there is no
+        such parameter.
 
     Examples
     --------
@@ -34,7 +35,8 @@ def documented_by(function: Callable[..., Any], **parameters: str | None) -> Cal
     first = next(iter(inspect.signature(function).parameters))
     for name, meaning in {first: None, **parameters}.items():
         said = f"{name}\n    {meaning}\n" if meaning else ""
-        sections["Parameters"] = re.sub(rf"^{name}\n(?:    .*\n?)+", said, sections["Parameters"], flags=re.MULTILINE)
+        found = re.subn(rf"^{name}\n(?:    .*\n?)+", said, sections["Parameters"], flags=re.MULTILINE)
+        sections["Parameters"] = found[0] if found[1] else f"{found[0]}\n{said}".rstrip()
     taken = {name: sections[name] for name in ("Parameters", "Raises") if sections.get(name)}
 
     def document(method: Method) -> Method:

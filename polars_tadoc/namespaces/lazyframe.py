@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import polars as pl
 import polars.selectors as cs
@@ -19,6 +19,8 @@ from polars_tadoc.analytics import sequence_count as sequence_count_analytic
 from polars_tadoc.analytics import sort as sort_analytic
 from polars_tadoc.analytics import term_vector as term_vector_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
+from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.analytics.plan import read_columns, stream_columns
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.compress.stream import compress_stream
@@ -29,13 +31,11 @@ from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.packed.pack import pack_stream, packed_schema
 from polars_tadoc.packed.plan import pack_plan, unpack_plan
 from polars_tadoc.packed.write import write_packed
+from polars_tadoc.traversal.options import require_memory_limit
 
-
-class Result(Protocol):
-    """What an analytic gives."""
-
-    def to_frame(self) -> pl.DataFrame:
-        """As a frame."""
+MEMORY_LIMIT = """Bytes, or a number with a unit ("2GB", "512MiB"): the plan runs batch by batch, and rows that wait
+    and what was found in others stay within so many. One grammar with its rows has to fit, and the result; else
+    ``LimitExceededError`` is raised."""
 
 
 @pl.api.register_lazyframe_namespace("tadoc")
@@ -251,7 +251,7 @@ class TadocLazyFrame:
         rows = pack_stream(lf.collect_batches(maintain_order=True), name)
         write_packed(rows, packed_schema(schema, name), name, Path(path))
 
-    @documented_by(word_count_analytic.word_count)
+    @documented_by(word_count_analytic.word_count, memory_limit=MEMORY_LIMIT)
     def word_count(
         self,
         column: str | None = None,
@@ -263,6 +263,7 @@ class TadocLazyFrame:
         stopwords: Iterable[str] | None = None,
         strategy: str = "auto",
         engine: str | None = None,
+        memory_limit: int | str | None = None,
     ) -> pl.LazyFrame:
         """Count the words of a compressed column; only that column is read.
 
@@ -289,11 +290,9 @@ class TadocLazyFrame:
             strategy=strategy,
             engine=engine,
         )
-        return self._analytic(
-            "word_count", column, lambda series: request.run(series).to_frame(), word_count_analytic.SCHEMA
-        )
+        return self._analytic(request, column, word_count_analytic.SCHEMA, None, memory_limit)
 
-    @documented_by(sort_analytic.sort)
+    @documented_by(sort_analytic.sort, memory_limit=MEMORY_LIMIT)
     def sort(
         self,
         column: str | None = None,
@@ -304,6 +303,7 @@ class TadocLazyFrame:
         stopwords: Iterable[str] | None = None,
         strategy: str = "auto",
         engine: str | None = None,
+        memory_limit: int | str | None = None,
     ) -> pl.LazyFrame:
         """List the words of a compressed column in order; only that column is read.
 
@@ -329,9 +329,9 @@ class TadocLazyFrame:
             strategy=strategy,
             engine=engine,
         )
-        return self._analytic("sort", column, lambda series: request.run(series).to_frame(), sort_analytic.SCHEMA)
+        return self._analytic(request, column, sort_analytic.SCHEMA, None, memory_limit)
 
-    @documented_by(inverted_index_analytic.inverted_index, id=LABELS)
+    @documented_by(inverted_index_analytic.inverted_index, id=LABELS, memory_limit=MEMORY_LIMIT)
     def inverted_index(
         self,
         column: str | None = None,
@@ -343,6 +343,7 @@ class TadocLazyFrame:
         stopwords: Iterable[str] | None = None,
         strategy: str = "auto",
         engine: str | None = None,
+        memory_limit: int | str | None = None,
     ) -> pl.LazyFrame:
         """List the rows that hold each word of a compressed column; only that column and ``id`` are read.
 
@@ -368,9 +369,9 @@ class TadocLazyFrame:
             strategy=strategy,
             engine=engine,
         )
-        return self._labelled("inverted_index", column, id, request.run, inverted_index_analytic.schema)
+        return self._analytic(request, column, inverted_index_analytic.schema, id, memory_limit)
 
-    @documented_by(term_vector_analytic.term_vector, id=LABELS)
+    @documented_by(term_vector_analytic.term_vector, id=LABELS, memory_limit=MEMORY_LIMIT)
     def term_vector(
         self,
         column: str | None = None,
@@ -383,6 +384,7 @@ class TadocLazyFrame:
         stopwords: Iterable[str] | None = None,
         strategy: str = "auto",
         engine: str | None = None,
+        memory_limit: int | str | None = None,
     ) -> pl.LazyFrame:
         """Count the words of each row of a compressed column; only that column and ``id`` are read.
 
@@ -409,9 +411,9 @@ class TadocLazyFrame:
             strategy=strategy,
             engine=engine,
         )
-        return self._labelled("term_vector", column, id, request.run, term_vector_analytic.schema)
+        return self._analytic(request, column, term_vector_analytic.schema, id, memory_limit)
 
-    @documented_by(sequence_count_analytic.sequence_count)
+    @documented_by(sequence_count_analytic.sequence_count, memory_limit=MEMORY_LIMIT)
     def sequence_count(
         self,
         column: str | None = None,
@@ -424,6 +426,7 @@ class TadocLazyFrame:
         stopwords: Iterable[str] | None = None,
         strategy: str = "auto",
         engine: str | None = None,
+        memory_limit: int | str | None = None,
     ) -> pl.LazyFrame:
         """Count the runs of n words in a compressed column; only that column is read.
 
@@ -451,11 +454,9 @@ class TadocLazyFrame:
             strategy=strategy,
             engine=engine,
         )
-        return self._analytic(
-            "sequence_count", column, lambda series: request.run(series).to_frame(), sequence_count_analytic.SCHEMA
-        )
+        return self._analytic(request, column, sequence_count_analytic.SCHEMA, None, memory_limit)
 
-    @documented_by(ranked_inverted_index_analytic.ranked_inverted_index, id=LABELS)
+    @documented_by(ranked_inverted_index_analytic.ranked_inverted_index, id=LABELS, memory_limit=MEMORY_LIMIT)
     def ranked_inverted_index(
         self,
         column: str | None = None,
@@ -469,6 +470,7 @@ class TadocLazyFrame:
         stopwords: Iterable[str] | None = None,
         strategy: str = "auto",
         engine: str | None = None,
+        memory_limit: int | str | None = None,
     ) -> pl.LazyFrame:
         """List the rows that hold each run of n words of a compressed column, those with most first.
 
@@ -497,9 +499,9 @@ class TadocLazyFrame:
             strategy=strategy,
             engine=engine,
         )
-        return self._labelled("ranked_inverted_index", column, id, request.run, ranked_inverted_index_analytic.schema)
+        return self._analytic(request, column, ranked_inverted_index_analytic.schema, id, memory_limit)
 
-    @documented_by(cooccurrence_analytic.cooccurrence)
+    @documented_by(cooccurrence_analytic.cooccurrence, memory_limit=MEMORY_LIMIT)
     def cooccurrence(
         self,
         column: str | None = None,
@@ -512,6 +514,7 @@ class TadocLazyFrame:
         stopwords: Iterable[str] | None = None,
         strategy: str = "auto",
         engine: str | None = None,
+        memory_limit: int | str | None = None,
     ) -> pl.LazyFrame:
         """Count the pairs of words that stand near each other in a compressed column; only that column is read.
 
@@ -539,9 +542,7 @@ class TadocLazyFrame:
             strategy=strategy,
             engine=engine,
         )
-        return self._analytic(
-            "cooccurrence", column, lambda series: request.run(series).to_frame(), cooccurrence_analytic.SCHEMA
-        )
+        return self._analytic(request, column, cooccurrence_analytic.SCHEMA, None, memory_limit)
 
     @documented_by(info_analytic.info)
     def info(self, column: str | None = None) -> pl.LazyFrame:
@@ -556,43 +557,25 @@ class TadocLazyFrame:
         (1, 2)
 
         """
-        return self._analytic(
-            "info", column, lambda series: pl.DataFrame(info_analytic.info(series)), info_analytic.SCHEMA
-        )
+        lf = self._frame()
+        name = compressed_column(lf.collect_schema(), column, "info")
+        return read_columns(lf, info_analytic.Request(), name, None, info_analytic.SCHEMA)
 
     def _analytic(
-        self, call: str, column: str | None, run: Callable[[pl.Series], pl.DataFrame], schema: pl.Schema
-    ) -> pl.LazyFrame:
-        lf = self._frame()
-        name = compressed_column(lf.collect_schema(), column, call)
-        return _reading(lf, [name], lambda df: run(df[name]), schema)
-
-    def _labelled(
         self,
-        call: str,
+        analytic: Analytic[Any, Any],
         column: str | None,
+        schema: pl.Schema | Callable[[pl.DataType | None], pl.Schema],
         id: str | None,
-        run: Callable[[pl.Series, pl.Series | None], Result],
-        schema: Callable[[pl.DataType | None], pl.Schema],
+        memory_limit: int | str | None,
     ) -> pl.LazyFrame:
-        if id is None:
-            return self._analytic(call, column, lambda series: run(series, None).to_frame(), schema(None))
+        limit = require_memory_limit(memory_limit)
         lf = self._frame()
         columns = lf.collect_schema()
-        name, labels = compressed_column(columns, column, call), label_column(columns, id, call)
-        read = [name] if name == labels else [name, labels]
-        return _reading(lf, read, lambda df: run(df[name], df[labels]).to_frame(), schema(columns[labels]))
-
-
-def _reading(
-    lf: pl.LazyFrame, names: list[str], run: Callable[[pl.DataFrame], pl.DataFrame], schema: pl.Schema
-) -> pl.LazyFrame:
-    """Run on some columns of a plan, and read no others."""
-    return lf.select(cs.by_name(*names)).map_batches(
-        run,
-        schema=schema,
-        # what follows speaks of the result's columns and rows, not of the input's
-        predicate_pushdown=False,
-        projection_pushdown=False,
-        slice_pushdown=False,
-    )
+        name = compressed_column(columns, column, analytic.name)
+        labels = None if id is None else label_column(columns, id, analytic.name)
+        if not isinstance(schema, pl.Schema):
+            schema = schema(None if labels is None else columns[labels])
+        if limit is None:
+            return read_columns(lf, analytic, name, labels, schema)
+        return stream_columns(lf, analytic, name, labels, limit, schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -16,6 +17,10 @@ MOST_COUNT = (1 << 63) - 1
 """No count is above it (see :func:`polars_tadoc.corpus.require_countable`)."""
 MOST_WORDS = (1 << 32) - 1
 """Longest sequence: its words' ids alone would fill 16 GiB."""
+
+UNITS = {"": 1, **{f"{prefix}B": 1000**k for k, prefix in enumerate(["", "k", "M", "G", "T"])}}
+UNITS |= {"KB": 1000, **{f"{prefix}iB": 1024 ** (k + 1) for k, prefix in enumerate("KMGT")}}
+"""Bytes by unit."""
 
 StrategyName = Literal["auto", "top_down", "bottom_up"]
 
@@ -78,3 +83,24 @@ def require_top(top: object) -> int | None:
 def require_min_count(min_count: object) -> int:
     """Return ``min_count=`` as kernels take it: what occurs never is in no result."""
     return min(max(require_integer("min_count", min_count), 1), MOST_COUNT)
+
+
+def require_memory_limit(limit: object) -> int | None:
+    """Return ``memory_limit=`` in bytes: an integer, or a number with a unit as in "2GB", "1.5 GB" or "512MiB".
+
+    Raises
+    ------
+    TypeError
+        It is neither an integer nor a string.
+    ValueError
+        It is below 1, or the string is no number with a unit.
+
+    """
+    if limit is None:
+        return None
+    if not isinstance(limit, str):
+        return require_integer("memory_limit", limit, 1)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", limit)
+    if found is None or found[2] not in UNITS:
+        raise ValueError(f'memory_limit="{limit}": write bytes as an integer, or with a unit, as "2GB" or "512MiB"')
+    return require_integer("memory_limit", int(float(found[1]) * UNITS[found[2]]), 1)

@@ -1,0 +1,104 @@
+"""Analytics as nodes of lazy plans: each reads its columns alone, and equal ones in one plan run once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+import polars as pl
+import polars.selectors as cs
+from polars.io.plugins import register_io_source
+
+from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.analytics.stream import run_stream
+
+
+class Question(Protocol):
+    """What is asked of a column; equal ones ask for the same."""
+
+    def frame(self, column: pl.Series, id: pl.Series | None = None) -> pl.DataFrame:
+        """Answer with a frame."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """Answers from a frame that is in memory."""
+
+    question: Question
+    column: str
+    labels: str | None
+
+    def __call__(self, df: pl.DataFrame) -> pl.DataFrame:
+        return self.question.frame(df[self.column], None if self.labels is None else df[self.labels])
+
+
+_readings: WeakValueDictionary[tuple[Any, ...], _Reading] = WeakValueDictionary()
+"""What the plans that are in use run: Polars runs equal parts of a plan once, and takes functions for equal that are
+one object."""
+_streams: WeakValueDictionary[tuple[Any, ...], pl.LazyFrame] = WeakValueDictionary()
+"""Nodes that stream and are in use."""
+_lock = threading.Lock()
+
+
+def read_columns(
+    plan: pl.LazyFrame, question: Question, column: str, labels: str | None, schema: pl.Schema
+) -> pl.LazyFrame:
+    """Answer from some columns of a plan, and read no others.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    question
+        What is asked.
+    column, labels
+        Names of the compressed column and of the one that labels rows, if any.
+    schema
+        The answer's columns.
+
+    """
+    names = [column] if labels in (None, column) else [column, labels]
+    key = (question, column, labels)
+    with _lock:
+        reading = _readings.get(key)
+        if reading is None:
+            reading = _readings[key] = _Reading(*key)
+    return _opaque(plan.select(cs.by_name(*names)), reading, schema)
+
+
+def stream_columns(
+    plan: pl.LazyFrame, analytic: Analytic[Any, Any], column: str, labels: str | None, limit: int, schema: pl.Schema
+) -> pl.LazyFrame:
+    """Do the same in so many bytes: the plan below runs on its own, in Polars' streaming engine.
+
+    It runs in a source: functions of ``map_batches`` may hold all of Polars' threads, and would wait for a plan that
+    waits for them.
+    """
+
+    def source(
+        _columns: list[str] | None, _predicate: pl.Expr | None, _rows: int | None, _size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        yield run_stream(plan, column, labels, analytic, limit)
+
+    key = (id(plan), analytic, column, labels, limit)  # the node holds the plan: no other has its number
+    with _lock:
+        node = _streams.get(key)
+        if node is None:
+            scan = register_io_source(source, schema=schema, is_pure=True, explain_name=analytic.name)
+            # Polars runs a source as often as a plan names it, and a function's node once
+            node = _streams[key] = _opaque(scan, _as_it_is, schema)
+        return node
+
+
+def _opaque(plan: pl.LazyFrame, function: Callable[[pl.DataFrame], pl.DataFrame], schema: pl.Schema) -> pl.LazyFrame:
+    """Apply a function; what follows speaks of the result's columns and rows, not of the input's."""
+    return plan.map_batches(
+        function, schema=schema, predicate_pushdown=False, projection_pushdown=False, slice_pushdown=False
+    )
+
+
+def _as_it_is(df: pl.DataFrame) -> pl.DataFrame:
+    return df

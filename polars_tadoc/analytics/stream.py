@@ -1,0 +1,197 @@
+"""Answers an analytic over the rows of a lazy plan batch by batch, in memory that does not grow with the rows.
+
+Rows are gathered until a share of the limit is full, and go through the kernels grammar by grammar. What is found is
+merged whenever it has doubled. So the result and one grammar with its rows are what has to fit; the column need not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Generic
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import polars.selectors as cs
+
+from polars_tadoc.analytics.analytic import Analytic, Made, Part
+from polars_tadoc.analytics.results import Labels
+from polars_tadoc.column import DTYPE, split_one_by_one
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.engine import choose
+from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.payload import short_name
+
+ROWS_SHARE = 16
+"""Rows that wait take at most so small a share of the limit."""
+
+MERGING = 6
+"""How many times what was found merging takes, or making a frame of it (``benchmarks.streaming_analytics``)."""
+
+FRESH_SHARE = 64
+"""What was found since the last merge waits until it is as large as what was found before, or such a share."""
+
+SYMBOL_BYTES = 40
+"""What kernels take for each symbol of a grammar and its rows, about (``benchmarks.streaming_analytics``)."""
+
+MOST_ROWS = 1 << 32
+"""Results number rows in 32 bits."""
+
+
+def run_stream(
+    plan: pl.LazyFrame, column: str, labels: str | None, analytic: Analytic[Part, Made], limit: int
+) -> pl.DataFrame:
+    """Answer an analytic over a compressed column of a plan, which runs in Polars' streaming engine.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    column, labels
+        Names of the compressed column and of the one that labels rows, if any.
+    analytic
+        What is asked.
+    limit
+        Bytes.
+
+    Raises
+    ------
+    LimitExceededError
+        The result, or one grammar with its rows, does not fit.
+
+    """
+    names = [column] if labels in (None, column) else [column, labels]
+    read = plan.select(cs.by_name(*names))
+    kept = _KeptLabels(labels, analytic.name, limit)
+    kept.keep(read.collect_schema().to_frame())  # of a plan without rows there may be no batch
+    batches = read.collect_batches(maintain_order=True)
+    found = _Found(analytic, limit)
+    for corpus in corpora_of_batches((kept.keep(batch)[column] for batch in batches), limit):
+        found.add(corpus)
+    return analytic.result(found.total(), kept.all()).to_frame()
+
+
+def corpora_of_batches(batches: Iterable[pl.Series], limit: int) -> Iterator[Corpus]:
+    """Gather the rows of batches grammar by grammar; a grammar's rows may come in several corpora.
+
+    Parameters
+    ----------
+    batches
+        Compressed columns, one after another.
+    limit
+        Bytes; rows that wait take at most a share of it and a batch.
+
+    """
+    held, numbers, size, first = [pl.Series("text", [], DTYPE)], [np.zeros(0, np.int64)], 0, 0
+    for batch in batches:
+        if first + len(batch) > MOST_ROWS:
+            raise LimitExceededError(f"the plan has more than {MOST_ROWS:,} rows, which results number in 32 bits")
+        held.append(_without_gaps(batch))
+        numbers.append(np.arange(first, first + len(batch)))
+        first += len(batch)
+        size += _nbytes(held[-1])
+        if size >= limit // ROWS_SHARE:
+            column, rows = pl.concat(held), np.concatenate(numbers)
+            later = _of_last_grammar(column)  # of which more may come
+            yield from _corpora(column.filter(~later), rows[~later.to_numpy()], limit)
+            held, numbers = [column.filter(later)], [rows[later.to_numpy()]]
+            size = _nbytes(held[0])
+    yield from _corpora(pl.concat(held), np.concatenate(numbers), limit)
+
+
+def _corpora(column: pl.Series, rows: npt.NDArray[np.int64], limit: int) -> Iterator[Corpus]:
+    for corpus in split_one_by_one(column, cached=False):
+        needed = corpus.grammar.nbytes + SYMBOL_BYTES * corpus.symbol_count
+        if needed > limit:
+            raise LimitExceededError(
+                f"{short_name(corpus.key)} and its rows take about {needed:,} bytes, more than memory_limit={limit:,}; "
+                "raise it, or make smaller grammars: compress(rows_per_grammar=…)"
+            )
+        yield Corpus(corpus.key, corpus.grammar, rows[corpus.rows], corpus.root_offsets, corpus.roots, corpus.gaps)
+
+
+def _without_gaps(column: pl.Series) -> pl.Series:
+    """Drop what no analytic reads."""
+    column = column.alias("text")  # Polars' own calls take some names for patterns
+    gaps = pl.Series("gaps", [None], pl.Binary).new_from_index(0, len(column))
+    return pl.DataFrame([column.struct.field("grammar"), column.struct.field("symbols"), gaps]).to_struct("text")
+
+
+def _nbytes(column: pl.Series) -> int:
+    """Bytes of rows without gaps."""
+    return 4 * int(column.struct.field("symbols").list.len().sum()) + 40 * len(column)
+
+
+def _of_last_grammar(column: pl.Series) -> pl.Series:
+    """Tell the rows of the last row's grammar; none where that is the only one."""
+    codes = column.struct.field("grammar").to_physical()
+    used = codes.drop_nulls()
+    if used.n_unique() < 2:
+        return pl.Series([False]).new_from_index(0, len(codes))
+    same: pl.Series = codes == used[-1]
+    return same.fill_null(False)
+
+
+@dataclass
+class _KeptLabels:
+    """The values that label rows, gathered."""
+
+    name: str | None
+    call: str
+    limit: int
+    parts: list[pl.Series] = field(default_factory=list)
+    nbytes: int = 0
+
+    def keep(self, batch: pl.DataFrame) -> pl.DataFrame:
+        """Keep a batch's labels; returns the batch."""
+        if self.name is not None:
+            self.parts.append(batch[self.name])
+            self.nbytes += int(self.parts[-1].estimated_size())
+            if self.nbytes > self.limit // 2:
+                raise LimitExceededError(
+                    f'{self.call}: memory_limit={self.limit:,}: the labels of column "{self.name}" alone take '
+                    f"{self.nbytes:,} bytes; raise it, or leave id= out and join the rows' numbers with the labels"
+                )
+        return batch
+
+    def all(self) -> Labels:
+        """Return the labels of all rows."""
+        return Labels(pl.concat(self.parts) if self.parts else None)
+
+
+class _Found(Generic[Part]):
+    """What was found so far, merged now and then."""
+
+    def __init__(self, analytic: Analytic[Part, Any], limit: int) -> None:
+        self.analytic, self.every, self.limit = analytic, analytic.without_limits(), limit
+        self.merged: list[Part] = []
+        self.fresh: list[Part] = []
+        self.documents = self.words = 0
+
+    def add(self, corpus: Corpus) -> None:
+        """Answer for one corpus, and merge where there is much that is not merged."""
+        self._count(corpus)
+        engine = choose(self.analytic.options.engine, corpus.symbol_count)
+        self.fresh.append(self.every.partial(corpus, engine))
+        self.documents += corpus.document_count
+        before, fresh = (sum(part.nbytes for part in parts) for parts in (self.merged, self.fresh))
+        room = self.limit // MERGING
+        if fresh >= max(before, self.limit // FRESH_SHARE) or before + fresh > room:
+            self.merged, self.fresh = [self.every.merge([*self.merged, *self.fresh])], []
+            if self.merged[0].nbytes > room - self.limit // FRESH_SHARE:
+                raise LimitExceededError(
+                    f"{self.analytic.name}: memory_limit={self.limit:,}: what the first {self.documents:,} documents "
+                    f"hold takes {self.merged[0].nbytes:,} bytes and, to be put together, {MERGING} times as much; "
+                    "raise it, or ask for less: fewer rows, or fewer words (stopwords=, normalize=)"
+                )
+
+    def _count(self, corpus: Corpus) -> None:
+        """Check that no count can wrap 64 bits."""
+        self.words += corpus.word_total()
+        if self.words * min(self.analytic.pairs_per_word, self.words) >= 1 << 63:
+            raise LimitExceededError(f"{self.analytic.name}: the rows stand for more than 64 bits count")
+
+    def total(self) -> Part:
+        """Merge all, under the limits of what was asked."""
+        return self.analytic.merge([*self.merged, *self.fresh])

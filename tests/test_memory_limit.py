@@ -1,0 +1,246 @@
+"""Analytics under ``memory_limit=``: the same results as in memory, however rows are cut into batches."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.io.plugins import register_io_source
+
+import polars_tadoc as tadoc
+from polars_tadoc.analytics import plan, stream
+from polars_tadoc.analytics.explain import REQUESTS
+from polars_tadoc.analytics.results import Labels
+from polars_tadoc.column import split
+from polars_tadoc.engine import CPU
+from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.traversal.options import require_memory_limit
+from tests.analytic_cases import Case, cases, labels, least, strategies, tops, with_labels
+
+LIMIT = "1GB"
+LABELLED = ("inverted_index", "term_vector", "ranked_inverted_index")
+CALLS = tuple(REQUESTS)
+ROWS = [f"w{k % 5} the w{k % 3} cat" if k % 7 else None for k in range(60)]
+COLUMN = tadoc.compress(pl.Series("text", ROWS), rows_per_grammar=9)
+
+
+def arguments_of(call: str, n: int, top: int | None, min_count: int) -> dict[str, Any]:
+    named: dict[str, Any] = {"min_count": min_count}
+    if call not in ("sort", "inverted_index"):
+        named["top"] = top
+    if call in ("sequence_count", "ranked_inverted_index"):
+        named["n"] = n
+    return {**named, "window": n} if call == "cooccurrence" else named
+
+
+def in_batches(df: pl.DataFrame, cuts: list[int]) -> pl.LazyFrame:
+    """A plan that gives the frame's rows in pieces."""
+
+    def source(
+        columns: list[str] | None, _predicate: pl.Expr | None, _rows: int | None, _size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        ends = [0, *sorted(min(cut, df.height) for cut in cuts), df.height]
+        for start, stop in pairwise(ends):
+            piece = df.slice(start, stop - start)
+            yield piece if columns is None else piece.select(columns)
+
+    return register_io_source(source, schema=df.schema)
+
+
+def often() -> Any:
+    """Let every batch go through the kernels by itself, and merge as soon as there is as much as before."""
+    return patch.multiple(stream, ROWS_SHARE=1 << 62, FRESH_SHARE=1 << 62)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@given(
+    case=cases(),
+    n=st.integers(1, 3),
+    top=tops,
+    min_count=least,
+    strategy=strategies,
+    labels=labels,
+    cuts=st.lists(st.integers(0, 12), max_size=6),
+    streaming=st.booleans(),
+)
+def test_equals_the_call_in_memory(
+    engine: str,
+    call: str,
+    case: Case,
+    n: int,
+    top: int | None,
+    min_count: int,
+    strategy: str,
+    labels: pl.Series | None,
+    cuts: list[int],
+    streaming: bool,
+) -> None:
+    frame, labelled, _ = with_labels(case, labels if call in LABELLED else None)
+    arguments = {**arguments_of(call, n, top, min_count), **labelled, "strategy": strategy, "engine": engine}
+    expected = getattr(frame.tadoc, call)("text", **arguments)
+    lazy = getattr(in_batches(frame, cuts).tadoc, call)("text", **arguments, memory_limit=LIMIT)
+    assert lazy.collect_schema() == expected.schema
+    with often():
+        got = lazy.collect(engine="streaming" if streaming else "in-memory")
+    assert got.schema == expected.schema
+    assert got.equals(expected)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@given(case=cases(normalised=True))
+def test_normalised(engine: str, call: str, case: Case) -> None:
+    frame = case.column.to_frame()
+    expected = getattr(frame.tadoc, call)(engine=engine, **case.arguments)
+    lazy = getattr(frame.lazy().tadoc, call)(engine=engine, **case.arguments, memory_limit=LIMIT)
+    assert lazy.collect().equals(expected)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@given(case=cases(), n=st.integers(1, 3), top=tops, min_count=least, cut=st.integers(0, 12))
+def test_merging_is_associative(call: str, case: Case, n: int, top: int | None, min_count: int, cut: int) -> None:
+    asked = REQUESTS[call].from_arguments(**arguments_of(call, n, top, min_count), engine="cpu")
+    every = asked.without_limits()
+    parts = [every.partial(corpus, CPU) for corpus in split(case.column)]
+    left, right = parts[:cut], parts[cut:]
+    grouped = asked.merge([every.merge(left), every.merge(right)])
+    each = asked.merge([every.merge([every.merge([part])]) for part in parts])
+    expected = asked.run(case.column).to_frame()
+    for total in (asked.merge(parts), grouped, each):
+        assert asked.result(total, Labels(None)).to_frame().equals(expected)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_rows_of_many_grammars_in_turn(call: str) -> None:
+    """Rows of each grammar come in many batches, and rows of others between them."""
+    df = pl.DataFrame([COLUMN, pl.Series("key", [k * 37 % 60 for k in range(60)])]).sort("key")
+    expected = getattr(df.tadoc, call)("text")
+    plan = in_batches(df, list(range(0, 60, 7)))
+    for limit in (LIMIT, 10_000_000):
+        with often():
+            assert getattr(plan.tadoc, call)("text", memory_limit=limit).collect().equals(expected)
+
+
+def test_gathers_whole_grammars() -> None:
+    """Batches smaller than a grammar's rows do not multiply the work."""
+    pieces = [COLUMN.slice(at, 2) for at in range(0, 60, 2)]
+    with patch.multiple(stream, ROWS_SHARE=1_000_000_000 // 1000):  # room for some 20 rows
+        corpora = list(stream.corpora_of_batches(pieces, 1_000_000_000))
+    assert len(corpora) == len(split(COLUMN))
+    assert [row for corpus in corpora for row in corpus.rows.tolist()] == [k for k in range(60) if k % 7]
+
+
+def test_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    df = pl.DataFrame([COLUMN, pl.Series("year", [2000 + k // 20 for k in range(60)])])
+    df.write_parquet(path, row_group_size=9)
+    scan = pl.scan_parquet(path).filter(pl.col("year") > 2000)
+    expected = df.filter(pl.col("year") > 2000).tadoc.ranked_inverted_index(id="year", n=2)
+    assert scan.tadoc.ranked_inverted_index(id="year", n=2, memory_limit=LIMIT).collect().equals(expected)
+
+
+def test_keeps_no_grammar(tmp_path: Path) -> None:
+    from polars_tadoc.cache import grammars
+
+    path = tmp_path / "rows.parquet"
+    COLUMN.to_frame().write_parquet(path)
+    grammars.clear()
+    pl.scan_parquet(path).tadoc.word_count(memory_limit=LIMIT).collect()
+    assert len(grammars) == 0
+
+
+def test_used_twice_runs_once() -> None:
+    runs = []
+
+    def watched(df: pl.DataFrame) -> pl.DataFrame:
+        runs.append(df.height)
+        return df
+
+    lf = pl.LazyFrame([COLUMN]).map_batches(watched, schema={"text": tadoc.DTYPE})
+    counts = lf.tadoc.word_count("text", memory_limit=LIMIT)
+    again = lf.tadoc.word_count("text", memory_limit="1 GB")
+    for engine in ("in-memory", "streaming"):
+        runs.clear()
+        counts.join(again, on="word").collect(engine=engine)  # type: ignore[call-overload]
+        assert len(runs) == 1
+        runs.clear()
+        pl.collect_all([counts.head(1), again.filter(pl.col("count") > 1), counts], engine=engine)  # type: ignore[call-overload]
+        assert len(runs) == 1
+    other = lf.tadoc.word_count("text", top=1, memory_limit=LIMIT)
+    assert counts.join(other, on="word").collect().height == 1
+    assert len(runs) == 1 + 2
+
+
+def test_a_plan_that_is_gone_leaves_nothing() -> None:
+    gc.disable()
+    try:
+        before = len(plan._streams)
+        lf = COLUMN.to_frame().lazy()
+        gone = weakref.ref(lf)
+        counts = lf.tadoc.word_count("text", memory_limit=LIMIT)
+        counts.collect()
+        assert len(plan._streams) == before + 1
+        del lf, counts
+        assert gone() is None
+        assert len(plan._streams) == before
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        (5, 5),
+        ("7", 7),
+        ("2GB", 2 * 10**9),
+        ("1.5 kB", 1500),
+        ("512MiB", 512 << 20),
+        (" 3 TiB ", 3 << 40),
+        ("1KB", 1000),
+    ],
+)
+def test_limits(text: int | str, size: int) -> None:
+    assert require_memory_limit(text) == size
+
+
+@pytest.mark.parametrize(
+    ("limit", "error"),
+    [(limit, ValueError) for limit in (0, -1, "", "2 gigs", "GB", "-1GB", "0.1B", "1e9")]
+    + [(limit, TypeError) for limit in (1.5, True, [])],
+)
+def test_wrong_limits(limit: Any, error: type[Exception]) -> None:
+    """Reported when the call is made."""
+    with pytest.raises(error, match="memory_limit="):
+        COLUMN.to_frame().lazy().tadoc.word_count("text", memory_limit=limit)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_one_grammar_does_not_fit(call: str) -> None:
+    lazy = getattr(COLUMN.to_frame().lazy().tadoc, call)(memory_limit=100)
+    with pytest.raises((LimitExceededError, pl.exceptions.ComputeError), match="memory_limit=100; raise it, or make"):
+        lazy.collect()
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_result_does_not_fit(call: str) -> None:
+    """Every row has words of its own, each grammar few."""
+    rows = [" ".join(f"w{k}_{j}" for j in range(300)) for k in range(40)]
+    lf = tadoc.compress(pl.Series("text", rows), rows_per_grammar=1).to_frame().lazy()
+    with pytest.raises(
+        (LimitExceededError, pl.exceptions.ComputeError), match=rf"{call}: memory_limit=400,000: what the"
+    ):
+        getattr(lf.tadoc, call)(memory_limit=400_000).collect()
+
+
+def test_labels_do_not_fit() -> None:
+    df = pl.DataFrame([COLUMN, pl.Series("name", [f"{k}" * 5000 for k in range(60)])])
+    with pytest.raises((LimitExceededError, pl.exceptions.ComputeError), match='the labels of column "name" alone'):
+        df.lazy().tadoc.term_vector("text", id="name", memory_limit=100_000).collect()
