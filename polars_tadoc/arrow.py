@@ -49,7 +49,7 @@ def binary_views(
         return np.zeros(0, np.uint64), np.zeros(0, np.uint32), array
     buffers = array.buffers()
     views = np.frombuffer(buffers[1], np.uint32)[4 * array.offset : 4 * (array.offset + count)].reshape(count, 4)
-    lengths = np.ascontiguousarray(views[:, 0])
+    lengths = views[:, 0].copy()  # of one row, too: kernels are compiled for arrays that can be written
     inline = np.uint64(buffers[1].address + 16 * array.offset + 4) + np.arange(count, dtype=np.uint64) * np.uint64(16)
     data = np.array([0 if buffer is None else buffer.address for buffer in buffers[2:]] or [0], np.uint64)
     long = lengths > 12  # shorter ones stand in the view itself

@@ -74,7 +74,7 @@ def write_texts(corpora: Sequence[Corpus], name: str, rows: int, call: str) -> p
         raise LimitExceededError(f"{call}: the text does not fit in memory; take fewer rows at a time") from error
     if not texts:
         return pl.Series(name, [None], pl.String).new_from_index(0, rows)
-    if len(texts) == 1 and corpora[0].document_count == rows:
+    if len(texts) == 1 and np.array_equal(corpora[0].rows, np.arange(rows)):
         return texts[0].alias(name)
     place = np.full(rows, -1, np.int64)
     stands = np.concatenate([corpus.rows for corpus in corpora])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,6 @@ import polars as pl
 from polars_tadoc.column import require_tadoc, split
 from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.decompress import write_texts
-from polars_tadoc.kernels.cpu.lists import gather_lists
 from polars_tadoc.rows.cut import cut_words
 from polars_tadoc.rows.numbers import MOST, Numbers, common_rows
 from polars_tadoc.rows.token_count import document_words, token_count
@@ -206,12 +204,7 @@ class _Cuts:
         documents = np.zeros(rows, np.int64)
         firsts, stops = self._spans(corpus, np.arange(rows), documents)
         order = np.argsort(firsts, kind="stable")
-        made = cut_words(corpus, np.arange(rows), documents, firsts[order], stops[order])
-        back = np.empty(rows, np.int64)
-        back[order] = np.arange(rows)
-        root_offsets, gathered = gather_lists(made.root_offsets, made.roots, back)
-        roots = cast(npt.NDArray[np.uint32], gathered)
-        return replace(made, root_offsets=root_offsets, roots=roots, gaps=made.gaps.gather(back))
+        return cut_words(corpus, order, documents, firsts[order], stops[order])
 
     def _spans(self, corpus: Corpus, rows: Int64, documents: Int64) -> tuple[Int64, Int64]:
         """First word and the one after the last, of each row; the last may lie beyond the document."""
