@@ -35,6 +35,7 @@ from polars_tadoc.packed.partition import PACKED_DTYPE, is_packed
 from polars_tadoc.packed.scan import scan_packed
 from polars_tadoc.parquet_info import parquet_info
 from polars_tadoc.rows.extract import extract, head, tail
+from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.typed import of
 
@@ -48,7 +49,10 @@ __all__ = [
     "Grammar",
     "column",
     "compress",
+    "contains_any",
+    "contains_phrase",
     "cooccurrence",
+    "count_phrase",
     "decompress",
     "errors",
     "explain",

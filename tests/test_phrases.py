@@ -313,3 +313,88 @@ def test_rows_of_a_bit_more_and_less_than_a_block_of_bits() -> None:
             documents = [["a", "b"] if i % every == 0 else ["c"] for i in range(rows)]
             column = tadoc.compress(pl.Series("text", [" ".join(words) for words in documents]))
             check(column, documents, [["a", "b"]])
+
+
+ROWS = ["to be or not to be", None, "be to be", "", "not to be", "To be to be"]
+YEARS = [1, 2, 1, 2, 2, 1]
+COUNTS = [2, None, 1, 0, 1, 1]
+FOUND = [None if count is None else count > 0 for count in COUNTS]
+
+
+@pytest.fixture(params=[1, 2, 100])
+def df(request: pytest.FixtureRequest) -> pl.DataFrame:
+    """Years and texts in as many grammars as it takes."""
+    frame = pl.DataFrame({"year": YEARS, "text": ROWS})
+    return frame.with_columns(tadoc.compress(frame["text"], rows_per_grammar=request.param))
+
+
+COUNTED = pl.col("text").tadoc.count_phrase("to be")  # type: ignore[attr-defined]
+HELD = pl.col("text").tadoc.contains_phrase("to be")  # type: ignore[attr-defined]
+ANY = pl.col("text").tadoc.contains_any(["or not", "be to be"])  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("engine_of_polars", ["in-memory", "streaming"])
+def test_as_expressions(df: pl.DataFrame, engine_of_polars: Any) -> None:
+    plan = df.lazy().select("year", count=COUNTED, held=HELD, any=ANY)
+    assert plan.collect_schema() == {"year": pl.Int64, "count": pl.UInt64, "held": pl.Boolean, "any": pl.Boolean}
+    got = plan.collect(engine=engine_of_polars)
+    assert got.schema == plan.collect_schema()
+    assert (got["count"].to_list(), got["held"].to_list()) == (COUNTS, FOUND)
+    assert got["any"].to_list() == [True, None, True, False, False, True]
+    more = df.lazy().with_columns(count=COUNTED).drop("text").collect(engine=engine_of_polars)
+    assert more["count"].to_list() == COUNTS
+    for condition in (HELD, COUNTED > 0):
+        kept = df.lazy().filter(condition).select("year", pl.col("text").tadoc.decompress())  # type: ignore[attr-defined]
+        assert kept.collect(engine=engine_of_polars).rows() == [
+            (year, row) for year, row, found in zip(YEARS, ROWS, FOUND, strict=True) if found
+        ]
+    when = pl.when(pl.col("year") == 1).then(COUNTED).otherwise(pl.lit(7, pl.UInt64))
+    chosen = df.lazy().select(when).collect(engine=engine_of_polars).to_series().to_list()
+    assert chosen == [count if year == 1 else 7 for count, year in zip(COUNTS, YEARS, strict=True)]
+
+
+@pytest.mark.parametrize("engine_of_polars", ["in-memory", "streaming"])
+def test_in_groups_and_windows(df: pl.DataFrame, engine_of_polars: Any) -> None:
+    by_year = {year: [own for own, of in zip(COUNTS, YEARS, strict=True) if of == year] for year in (1, 2)}
+    groups = df.lazy().group_by("year", maintain_order=True).agg(lists=COUNTED, sum=COUNTED.sum(), any=HELD.any())
+    got = groups.collect(engine=engine_of_polars)
+    assert dict(zip(got["year"], got["lists"].to_list(), strict=True)) == by_year
+    sums = {year: sum(count or 0 for count in own) for year, own in by_year.items()}
+    assert dict(zip(got["year"], got["sum"], strict=True)) == sums
+    assert got["any"].to_list() == [True, True]
+    windows = df.lazy().select(sum=COUNTED.sum().over("year"), own=COUNTED.over("year"))
+    assert windows.collect(engine=engine_of_polars).rows() == [
+        (sums[year], count) for count, year in zip(COUNTS, YEARS, strict=True)
+    ]
+    held = df.lazy().group_by("year", maintain_order=True).agg(rows=pl.col("text").filter(HELD).len())
+    assert held.collect(engine=engine_of_polars)["rows"].to_list() == [3, 1]
+
+
+def test_series_and_functions_agree(df: pl.DataFrame) -> None:
+    column = df["text"]
+    options: dict[str, Any] = {"lowercase": True, "stopwords": ["or"], "normalize": pl.element().str.head(2)}
+    for call in ("count_phrase", "contains_phrase", "contains_any"):
+        for phrase, arguments in (("to be", {}), ("To be no", options)):
+            own = [phrase, "zz"] if call == "contains_any" else phrase
+            expected = getattr(tadoc, call)(column, own, **arguments)
+            assert expected[0]
+            assert getattr(column.tadoc, call)(own, **arguments).equals(expected)  # type: ignore[attr-defined]
+            expression = getattr(pl.col("text").tadoc, call)(own, **arguments)  # type: ignore[attr-defined]
+            assert df.select(expression)["text"].equals(expected)
+
+
+def test_expressions_refuse_wrong_arguments_when_they_are_made() -> None:
+    accessor = pl.col("text").tadoc  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="must be a string"):
+        accessor.count_phrase(3)
+    with pytest.raises(TypeError, match="list of strings"):
+        accessor.contains_any("a")
+    with pytest.raises(TypeError, match="not a Polars expression"):
+        accessor.contains_phrase("a", normalize="lower")
+
+
+def test_errors_in_plans_say_what_is_wrong(df: pl.DataFrame) -> None:
+    with pytest.raises(ValueError, match="has no word"):
+        df.select(pl.col("text").tadoc.count_phrase("..."))  # type: ignore[attr-defined]
+    with pytest.raises(NotCompressedError, match="count_phrase"):
+        pl.DataFrame({"text": ["a"]}).select(COUNTED)

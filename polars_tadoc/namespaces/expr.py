@@ -18,8 +18,10 @@ from polars_tadoc.column import DTYPE
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
 from polars_tadoc.compress.recompress import Recompression, recompress
 from polars_tadoc.decompress import decompress
+from polars_tadoc.morphism import Morphism
 from polars_tadoc.namespaces.documented import documented_by
-from polars_tadoc.rows.expressions import by_row
+from polars_tadoc.rows import phrases as phrase_calls
+from polars_tadoc.rows.expressions import by_row, elementwise
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.token_count import token_count
 
@@ -85,7 +87,7 @@ class TadocExpr:
             progress=progress,
             engine=engine,
         )
-        return self._expr.map_batches(replace(how, cached=False).run, return_dtype=DTYPE, is_elementwise=True)
+        return elementwise(replace(how, cached=False).run, DTYPE, self._expr)
 
     @documented_by(recompress)
     def recompress(
@@ -126,7 +128,7 @@ class TadocExpr:
         ['to be']
 
         """
-        return self._expr.map_batches(decompress, return_dtype=pl.String, is_elementwise=True)
+        return elementwise(decompress, pl.String, self._expr)
 
     @documented_by(token_count)
     def token_count(self) -> pl.Expr:
@@ -146,7 +148,7 @@ class TadocExpr:
         [6, None]
 
         """
-        return self._expr.map_batches(token_count, return_dtype=pl.UInt64, is_elementwise=True)
+        return elementwise(token_count, pl.UInt64, self._expr)
 
     @documented_by(
         extract,
@@ -213,6 +215,93 @@ class TadocExpr:
 
         """
         return by_row(tail, self._expr, pl.String, n=n)
+
+    @documented_by(phrase_calls.count_phrase)
+    def count_phrase(
+        self,
+        phrase: str,
+        *,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+    ) -> pl.Expr:
+        """Count how often each row holds a phrase: row-aligned, null where the row is.
+
+        Returns
+        -------
+        Expr
+            ``UInt64``.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["to be, or not to be", "be", None]}).tadoc.compress("text")
+        >>> df.select(pl.col("text").tadoc.count_phrase("to be")).to_series().to_list()
+        [2, 0, None]
+
+        """
+        morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
+        return self._find(phrase_calls.Request.of_phrase("count_phrase", phrase, morphism))
+
+    @documented_by(phrase_calls.contains_phrase)
+    def contains_phrase(
+        self,
+        phrase: str,
+        *,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+    ) -> pl.Expr:
+        """Tell which rows hold a phrase: row-aligned, null where the row is.
+
+        Returns
+        -------
+        Expr
+            ``Boolean``.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"row": [1, 2], "text": ["to be", "or not"]}).tadoc.compress("text")
+        >>> df.filter(pl.col("text").tadoc.contains_phrase("To be", lowercase=True))["row"].to_list()
+        [1]
+
+        """
+        morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
+        return self._find(phrase_calls.Request.of_phrase("contains_phrase", phrase, morphism))
+
+    @documented_by(phrase_calls.contains_any)
+    def contains_any(
+        self,
+        phrases: Iterable[str],
+        *,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+    ) -> pl.Expr:
+        """Tell which rows hold at least one of several phrases: row-aligned, null where the row is.
+
+        Returns
+        -------
+        Expr
+            ``Boolean``.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"row": [1, 2], "text": ["to be", "or not"]}).tadoc.compress("text")
+        >>> df.filter(pl.col("text").tadoc.contains_any(["be or", "not"]))["row"].to_list()
+        [2]
+
+        """
+        morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
+        return self._find(phrase_calls.Request.of_phrases(phrases, morphism))
+
+    def _find(self, request: phrase_calls.Request) -> pl.Expr:
+        return elementwise(request.run, request.dtype, self._expr)
 
     @documented_by(word_count_analytic.word_count)
     def word_count(
@@ -421,4 +510,4 @@ class TadocExpr:
         )
 
     def _by_row(self, how: by_group.Request, schema: pl.Schema) -> pl.Expr:
-        return self._expr.map_batches(how.run_rows, return_dtype=pl.List(pl.Struct(schema)), is_elementwise=True)
+        return elementwise(how.run_rows, pl.List(pl.Struct(schema)), self._expr)

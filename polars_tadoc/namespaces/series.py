@@ -21,6 +21,7 @@ from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.decompress import decompress
 from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.rows.extract import extract, head, tail
+from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.token_count import token_count
 
 
@@ -177,6 +178,69 @@ class TadocSeries:
 
         """
         return tail(self._series(), n)
+
+    @documented_by(count_phrase)
+    def count_phrase(
+        self,
+        phrase: str,
+        *,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+    ) -> pl.Series:
+        """Count how often each row holds a phrase; result as :func:`polars_tadoc.count_phrase`'s.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series(["to be, or not to be", "be", None]).tadoc.compress().tadoc.count_phrase("to be").to_list()
+        [2, 0, None]
+
+        """
+        return count_phrase(self._series(), phrase, normalize=normalize, lowercase=lowercase, stopwords=stopwords)
+
+    @documented_by(contains_phrase)
+    def contains_phrase(
+        self,
+        phrase: str,
+        *,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+    ) -> pl.Series:
+        """Tell which rows hold a phrase; result as :func:`polars_tadoc.contains_phrase`'s.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series(["to be", "To Be", None]).tadoc.compress().tadoc.contains_phrase("to be").to_list()
+        [True, False, None]
+
+        """
+        return contains_phrase(self._series(), phrase, normalize=normalize, lowercase=lowercase, stopwords=stopwords)
+
+    @documented_by(contains_any)
+    def contains_any(
+        self,
+        phrases: Iterable[str],
+        *,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+    ) -> pl.Series:
+        """Tell which rows hold at least one of several phrases; result as :func:`polars_tadoc.contains_any`'s.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series(["to be", "or not"]).tadoc.compress().tadoc.contains_any(["be or", "not"]).to_list()
+        [False, True]
+
+        """
+        return contains_any(self._series(), phrases, normalize=normalize, lowercase=lowercase, stopwords=stopwords)
 
     @documented_by(word_count_analytic.word_count)
     def word_count(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
 
+from polars_tadoc.arrow import allocate
 from polars_tadoc.cache import ByteLRU
 from polars_tadoc.column import gather_or_null, require_tadoc, split
 from polars_tadoc.compress import characters
@@ -99,7 +101,7 @@ def count_phrase(
 
     """
     morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
-    return Request("count_phrase", (_require_phrase(phrase, "phrase"),), morphism, once=False).run(column)
+    return Request.of_phrase("count_phrase", phrase, morphism).run(column)
 
 
 def contains_phrase(
@@ -141,7 +143,7 @@ def contains_phrase(
 
     """
     morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
-    return Request("contains_phrase", (_require_phrase(phrase, "phrase"),), morphism, once=True).run(column)
+    return Request.of_phrase("contains_phrase", phrase, morphism).run(column)
 
 
 def contains_any(
@@ -240,16 +242,22 @@ class Request:
         corpora = split(column)
         require_countable(corpora)
         texts: dict[str, _Words] = {}
-        counts = [np.zeros(0, np.uint64)]
+        buffer, counts = allocate(sum(corpus.document_count for corpus in corpora), np.uint64)
+        counts[:] = 0
+        at = 0
         for corpus in corpora:
             name = corpus.grammar.tokenizer
             if name not in texts:
                 texts[name] = _Words.cut(self.phrases, named_tokenizer(corpus.grammar))
                 self._require_words(texts[name].offsets)
-            counts.append(self._count(corpus, texts[name]))
-        found = np.concatenate(counts) if len(counts) != 2 else counts[1]
-        values = pl.Series(column.name, found != 0 if self.once else found)
-        if len(corpora) == 1 and len(found) == len(column):
+            self._count(corpus, texts[name], counts[at : at + corpus.document_count])
+            at += corpus.document_count
+        if self.once:
+            values = pl.Series(column.name, counts != 0)
+        else:
+            array = pa.UInt64Array.from_buffers(pa.uint64(), len(counts), [None, buffer])
+            values = cast(pl.Series, pl.from_arrow(array)).alias(column.name)
+        if len(corpora) == 1 and len(counts) == len(column):
             return values
         place = np.full(len(column), -1, np.int64)
         rows = np.concatenate([np.zeros(0, np.int64), *(corpus.rows for corpus in corpora)])
@@ -260,12 +268,12 @@ class Request:
         for own in np.flatnonzero(np.diff(offsets) == 0)[:1]:
             raise ValueError(f"{self.call}: the phrase {self.phrases[own]!r} has no word{after}")
 
-    def _count(self, corpus: Corpus, words: _Words) -> UInt64:
-        """Count the matches in each document of a corpus."""
+    def _count(self, corpus: Corpus, words: _Words, found: UInt64) -> None:
+        """Count the matches in each document of a corpus into ``found``, all zero at first."""
         grammar, plain = corpus.grammar, load_rules(corpus.grammar)
         if self.morphism is None:
             target = _Target(plain, corpus.root_offsets, corpus.roots, corpus.key, None)
-            return target.count(words.find(grammar.words), words.offsets, self.once)
+            return target.count(words.find(grammar.words), words.offsets, self.once, found)
         image = self.morphism.apply(pl.concat([grammar.words.series, words.series]).rechunk())
         own, given = image.ids[: len(grammar.words)], image.ids[len(grammar.words) :]
         kept = given != DELETED
@@ -277,7 +285,7 @@ class Request:
             mapped = map_rules(plain, own, len(image.words))
             roots = map_roots(plain, corpus.root_offsets, corpus.roots, own, mapped)
             target = _Target(mapped, *roots, None, None)
-        return target.count(given[kept], offsets, self.once)
+        return target.count(given[kept], offsets, self.once, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,11 +346,28 @@ class _Words:
         return ids
 
 
+class _Space(NamedTuple):
+    """Work space of one call: memory that is new each time would take longer to come by than to use."""
+
+    classes: UInt32
+    """All zero between calls."""
+    matches: kernels.Matches
+    """None touched between calls."""
+
+    @classmethod
+    def of(cls, rules: Rules) -> _Space:
+        size = rules.terminals + rules.rule_count
+        matches = kernels.Matches(np.zeros(size, np.uint8), np.empty(size, np.uint32), np.empty(size, np.uint64))
+        return cls(np.zeros(rules.terminals, np.uint32), matches)
+
+
 class _Links(NamedTuple):
     """Rules with the way back from symbols to the rules that name them."""
 
     text: kernels.Text
     owners: kernels.Owners
+    spaces: list[_Space]
+    """One for each call that ran at the same time as others; a call takes one away while it runs."""
 
     @classmethod
     def of(cls, rules: Rules, key: str | None) -> _Links:
@@ -356,13 +381,13 @@ class _Links(NamedTuple):
         kernels.find_first_words(text)
         owners = kernels.Owners(np.zeros(size + 2, np.uint32), np.empty(len(rules.symbols), np.uint32))
         kernels.find_owners(text, owners)
-        made = cls(text, owners)
+        made = cls(text, owners, [_Space.of(rules)])
         return made if key is None else _links.put(key, made)
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory that it holds."""
-        arrays = (*self.text[1:], *self.owners)
+        arrays = (*self.text[1:], *self.owners, *(own for space in self.spaces for own in (space[0], *space[1])))
         return sum(array.nbytes for array in arrays)
 
 
@@ -391,56 +416,65 @@ class _Target:
     key: str | None
     image: UInt32 | None
 
-    def count(self, words: UInt32, offsets: Int64, once: bool) -> UInt64:
+    def count(self, words: UInt32, offsets: Int64, once: bool, found: UInt64) -> None:
         """Count matches by document (or tell whether there is one), of phrases given as words under offsets."""
-        found = np.zeros(len(self.root_offsets) - 1, np.uint64)
         known = [own for own in np.split(words, offsets[1:-1]) if not (own == word_kernels.UNKNOWN).any()]
         distinct, own_classes = np.unique(np.concatenate([words[:0], *known]), return_inverse=True)
-        terminals, classes = self._classify(distinct)
-        if len(terminals) == 0:
-            return found
+        if len(distinct) == 0:
+            return
+        links = _Links.of(self.rules, self.key)
+        try:
+            space = links.spaces.pop()
+        except IndexError:  # another call runs
+            space = _Space.of(self.rules)
+        terminals = self._classify(distinct, space.classes)
         ends = np.cumsum([len(own) for own in known])[:-1]
         phrases = [own.tolist() for own in np.split(own_classes + 1, ends)]
-        automaton = build_automaton(phrases, classes, len(distinct) + 1)
-        links = _Links.of(self.rules, self.key)
-        levels = len(self.rules.level_offsets) + 1
-        matches = self._match_rules(links, automaton, terminals, once, np.empty(2 * levels, np.uint64))
-        dense = self._share(matches.touched) * len(self.roots) * FEW_ROWS > len(found)
+        automaton = build_automaton(phrases, space.classes, len(distinct) + 1)
+        if len(terminals):
+            self._match(links, automaton, terminals, space.matches, once, found)
+        space.classes[terminals] = 0
+        space.matches.touched[:] = 0
+        links.spaces.append(space)
 
-        def count(rows: tuple[int, int]) -> None:
-            first, stop = rows
-            own_offsets = self.root_offsets[first : stop + 1].view(np.uint64)
-            pending = _bits(stop - first, dense)
-            if not dense:
-                kernels.find_rows(matches.touched, own_offsets, self.roots, pending)
-            stack = np.empty(2 * levels, np.uint64)
-            kernels.match_rows(
-                links.text, automaton, matches, own_offsets, self.roots, once, pending, stack, found[first:stop]
-            )
-
-        map_parallel(count, weighted_chunks(self.root_offsets, CHUNK))
-        return found
-
-    def _classify(self, words: UInt32) -> tuple[UInt32, UInt32]:
-        """Return the terminals that words stand for, and each terminal's class: the word's place from 1 on."""
-        classes = np.zeros(self.rules.terminals, np.uint32)
+    def _classify(self, words: UInt32, classes: UInt32) -> UInt32:
+        """Set each terminal's class, the word's place from 1 on; return the terminals that words stand for."""
         places = np.arange(1, len(words) + 1, dtype=np.uint32)
         if self.image is None:
             classes[words] = places
-            return words, classes
+            return words
         by_image = np.zeros(int(max(self.image.max(initial=0), words.max(initial=0))) + 1, np.uint32)
         by_image[words] = places
         np.take(by_image, self.image, out=classes)
-        return np.flatnonzero(classes).astype(np.uint32), classes
+        return np.flatnonzero(classes).astype(np.uint32)
 
-    def _match_rules(
-        self, links: _Links, automaton: kernels.Automaton, words: UInt32, once: bool, stack: UInt64
-    ) -> kernels.Matches:
-        size, rules = self.rules.terminals + self.rules.rule_count, self.rules.rule_count
-        matches = kernels.Matches(np.zeros(size, np.uint8), np.empty(size, np.uint32), np.zeros(size, np.uint64))
+    def _match(
+        self,
+        links: _Links,
+        automaton: kernels.Automaton,
+        words: UInt32,
+        matches: kernels.Matches,
+        once: bool,
+        found: UInt64,
+    ) -> None:
+        """Match the rules that hold the words, then the documents that hold such rules."""
+        levels, rules = len(self.rules.level_offsets), self.rules.rule_count
+        stack = np.empty(2 * levels, np.uint64)
         pending, read = _bits(rules, False), _bits(rules, False)
         kernels.match_rules(links.text, automaton, words, links.owners, once, pending, read, stack, matches)
-        return matches
+        dense = self._share(matches.touched) * len(self.roots) * FEW_ROWS > len(found)
+
+        def match(rows: tuple[int, int]) -> None:
+            first, stop = rows
+            offsets = self.root_offsets[first : stop + 1].view(np.uint64)
+            pending, stack = _bits(stop - first, dense), np.empty(2 * levels, np.uint64)
+            if not dense:
+                kernels.find_rows(matches.touched, offsets, self.roots, pending)
+            kernels.match_rows(
+                links.text, automaton, matches, offsets, self.roots, once, pending, stack, found[first:stop]
+            )
+
+        map_parallel(match, weighted_chunks(self.root_offsets, CHUNK))
 
     def _share(self, touched: npt.NDArray[np.uint8]) -> float:
         """Estimate which share of the documents' symbols is touched."""

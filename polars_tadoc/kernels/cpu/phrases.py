@@ -49,7 +49,7 @@ class Automaton(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """What is known of symbols; states only where touched."""
+    """What is known of symbols; states and counts only where touched."""
 
     touched: UInt8
     """``HOLDS`` where a symbol has a match inside, plus ``LEAVES`` where the state after it is not the start."""
@@ -175,10 +175,11 @@ def _tell_owners(
     for i in range(owners.offsets[symbol], owners.offsets[symbol + nb.uint64(1)]):
         rule = nb.uint64(owners.rules[i])
         block, place = rule >> nb.uint64(6), rule & nb.uint64(63)
+        owner = nb.uint64(text.terminals) + rule
+        before = counts[owner] if (pending[block] >> place) & nb.uint64(1) else nb.uint64(0)
+        counts[owner] = before | count if once else before + count
         pending[block] |= nb.uint64(1) << place
         read[block] |= begun << place
-        owner = nb.uint64(text.terminals) + rule
-        counts[owner] = counts[owner] | count if once else counts[owner] + count
 
 
 @nb.njit(nogil=True, cache=True)
@@ -208,7 +209,7 @@ def match_rules(
     stack
         Room for two numbers a level.
     matches
-        Filled; ``touched`` and ``counts`` are all zero at first.
+        Filled; ``touched`` is all zero at first.
 
     """
     touched, exits, counts = matches.touched, matches.exits, matches.counts
@@ -302,7 +303,8 @@ def match_rows(
                         found, inside, state = _read(symbol, state, text, automaton, stack)
                         count += found
                         if inside:
-                            count += counts[symbol]
+                            if touched[symbol]:
+                                count += counts[symbol]
                             continue
                 if touched[symbol]:
                     state = nb.uint64(exits[symbol])
