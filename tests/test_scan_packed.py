@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,22 @@ def test_filters_that_look_at_the_compressed_column(path: Path) -> None:
     ):
         assert_frame_equal(lf.filter(predicate).collect(), FRAME.filter(predicate))
         assert_frame_equal(lf.filter(predicate).select("flag").collect(), FRAME.filter(predicate).select("flag"))
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_filters_with_calls_on_rows(path: Path, engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)  # what Polars hands to a source it has to pickle
+    lf, text = tadoc.scan_packed(path), pl.col("text").tadoc  # type: ignore[attr-defined]
+    for predicate in (
+        text.token_count() > 3,
+        text.decompress().str.contains("2"),
+        (text.extract(pl.col("number") % 3, 1) == "row") & (pl.col("number") > 9),
+        text.head(2).str.ends_with("7"),
+        text.term_vector().list.len() > 3,
+    ):
+        plan = lf.filter(predicate)
+        assert "FILTER" not in plan.explain(), "the source filters"
+        assert_frame_equal(plan.collect(engine=engine), FRAME.filter(predicate))
 
 
 COMPARED = ["small", "large", "float", "flag", "name", "day", "time", "span", "price", "number"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -35,10 +37,33 @@ def by_row(
     }
     fixed = {name: given for name, given in arguments.items() if name not in beside}
     call(_NO_ROWS, **fixed, **dict.fromkeys(beside, 0))
-    if not beside:
-        return column.map_batches(lambda series: call(series, **fixed), return_dtype=dtype, is_elementwise=True)
+    return elementwise(_Named(call, fixed, tuple(beside)), dtype, column, *beside.values())
 
-    def run(inputs: Sequence[pl.Series]) -> pl.Series:
-        return call(inputs[0], **fixed, **dict(zip(beside, inputs[1:], strict=True)))
 
-    return pl.map_batches([column, *beside.values()], run, return_dtype=dtype, is_elementwise=True)
+def elementwise(call: Callable[..., pl.Series], dtype: pl.DataType | type[pl.DataType], *inputs: pl.Expr) -> pl.Expr:
+    """Make an elementwise expression of a call on series.
+
+    Where the call can be pickled, so can the expression, which ``Expr.map_batches`` prevents by a wrapper. Polars
+    pickles filters that it hands to a source of rows (``lf.tadoc.compress``, ``tadoc.scan_packed``).
+    """
+    return pl.map_batches(list(inputs), _Spread(call), return_dtype=dtype, is_elementwise=True)
+
+
+@dataclass(frozen=True)
+class _Spread:
+    call: Callable[..., pl.Series]
+
+    def __call__(self, inputs: Sequence[pl.Series]) -> pl.Series:
+        return self.call(*inputs)
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A call whose further arguments are given by name: values, and series of these names."""
+
+    call: Callable[..., pl.Series]
+    fixed: dict[str, Any]
+    names: tuple[str, ...]
+
+    def __call__(self, column: pl.Series, *beside: pl.Series) -> pl.Series:
+        return self.call(column, **self.fixed, **dict(zip(self.names, beside, strict=True)))
