@@ -70,9 +70,17 @@ def test_peak(call: str, size: int, strategy: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize(("call", "limits"), [("sequence_counts", {"top": 100}), ("pair_counts", {"min_count": 1000})])
+@pytest.mark.parametrize(
+    ("call", "limits"),
+    [
+        ("sequence_counts", {"top": 100}),
+        ("pair_counts", {"min_count": 1000}),
+        ("sequence_postings", {"top": 1}),
+        ("sequence_postings", {"min_count": 1000}),
+    ],
+)
 def test_peak_of_a_small_result(call: str, strategy: str, limits: dict[str, int]) -> None:
-    """Words of rules and documents are more than all the memory there is: they are written in parts."""
+    """Keys of documents are more than all the memory there is."""
     check_peak(call, 3, strategy, on_device(*documents(20_000_000, 1000)), **limits)
 
 
@@ -94,10 +102,11 @@ def test_peak_of_corpora(corpus: Callable[[str], pl.DataFrame], name: str, strat
 def test_batches(
     monkeypatch: pytest.MonkeyPatch, call: str, size: int, strategy: str, min_count: int, top: int | None
 ) -> None:
-    """Keys in many ranges, documents in several parts."""
+    """Keys in many ranges."""
     monkeypatch.setattr(key_ranges, "WORKING_MEMORY", 0)
     monkeypatch.setattr(key_ranges, "LEAST_MEMORY", 1 << 18)
     monkeypatch.setattr(key_ranges, "EXPECTED", 0.0)
+    monkeypatch.setattr(key_ranges, "SKETCHED", 0.0)
     host = documents(200_000, 1000)
     rules, root_offsets, roots, rank = host
     expected = getattr(cpu, call)(rules, root_offsets, roots, size, rank, "top_down", min_count, top)
@@ -105,3 +114,30 @@ def test_batches(
     got = getattr(cuda, call)(*on[:3], size, on[3], strategy, min_count, top)
     for array, right in zip(got, expected, strict=True):
         np.testing.assert_array_equal(cuda.to_host(array), right)
+
+
+@cache
+def shared_lines(lines: int, documents: int) -> tuple[Rules, Any, Any, Any]:
+    """Documents of lines that others have as well, each a rule: far more rules' documents than symbols."""
+    random = np.random.default_rng(lines)
+    symbols = np.arange(4 * lines, dtype=np.uint32) % 997
+    widths = [lines, lines // 4, lines // 16]
+    bodies, first, parts = [symbols], 997, [np.full(lines, 4)]
+    for width in widths[1:]:
+        bodies.append((first + np.arange(4 * width)).astype(np.uint32))
+        parts.append(np.full(width, 4))
+        first += 4 * width
+    sizes = np.concatenate(parts)
+    levels = np.concatenate([[0], np.cumsum(widths)])
+    lengths = np.repeat([4, 16, 64], widths).astype(np.uint64)
+    roots = (first + random.integers(0, widths[-1], 40 * documents)).astype(np.uint32)
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    rules = Rules(997, offsets, np.concatenate(bodies), levels, lengths)
+    return rules, np.arange(0, 40 * documents + 1, 40), roots, random.permutation(997).astype(np.uint32)
+
+
+@pytest.mark.xfail(strict=True, reason="the documents of all rules are listed before anything is known of the result")
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_peak_of_rules_in_many_documents(strategy: str) -> None:
+    """A small result of postings whose rules are in far more documents than are told."""
+    check_peak("sequence_postings", 2, strategy, on_device(*shared_lines(64_000, 20_000)), min_count=1 << 40)

@@ -94,9 +94,10 @@ def _sort(columns: list[Any], ranges: Sequence[tuple[int, int]]) -> tuple[Any, A
     if len(given) == 1:
         return None, radix_sort(given[0], None, *ranges[0], overwrite=True).reshape(1, -1)
     if len(given) == 2:
-        last, first = radix_sort(given[1], given[0], *ranges[1], overwrite=True)
+        by_last = list(radix_sort(given[1], given[0], *ranges[1], overwrite=True))
         del given
-        return None, cupy.stack(radix_sort(first, last, *ranges[0], overwrite=True))
+        ordered = radix_sort(by_last.pop(), by_last.pop(), *ranges[0], overwrite=True)  # which frees what it is given
+        return None, cupy.stack(ordered)
     return order_columns(given, ranges), given
 
 

@@ -179,4 +179,55 @@ struct Pairs {
     }
 };
 
+// The entries of a batch: those whose keys' first columns are in [low, last].
+struct Range {
+    u64 low;
+    u64 last;
+
+    __device__ __forceinline__ bool holds(u64 first) const { return first >= low && first <= last; }
+};
+
+// What a position has of a range, so that most positions are read once: keys of up to two columns, if they are few.
+template <typename Kind>
+struct Held {
+    static constexpr u32 ROOM = 16;
+
+    u64 first[ROOM];
+    u64 other[ROOM];
+    u32 count;
+
+    __device__ __forceinline__ void read(const Text& text, u64 position, const Packing& packing, Range range)
+    {
+        count = 0;
+        if (position >= text.size)
+            return;
+        Kind::visit(text, position, packing, packing.columns == 2 ? 1 : 0, [&](u64 first_column, u64 key) {
+            if (!range.holds(first_column))
+                return;
+            if (count < ROOM) {
+                first[count] = first_column;
+                other[count] = key;
+            }
+            ++count;
+        });
+    }
+
+    // Calls visit(key's first column, another column of it) for each one. A column is told together with the first:
+    // there is no need to ask for column 0 of two or more.
+    template <typename Visit>
+    __device__ __forceinline__ void visit(
+        const Text& text, u64 position, const Packing& packing, Range range, u32 column, Visit visit) const
+    {
+        if (packing.columns <= 2 && count <= ROOM) {
+            for (u32 i = 0; i < count; ++i)
+                visit(first[i], other[i]);
+        } else if (count != 0) {
+            Kind::visit(text, position, packing, column, [&](u64 first_column, u64 key) {
+                if (range.holds(first_column))
+                    visit(first_column, key);
+            });
+        }
+    }
+};
+
 #endif

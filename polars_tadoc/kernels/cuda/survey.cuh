@@ -5,15 +5,6 @@
 constexpr u32 BUCKETS = 4096;
 constexpr u32 SURVEY_THREADS = 512;
 
-// The entries of a batch: those whose keys' first columns are in [low, last].
-struct Range {
-    u64 low;
-    u64 last;
-
-    __device__ __forceinline__ bool holds(u64 first) const { return first >= low && first <= last; }
-    __device__ __forceinline__ bool whole() const { return low == 0 && last == ~0ull; }
-};
-
 __device__ __forceinline__ u64 mixed(u64 first, u64 other)
 {
     u64 x = first + other * 0x9E3779B97F4A7C14ull;
@@ -22,10 +13,19 @@ __device__ __forceinline__ u64 mixed(u64 first, u64 other)
     return x ^ x >> 31;
 }
 
+// Zeros that a hash starts with, and one, under the lowest bits of it: HyperLogLog (Flajolet, Fusy, Gandouet and
+// Meunier, 2007).
+__device__ __forceinline__ void note(u32* sketch, u64 hash)
+{
+    const u32 zeros = static_cast<u32>(__clzll(static_cast<long long>(hash))) + 1;
+    u32* most = sketch + hash % BUCKETS;
+    if (*const_cast<volatile u32*>(most) < zeros)
+        atomicMax(most, zeros);
+}
+
 // Entries of a range by their keys' first columns: `counts` has one for each 2^shift of them.
 // entries_of  how many entries each window of a position has
-// sketch      by the low bits of keys' hashes: the most zeros that the high bits start with, and one (HyperLogLog,
-//             Flajolet, Fusy, Gandouet and Meunier, 2007)
+// sketch      of their keys
 template <typename Kind, typename Entries>
 __device__ __forceinline__ void survey(
     const Text& text, const Packing& packing, Entries entries_of, Range range, u32 shift, u32 buckets, u64* counts,
@@ -48,11 +48,7 @@ __device__ __forceinline__ void survey(
                 return;
             const u64 bucket = (first - range.low) >> shift;
             add_held(held + bucket, entries, counts + bucket);
-            const u64 hash = mixed(first, other);
-            const u32 zeros = static_cast<u32>(__clzll(static_cast<long long>(hash))) + 1;
-            u32* seen = held_sketch + hash % BUCKETS;
-            if (*const_cast<volatile u32*>(seen) < zeros)
-                atomicMax(seen, zeros);
+            note(held_sketch, mixed(first, other));
         });
     }
     __syncthreads();

@@ -58,18 +58,10 @@ __device__ __forceinline__ void write_entries(
 {
     __shared__ u64 block_start;
     const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
-    u64 weight = 0;
-    u32 entries = 0;
-    if (position < text.size) {
-        if (range.whole())
-            entries = Kind::count(text, position);
-        else
-            Kind::visit(text, position, packing, 0, [&](u64 first, u64) { entries += range.holds(first); });
-        if (entries != 0) {
-            weight = weights.at(position);
-            entries *= digits_in(weight, packing.digit_bits);
-        }
-    }
+    Held<Kind> own;
+    own.read(text, position, packing, range);
+    const u64 weight = own.count == 0 ? 0 : weights.at(position);
+    const u32 entries = own.count * digits_in(weight, packing.digit_bits);
     u32 all;
     const u32 before = block_before<THREADS>(entries, all);
     if (all == 0)
@@ -80,14 +72,11 @@ __device__ __forceinline__ void write_entries(
     if (entries == 0)
         return;
     const u64 start = block_start + before;
-    // a column is told together with the first one
     for (u32 column = min(packing.columns - 1, 1u); column < packing.columns; ++column) {
         const bool last = column + 1 == packing.columns;
         u64* at_first = columns + start;
         u64* at = columns + column * capacity + start;
-        Kind::visit(text, position, packing, column, [&](u64 first, u64 key) {
-            if (!range.holds(first))
-                return;
+        own.visit(text, position, packing, range, column, [&](u64 first, u64 key) {
             if (column == 1)
                 write_digits(at_first, first, weight, packing, false);
             write_digits(at, key, weight, packing, last);
@@ -119,6 +108,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_pairs(
         {symbols, size, starts, ends, stride, terminals, rank, reach},
         {words, bits, per_column, column_count, spare, digit_bits, document_bits}, {low, last},
         {weights, offsets, owners}, columns, capacity, taken);
+}
+
+// The largest count. most: zero.
+extern "C" __global__ void __launch_bounds__(THREADS) find_most(const u64* __restrict__ counts, u64 size, u64* most)
+{
+    u64 largest = 0;
+    const u64 threads = static_cast<u64>(gridDim.x) * THREADS;
+    for (u64 i = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x; i < size; i += threads)
+        largest = max(largest, counts[i]);
+    for (u32 step = 16; step > 0; step /= 2)
+        largest = max(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, step));
+    if (threadIdx.x % 32 == 0 && largest > *const_cast<volatile u64*>(most))
+        atomicMax(most, largest);
 }
 
 // What rising order sorts by falling count, where it fits, and each key's own place.

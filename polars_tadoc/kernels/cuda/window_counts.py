@@ -24,6 +24,8 @@ from polars_tadoc.kernels.cuda.rule_occurrences import rule_weights
 from polars_tadoc.kernels.cuda.windows import Kind, possible_kind
 from polars_tadoc.kernels.rules import Rules
 
+THREADS = 256
+
 
 def count_windows(
     kind: Kind,
@@ -72,14 +74,21 @@ def _count_batches(
         row_bytes=row_bytes if top is None and least == 1 else 0,
         kept=top is None,
     )
+    # a weight has no more digits than fit into its places
+    digits = -(-ANY_WEIGHT.bit_length() // packing.digit_bits)
+    most = kind.most_at_position * (digits * len(bodies.symbols) + len(documents.symbols))
+    few = packing.columns <= 2 and batches.fit(most)
+    every = [(np.uint64(0), np.uint64(ANY_WEIGHT), most)]
     found: list[tuple[Any, Any]] = []
-    for low, last, entries in batches.ranges(packing.first_bits):
+    for low, last, entries in every if few else batches.ranges(packing.first_bits):
         columns, taken = [cupy.empty((packing.columns, entries), np.uint64)], cupy.zeros(1, np.uint64)
         for text, owners in parts:
             launch_each(
                 *("window_counts", f"write_{kind.name}", len(text.symbols), *text.arguments(), *packing.arguments()),
                 *(low, last, *owners, columns[0], np.uint64(entries), taken),
             )
+        if few:
+            columns[0] = columns[0][:, : int(taken.get()[0])]  # synchronize!
         keys, sums = sum_entries(columns, packing)
         found.append(_chosen(keys, sums, least if least > 1 else 0, top))  # no entry counts nothing
         del keys, sums
@@ -130,12 +139,14 @@ def ranked(found: list[tuple[Any, Any]], packing: Packing, rank: Any, top: int |
         found[:] = [(None, counts) for _, counts in found]
         counts = cupy.concatenate([counts for _, counts in found])
         found.clear()
-    most = int(counts.max())  # synchronize!
+    largest = cupy.zeros(1, np.uint64)
+    size = np.uint64(len(counts))
+    get_kernel("window_counts", "find_most")((4 * even_blocks(len(counts)),), (THREADS,), (counts, size, largest))
+    most = int(largest.get()[0])  # synchronize!
     bits = most.bit_length()
     narrow = bits <= 32
     falling = cupy.empty(len(counts), np.uint32) if narrow else np.uint64(most) - counts
     order = cupy.empty(len(counts), np.uint32)
-    size = np.uint64(len(counts))
     launch_each("window_counts", "fall", len(counts), counts, size, np.uint64(most), falling if narrow else None, order)
     del counts
     falling, order = radix_sort(falling, order, bits, overwrite=True)

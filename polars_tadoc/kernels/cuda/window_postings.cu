@@ -68,13 +68,14 @@ constexpr u32 STAGED = 1024;
 // Writes the entries of a batch in any order: each block takes the next room there is, puts its windows side by
 // side, and its warps share their entries, since one window may have very many documents.
 // codes    of rules' lists; null for documents
-// columns  `capacity` entries of the first column, then of the second, ...
+// columns  `capacity` entries of the first column, then of the second, ...; null, and `taken`, where they are only
+// sketch   told without the digits, to tell how many windows by document there are
 extern "C" __global__ void __launch_bounds__(THREADS) write_postings(
     const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
     u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 words, u32 bits, u32 per_column,
     u32 column_count, u32 spare, u32 digit_bits, u32 document_bits, u64 low, u64 last,
     const long long* __restrict__ list_offsets, const long long* __restrict__ offsets, u32 owners,
-    const u64* __restrict__ codes, u64* columns, u64 capacity, u64* taken)
+    const u64* __restrict__ codes, u64* columns, u64 capacity, u64* taken, u32* sketch)
 {
     __shared__ u64 block_start;
     __shared__ u64 staged_first[STAGED];
@@ -86,13 +87,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_postings(
     const Range range = {low, last};
     const Lists lists = {list_offsets, offsets, owners};
     const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
-    u32 windows = 0;
-    if (position < size) {
-        if (range.whole())
-            windows = Windows::count(text, position);
-        else
-            Windows::visit(text, position, packing, 0, [&](u64 first, u64) { windows += range.holds(first); });
-    }
+    Held<Windows> own;
+    own.read(text, position, packing, range);
+    u32 windows = own.count;
     const u32 owner = windows == 0 ? 0 : lists.owner(position);
     const u32 of_each = windows == 0 ? 0 : static_cast<u32>(lists.entries(owner));
     if (of_each == 0)
@@ -104,18 +101,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_postings(
     __syncthreads();
     u32 all;
     const u32 before = block_before<THREADS>(windows * of_each, all);
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0 && taken != nullptr)
         block_start = atomicAdd(taken, static_cast<u64>(all));
     const u32 tail = spare + document_bits;
     for (u32 begin = 0; begin < all_windows; begin += STAGED) {
-        // a column is told together with the first one
         for (u32 column = min(column_count - 1, 1u); column < column_count; ++column) {
             __syncthreads();
             u32 window = 0;
             if (windows != 0)
-                Windows::visit(text, position, packing, column, [&](u64 first, u64 key) {
-                    if (!range.holds(first))
-                        return;
+                own.visit(text, position, packing, range, column, [&](u64 first, u64 key) {
                     const u32 place = windows_before + window - begin;  // wraps around for what was written before
                     if (place < STAGED) {
                         staged_first[place] = first;
@@ -139,6 +133,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_postings(
                     if (is_last)
                         code = codes == nullptr ? static_cast<u64>(list) << spare | 1
                                                 : __ldg(codes + __ldg(list_offsets + list) + entry);
+                    if (sketch != nullptr) {
+                        note(sketch, mixed(staged_first[place], (key | code) >> spare));
+                        continue;
+                    }
                     if (column == 1)
                         target[entry] = staged_first[place];
                     target[column * capacity + entry] = key | code;

@@ -107,13 +107,30 @@ def _list_batches(
         (bodies, (codes.offsets, bodies.offsets, np.uint32(len(bodies.offsets) - 1)), codes.codes),
         (documents, (None, documents.offsets, np.uint32(len(documents.offsets) - 1)), None),
     )
+
+    def write(low: np.uint64, last: np.uint64, *target: Any) -> None:
+        for text, owners, own_codes in parts:
+            launch_each(
+                *("window_postings", "write_postings", len(text.symbols), *text.arguments(), *packing.arguments()),
+                *(low, last, *owners, own_codes, *target),
+            )
+
+    def sketch(target: Any) -> None:
+        write(np.uint64(0), np.uint64((1 << 64) - 1), None, np.uint64(0), None, target)
+
     row_bytes = 4 * kind.words + 8
     batches = Batches(
-        Survey(("window_postings", "survey_postings"), packing, [part[:2] for part in parts]),
+        Survey(
+            ("window_postings", "survey_postings"),
+            packing,
+            [part[:2] for part in parts],
+            sketch if top is None and min_count <= 1 else None,
+        ),
         room - int(codes.offsets.nbytes + codes.codes.nbytes),
         # while entries are put together; while lists are put in order, at least two documents of each window
         entry_bytes=max(16 * packing.columns + 24, 4 * packing.columns + 48),
-        row_bytes=row_bytes + 12 if min_count <= 1 and top != 0 else 0,
+        row_bytes=row_bytes if min_count <= 1 else 0,
+        item_bytes=12,
         kept=True,
     )
     found: list[_Lists] = []
@@ -121,11 +138,7 @@ def _list_batches(
         if entries >= _MOST_ENTRIES:
             raise too_many(entries, "documents of runs")
         columns, taken = [cupy.empty((packing.columns, entries), np.uint64)], cupy.zeros(1, np.uint64)
-        for text, owners, own_codes in parts:
-            launch_each(
-                *("window_postings", "write_postings", len(text.symbols), *text.arguments(), *packing.arguments()),
-                *(low, last, *owners, own_codes, columns[0], np.uint64(entries), taken),
-            )
+        write(low, last, columns[0], np.uint64(entries), taken, None)
         found.append(_make_lists(columns, packing, min_count, top))
         lists = found[-1]
         if entries < batches.total and len(lists.counts) and int(lists.counts.max()) <= MOST_NUMBERS:  # synchronize!

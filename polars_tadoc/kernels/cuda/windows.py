@@ -30,6 +30,13 @@ class Kind:
         """Words that a rule has at least if it holds any of them."""
         return self.words
 
+    @property
+    def most_at_position(self) -> int:
+        """How many of them start in one symbol and end in a later one, at most."""
+        if self.name == "windows":
+            return max(self.reach, 1)
+        return self.reach * (self.reach + 1) // 2
+
     def lengths(self, lengths: Any) -> Any:
         """How many a rule of each length stands for, cupy uint64."""
         import cupy
