@@ -29,6 +29,8 @@ tadoc.word_count(column)
 done("word_count")
 tadoc.decompress(column)
 done("decompress")
+tadoc.extract(column, 1, 2)
+done("extract")
 for name in ("term_vector", "inverted_index", "sequence_count", "ranked_inverted_index", "cooccurrence", "sort"):
     getattr(tadoc, name)(column)
     done(name)

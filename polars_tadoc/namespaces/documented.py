@@ -37,7 +37,7 @@ def documented_by(function: Callable[..., Any], **parameters: str | None) -> Cal
         said = f"{name}\n    {meaning}\n" if meaning else ""
         found = re.subn(rf"^{name}\n(?:    .*\n?)+", said, sections["Parameters"], flags=re.MULTILINE)
         sections["Parameters"] = found[0] if found[1] else f"{found[0]}\n{said}".rstrip()
-    taken = {name: sections[name] for name in ("Parameters", "Raises") if sections.get(name)}
+    taken = {name: sections[name].strip("\n") for name in ("Parameters", "Raises") if sections.get(name)}
 
     def document(method: Method) -> Method:
         summary, own = _sections(method)
