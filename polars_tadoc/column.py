@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from ctypes import string_at
 from itertools import pairwise
+from struct import unpack
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc import payload
-from polars_tadoc.arrow import binary_views, owned
+from polars_tadoc.arrow import owned
 from polars_tadoc.cache import grammars
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import InvalidGrammarError, NotCompressedError
@@ -170,7 +170,10 @@ def split_one_by_one(column: pl.Series, cached: bool = True) -> Iterator[Corpus]
         grammar, symbols, gaps = (field.filter(valid) for field in (grammar, symbols, gaps))
     if len(grammar) == 0:
         return
-    groups = _rows_by_code(grammar.to_physical().to_numpy())
+    if grammar.equals(grammar.new_from_index(0, len(grammar))):  # most often so, and told without an expression
+        groups = [np.arange(len(grammar))]
+    else:
+        groups = _rows_by_code(grammar.to_physical().to_numpy())
     if len(groups) > MOST_WITH_SHARED_BUFFERS:
         gaps = pl.Series("gaps", gaps.to_arrow(compat_level=pl.CompatLevel.oldest()))
     for own in groups:
@@ -219,12 +222,20 @@ def _corpus(
 def _grammar(code: pl.Series, cached: bool) -> tuple[str, Grammar]:
     """Decode the grammar of a one-row categorical series, or take it from the cache."""
     text = code.cast(pl.String)
-    (address,), (size,), owner = binary_views(text)  # megabytes: only the header is copied where the grammar is cached
-    key = payload.key_of(string_at(int(address), min(payload.HEADER_LENGTH, int(size))), int(size))
-    del owner  # the address points into it until here
+    key = payload.key_of(*_start(text, payload.HEADER_LENGTH))
     grammar = grammars.get(key)
     if grammar is None:
         decoded = payload.decode(text.item())
         return key, grammars.put(key, decoded) if cached else decoded
     grammar.require_within_limit()
     return key, grammar
+
+
+def _start(text: pl.Series, length: int) -> tuple[bytes, int]:
+    """Return the first bytes of the only string of a series, which may be megabytes, and how many it has."""
+    array: Any = text.to_arrow(compat_level=pl.CompatLevel.newest())
+    view = array.buffers()[1].slice(16 * array.offset, 16).to_pybytes()
+    size, _, buffer, offset = unpack("<4I", view)
+    if size <= 12:  # it stands in the view itself
+        return view[4 : 4 + min(size, length)], size
+    return array.buffers()[2 + buffer].slice(offset, min(size, length)).to_pybytes(), size
