@@ -20,10 +20,12 @@ from polars_tadoc.kernels import reference, reference_rows
 from polars_tadoc.rows.cut import cut_words
 from tests import handmade
 from tests.strategies import columns, grammars
+from tests.test_tokenize import without_unassigned
 
 TOKENIZERS = ["words", "whitespace", re.compile("[a-z]+|,")]
 MOST = (1 << 63) - 1
 
+assigned = columns.map(without_unassigned)  # of younger characters Python may not know what they are
 numbers = st.one_of(st.integers(-12, 12), st.sampled_from([-MOST - 1, -MOST, MOST, 1 << 40, -(1 << 40)]))
 lengths = st.one_of(st.none(), st.integers(0, 12), st.sampled_from([MOST, 1 << 40]))
 
@@ -47,7 +49,7 @@ def expected(
 
 
 @given(
-    rows=columns,
+    rows=assigned,
     tokenizer=st.sampled_from(TOKENIZERS),
     lossless=st.booleans(),
     rows_per_grammar=st.sampled_from([1, 3, 1 << 20]),
@@ -73,7 +75,7 @@ def test_takes_words_of_the_text(
         assert got.to_list() == expected(rows, tokenizer, offsets, sizes, lossless)
 
 
-@given(rows=columns, tokenizer=st.sampled_from(TOKENIZERS), offset=numbers, length=lengths)
+@given(rows=assigned, tokenizer=st.sampled_from(TOKENIZERS), offset=numbers, length=lengths)
 def test_one_offset_for_all_rows(
     rows: list[str | None], tokenizer: str | re.Pattern[str], offset: int, length: int | None
 ) -> None:
@@ -83,7 +85,7 @@ def test_one_offset_for_all_rows(
     assert tadoc.extract(column, pl.Series([offset]), length).to_list() == expected(rows, tokenizer, *one)
 
 
-@given(text=columns.filter(bool), data=st.data(), threads=st.sampled_from([1, 2]))
+@given(text=assigned.filter(bool), data=st.data(), threads=st.sampled_from([1, 2]))
 def test_many_offsets_of_one_row(text: list[str | None], data: st.DataObject, threads: int) -> None:
     offsets = data.draw(st.lists(st.one_of(st.none(), numbers), max_size=40))
     sizes = data.draw(st.lists(lengths, min_size=len(offsets), max_size=len(offsets)))
@@ -105,7 +107,7 @@ def test_one_word_after_another_is_the_text() -> None:
             assert got == [(words[k] + gaps[k + 1] + words[k + 1] if k + 1 < len(words) else words[k]) for k in places]
 
 
-@given(rows=columns, n=st.one_of(numbers, st.just(0)), rows_per_grammar=st.sampled_from([2, 1 << 20]))
+@given(rows=assigned, n=st.one_of(numbers, st.just(0)), rows_per_grammar=st.sampled_from([2, 1 << 20]))
 def test_head_and_tail(rows: list[str | None], n: int, rows_per_grammar: int) -> None:
     column = tadoc.compress(pl.Series("text", rows, dtype=pl.String), rows_per_grammar=rows_per_grammar)
     first = expected(rows, "words", [0] * len(rows), [n] * len(rows))
