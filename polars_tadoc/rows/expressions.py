@@ -10,8 +10,6 @@ import polars as pl
 
 from polars_tadoc.column import DTYPE
 
-_NO_ROWS = pl.Series("text", [], DTYPE)
-
 
 def by_row(
     call: Callable[..., pl.Series], column: pl.Expr, dtype: type[pl.DataType], **arguments: int | str | pl.Expr
@@ -36,7 +34,8 @@ def by_row(
         if isinstance(given, str | pl.Expr)
     }
     fixed = {name: given for name, given in arguments.items() if name not in beside}
-    call(_NO_ROWS, **fixed, **dict.fromkeys(beside, 0))
+    # not a series that the module holds: while any lives, Polars drops no grammar of any column
+    call(pl.Series("text", [], DTYPE), **fixed, **dict.fromkeys(beside, 0))
     return elementwise(_Named(call, fixed, tuple(beside)), dtype, column, *beside.values())
 
 
