@@ -298,6 +298,7 @@ def test_threads_cut_rows_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     from polars_tadoc.rows import phrases
 
     monkeypatch.setattr(phrases, "CHUNK", 1)
+    monkeypatch.setattr(phrases, "SKIPPED", 1)
     rows = [" ".join("abc"[(i * j) % 3] for j in range(i % 17)) for i in range(300)]
     column = tadoc.compress(pl.Series("text", rows))
     documents = [row.split() for row in rows]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -22,6 +23,7 @@ from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.kernels.cpu import load_rules
 from polars_tadoc.kernels.cpu import phrase_words as word_kernels
 from polars_tadoc.kernels.cpu import phrases as kernels
+from polars_tadoc.kernels.cpu.bodies import read_only
 from polars_tadoc.kernels.cpu.counts import DELETED
 from polars_tadoc.kernels.cpu.image import map_roots, map_rules
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
@@ -42,7 +44,10 @@ SAMPLE = 1 << 10
 """Symbols that this is estimated from."""
 
 CHUNK = 1 << 17
-"""Symbols that are worth another thread."""
+"""Symbols that are worth another thread where each must be matched."""
+
+SKIPPED = 1 << 20
+"""Symbols that are where most are skipped."""
 
 
 def count_phrase(
@@ -265,8 +270,9 @@ class Request:
         return gather_or_null(values, place).alias(column.name)
 
     def _require_words(self, offsets: Int64, after: str = "") -> None:
-        for own in np.flatnonzero(np.diff(offsets) == 0)[:1]:
-            raise ValueError(f"{self.call}: the phrase {self.phrases[own]!r} has no word{after}")
+        for own, (first, stop) in enumerate(pairwise(offsets.tolist())):
+            if first == stop:
+                raise ValueError(f"{self.call}: the phrase {self.phrases[own]!r} has no word{after}")
 
     def _count(self, corpus: Corpus, words: _Words, found: UInt64) -> None:
         """Count the matches in each document of a corpus into ``found``, all zero at first."""
@@ -283,8 +289,8 @@ class Request:
             target = _Target(plain, corpus.root_offsets, corpus.roots, corpus.key, own)
         else:
             mapped = map_rules(plain, own, len(image.words))
-            roots = map_roots(plain, corpus.root_offsets, corpus.roots, own, mapped)
-            target = _Target(mapped, *roots, None, None)
+            root_offsets, roots = map_roots(plain, corpus.root_offsets, corpus.roots, own, mapped)
+            target = _Target(mapped, root_offsets, roots, None, None)
         return target.count(given[kept], offsets, self.once, found)
 
 
@@ -418,19 +424,19 @@ class _Target:
 
     def count(self, words: UInt32, offsets: Int64, once: bool, found: UInt64) -> None:
         """Count matches by document (or tell whether there is one), of phrases given as words under offsets."""
-        known = [own for own in np.split(words, offsets[1:-1]) if not (own == word_kernels.UNKNOWN).any()]
-        distinct, own_classes = np.unique(np.concatenate([words[:0], *known]), return_inverse=True)
-        if len(distinct) == 0:
+        ids, classes = words.tolist(), dict[int, int]()  # of few words nearly always
+        cut = [ids[first:stop] for first, stop in pairwise(offsets.tolist())]
+        known = [own for own in cut if word_kernels.UNKNOWN not in own]
+        phrases = [[classes.setdefault(word, len(classes) + 1) for word in own] for own in known]
+        if not phrases:
             return
         links = _Links.of(self.rules, self.key)
         try:
             space = links.spaces.pop()
         except IndexError:  # another call runs
             space = _Space.of(self.rules)
-        terminals = self._classify(distinct, space.classes)
-        ends = np.cumsum([len(own) for own in known])[:-1]
-        phrases = [own.tolist() for own in np.split(own_classes + 1, ends)]
-        automaton = build_automaton(phrases, space.classes, len(distinct) + 1)
+        terminals = self._classify(np.array(list(classes), np.uint32), space.classes)
+        automaton = build_automaton(phrases, space.classes, len(classes) + 1)
         if len(terminals):
             self._match(links, automaton, terminals, space.matches, once, found)
         space.classes[terminals] = 0
@@ -463,18 +469,19 @@ class _Target:
         pending, read = _bits(rules, False), _bits(rules, False)
         kernels.match_rules(links.text, automaton, words, links.owners, once, pending, read, stack, matches)
         dense = self._share(matches.touched) * len(self.roots) * FEW_ROWS > len(found)
+        roots = read_only(self.roots)
 
         def match(rows: tuple[int, int]) -> None:
             first, stop = rows
             offsets = self.root_offsets[first : stop + 1].view(np.uint64)
             pending, stack = _bits(stop - first, dense), np.empty(2 * levels, np.uint64)
             if not dense:
-                kernels.find_rows(matches.touched, offsets, self.roots, pending)
-            kernels.match_rows(
-                links.text, automaton, matches, offsets, self.roots, once, pending, stack, found[first:stop]
-            )
+                kernels.find_rows(matches.touched, offsets, roots, pending)
+            kernels.match_rows(links.text, automaton, matches, offsets, roots, once, pending, stack, found[first:stop])
 
-        map_parallel(match, weighted_chunks(self.root_offsets, CHUNK))
+        smallest = CHUNK if dense and not once else SKIPPED
+        chunks = [(0, len(found))] if len(roots) < 2 * smallest else weighted_chunks(self.root_offsets, smallest)
+        map_parallel(match, chunks)
 
     def _share(self, touched: npt.NDArray[np.uint8]) -> float:
         """Estimate which share of the documents' symbols is touched."""
@@ -484,7 +491,8 @@ class _Target:
 
 def _bits(count: int, value: bool) -> UInt64:
     """Return ``count`` bits, 64 in each number."""
-    bits = np.full(-(-count // 64), ~np.uint64(0) if value else np.uint64(0), np.uint64)
-    if value and count % 64:
-        bits[-1] = (1 << count % 64) - 1
+    bits = np.zeros(-(-count // 64), np.uint64)
+    if value:
+        bits[:] = ~np.uint64(0)
+        bits[count // 64 :] = (1 << count % 64) - 1
     return bits
