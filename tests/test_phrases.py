@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any
 
@@ -399,3 +400,13 @@ def test_errors_in_plans_say_what_is_wrong(df: pl.DataFrame) -> None:
         df.select(pl.col("text").tadoc.count_phrase("..."))  # type: ignore[attr-defined]
     with pytest.raises(NotCompressedError, match="count_phrase"):
         pl.DataFrame({"text": ["a"]}).select(COUNTED)
+
+
+def test_calls_at_the_same_time() -> None:
+    column = tadoc.compress(pl.Series("text", ["a b c a b", "c a", "b c a"] * 50))
+    phrases = ["a b", "c a", "b c a", "a", "c c", "b"]
+    alone = [count_phrase(column, phrase).to_list() for phrase in phrases]
+    with ThreadPoolExecutor(6) as pool:
+        for _ in range(20):
+            found = list(pool.map(lambda phrase: count_phrase(column, phrase).to_list(), phrases))
+            assert found == alone
