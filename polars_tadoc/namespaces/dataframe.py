@@ -23,6 +23,7 @@ from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.decompress import decompress
 from polars_tadoc.namespaces.columns import compressed_column, label_column, packed_column, string_column
 from polars_tadoc.namespaces.documented import documented_by
+from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.packed.pack import pack, pack_stream, packed_schema
 from polars_tadoc.packed.unpack import unpack
 from polars_tadoc.packed.write import write_packed
@@ -30,6 +31,7 @@ from polars_tadoc.packed.write import write_packed
 LABELS = "Name of a column of the frame whose values label the rows; by default their numbers."
 
 
+@uncached(pl.DataFrame, "tadoc")
 @pl.api.register_dataframe_namespace("tadoc")
 class TadocFrame:
     """Grammar compression and analytics on a frame.
@@ -45,19 +47,14 @@ class TadocFrame:
     """
 
     def __init__(self, df: pl.DataFrame) -> None:
-        self._held = df
-
-    def _frame(self) -> pl.DataFrame:
-        # Polars caches the accessor on the frame: left there it would keep the frame alive in a cycle
-        self._held.__dict__.pop("tadoc", None)
-        return self._held
+        self._df = df
 
     def _column(self, call: str, column: str | None) -> pl.Series:
-        df = self._frame()
+        df = self._df
         return df[compressed_column(df.schema, column, call)]
 
     def _labels(self, call: str, id: str | None) -> pl.Series | None:
-        df = self._frame()
+        df = self._df
         return None if id is None else df[label_column(df.schema, id, call)]
 
     @documented_by(compress)
@@ -86,7 +83,7 @@ class TadocFrame:
         True
 
         """
-        df = self._frame()
+        df = self._df
         name = string_column(df.schema, column, "compress")
         return df.with_columns(
             compress(
@@ -123,7 +120,7 @@ class TadocFrame:
         [1]
 
         """
-        df = self._frame()
+        df = self._df
         return df.with_columns(
             recompress(
                 df[compressed_column(df.schema, column, "recompress")],
@@ -147,7 +144,7 @@ class TadocFrame:
         [('to be',)]
 
         """
-        df = self._frame()
+        df = self._df
         return df.with_columns(decompress(df[compressed_column(df.schema, column, "decompress")]))
 
     def pack(self, column: str | None = None) -> pl.DataFrame:
@@ -190,7 +187,7 @@ class TadocFrame:
         (1, [[1, 2]], [['to', 'be', 'do']])
 
         """
-        df = self._frame()
+        df = self._df
         return pack(df, compressed_column(df.schema, column, "pack"))
 
     def unpack(self, column: str | None = None) -> pl.DataFrame:
@@ -224,7 +221,7 @@ class TadocFrame:
         True
 
         """
-        df = self._frame()
+        df = self._df
         return unpack(df, packed_column(df.schema, column, "unpack"))
 
     def write_packed(self, path: str | os.PathLike[str], column: str | None = None) -> None:
@@ -257,7 +254,7 @@ class TadocFrame:
         True
 
         """
-        df = self._frame()
+        df = self._df
         name = compressed_column(df.schema, column, "write_packed")
         write_packed(pack_stream([df], name), packed_schema(df.schema, name), name, Path(path))
 

@@ -28,6 +28,7 @@ from polars_tadoc.decompress import decompress
 from polars_tadoc.namespaces.columns import compressed_column, label_column, packed_column, string_column
 from polars_tadoc.namespaces.dataframe import LABELS
 from polars_tadoc.namespaces.documented import documented_by
+from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.packed.pack import pack_stream, packed_schema
 from polars_tadoc.packed.plan import pack_plan, unpack_plan
 from polars_tadoc.packed.write import write_packed
@@ -38,6 +39,7 @@ MEMORY_LIMIT = """Bytes, or a number with a unit ("2GB", "512MiB"): the plan run
     ``LimitExceededError`` is raised."""
 
 
+@uncached(pl.LazyFrame, "tadoc")
 @pl.api.register_lazyframe_namespace("tadoc")
 class TadocLazyFrame:
     """Grammar compression and analytics in a lazy plan: schemas are static, nothing runs before ``collect``.
@@ -55,12 +57,7 @@ class TadocLazyFrame:
     """
 
     def __init__(self, lf: pl.LazyFrame) -> None:
-        self._held = lf
-
-    def _frame(self) -> pl.LazyFrame:
-        # Polars caches the accessor on the frame: left there it would keep the frame alive in a cycle
-        self._held.__dict__.pop("tadoc", None)
-        return self._held
+        self._lf = lf
 
     @documented_by(compress)
     def compress(
@@ -90,7 +87,7 @@ class TadocLazyFrame:
         True
 
         """
-        lf = self._frame()
+        lf = self._lf
         schema = lf.collect_schema()
         how = Compression.from_arguments(
             like=like,
@@ -127,7 +124,7 @@ class TadocLazyFrame:
         [1]
 
         """
-        lf = self._frame()
+        lf = self._lf
         name = compressed_column(lf.collect_schema(), column, "recompress")
         return lf.with_columns(
             cs.by_name(name)
@@ -149,7 +146,7 @@ class TadocLazyFrame:
         [('to be',)]
 
         """
-        lf = self._frame()
+        lf = self._lf
         name = compressed_column(lf.collect_schema(), column, "decompress")
         return lf.with_columns(cs.by_name(name).as_expr().tadoc.decompress())  # type: ignore[attr-defined]
 
@@ -179,7 +176,7 @@ class TadocLazyFrame:
         (1, 2)
 
         """
-        lf = self._frame()
+        lf = self._lf
         schema = lf.collect_schema()
         return pack_plan(lf, schema, compressed_column(schema, column, "pack"))
 
@@ -205,7 +202,7 @@ class TadocLazyFrame:
         [(2, 'to do')]
 
         """
-        lf = self._frame()
+        lf = self._lf
         schema = lf.collect_schema()
         return unpack_plan(lf, schema, packed_column(schema, column, "unpack"))
 
@@ -245,7 +242,7 @@ class TadocLazyFrame:
         [('to', 2)]
 
         """
-        lf = self._frame()
+        lf = self._lf
         schema = lf.collect_schema()
         name = compressed_column(schema, column, "sink_packed")
         rows = pack_stream(lf.collect_batches(maintain_order=True), name)
@@ -557,7 +554,7 @@ class TadocLazyFrame:
         (1, 2)
 
         """
-        lf = self._frame()
+        lf = self._lf
         name = compressed_column(lf.collect_schema(), column, "info")
         return read_columns(lf, info_analytic.Request(), name, None, info_analytic.SCHEMA)
 
@@ -570,7 +567,7 @@ class TadocLazyFrame:
         memory_limit: int | str | None,
     ) -> pl.LazyFrame:
         limit = require_memory_limit(memory_limit)
-        lf = self._frame()
+        lf = self._lf
         columns = lf.collect_schema()
         name = compressed_column(columns, column, analytic.name)
         labels = None if id is None else label_column(columns, id, analytic.name)

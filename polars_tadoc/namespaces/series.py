@@ -20,11 +20,13 @@ from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.decompress import decompress
 from polars_tadoc.namespaces.documented import documented_by
+from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.token_count import token_count
 
 
+@uncached(pl.Series, "tadoc")
 @pl.api.register_series_namespace("tadoc")
 class TadocSeries:
     """Grammar compression and analytics on a series.
@@ -39,12 +41,7 @@ class TadocSeries:
     """
 
     def __init__(self, series: pl.Series) -> None:
-        self._held = series
-
-    def _series(self) -> pl.Series:
-        # Polars caches the accessor on the series: left there it would keep the series alive in a cycle
-        self._held.__dict__.pop("tadoc", None)
-        return self._held
+        self._series = series
 
     @documented_by(compress)
     def compress(
@@ -69,7 +66,7 @@ class TadocSeries:
 
         """
         return compress(
-            self._series(),
+            self._series,
             like=like,
             tokenizer=tokenizer,
             method=method,
@@ -101,7 +98,7 @@ class TadocSeries:
 
         """
         return recompress(
-            self._series(),
+            self._series,
             tail=tail,
             method=method,
             rows_per_grammar=rows_per_grammar,
@@ -121,7 +118,7 @@ class TadocSeries:
         ['to be', None]
 
         """
-        return decompress(self._series())
+        return decompress(self._series)
 
     @documented_by(token_count)
     def token_count(self) -> pl.Series:
@@ -135,7 +132,7 @@ class TadocSeries:
         [6, None]
 
         """
-        return token_count(self._series())
+        return token_count(self._series)
 
     @documented_by(extract)
     def extract(self, offset: int | pl.Series, length: int | pl.Series | None = None) -> pl.Series:
@@ -149,7 +146,7 @@ class TadocSeries:
         ['be, or not', 'do']
 
         """
-        return extract(self._series(), offset, length)
+        return extract(self._series, offset, length)
 
     @documented_by(head)
     def head(self, n: int | pl.Series = 5) -> pl.Series:
@@ -163,7 +160,7 @@ class TadocSeries:
         ['To be, or', 'To do']
 
         """
-        return head(self._series(), n)
+        return head(self._series, n)
 
     @documented_by(tail)
     def tail(self, n: int | pl.Series = 5) -> pl.Series:
@@ -177,7 +174,7 @@ class TadocSeries:
         ['not to be', 'To do']
 
         """
-        return tail(self._series(), n)
+        return tail(self._series, n)
 
     @documented_by(count_phrase)
     def count_phrase(
@@ -198,7 +195,7 @@ class TadocSeries:
         [2, 0, None]
 
         """
-        return count_phrase(self._series(), phrase, normalize=normalize, lowercase=lowercase, stopwords=stopwords)
+        return count_phrase(self._series, phrase, normalize=normalize, lowercase=lowercase, stopwords=stopwords)
 
     @documented_by(contains_phrase)
     def contains_phrase(
@@ -219,7 +216,7 @@ class TadocSeries:
         [True, False, None]
 
         """
-        return contains_phrase(self._series(), phrase, normalize=normalize, lowercase=lowercase, stopwords=stopwords)
+        return contains_phrase(self._series, phrase, normalize=normalize, lowercase=lowercase, stopwords=stopwords)
 
     @documented_by(contains_any)
     def contains_any(
@@ -240,7 +237,7 @@ class TadocSeries:
         [False, True]
 
         """
-        return contains_any(self._series(), phrases, normalize=normalize, lowercase=lowercase, stopwords=stopwords)
+        return contains_any(self._series, phrases, normalize=normalize, lowercase=lowercase, stopwords=stopwords)
 
     @documented_by(word_count_analytic.word_count)
     def word_count(
@@ -273,7 +270,7 @@ class TadocSeries:
             strategy=strategy,
             engine=engine,
         )
-        return request.run(self._series()).to_frame()
+        return request.run(self._series).to_frame()
 
     @documented_by(sort_analytic.sort)
     def sort(
@@ -310,7 +307,7 @@ class TadocSeries:
             strategy=strategy,
             engine=engine,
         )
-        return request.run(self._series()).to_frame()
+        return request.run(self._series).to_frame()
 
     @documented_by(inverted_index_analytic.inverted_index)
     def inverted_index(
@@ -348,7 +345,7 @@ class TadocSeries:
             strategy=strategy,
             engine=engine,
         )
-        return request.run(self._series(), id).to_frame()
+        return request.run(self._series, id).to_frame()
 
     @documented_by(term_vector_analytic.term_vector)
     def term_vector(
@@ -388,7 +385,7 @@ class TadocSeries:
             strategy=strategy,
             engine=engine,
         )
-        return request.run(self._series(), id).to_frame()
+        return request.run(self._series, id).to_frame()
 
     @documented_by(to_csr_analytic.to_csr)
     def to_csr(
@@ -418,7 +415,7 @@ class TadocSeries:
 
         """
         return to_csr_analytic.to_csr(
-            self._series(),
+            self._series,
             min_count=min_count,
             normalize=normalize,
             lowercase=lowercase,
@@ -466,7 +463,7 @@ class TadocSeries:
             strategy=strategy,
             engine=engine,
         )
-        return request.run(self._series()).to_frame()
+        return request.run(self._series).to_frame()
 
     @documented_by(ranked_inverted_index_analytic.ranked_inverted_index)
     def ranked_inverted_index(
@@ -509,7 +506,7 @@ class TadocSeries:
             strategy=strategy,
             engine=engine,
         )
-        return request.run(self._series(), id).to_frame()
+        return request.run(self._series, id).to_frame()
 
     @documented_by(cooccurrence_analytic.cooccurrence)
     def cooccurrence(
@@ -550,7 +547,7 @@ class TadocSeries:
             strategy=strategy,
             engine=engine,
         )
-        return request.run(self._series()).to_frame()
+        return request.run(self._series).to_frame()
 
     @documented_by(info)
     def info(self) -> pl.DataFrame:
@@ -564,4 +561,4 @@ class TadocSeries:
         (2, 4, 3)
 
         """
-        return pl.DataFrame(info(self._series()))
+        return pl.DataFrame(info(self._series))
