@@ -108,6 +108,10 @@ class Morphism:
         (['cat'], [4294967295, 0, 0])
 
         """
+        return encode(self.images(words))
+
+    def images(self, words: pl.Series) -> pl.Series:
+        """Map each word to its image as a string, null where it is deleted; errors as :meth:`apply`'s."""
         images = words
         if self.normalize is not None:
             images = words.implode().list.eval(self.normalize).explode(empty_as_null=False)
@@ -121,7 +125,11 @@ class Morphism:
         if self.lowercase:
             images, stopwords = images.str.to_lowercase(), stopwords.str.to_lowercase()
         gone = images.is_in(stopwords.implode()) | (images == "")
-        images = images.to_frame("word").select(pl.when(~gone).then("word")).to_series()
-        encoded: Any = images.to_arrow().dictionary_encode()
-        ids = encoded.indices.cast(pa.uint32()).fill_null(DELETED).to_numpy()
-        return Image(Vocabulary(encoded.dictionary.cast(pa.large_string())), ids)
+        return images.to_frame("word").select(pl.when(~gone).then("word")).to_series()
+
+
+def encode(images: pl.Series) -> Image:
+    """Number the images of words, given as strings or null."""
+    encoded: Any = images.to_arrow().dictionary_encode()
+    ids = encoded.indices.cast(pa.uint32()).fill_null(DELETED).to_numpy()
+    return Image(Vocabulary(encoded.dictionary.cast(pa.large_string())), ids)

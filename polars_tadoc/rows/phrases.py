@@ -24,12 +24,11 @@ from polars_tadoc.kernels.cpu import load_rules
 from polars_tadoc.kernels.cpu import phrase_words as word_kernels
 from polars_tadoc.kernels.cpu import phrases as kernels
 from polars_tadoc.kernels.cpu.bodies import read_only
-from polars_tadoc.kernels.cpu.counts import DELETED
 from polars_tadoc.kernels.cpu.image import map_roots, map_rules
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.tokenize import BLOCK, SEPARATOR
 from polars_tadoc.kernels.rules import Rules
-from polars_tadoc.morphism import Morphism
+from polars_tadoc.morphism import Morphism, encode
 from polars_tadoc.rows.automaton import build_automaton
 from polars_tadoc.vocabulary import Vocabulary
 
@@ -280,18 +279,29 @@ class Request:
         if self.morphism is None:
             target = _Target(plain, corpus.root_offsets, corpus.roots, corpus.key, None)
             return target.count(words.find(grammar.words), words.offsets, self.once, found)
-        image = self.morphism.apply(pl.concat([grammar.words.series, words.series]).rechunk())
-        own, given = image.ids[: len(grammar.words)], image.ids[len(grammar.words) :]
-        kept = given != DELETED
+        size = len(grammar.words)
+        images = self.morphism.images(pl.concat([grammar.words.series, words.series]).rechunk())
+        kept = images.slice(size).is_not_null().to_numpy()
         offsets = np.append(0, np.cumsum(kept))[words.offsets]
         self._require_words(offsets, " left")
-        if (own != DELETED).all():  # equal words are of one class: the rules are good as they are
-            target = _Target(plain, corpus.root_offsets, corpus.roots, corpus.key, own)
-        else:
+        if images.head(size).null_count():
+            image = encode(images)
+            own = image.ids[:size]
             mapped = map_rules(plain, own, len(image.words))
             root_offsets, roots = map_roots(plain, corpus.root_offsets, corpus.roots, own, mapped)
-            target = _Target(mapped, root_offsets, roots, None, None)
-        return target.count(given[kept], offsets, self.once, found)
+            given = image.ids[size:][kept]
+            return _Target(mapped, root_offsets, roots, None, None).count(given, offsets, self.once, found)
+        # the rules are good as they are: what is written alike now is of one class
+        wanted = images.slice(size).drop_nulls()
+        numbers = {word: number for number, word in enumerate(wanted.unique(maintain_order=True).to_list())}
+        terminals = images.head(size).is_in(wanted.unique().implode()).arg_true()
+        stands = terminals.to_numpy(), _numbered(images.gather(terminals), numbers)
+        target = _Target(plain, corpus.root_offsets, corpus.roots, corpus.key, stands)
+        return target.count(_numbered(wanted, numbers), offsets, self.once, found)
+
+
+def _numbered(words: pl.Series, numbers: dict[str, int]) -> UInt32:
+    return np.array([numbers[word] for word in words.to_list()], np.uint32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,7 +356,7 @@ class _Words:
         return pl.Series("word", words, pl.String)
 
     def find(self, vocabulary: Vocabulary) -> UInt32:
-        """Return each word's id, ``DELETED`` where the vocabulary does not have it."""
+        """Return each word's id, ``UNKNOWN`` where the vocabulary does not have it."""
         ids = np.empty(len(self.spans) // 2, np.uint32)
         word_kernels.find_words(self.data, self.spans, vocabulary.offsets, vocabulary.data, vocabulary.by_rank, ids)
         return ids
@@ -411,8 +421,8 @@ class _Target:
         As kernels take them.
     key
         Names the rules among those kept; None where they are made for one call.
-    image
-        uint32 by terminal: what phrases call it; None where they call it by its id.
+    stands
+        uint32: some terminals, and what phrases call each; None where they call all by their ids.
 
     """
 
@@ -420,7 +430,7 @@ class _Target:
     root_offsets: Int64
     roots: UInt32
     key: str | None
-    image: UInt32 | None
+    stands: tuple[UInt32, UInt32] | None
 
     def count(self, words: UInt32, offsets: Int64, once: bool, found: UInt64) -> None:
         """Count matches by document (or tell whether there is one), of phrases given as words under offsets."""
@@ -446,13 +456,14 @@ class _Target:
     def _classify(self, words: UInt32, classes: UInt32) -> UInt32:
         """Set each terminal's class, the word's place from 1 on; return the terminals that words stand for."""
         places = np.arange(1, len(words) + 1, dtype=np.uint32)
-        if self.image is None:
+        if self.stands is None:
             classes[words] = places
             return words
-        by_image = np.zeros(int(max(self.image.max(initial=0), words.max(initial=0))) + 1, np.uint32)
-        by_image[words] = places
-        np.take(by_image, self.image, out=classes)
-        return np.flatnonzero(classes).astype(np.uint32)
+        terminals, called = self.stands
+        by_name = np.zeros(int(max(called.max(initial=0), words.max(initial=0))) + 1, np.uint32)
+        by_name[words] = places
+        classes[terminals] = by_name[called]
+        return terminals
 
     def _match(
         self,
