@@ -140,8 +140,5 @@ def _joined(parts: list[Int64]) -> Int64:
 
 
 def _binary(offsets: Int64, data: npt.NDArray[np.uint8]) -> pl.Series:
-    rows = len(offsets) - 1
-    if len(data) == 0:
-        return pl.Series("gaps", [None], pl.Binary).new_from_index(0, rows)
     buffers: list[Any] = [None, owned(offsets), owned(data)]
-    return pl.Series("gaps", pa.LargeBinaryArray.from_buffers(pa.large_binary(), rows, buffers))
+    return pl.Series("gaps", pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offsets) - 1, buffers))
