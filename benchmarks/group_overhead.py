@@ -17,7 +17,7 @@ from benchmarks import corpora
 from benchmarks.side_by_side import times
 
 ALLOWED = 50.0
-CALLS = ("word_count", "sort", "sequence_count", "cooccurrence")
+CALLS = ("word_count", "sort", "sequence_count", "cooccurrence", "inverted_index", "ranked_inverted_index", "info")
 
 
 def frame(rows: int, groups: int) -> pl.DataFrame:

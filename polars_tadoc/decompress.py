@@ -112,11 +112,6 @@ class Allowance:
         )
 
 
-def text_bytes(corpus: Corpus) -> int:
-    """UTF-8 bytes of the corpus' text, without writing it."""
-    return int(document_sizes(corpus, Allowance("info")).bytes.sum())
-
-
 def document_sizes(corpus: Corpus, allowance: Allowance) -> Sizes:
     """Words and UTF-8 bytes of each document, counted in the call's allowance; checks every gap stream.
 

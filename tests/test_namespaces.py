@@ -74,8 +74,11 @@ def options_in_a_frame(function: Any) -> dict[str, tuple[object, object]]:
 
 
 def options_by_row(function: Any) -> dict[str, tuple[object, object]]:
-    """The same where nothing labels a row but its place."""
-    return {name: option for name, option in options(function).items() if name != "id"}
+    """The same where an expression labels the rows that an index lists, and nothing those of other calls."""
+    given = {name: option for name, option in options(function).items() if name != "id"}
+    if function in (tadoc.inverted_index, tadoc.ranked_inverted_index):
+        given["id"] = ("str | pl.Expr | None", None)
+    return given
 
 
 def test_registered() -> None:

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.analytics.by_group import Groups
 from polars_tadoc.column import require_tadoc, split
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR
 from polars_tadoc.corpus import Corpus
-from polars_tadoc.decompress import text_bytes
+from polars_tadoc.decompress import Allowance, document_sizes
 from polars_tadoc.errors import RepeatedGrammarsWarning
 
 SCHEMA = pl.Schema(
@@ -87,36 +89,52 @@ def info(column: pl.Series) -> pa.Table:
     """
     require_tadoc(column, "info")
     corpora = split(column)
-    text = sum(text_bytes(corpus) for corpus in corpora)
+    described = _described(corpora, np.array([0, len(column)]))
     of_grammars = [_grammar_bytes(corpus) for corpus in corpora]
-    of_rows = sum(_row_bytes(corpus) for corpus in corpora)
-    stored = sum(of_grammars) + of_rows
-    _warn(corpora, of_grammars, of_rows)
-    row = {
-        "rows": len(column),
-        "grammars": len(corpora),
-        "words": sum(corpus.word_total() for corpus in corpora),
-        "vocabulary": sum(corpus.grammar.vocabulary_size for corpus in corpora),
-        "rules": sum(corpus.grammar.rule_count for corpus in corpora),
-        "symbols": sum(corpus.symbol_count for corpus in corpora),
-        "levels": max((corpus.grammar.level_count for corpus in corpora), default=0),
-        "text_bytes": text,
-        "bytes": stored,
-        "grammar_bytes": sum(of_grammars),
-        "ratio": text / stored if stored else None,
-    }
-    return pl.DataFrame([row], schema=SCHEMA).to_arrow()
+    _warn(corpora, of_grammars, int(described["bytes"][0]) - sum(of_grammars))
+    return described.to_arrow()
+
+
+def info_by_group(imploded: pl.Series) -> pl.Series:
+    """Describe each list of rows of a compressed column in a struct; errors as :func:`info`'s."""
+    groups = Groups.of_lists(imploded, "info")
+    return _described(split(groups.column), groups.offsets).to_struct(imploded.name)
+
+
+def _described(corpora: Sequence[Corpus], offsets: npt.NDArray[np.int64]) -> pl.DataFrame:
+    """Describe stretches of rows, one row for each; a grammar counts where rows of it are."""
+    found = {name: np.zeros(len(offsets) - 1, np.uint64) for name in SCHEMA.names()[:-1]}
+    found["rows"] = np.diff(offsets).astype(np.uint64)
+    for corpus in corpora:
+        owners = np.searchsorted(offsets, corpus.rows, side="right") - 1
+        firsts = np.flatnonzero(np.diff(owners, prepend=-1))
+        present, documents = owners[firsts], np.diff(np.append(firsts, len(owners)))
+        sizes = document_sizes(corpus, Allowance("info"))
+        grammar, of_grammar = corpus.grammar, _grammar_bytes(corpus)
+        roots = np.add.reduceat(np.diff(corpus.root_offsets), firsts)
+        gaps = np.add.reduceat(corpus.gaps.bin.size().fill_null(0).to_numpy().astype(np.int64), firsts)
+        of_rows = 4 * roots + 8 * (documents + 1) + 4 * documents + gaps  # symbols, offsets, codes and gaps
+        for name, more in {
+            "grammars": 1,
+            "words": np.add.reduceat(sizes.words, firsts),
+            "vocabulary": grammar.vocabulary_size,
+            "rules": grammar.rule_count,
+            "symbols": roots + len(grammar.symbols),
+            "text_bytes": np.add.reduceat(sizes.bytes, firsts),
+            "bytes": of_rows + of_grammar,
+            "grammar_bytes": of_grammar,
+        }.items():
+            found[name][present] += np.asarray(more).astype(np.uint64)
+        found["levels"][present] = np.maximum(found["levels"][present], np.uint64(grammar.level_count))
+    text, stored = pl.col("text_bytes").cast(pl.Float64), pl.col("bytes")
+    ratio = pl.when(stored > 0).then(text / stored).alias("ratio")
+    return pl.DataFrame(found).with_columns(ratio).match_to_schema(SCHEMA)
 
 
 def _grammar_bytes(corpus: Corpus) -> int:
     grammar = corpus.grammar
     arrays = (grammar.rule_offsets, grammar.symbols, grammar.level_offsets, grammar.vocabulary)
     return sum(array.nbytes for array in (*arrays, grammar.gap_vocabulary, grammar.predicted_gaps))
-
-
-def _row_bytes(corpus: Corpus) -> int:
-    codes = 4 * corpus.document_count
-    return corpus.roots.nbytes + corpus.root_offsets.nbytes + codes + int(corpus.gaps.bin.size().sum())
 
 
 def _warn(corpora: Sequence[Corpus], of_grammars: Sequence[int], of_rows: int) -> None:

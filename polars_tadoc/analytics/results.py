@@ -118,7 +118,7 @@ class Labels:
         """Labels of the documents in some rows."""
         if self.values is None:
             return pl.Series("id", rows.astype(np.uint32, copy=False)).cast(INDEX)
-        return self.values.gather(rows).alias("id")
+        return self.values.alias("id").gather(rows)  # Polars' own calls take some names for patterns
 
     def arrow(self, rows: npt.NDArray[np.integer]) -> pa.Array:
         """The same as an Arrow array."""

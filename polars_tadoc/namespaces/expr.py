@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import polars as pl
+import polars.selectors as cs
 
-from polars_tadoc.analytics import by_group
+from polars_tadoc.analytics import by_group, index_by_group
 from polars_tadoc.analytics import cooccurrence as cooccurrence_analytic
+from polars_tadoc.analytics import info as info_analytic
+from polars_tadoc.analytics import inverted_index as inverted_index_analytic
+from polars_tadoc.analytics import ranked_inverted_index as ranked_inverted_index_analytic
 from polars_tadoc.analytics import sequence_count as sequence_count_analytic
 from polars_tadoc.analytics import sort as sort_analytic
 from polars_tadoc.analytics import term_vector as term_vector_analytic
@@ -20,6 +24,7 @@ from polars_tadoc.compress.recompress import Recompression, recompress
 from polars_tadoc.decompress import decompress
 from polars_tadoc.morphism import Morphism
 from polars_tadoc.namespaces.documented import documented_by
+from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.rows import phrases as phrase_calls
 from polars_tadoc.rows.expressions import by_row, elementwise
 from polars_tadoc.rows.extract import extract, head, tail
@@ -28,15 +33,18 @@ from polars_tadoc.rows.token_count import token_count
 COUNT = """How many words; a negative number leaves out as many at the {}. An integer, the name of a column of
     integers, or an expression."""
 
+LABEL = "Column, or expression, whose values label the rows; by default their numbers within the group."
 
+
+@uncached(pl.Expr, "tadoc")
 @pl.api.register_expr_namespace("tadoc")
 class TadocExpr:
     """Grammar compression and analytics as expressions.
 
     Counts are aggregations: in ``group_by(...).agg``, ``over`` and the like each group of rows gets one list of
     structs, all groups counted in one pass; in ``select`` all rows are one group. ``top`` and ``min_count`` hold for
-    each group. ``explode`` and ``unnest`` make a table of the lists. The inverted indexes are calls on frames only:
-    they list rows by a label, which is another column, and their result can be joined with the groups by it.
+    each group. ``explode`` and ``unnest`` make a table of the lists. Rows that an index lists are numbered within
+    their group, or called what another column holds in them (``id=``).
 
     Examples
     --------
@@ -380,6 +388,91 @@ class TadocExpr:
         )
         return self._by_group(by_group.sort_words(request), sort_analytic.SCHEMA)
 
+    @documented_by(inverted_index_analytic.inverted_index, id=LABEL)
+    def inverted_index(
+        self,
+        *,
+        id: str | pl.Expr | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.Expr:
+        """List the rows of each group that hold each word: one list for each group, or one of all rows.
+
+        Returns
+        -------
+        Expr
+            ``List(Struct{word: String, documents: List})``, by word in code point order; ``documents`` are labels, or
+            rows numbered within the group, in row order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"year": [1, 2, 1], "day": ["a", "b", "c"], "text": ["to be", "to do", "not to be"]})
+        >>> df = df.tadoc.compress("text")
+        >>> index = df.group_by("year", maintain_order=True).agg(pl.col("text").tadoc.inverted_index(id="day"))
+        >>> index.explode("text").unnest("text").rows()[:2]
+        [(1, 'be', ['a', 'c']), (1, 'not', ['c'])]
+
+        """
+        request = inverted_index_analytic.Request.from_arguments(
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return self._index(index_by_group.InvertedIndex(request), id, index_by_group.index_dtype)
+
+    @documented_by(ranked_inverted_index_analytic.ranked_inverted_index, id=LABEL)
+    def ranked_inverted_index(
+        self,
+        *,
+        id: str | pl.Expr | None = None,
+        n: int = 3,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.Expr:
+        """List the rows of each group that hold each run of n words, those with most first.
+
+        Returns
+        -------
+        Expr
+            ``List(Struct{sequence: List(String), documents: List(Struct{id, count: UInt64})})``; by words in code point
+            order, documents by count falling, then in row order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"year": [1, 1], "text": ["to be", "to be or not to be"]}).tadoc.compress("text")
+        >>> index = df.group_by("year").agg(pl.col("text").tadoc.ranked_inverted_index(n=2, min_count=2))
+        >>> index.explode("text").unnest("text").rows()
+        [(1, ['to', 'be'], [{'id': 1, 'count': 2}, {'id': 0, 'count': 1}])]
+
+        """
+        request = ranked_inverted_index_analytic.Request.from_arguments(
+            n=n,
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return self._index(index_by_group.RankedInvertedIndex(request), id, index_by_group.ranked_dtype)
+
     @documented_by(term_vector_analytic.term_vector, id=None)
     def term_vector(
         self,
@@ -502,6 +595,40 @@ class TadocExpr:
             engine=engine,
         )
         return self._by_group(by_group.count_pairs(request), cooccurrence_analytic.SCHEMA)
+
+    @documented_by(info_analytic.info)
+    def info(self) -> pl.Expr:
+        """Describe each group of rows, or all rows, in a struct; fields as :func:`polars_tadoc.info`'s columns.
+
+        A grammar counts in each group that has rows of it.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"year": [1, 2, 1], "text": ["to be", "to do", "not to be"]}).tadoc.compress("text")
+        >>> described = df.group_by("year", maintain_order=True).agg(pl.col("text").tadoc.info()).unnest("text")
+        >>> described.select("year", "rows", "words").rows()
+        [(1, 2, 5), (2, 1, 2)]
+
+        """
+        return self._expr.implode().map_batches(
+            info_analytic.info_by_group, return_dtype=pl.Struct(info_analytic.SCHEMA), is_elementwise=True
+        )
+
+    def _index(
+        self,
+        how: index_by_group.InvertedIndex | index_by_group.RankedInvertedIndex,
+        id: str | pl.Expr | None,
+        dtype: Callable[[pl.Expr | None], pl.DataTypeExpr],
+    ) -> pl.Expr:
+        if id is None:
+            return self._expr.implode().map_batches(how.run_lists, return_dtype=dtype(None), is_elementwise=True)
+        if not isinstance(id, (str, pl.Expr)):
+            raise TypeError(f"{how.analytic.name}: id is {type(id).__name__}, not an expression or a column's name")
+        labels = cs.by_name(id).as_expr() if isinstance(id, str) else id
+        rows = pl.struct(self._expr, labels.alias(index_by_group.LABEL))  # has the name of its first field
+        return rows.implode().map_batches(how.run_labelled, return_dtype=dtype(labels), is_elementwise=True)
 
     def _by_group(self, how: by_group.Request, schema: pl.Schema) -> pl.Expr:
         # a group's rows become one value, and all groups are handed over at once

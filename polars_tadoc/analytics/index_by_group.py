@@ -1,0 +1,175 @@
+"""Inverted indexes by group of rows, all groups in one pass: what expressions give in ``group_by`` and ``over``.
+
+The rows of all groups are indexed together; then each word's rows, or each sequence's, are shared out to their groups.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Generic
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.analytics import inverted_index, ranked_inverted_index
+from polars_tadoc.analytics.analytic import Analytic, Part
+from polars_tadoc.analytics.by_group import Groups
+from polars_tadoc.analytics.results import (
+    INDEX,
+    Labels,
+    from_arrow,
+    lists,
+    require_label_type,
+    sequence_series,
+    to_arrow,
+)
+from polars_tadoc.column import split
+from polars_tadoc.corpus import require_countable
+from polars_tadoc.engine import choose
+
+Int64 = npt.NDArray[np.int64]
+UInt32 = npt.NDArray[np.uint32]
+
+LABEL = "label of a TADOC row"
+"""What labels are called beside their column."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """The rows of each word or sequence, group after group.
+
+    Parameters
+    ----------
+    groups, numbers
+        int64, ascending: group and number of each list's word or sequence.
+    offsets
+        int64, lists + 1.
+    rows
+        uint32: rows of the column.
+    order
+        int64: where each row stood.
+
+    """
+
+    groups: Int64
+    numbers: Int64
+    offsets: Int64
+    rows: UInt32
+    order: Int64
+
+    @classmethod
+    def of(cls, groups: Groups, numbers: Int64, rows: npt.NDArray[Any]) -> Shares:
+        """Share rows out; those of one number and group stay in their order."""
+        owners = np.searchsorted(groups.offsets, rows.astype(np.int64), side="right") - 1
+        keys = owners << 32 | numbers
+        order = np.argsort(keys, kind="stable")
+        keys, rows = keys[order], rows[order]
+        firsts = np.flatnonzero(np.diff(keys, prepend=-1))
+        found = keys[firsts]
+        return cls(found >> 32, found & 0xFFFFFFFF, np.append(firsts, len(keys)), rows.astype(np.uint32), order)
+
+    def keep(self, kept: npt.NDArray[np.bool_], most: int | None = None) -> Shares:
+        """Leave out lists, and what is beyond so many rows of each."""
+        sizes = np.diff(self.offsets)
+        within = np.repeat(kept, sizes)
+        if most is not None:
+            within &= np.arange(len(self.rows)) - np.repeat(self.offsets[:-1], sizes) < most
+        sums = np.append(0, np.cumsum(within))[self.offsets]
+        offsets = np.append(0, np.cumsum(np.diff(sums)[kept]))
+        return Shares(self.groups[kept], self.numbers[kept], offsets, self.rows[within], self.order[within])
+
+
+@dataclass(frozen=True)
+class _Request(ABC, Generic[Part]):
+    """What is to be indexed in each group."""
+
+    analytic: Analytic[Part, Any]
+
+    def run_lists(self, imploded: pl.Series) -> pl.Series:
+        """Index each list of rows, which are numbered within it; one list of structs for each."""
+        groups = Groups.of_lists(imploded, self.analytic.name)
+        return self._run(groups, Labels(None))
+
+    def run_labelled(self, imploded: pl.Series) -> pl.Series:
+        """Do the same for lists of structs of a row and its label."""
+        rows = imploded.explode(empty_as_null=False, keep_nulls=False)
+        column, labels = rows.struct.unnest()
+        require_label_type(labels.name, labels.dtype, self.analytic.name)
+        lengths = imploded.list.len().fill_null(0).to_numpy()
+        groups = Groups.of_rows(column.alias(imploded.name), self.analytic.name)
+        offsets = np.append(0, np.cumsum(lengths, dtype=np.int64))
+        return self._run(Groups(groups.column, offsets), Labels.of(groups.column, labels, self.analytic.name))
+
+    def _run(self, groups: Groups, labels: Labels) -> pl.Series:
+        corpora = split(groups.column)
+        require_countable(corpora)
+        engine = choose(self.analytic.options.engine, sum(corpus.symbol_count for corpus in corpora))
+        every = self.analytic.without_limits()
+        found = every.merge([every.partial(corpus, engine) for corpus in corpora])
+        shares, columns = self._share(found, groups, labels)
+        sizes = np.bincount(shares.groups, minlength=len(groups.offsets) - 1)
+        structs: Any = pl.DataFrame(columns).to_struct().to_arrow(compat_level=pl.CompatLevel.newest())
+        made = from_arrow(groups.column.name, lists(np.append(0, np.cumsum(sizes)), structs))
+        dtype = pl.List(pl.Struct({column.name: column.dtype for column in columns}))
+        return made if made.dtype == dtype else made.cast(dtype)
+
+    @abstractmethod
+    def _share(self, found: Part, groups: Groups, labels: Labels) -> tuple[Shares, list[pl.Series]]:
+        """Share out what was found, and give the result's columns."""
+
+
+def _labels(labels: Labels, groups: Groups, shares: Shares) -> pa.Array:
+    if labels.values is not None:
+        return labels.arrow(shares.rows)
+    within = shares.rows - np.repeat(groups.offsets[shares.groups], np.diff(shares.offsets))
+    return labels.arrow(within.astype(np.uint32))
+
+
+class InvertedIndex(_Request[inverted_index.Postings]):
+    """Which rows of each group hold each word."""
+
+    def _share(self, found: inverted_index.Postings, groups: Groups, labels: Labels) -> tuple[Shares, list[pl.Series]]:
+        analytic: Any = self.analytic
+        ranks = np.repeat(found.words.rank.astype(np.int64), np.diff(found.offsets))
+        shares = Shares.of(groups, ranks, found.rows)
+        if analytic.min_count > 1:
+            shares = shares.keep(np.diff(shares.offsets) >= analytic.min_count)
+        words = found.words.series.gather(found.words.by_rank[shares.numbers])
+        documents = from_arrow("documents", lists(shares.offsets, _labels(labels, groups, shares)))
+        return shares, [words, labels.typed(documents)]
+
+
+class RankedInvertedIndex(_Request[ranked_inverted_index.Postings]):
+    """Which rows of each group hold each run of words, the ones that hold it most often first."""
+
+    def _share(
+        self, found: ranked_inverted_index.Postings, groups: Groups, labels: Labels
+    ) -> tuple[Shares, list[pl.Series]]:
+        analytic: Any = self.analytic
+        shares = Shares.of(groups, np.repeat(np.arange(len(found.ids)), np.diff(found.offsets)), found.rows)
+        if analytic.min_count > 1 or analytic.top is not None:
+            sums = np.append(np.uint64(0), np.cumsum(found.counts[shares.order]))[shares.offsets]
+            shares = shares.keep(np.diff(sums) >= np.uint64(analytic.min_count), analytic.top)
+        fields = [_labels(labels, groups, shares), to_arrow(found.counts[shares.order])]
+        documents = from_arrow("documents", lists(shares.offsets, pa.StructArray.from_arrays(fields, ["id", "count"])))
+        return shares, [sequence_series(found.words, found.ids[shares.numbers]), labels.typed_counts(documents)]
+
+
+def label_dtype(id: pl.Expr | None) -> pl.DataTypeExpr:
+    """Type of the labels in a plan."""
+    return INDEX.to_dtype_expr() if id is None else pl.dtype_of(id)
+
+
+def index_dtype(id: pl.Expr | None) -> pl.DataTypeExpr:
+    """Type of :class:`InvertedIndex`'s result."""
+    documents = label_dtype(id).wrap_in_list()
+    return pl.struct_with_fields({"word": pl.String, "documents": documents}).wrap_in_list()
+
+
+def ranked_dtype(id: pl.Expr | None) -> pl.DataTypeExpr:
+    """Type of :class:`RankedInvertedIndex`'s result."""
+    documents = pl.struct_with_fields({"id": label_dtype(id), "count": pl.UInt64}).wrap_in_list()
+    return pl.struct_with_fields({"sequence": pl.List(pl.String), "documents": documents}).wrap_in_list()
