@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.arrow import owned
+from polars_tadoc.cache import grammars
 from polars_tadoc.column import split
 from polars_tadoc.config import settings
 from polars_tadoc.corpus import Corpus
@@ -24,17 +25,6 @@ MOST_VALUES = 1 << 29
 
 MOST_BYTES = (1 << 31) - 1
 """Bytes of strings that a cell may hold, likewise."""
-
-NO_GRAMMAR = Grammar(
-    vocabulary=pa.array([], pa.large_string()),
-    rule_offsets=np.zeros(1, np.uint32),
-    symbols=np.zeros(0, np.uint32),
-    level_offsets=np.zeros(1, np.uint32),
-    gap_vocabulary=pa.array([], pa.large_string()),
-    predicted_gaps=np.zeros(0, np.uint32),
-    tokenizer="words",
-)
-"""The grammar of rows that are all null."""
 
 
 def packed_schema(schema: pl.Schema, column: str) -> pl.Schema:
@@ -67,20 +57,31 @@ def pack(df: pl.DataFrame, column: str) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(schema=packed_schema(df.schema, column)), *pack_stream([df], column)])
 
 
-def pack_stream(batches: Iterable[pl.DataFrame], column: str) -> Iterator[pl.DataFrame]:
-    """Pack rows that come batch by batch, in memory for one run and a batch; errors as for :func:`pack`."""
-    copies = _Copies()
+def pack_stream(batches: Iterable[pl.DataFrame], column: str, *, passing: bool = False) -> Iterator[pl.DataFrame]:
+    """Pack rows that come batch by batch, in memory for one run and a batch; errors as for :func:`pack`.
+
+    Parameters
+    ----------
+    batches
+        The rows.
+    column
+        The compressed column.
+    passing
+        Whether the rows are on their way to somewhere else: their grammars are not kept in the cache then.
+
+    """
+    packed = _PackedGrammars(passing)
     held: list[pl.DataFrame] = []
     code: int | None = None
     for batch in batches:
         for own, start, stop in grammar_runs(batch[column]):
             if code is not None and own is not None and own != code:
-                yield from _packed_rows(pl.concat(held), column, copies)
+                yield from _packed_rows(pl.concat(held), column, packed)
                 held, code = [], None
             held.append(batch.slice(start, stop - start))
             code = code if own is None else own
     if held:
-        yield from _packed_rows(pl.concat(held), column, copies)
+        yield from _packed_rows(pl.concat(held), column, packed)
 
 
 def grammar_runs(column: pl.Series) -> list[tuple[int | None, int, int]]:
@@ -102,21 +103,24 @@ def grammar_runs(column: pl.Series) -> list[tuple[int | None, int, int]]:
     return [(int(values[start]), start, stop) for start, stop in pairwise([*starts, len(column)])]
 
 
-class _Copies:
+class _PackedGrammars:
     """Counts the bytes of grammars that come again, which would fill memory or disk where grammars alternate."""
 
-    def __init__(self) -> None:
+    def __init__(self, passing: bool) -> None:
+        self.passing = passing
         self.sizes: dict[str, int] = {}
-        self.bytes = 0
+        self.copied = 0
 
-    def count(self, corpus: Corpus) -> None:
-        """Raise ``LimitExceededError`` where the copies pass the limit."""
+    def add(self, corpus: Corpus) -> None:
+        """Note a packed grammar; raise ``LimitExceededError`` where the copies pass the limit."""
+        if self.passing:
+            grammars.discard(corpus.key)
         if corpus.key not in self.sizes:
             self.sizes[corpus.key] = corpus.grammar.nbytes
             return
-        self.bytes += self.sizes[corpus.key]
+        self.copied += self.sizes[corpus.key]
         limit = settings().payload_limit_bytes
-        if self.bytes > limit:
+        if self.copied > limit:
             raise LimitExceededError(
                 f"pack: {len(self.sizes):,} grammars alternate from row to row, and each run of rows holds its grammar "
                 f"again: {limit:,} bytes and more; bring the rows of a grammar together, or merge the grammars first: "
@@ -124,7 +128,7 @@ class _Copies:
             )
 
 
-def _packed_rows(rows: pl.DataFrame, column: str, copies: _Copies) -> Iterator[pl.DataFrame]:
+def _packed_rows(rows: pl.DataFrame, column: str, packed: _PackedGrammars) -> Iterator[pl.DataFrame]:
     """Pack rows that share a grammar: one packed row, or several where a cell would hold too much."""
     for name in rows.columns:
         values, size = _most_values(rows[name].alias("values"))
@@ -136,12 +140,12 @@ def _packed_rows(rows: pl.DataFrame, column: str, copies: _Copies) -> Iterator[p
                 f"{MOST_VALUES:,} values and {MOST_BYTES:,} bytes at most"
             )
         middle = rows.height // 2
-        yield from _packed_rows(rows.head(middle), column, copies)
-        yield from _packed_rows(rows.slice(middle), column, copies)
+        yield from _packed_rows(rows.head(middle), column, packed)
+        yield from _packed_rows(rows.slice(middle), column, packed)
         return
     yield pl.DataFrame(
         [
-            pack_rows(series.rechunk(), copies) if series.name == column else _implode(series)
+            pack_rows(series.rechunk(), packed) if series.name == column else _implode(series)
             for series in rows.get_columns()
         ]
     )
@@ -162,16 +166,16 @@ def _most_values(series: pl.Series) -> tuple[int, int]:
     return len(series), 0
 
 
-def pack_rows(column: pl.Series, copies: _Copies) -> pl.Series:
+def pack_rows(column: pl.Series, packed: _PackedGrammars) -> pl.Series:
     """Pack the rows of a compressed column that share one grammar: a series of one packed row."""
     corpora = split(column)
     gaps, valid = column.alias("text").struct.field("gaps"), pl.repeat(True, len(column), eager=True)
     if not corpora:
         nothing = np.zeros(0, np.uint32)
-        documents = Corpus("", NO_GRAMMAR, np.zeros(0, np.int64), np.zeros(1, np.int64), nothing, gaps.head(0))
+        documents = Corpus("", _no_grammar(), np.zeros(0, np.int64), np.zeros(1, np.int64), nothing, gaps.head(0))
     else:
         (documents,) = corpora
-        copies.count(documents)
+        packed.add(documents)
     offsets = documents.root_offsets
     if documents.document_count < len(column):
         lengths = np.zeros(len(column), np.int64)
@@ -208,3 +212,17 @@ def _numbers(array: npt.NDArray[Any]) -> pl.Series:
     """Copy an array into memory that Polars may own."""
     kind = pa.from_numpy_dtype(array.dtype)
     return cast(pl.Series, pl.from_arrow(pa.Array.from_buffers(kind, len(array), [None, owned(array)])))
+
+
+def _no_grammar() -> Grammar:
+    """Return the grammar of rows that are all null; made when wanted, for the first ``pa.array`` imports pandas."""
+    nothing = pa.array([], pa.large_string())
+    return Grammar(
+        vocabulary=nothing,
+        rule_offsets=np.zeros(1, np.uint32),
+        symbols=np.zeros(0, np.uint32),
+        level_offsets=np.zeros(1, np.uint32),
+        gap_vocabulary=nothing,
+        predicted_gaps=np.zeros(0, np.uint32),
+        tokenizer="words",
+    )
