@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -287,6 +288,21 @@ def test_wrong_arguments() -> None:
         count_phrase(column, "a", normalize="lower")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="one string"):
         contains_any(column, ["a"], stopwords="the")
+
+
+@pytest.mark.parametrize("name", ["sentences", "regex:("])
+def test_tokenizers_of_other_releases_are_refused(name: str) -> None:
+    column = handmade.column(replace(handmade.grammar(["a"]), tokenizer=name), [[0]])
+    with pytest.raises(InvalidGrammarError, match="count_phrase: the column was cut by tokenizer"):
+        count_phrase(column, "a")
+
+
+@pytest.mark.parametrize("tokenizer", ["words", "whitespace", re.compile("[a-z]+")])
+def test_no_phrases(tokenizer: Any) -> None:
+    column = tadoc.compress(pl.Series("text", ["a b", None, ""]), tokenizer=tokenizer)
+    for arguments in ({}, {"lowercase": True}, {"stopwords": ["a"]}):
+        assert contains_any(column, [], **arguments).to_list() == [False, None, False]
+        assert contains_any(column, pl.Series(["b"]), **arguments).to_list() == [True, None, False]
 
 
 def test_damaged_rows_are_refused() -> None:

@@ -98,7 +98,7 @@ class Compression:
             lossless = True if lossless is None else lossless
         else:
             own = named_tokenizer(recent.corpus.grammar)
-            _require_known(own)
+            require_known(own, "compress: like=")
             if cut not in (None, own):
                 raise ValueError(f'compress: like= was cut by tokenizer "{own.name}", not "{cut.name}"; leave out one')
             cut = own
@@ -348,8 +348,8 @@ def named_tokenizer(grammar: Grammar) -> Tokenizer:
     return Tokenizer(name, name.removeprefix("regex:") if name.startswith("regex:") else None)
 
 
-def _require_known(tokenizer: Tokenizer) -> None:
-    """Raise ``InvalidGrammarError`` unless this release can cut text as a grammar from outside says."""
+def require_known(tokenizer: Tokenizer, what: str) -> None:
+    """Raise ``InvalidGrammarError`` unless this release can cut text as a grammar from outside says; names what."""
     if tokenizer.name in ("words", "whitespace"):
         return
     problem = None
@@ -360,5 +360,5 @@ def _require_known(tokenizer: Tokenizer) -> None:
         except pl.exceptions.ComputeError as error:
             problem = error
     raise InvalidGrammarError(
-        f'compress: like= was cut by tokenizer "{tokenizer.name}", which this release does not have'
+        f'{what} was cut by tokenizer "{tokenizer.name}", which this release does not have'
     ) from problem

@@ -16,7 +16,7 @@ from polars_tadoc.arrow import allocate
 from polars_tadoc.cache import ByteLRU
 from polars_tadoc.column import gather_or_null, require_tadoc, split
 from polars_tadoc.compress import characters
-from polars_tadoc.compress.compress import named_tokenizer
+from polars_tadoc.compress.compress import named_tokenizer, require_known
 from polars_tadoc.compress.tokenize import Tokenizer, tokenize
 from polars_tadoc.config import settings
 from polars_tadoc.corpus import Corpus, require_countable
@@ -252,7 +252,9 @@ class Request:
         for corpus in corpora:
             name = corpus.grammar.tokenizer
             if name not in texts:
-                texts[name] = _Words.cut(self.phrases, named_tokenizer(corpus.grammar))
+                tokenizer = named_tokenizer(corpus.grammar)
+                require_known(tokenizer, f"{self.call}: the column")
+                texts[name] = _Words.cut(self.phrases, tokenizer)
                 self._require_words(texts[name].offsets)
             self._count(corpus, texts[name], counts[at : at + corpus.document_count])
             at += corpus.document_count
