@@ -245,7 +245,7 @@ class TadocLazyFrame:
         lf = self._lf
         schema = lf.collect_schema()
         name = compressed_column(schema, column, "sink_packed")
-        rows = pack_stream(lf.collect_batches(maintain_order=True), name)
+        rows = pack_stream(lf.collect_batches(maintain_order=True), name, passing=True)
         write_packed(rows, packed_schema(schema, name), name, Path(path))
 
     @documented_by(word_count_analytic.word_count, memory_limit=MEMORY_LIMIT)

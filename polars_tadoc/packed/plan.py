@@ -25,7 +25,7 @@ def pack_plan(lf: pl.LazyFrame, schema: pl.Schema, column: str) -> pl.LazyFrame:
             *([] if predicate is None else predicate.meta.root_names()),
         }
         batches = _only(lf, [name for name in packed if name in needed]).collect_batches(maintain_order=True)
-        for count, row in enumerate(pack_stream(batches, column)):
+        for count, row in enumerate(pack_stream(batches, column, passing=True)):
             if limit is not None and count >= limit:
                 return
             kept = row if predicate is None else row.filter(predicate)

@@ -7,6 +7,7 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,10 @@ def write_packed(rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, p
         if _holds_wide_integers(dtype):
             raise TypeError(f'write_packed: column "{name}" is {dtype}; Parquet has no integers of 128 bits, cast them')
     empty = pl.DataFrame(schema=schema).to_arrow(compat_level=pl.CompatLevel.oldest())
+    rows = iter(rows)
+    first = list(islice(rows, 1))
     encodings = {f"{column}.{name}.list.element": encoding for name, encoding in ENCODINGS.items()}
+    encodings.update({f"{name}.list.element": "DELTA_BINARY_PACKED" for row in first for name in _distinct(row)})
     others = [leaf for leaf in _leaves(empty) if not leaf.startswith(f"{column}.")]
     with (
         _replacing(path) as temporary,
@@ -56,13 +60,23 @@ def write_packed(rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, p
             empty.schema,
             compression="zstd",
             compression_level=3,
-            use_dictionary=others,
+            use_dictionary=[leaf for leaf in others if leaf not in encodings],
             write_statistics=others,
             column_encoding=encodings,
         ) as writer,
     ):
-        for frame in rows:
+        for frame in chain(first, rows):
             writer.write_table(frame.to_arrow(compat_level=pl.CompatLevel.oldest()), row_group_size=1)
+
+
+def _distinct(row: pl.DataFrame) -> Iterator[str]:
+    """Name the columns whose values are numbers or times that seldom repeat: a dictionary of them would be longer."""
+    for series in row.get_columns():
+        dtype = series.dtype.inner if isinstance(series.dtype, pl.List) else None
+        if isinstance(dtype, pl.DataType) and (dtype.is_integer() or dtype.is_temporal()):
+            values = series.alias("values").explode()
+            if 2 * values.n_unique() > len(values):
+                yield series.name
 
 
 def _holds_wide_integers(dtype: Any) -> bool:
