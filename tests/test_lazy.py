@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 
 import polars_tadoc as tadoc
 from polars_tadoc.analytics import info as info_analytic
+from polars_tadoc.analytics import plan
+from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.analytics.explain import REQUESTS
 
 ROWS = ["the cat", "the dog", None, "a cat"]
 DF = pl.DataFrame({"year": [1, 2, 3, 4], "text": ROWS, "other": ["x"] * 4}).tadoc.compress("text")
@@ -109,17 +114,103 @@ def test_only_the_column_and_its_labels_are_read(tmp_path: Path, call: str) -> N
 def test_a_filter_before_is_pushed_into_the_scan(tmp_path: Path) -> None:
     path = tmp_path / "frame.parquet"
     DF.write_parquet(path)
-    plan = pl.scan_parquet(path).filter(pl.col("year") == 1).tadoc.word_count("text").explain()
-    assert "SELECTION" in plan
-    assert "FILTER" not in plan
+    shown = pl.scan_parquet(path).filter(pl.col("year") == 1).tadoc.word_count("text").explain()
+    assert "SELECTION" in shown
+    assert "FILTER" not in shown
+
+
+def spoil(path: Path, spoiled: Callable[[int, str], bool]) -> None:
+    """Overwrite the pages of columns, given a row group's number and a column's path."""
+    metadata = pq.read_metadata(path)
+    content = bytearray(path.read_bytes())
+    for group in range(metadata.num_row_groups):
+        for place in range(metadata.num_columns):
+            column = metadata.row_group(group).column(place)
+            if spoiled(group, column.path_in_schema):
+                start = min(column.data_page_offset, column.dictionary_page_offset or column.data_page_offset)
+                content[start : start + column.total_compressed_size] = b"\xff" * column.total_compressed_size
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"memory_limit": "1GB"}])
+@pytest.mark.parametrize("call", REQUESTS)
+def test_other_columns_are_not_read(tmp_path: Path, call: str, arguments: dict[str, Any]) -> None:
+    """Their bytes are garbage."""
+    path = tmp_path / "frame.parquet"
+    DF.with_columns(label=pl.col("year").cast(pl.String)).write_parquet(path)
+    spoil(path, lambda _, column: column in ("other", "year"))
+    scan = pl.scan_parquet(path)
+    with pytest.raises(pl.exceptions.PolarsError):
+        scan.select("other").collect()
+    assert getattr(scan.tadoc, call)("text", **arguments).collect().equals(getattr(DF.tadoc, call)("text"))
+    if call in ("inverted_index", "term_vector", "ranked_inverted_index"):
+        labelled = getattr(scan.tadoc, call)("text", id="label", **arguments).collect()
+        assert labelled.height == getattr(DF.tadoc, call)("text").height
+
+
+@pytest.mark.parametrize("arguments", [{}, {"memory_limit": "1GB"}])
+@pytest.mark.parametrize("call", REQUESTS)
+def test_rows_that_a_filter_leaves_out_are_not_read(tmp_path: Path, call: str, arguments: dict[str, Any]) -> None:
+    """The text of row groups whose statistics rule out a match is garbage; so are columns that nothing names."""
+    path = tmp_path / "frame.parquet"
+    df = pl.DataFrame({"year": range(40), "text": [f"w{k % 7} the cat" for k in range(40)], "other": "x"})
+    df.tadoc.compress("text").write_parquet(path, row_group_size=10)
+    spoil(path, lambda group, column: column == "other" or (column.startswith("text") and group != 2))
+    scan = pl.scan_parquet(path)
+    with pytest.raises(pl.exceptions.PolarsError):
+        scan.select("text").collect()
+    kept = pl.col("year").is_between(22, 27)
+    lazy = getattr(scan.filter(kept).tadoc, call)("text", **arguments)
+    expected = getattr(df.filter(kept).tadoc.compress("text").tadoc, call)("text")
+    assert lazy.collect().equals(expected)
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+@pytest.mark.parametrize("call", REQUESTS)
+def test_equal_analytics_run_once(call: str, engine: Any) -> None:
+    """Built apart, joined, concatenated, or collected together."""
+    lf = DF.lazy()
+
+    def made() -> pl.LazyFrame:
+        lazy: pl.LazyFrame = getattr(lf.tadoc, call)("text", stopwords=["a"])
+        return lazy
+
+    once = getattr(DF.tadoc, call)("text", stopwords=["a"])
+    with patch.object(Analytic, "frame", autospec=True, side_effect=Analytic.frame) as runs:
+        both = pl.concat([made(), made().head(1), made().filter(pl.lit(True))])
+        assert both.collect(engine=engine).equals(pl.concat([once, once.head(1), once]))
+        assert runs.call_count == 1
+        name = once.columns[0]
+        joined = made().select(name).join(made(), on=name, maintain_order="left")
+        joined.collect(engine=engine)
+        assert runs.call_count == 2
+        for found in pl.collect_all([made().head(1), made().tail(1), made()], engine=engine):
+            assert found.equals(once) or found.height == 1
+        assert runs.call_count == 3
+        other = getattr(lf.filter(pl.col("year") > 1).tadoc, call)("text", stopwords=["a"])
+        pl.collect_all([made(), other, getattr(lf.tadoc, call)("text", lowercase=True)], engine=engine)
+        assert runs.call_count == 6
+
+
+def test_nothing_is_kept_of_a_plan() -> None:
+    """Neither the plan nor its result is held by what finds equal ones."""
+    df = DF.clone()
+    lf = df.lazy()
+    before = len(plan._readings)
+    counts = lf.tadoc.word_count("text", top=17)
+    again = lf.tadoc.word_count("text", top=17)
+    assert len(plan._readings) == before + 1
+    counts.join(again, on="word").collect()
+    del counts, again, lf
+    assert len(plan._readings) == before
 
 
 def test_what_follows_stays_above() -> None:
     counts = DF.lazy().tadoc.word_count("text")
-    plan = counts.filter(pl.col("count") > 1).explain()
-    assert plan.index("FILTER") < plan.index("PYTHON")
-    plan = counts.head(1).explain()
-    assert plan.index("SLICE") < plan.index("PYTHON")
+    shown = counts.filter(pl.col("count") > 1).explain()
+    assert shown.index("FILTER") < shown.index("PYTHON")
+    shown = counts.head(1).explain()
+    assert shown.index("SLICE") < shown.index("PYTHON")
     assert counts.filter(pl.col("word") == "cat").collect().rows() == [("cat", 2)]
     assert counts.tail(1).collect().rows() == [("dog", 1)]
 
