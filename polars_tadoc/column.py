@@ -227,6 +227,8 @@ def _grammar(code: pl.Series, cached: bool) -> tuple[str, Grammar]:
     if grammar is None:
         decoded = payload.decode(text.item())
         return key, grammars.put(key, decoded) if cached else decoded
+    if not cached:
+        grammars.discard(key)  # a scan of packed rows put it there for whoever comes next
     grammar.require_within_limit()
     return key, grammar
 
