@@ -28,7 +28,7 @@ SCHEMA = pl.Schema(
 
 
 def parquet_info(path: str | Path, column: str | None = None) -> pa.Table:
-    """Describe a compressed column of a Parquet file in one row; no text and no row is read.
+    """Describe a compressed column of a Parquet file in one row; of the data only the grammars are read.
 
     A file in which copies of the same grammars weigh more than all else of the column is warned of: it was written in
     row groups that are small for its grammars, or its rows are mixed.
