@@ -182,6 +182,7 @@ HOSTILE: list[tuple[dict[str, Any], str]] = [
     ({"document_offsets": [1, 2, 2, 4, 9]}, "do not rise from 0"),
     ({"document_offsets": [0, 5, 5, 4, 9]}, "do not rise from 0"),
     ({"document_offsets": [0, -1, -1, 4, 9]}, "do not rise from 0"),
+    ({"document_offsets": [0, 2**63 - 1, -2, 4, 9]}, "do not rise from 0"),  # the differences wrap to positive ones
     ({"document_offsets": [0, 2, None, 4, 9]}, "document_offsets is null or holds nulls"),
     ({"roots": [0, 1]}, "do not rise from 0"),
     ({"roots": [0, 1, 2, 3, 4, 0, 1, 2, 1000]}, "names symbol 1000"),

@@ -50,6 +50,8 @@ class PackedFile:
         The file has no packed column, or several.
     InvalidGrammarError
         The file is no Parquet file, or damaged.
+    OSError
+        It is gone, or may not be read.
 
     """
 
@@ -57,7 +59,9 @@ class PackedFile:
         self.path = path
         try:
             self._file = pq.ParquetFile(path)
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno:  # it is gone, or may not be read
+                raise
             raise InvalidGrammarError(f"{path}: this is no Parquet file, or it is damaged: {error}") from error
         empty = cast(pl.DataFrame, pl.from_arrow(self._file.schema_arrow.empty_table()))
         self.schema = empty.schema
@@ -93,6 +97,8 @@ class PackedFile:
             table = self._file.read_row_group(group, columns=names)
             table.validate(full=True)
         except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno:
+                raise
             raise InvalidGrammarError(f"{self.path}, row group {group}: the data is damaged: {error}") from error
         return cast(pl.DataFrame, pl.from_arrow(table)).select(cs.by_name(names, require_all=True))
 

@@ -181,8 +181,9 @@ def _read(fields: dict[str, Any]) -> Partition:
         raise InvalidGrammarError(
             f"document_offsets, gaps and valid do not fit: {len(offsets):,}, {gaps:,} and {count:,} entries"
         )
+    inside = offsets.min() >= 0 and offsets.max() <= len(roots)  # so that no difference wraps
     lengths = np.diff(offsets)
-    if offsets[0] != 0 or offsets[-1] != len(roots) or lengths.min(initial=0) < 0:
+    if not inside or offsets[0] != 0 or offsets[-1] != len(roots) or lengths.min(initial=0) < 0:
         raise InvalidGrammarError("document_offsets do not rise from 0 to the number of roots")
     if lengths[~valid.to_numpy()].any():
         raise InvalidGrammarError("a document that is null has symbols")
