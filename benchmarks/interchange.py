@@ -1,7 +1,8 @@
 """Memory that a compressed column takes on its way to other libraries: ``python -m benchmarks.interchange``.
 
 Each call runs in a process of its own; printed is by how much that grows at most (resident memory, every 2 ms), after
-the column was read from a Parquet file; the library that is imported counts, too. DuckDB and pandas are left out where they are not installed.
+the column was read from a Parquet file; the library that is imported counts, too. DuckDB and pandas are left out where
+they are not installed.
 """
 
 from __future__ import annotations

@@ -310,7 +310,6 @@ def test_duckdb_chooses_rows_and_polars_counts_them(duckdb: Any, frame: pl.DataF
 # pandas
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:pandas")
 def test_pandas_with_arrow_types(frame: pl.DataFrame, heavy: pl.DataFrame, tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     frame.write_parquet(tmp_path / "a.parquet")
