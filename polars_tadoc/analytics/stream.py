@@ -23,7 +23,7 @@ from polars_tadoc.engine import choose
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.payload import short_name
 
-ROWS_SHARE = 16
+ROWS_SHARE = 64
 """Rows that wait take at most so small a share of the limit."""
 
 MERGING = 6

@@ -35,8 +35,8 @@ from polars_tadoc.packed.write import write_packed
 from polars_tadoc.traversal.options import require_memory_limit
 
 MEMORY_LIMIT = """Bytes, or a number with a unit ("2GB", "512MiB"): the plan runs batch by batch, and rows that wait
-    and what was found in others stay within so many. One grammar with its rows has to fit, and the result; else
-    ``LimitExceededError`` is raised."""
+    and what was found in others stay within so many; what Polars reads ahead comes on top. One grammar with its rows
+    has to fit, and the result with room to put it together; else ``LimitExceededError`` is raised."""
 
 
 @uncached(pl.LazyFrame, "tadoc")
