@@ -39,6 +39,9 @@ ROW_BY_ROW = {
     "extract": tadoc.extract,
     "head": tadoc.head,
     "tail": tadoc.tail,
+    "count_phrase": tadoc.count_phrase,
+    "contains_phrase": tadoc.contains_phrase,
+    "contains_any": tadoc.contains_any,
 }
 """Calls that give a column beside others: of series and expressions, not of frames."""
 

@@ -124,8 +124,13 @@ def contains_phrase(
         Compressed column.
     phrase
         Words that follow one another.
-    normalize, lowercase, stopwords
-        Which words are taken for equal and which are left out, as for :func:`count_phrase`.
+    normalize
+        Expression over ``pl.element()`` that maps each distinct word to a String, or to null to leave it out; it is
+        applied to the words of text and phrase alike, as for :func:`count_phrase`.
+    lowercase
+        Lower-case words (after ``normalize``), and the stop words with them.
+    stopwords
+        Words to leave out, compared after ``normalize`` and lower-casing.
 
     Returns
     -------
@@ -166,8 +171,13 @@ def contains_any(
         Compressed column.
     phrases
         Phrases; where there are none, no row holds one.
-    normalize, lowercase, stopwords
-        Which words are taken for equal and which are left out, as for :func:`count_phrase`.
+    normalize
+        Expression over ``pl.element()`` that maps each distinct word to a String, or to null to leave it out; it is
+        applied to the words of text and phrase alike, as for :func:`count_phrase`.
+    lowercase
+        Lower-case words (after ``normalize``), and the stop words with them.
+    stopwords
+        Words to leave out, compared after ``normalize`` and lower-casing.
 
     Returns
     -------
