@@ -183,7 +183,7 @@ def pack_rows(column: pl.Series, packed: _PackedGrammars) -> pl.Series:
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         present = np.zeros(len(column), np.bool_)
         present[documents.rows] = True
-        valid = pl.Series("valid", present.tolist(), pl.Boolean)
+        valid = pl.Series("valid", present)
         gaps = pl.DataFrame([gaps, valid]).select(pl.when("valid").then("gaps"))["gaps"]
     grammar = documents.grammar
     cells: dict[str, pl.Series] = {
