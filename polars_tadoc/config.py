@@ -25,13 +25,14 @@ class Settings:
     threads: int = 0
     """CPU threads; 0 is one for each core this process may use."""
     host_cache_bytes: int = 2 << 30
-    """Budget of the LRU of decoded grammars in host memory, and once more of the tables kept with their rules."""
+    """Budget of the LRU of decoded grammars in host memory, and once more of the tables kept with their rules; an eighth
+    of it again of payloads made for unpacked rows."""
     device_cache_bytes: int = 4 << 30
     """Budget of the LRU of grammars resident on the GPU."""
     expansion_limit: int = 1 << 31
     """Words that one rule, or the rows of one decompress or recompress call, may stand for; bytes: 16 times as many."""
     payload_limit_bytes: int = 4 << 30
-    """Decoded size that one grammar payload may declare."""
+    """Decoded size that one grammar payload may declare, and that the copies of grammars made by one pack may have."""
 
     def __post_init__(self) -> None:
         if self.engine not in get_args(EngineName):
@@ -92,7 +93,8 @@ class Config:
         ``engine`` ("auto", "cpu", "gpu"), ``threads`` (0: one per core), ``host_cache_bytes``,
         ``device_cache_bytes`` (budgets of the grammar caches; in host memory as much again for tables
         of rules), ``expansion_limit`` (words that one rule, or the rows of one decompress or recompress
-        call, may stand for), ``payload_limit_bytes`` (decoded size one grammar may declare).
+        call, may stand for), ``payload_limit_bytes`` (decoded size one grammar may declare, and the copies of
+        grammars that come again in one pack may have).
 
     Examples
     --------
