@@ -25,8 +25,8 @@ class Settings:
     threads: int = 0
     """CPU threads; 0 is one for each core this process may use."""
     host_cache_bytes: int = 2 << 30
-    """Budget of the LRU of decoded grammars in host memory, and once more of the tables kept with their rules; an eighth
-    of it again of payloads made for unpacked rows."""
+    """Budget of the LRU of decoded grammars in host memory, once more of the tables kept with their rules, and for an
+    eighth of it again of payloads made for unpacked rows."""
     device_cache_bytes: int = 4 << 30
     """Budget of the LRU of grammars resident on the GPU."""
     expansion_limit: int = 1 << 31
