@@ -13,7 +13,7 @@ Examples
 
 """
 
-from polars_tadoc import column, errors, namespaces, testing
+from polars_tadoc import column, errors, namespaces, notebook, testing
 from polars_tadoc.analytics.cooccurrence import cooccurrence
 from polars_tadoc.analytics.explain import explain
 from polars_tadoc.analytics.info import info
@@ -77,3 +77,5 @@ __all__ = [
     "token_count",
     "word_count",
 ]
+
+notebook.register()
