@@ -64,8 +64,10 @@ class Analytic(ABC, Generic[Part, Made]):
 
         """
         require_tadoc(column, self.name)
-        labels = Labels.of(column, id, self.name)
-        corpora = split(column)
+        return self.answer(split(column), Labels.of(column, id, self.name))
+
+    def answer(self, corpora: Sequence[Corpus], labels: Labels) -> Made:
+        """Answer for corpora that are held in memory; errors as for :meth:`run`."""
         require_countable(corpora, self.pairs_per_word)
         engine = choose(self.options.engine, sum(corpus.symbol_count for corpus in corpora))
         if len(corpora) == 1:

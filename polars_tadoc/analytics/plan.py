@@ -13,7 +13,8 @@ import polars.selectors as cs
 from polars.io.plugins import register_io_source
 
 from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.analytics.stream import run_stream
+from polars_tadoc.analytics.stream import run_packed, run_stream
+from polars_tadoc.packed.question import PackedQuestion, packed_question
 
 
 class Question(Protocol):
@@ -43,6 +44,38 @@ _streams: WeakValueDictionary[tuple[Any, ...], pl.LazyFrame] = WeakValueDictiona
 _lock = threading.Lock()
 
 
+def ask(
+    plan: pl.LazyFrame,
+    analytic: Analytic[Any, Any],
+    column: str,
+    labels: str | None,
+    limit: int | None,
+    schema: pl.Schema,
+) -> pl.LazyFrame:
+    """Ask an analytic about a compressed column of a plan.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    analytic
+        What is asked.
+    column, labels
+        Names of the compressed column and of the one that labels rows, if any.
+    limit
+        Bytes in which it is to be answered, batch by batch; None: the column is held in memory.
+    schema
+        The answer's columns.
+
+    """
+    question = packed_question(plan.select(cs.by_name(*_names(column, labels)))) if labels != column else None
+    if question is not None and question.scan.column == column:
+        return ask_packed(question, analytic, labels, limit, schema)
+    if limit is None:
+        return read_columns(plan, analytic, column, labels, schema)
+    return stream_columns(plan, analytic, column, labels, limit, schema)
+
+
 def read_columns(
     plan: pl.LazyFrame, question: Question, column: str, labels: str | None, schema: pl.Schema
 ) -> pl.LazyFrame:
@@ -60,13 +93,12 @@ def read_columns(
         The answer's columns.
 
     """
-    names = [column] if labels in (None, column) else [column, labels]
     key = (question, column, labels)
     with _lock:
         reading = _readings.get(key)
         if reading is None:
             reading = _readings[key] = _Reading(*key)
-    return _opaque(plan.select(cs.by_name(*names)), reading, schema)
+    return _opaque(plan.select(cs.by_name(*_names(column, labels))), reading, schema)
 
 
 def stream_columns(
@@ -84,13 +116,34 @@ def stream_columns(
         yield run_stream(plan, column, labels, analytic, limit)
 
     key = (id(plan), analytic, column, labels, limit)  # the node holds the plan: no other has its number
+    return _node(key, source, analytic.name, None, schema)
+
+
+def ask_packed(
+    question: PackedQuestion, analytic: Analytic[Any, Any], labels: str | None, limit: int | None, schema: pl.Schema
+) -> pl.LazyFrame:
+    """Do the same over documents of a packed scan, partition by partition, without Polars in between."""
+
+    def source(
+        _columns: list[str] | None, _predicate: pl.Expr | None, _rows: int | None, _size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        yield run_packed(question, labels, analytic, limit)
+
+    return _node((*question.key, analytic, labels, limit), source, analytic.name, question.shown, schema)
+
+
+def _node(key: tuple[Any, ...], source: Any, name: str, detail: str | None, schema: pl.Schema) -> pl.LazyFrame:
     with _lock:
         node = _streams.get(key)
         if node is None:
-            scan = register_io_source(source, schema=schema, is_pure=True, explain_name=analytic.name)
+            scan = register_io_source(source, schema=schema, is_pure=True, explain_name=name, explain_detail=detail)
             # Polars runs a source as often as a plan names it, and a function's node once
             node = _streams[key] = _opaque(scan, _as_it_is, schema)
         return node
+
+
+def _names(column: str, labels: str | None) -> list[str]:
+    return [column] if labels in (None, column) else [column, labels]
 
 
 def _opaque(plan: pl.LazyFrame, function: Callable[[pl.DataFrame], pl.DataFrame], schema: pl.Schema) -> pl.LazyFrame:

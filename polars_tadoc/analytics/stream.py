@@ -7,7 +7,7 @@ merged whenever it has doubled. So the result and one grammar with its rows are 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
 import numpy as np
@@ -18,9 +18,11 @@ import polars.selectors as cs
 from polars_tadoc.analytics.analytic import Analytic, Made, Part
 from polars_tadoc.analytics.results import Labels
 from polars_tadoc.column import DTYPE, split_one_by_one
+from polars_tadoc.config import MOST
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.engine import choose
 from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.packed.question import PackedQuestion
 from polars_tadoc.payload import short_name
 
 ROWS_SHARE = 64
@@ -37,6 +39,8 @@ SYMBOL_BYTES = 40
 
 MOST_ROWS = 1 << 32
 """Results number rows in 32 bits."""
+
+TOO_MANY_ROWS = f"the plan has more than {MOST_ROWS:,} rows, which results number in 32 bits"
 
 
 def run_stream(
@@ -66,8 +70,51 @@ def run_stream(
     kept = _KeptLabels(labels, analytic.name, limit)
     kept.keep(read.collect_schema().to_frame())  # of a plan without rows there may be no batch
     batches = read.collect_batches(maintain_order=True)
+    return _answer(corpora_of_batches((kept.keep(batch)[column] for batch in batches), limit), kept, analytic, limit)
+
+
+def run_packed(
+    question: PackedQuestion, labels: str | None, analytic: Analytic[Part, Made], limit: int | None
+) -> pl.DataFrame:
+    """Answer an analytic over documents of a packed scan, without making rows of them.
+
+    Parameters
+    ----------
+    question
+        The documents.
+    labels
+        Name of the column that labels rows, if any.
+    analytic
+        What is asked.
+    limit
+        Bytes; None to hold all partitions, and keep their grammars for the next call.
+
+    Raises
+    ------
+    LimitExceededError
+        The result, or one grammar with its rows, does not fit.
+
+    """
+    others = [] if labels is None else [labels]
+    kept = _KeptLabels(labels, analytic.name, MOST if limit is None else limit)
+    kept.keep(question.scan.schema.to_frame())
+    corpora = _labelled(question.corpora(others, cached=limit is None), kept)
+    if limit is None:
+        return analytic.answer(list(corpora), kept.all()).to_frame()
+    return _answer((_fitting(corpus, limit) for corpus in corpora), kept, analytic, limit)
+
+
+def _labelled(found: Iterable[tuple[pl.DataFrame, Corpus]], kept: _KeptLabels) -> Iterator[Corpus]:
+    for frame, corpus in found:
+        if corpus.document_count and corpus.rows[-1] >= MOST_ROWS:
+            raise LimitExceededError(TOO_MANY_ROWS)
+        kept.keep(frame)
+        yield corpus
+
+
+def _answer(corpora: Iterable[Corpus], kept: _KeptLabels, analytic: Analytic[Part, Made], limit: int) -> pl.DataFrame:
     found = _Found(analytic, limit)
-    for corpus in corpora_of_batches((kept.keep(batch)[column] for batch in batches), limit):
+    for corpus in corpora:
         found.add(corpus)
     return analytic.result(found.total(), kept.all()).to_frame()
 
@@ -86,7 +133,7 @@ def corpora_of_batches(batches: Iterable[pl.Series], limit: int) -> Iterator[Cor
     held, numbers, size, first = [pl.Series("text", [], DTYPE)], [np.zeros(0, np.int64)], 0, 0
     for batch in batches:
         if first + len(batch) > MOST_ROWS:
-            raise LimitExceededError(f"the plan has more than {MOST_ROWS:,} rows, which results number in 32 bits")
+            raise LimitExceededError(TOO_MANY_ROWS)
         held.append(_without_gaps(batch))
         numbers.append(np.arange(first, first + len(batch)))
         first += len(batch)
@@ -102,13 +149,17 @@ def corpora_of_batches(batches: Iterable[pl.Series], limit: int) -> Iterator[Cor
 
 def _corpora(column: pl.Series, rows: npt.NDArray[np.int64], limit: int) -> Iterator[Corpus]:
     for corpus in split_one_by_one(column, cached=False):
-        needed = corpus.grammar.nbytes + SYMBOL_BYTES * corpus.symbol_count
-        if needed > limit:
-            raise LimitExceededError(
-                f"{short_name(corpus.key)} and its rows take about {needed:,} bytes, more than memory_limit={limit:,}; "
-                "raise it, or make smaller grammars: compress(rows_per_grammar=…)"
-            )
-        yield Corpus(corpus.key, corpus.grammar, rows[corpus.rows], corpus.root_offsets, corpus.roots, corpus.gaps)
+        yield replace(_fitting(corpus, limit), rows=rows[corpus.rows])
+
+
+def _fitting(corpus: Corpus, limit: int) -> Corpus:
+    needed = corpus.grammar.nbytes + SYMBOL_BYTES * corpus.symbol_count
+    if needed > limit:
+        raise LimitExceededError(
+            f"{short_name(corpus.key)} and its rows take about {needed:,} bytes, more than memory_limit={limit:,}; "
+            "raise it, or make smaller grammars: compress(rows_per_grammar=…)"
+        )
+    return corpus
 
 
 def _without_gaps(column: pl.Series) -> pl.Series:

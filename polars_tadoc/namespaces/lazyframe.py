@@ -20,7 +20,7 @@ from polars_tadoc.analytics import sort as sort_analytic
 from polars_tadoc.analytics import term_vector as term_vector_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.analytics.plan import read_columns, stream_columns
+from polars_tadoc.analytics.plan import ask, read_columns
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.compress.stream import compress_stream
@@ -573,6 +573,4 @@ class TadocLazyFrame:
         labels = None if id is None else label_column(columns, id, analytic.name)
         if not isinstance(schema, pl.Schema):
             schema = schema(None if labels is None else columns[labels])
-        if limit is None:
-            return read_columns(lf, analytic, name, labels, schema)
-        return stream_columns(lf, analytic, name, labels, limit, schema)
+        return ask(lf, analytic, name, labels, limit, schema)

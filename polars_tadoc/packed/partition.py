@@ -91,11 +91,21 @@ class Partition:
         """Number of documents, null ones among them."""
         return len(self.valid)
 
-    def corpus(self, first_row: int = 0) -> Corpus:
+    def corpus(self, first_row: int = 0, documents: pl.Series | None = None) -> Corpus:
         """Return the documents that are not null as a corpus, the first document's row being ``first_row``.
 
-        Nothing is copied but offsets and gaps where documents are null.
+        Nothing is copied but offsets and gaps where documents are null, and what some of the documents have.
+
+        Parameters
+        ----------
+        first_row
+            Row of the first document; the others' rows count on from it, null documents included.
+        documents
+            Numbers of the documents to take, Int64, ascending; all by default.
+
         """
+        if documents is not None and len(documents) < self.document_count:
+            return self._some(documents).corpus(first_row)
         offsets, roots = self.offsets.to_numpy(), self.roots.to_numpy()
         if self.valid.all():
             rows = np.arange(first_row, first_row + self.document_count)
@@ -104,9 +114,25 @@ class Partition:
         offsets = np.append(offsets[kept], offsets[-1])  # null documents are empty
         return Corpus(self.key, self.grammar, kept + first_row, offsets, roots, self.gaps.filter(self.valid))
 
+    def _some(self, documents: pl.Series) -> Partition:
+        lists = pa.LargeListArray.from_arrays(self.offsets.to_arrow(), self.roots.to_arrow())
+        taken = lists.take(documents.to_arrow())
+        offsets, roots = pl.Series("offsets", taken.offsets), pl.Series("roots", taken.values)
+        gaps, valid = self.gaps.gather(documents), self.valid.gather(documents)
+        return Partition(self.key, self.grammar, offsets, roots, gaps, valid)
 
-def partition_at(packed: pl.Series, row: int) -> Partition | None:
+
+def partition_at(packed: pl.Series, row: int, cached: bool = True) -> Partition | None:
     """Read one packed row; None for a null one, which has no documents.
+
+    Parameters
+    ----------
+    packed
+        Packed column.
+    row
+        Which of its rows.
+    cached
+        Keep the grammar for the next call.
 
     Raises
     ------
@@ -120,7 +146,7 @@ def partition_at(packed: pl.Series, row: int) -> Partition | None:
     if cell.null_count():
         return None
     try:
-        return _read({name: cell.struct.field(name)[0] for name in NAMES})
+        return _read({name: cell.struct.field(name)[0] for name in NAMES}, cached)
     except (InvalidGrammarError, LimitExceededError) as error:
         raise type(error)(f'packed column "{packed.name}", row {row}: {error}') from error
 
@@ -168,13 +194,13 @@ def corpora_of_packed(packed: pl.Series, first_row: int = 0) -> Iterator[Corpus]
         first_row += partition.document_count
 
 
-def _read(fields: dict[str, Any]) -> Partition:
+def _read(fields: dict[str, Any], cached: bool) -> Partition:
     for name, value in fields.items():
         if value is None or (name in WITHOUT_NULLS and value.null_count()):
             raise InvalidGrammarError(f"{name} is null or holds nulls")
     if fields["version"] != VERSION:
         raise InvalidGrammarError(f"grammar: format version {fields['version']}, this release reads {VERSION}")
-    key, grammar = _grammar(fields)
+    key, grammar = _grammar(fields, cached)
     offsets, valid = fields["document_offsets"].to_numpy(), fields["valid"]
     count, gaps, roots = len(valid), len(fields["gaps"]), fields["roots"].to_numpy()
     if gaps != count or len(offsets) != count + 1:
@@ -193,7 +219,7 @@ def _read(fields: dict[str, Any]) -> Partition:
     return Partition(key, grammar, fields["document_offsets"], fields["roots"], fields["gaps"], valid)
 
 
-def _grammar(fields: dict[str, Any]) -> tuple[str, Grammar]:
+def _grammar(fields: dict[str, Any], cached: bool) -> tuple[str, Grammar]:
     """Read and check the grammar of a packed row, or take it from the cache."""
     grammar = Grammar(
         vocabulary=_strings(fields["vocabulary"]),
@@ -209,6 +235,9 @@ def _grammar(fields: dict[str, Any]) -> tuple[str, Grammar]:
     if known is not None:
         known.require_within_limit()
         return key, known
+    if not cached:
+        grammar.check()
+        return key, grammar
     arrays = ("rule_offsets", "symbols", "level_offsets", "predicted_gaps")
     # copied, for they are slices of buffers of all packed rows, which the cache would keep
     grammar = replace(grammar, **{name: getattr(grammar, name).copy() for name in arrays})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from weakref import WeakSet
 
 import polars as pl
 from polars.exceptions import SchemaError
@@ -55,25 +57,56 @@ def scan_packed(source: Source) -> pl.LazyFrame:
     [(2, 'to do')]
 
     """
-    paths = find_files(source)
-    with PackedFile(paths[0]) as file:
-        packed, column = file.schema, file.column
-    schema = unpacked_schema(packed, column, "scan_packed")
+    scan = PackedScan(find_files(source))
+    return register_io_source(scan, schema=scan.schema, is_pure=True, explain_name="packed", explain_detail=scan.shown)
 
-    def documents(
-        names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _batch_size: int | None
+
+class PackedScan:
+    """Files of packed rows, all with the same columns; errors as for :func:`scan_packed`.
+
+    It is the source that Polars calls for documents.
+    """
+
+    def __init__(self, paths: list[Path]) -> None:
+        self.paths = paths
+        with PackedFile(paths[0]) as file:
+            self._packed, self.column = file.schema, file.column
+        self.schema = unpacked_schema(self._packed, self.column, "scan_packed")
+        scans.add(self)
+
+    @property
+    def shown(self) -> str:
+        """The files, for plans that are shown."""
+        return str(self.paths[0]) if len(self.paths) == 1 else f"{self.paths[0]} and {len(self.paths) - 1} more"
+
+    def __call__(
+        self, names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
-        asked = Documents(schema, column, names, predicate, limit)
-        for path in paths:
+        """Give columns of the documents that pass, of the first ``limit``."""
+        if asking.noted is not None:
+            asking.noted.append((self, predicate, limit))
+            return iter(())
+        return self.frames(Documents(self.schema, self.column, names, predicate, limit))
+
+    def frames(self, asked: Documents) -> Iterator[pl.DataFrame]:
+        """Give the documents asked for: a frame for each packed row of which one may have passed."""
+        for path in self.paths:
             if asked.done:
                 return
             with PackedFile(path) as file:
-                _require_schema(path, file.schema, packed)
+                _require_schema(path, file.schema, self._packed)
                 yield from _documents_of(file, asked)
 
-    return register_io_source(
-        documents, schema=schema, is_pure=True, explain_name="packed", explain_detail=_shown(paths)
-    )
+
+class _Asking(threading.local):
+    """Where it is set, scans note what this thread asks of them, and give nothing."""
+
+    noted: list[tuple[PackedScan, pl.Expr | None, int | None]] | None = None
+
+
+asking = _Asking()
+scans: WeakSet[PackedScan] = WeakSet()
+"""The scans that plans in use read."""
 
 
 def _documents_of(file: PackedFile, asked: Documents) -> Iterator[pl.DataFrame]:
@@ -95,7 +128,3 @@ def _groups(file: PackedFile, asked: Documents) -> list[int]:
 def _require_schema(path: Path, schema: pl.Schema, expected: pl.Schema) -> None:
     if schema != expected:
         raise SchemaError(f"scan_packed: the columns of {path} are {schema}, those of the first file are {expected}")
-
-
-def _shown(paths: list[Path]) -> str:
-    return str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"

@@ -140,13 +140,17 @@ class Documents:
         frame = pl.DataFrame()
         for series in packed.get_columns():
             if series.name == self.column:
-                partition = partition_at(series, row)
-                values = pl.Series(series.name, [], DTYPE) if partition is None else rows_of(partition, series.name)
+                values = self._compressed(series, row)
             else:
                 one = series.slice(row, 1).alias("values")  # Polars takes some names for patterns
                 values = one.explode(empty_as_null=False, keep_nulls=False)
             frame = _beside(frame, values.alias(series.name).to_frame())
         return frame
+
+    def _compressed(self, packed: pl.Series, row: int) -> pl.Series:
+        """Give the compressed column of a packed row's documents."""
+        partition = partition_at(packed, row)
+        return pl.Series(packed.name, [], DTYPE) if partition is None else rows_of(partition, packed.name)
 
 
 def unpack(packed: pl.DataFrame, column: str) -> pl.DataFrame:

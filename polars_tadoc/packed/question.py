@@ -1,0 +1,138 @@
+"""What a plan asks of a packed scan, so that partitions can be read without making rows of them.
+
+Where a plan does no more than choose columns and rows of one scan, Polars' optimizer hands all of it to the scan: the
+columns, a predicate and a row limit. Whoever reads whole partitions can then do without Polars, and so without the
+payload of each grammar that a compressed column holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.packed.partition import Partition, partition_at
+from polars_tadoc.packed.scan import PackedScan, asking, scans
+from polars_tadoc.packed.unpack import Documents
+
+
+@dataclass(frozen=True, eq=False)
+class PackedQuestion:
+    """Some documents of a packed scan.
+
+    Parameters
+    ----------
+    scan
+        The scan.
+    predicate
+        Condition on columns other than the compressed one.
+    limit
+        Only the first so many documents are looked at; None for all.
+
+    """
+
+    scan: PackedScan
+    predicate: pl.Expr | None
+    limit: int | None
+
+    @property
+    def key(self) -> tuple[int, bytes | None, int | None]:
+        """Equal where the same is asked, while the scan is in use."""
+        return id(self.scan), None if self.predicate is None else self.predicate.meta.serialize(), self.limit
+
+    @property
+    def shown(self) -> str:
+        """Files and predicate, for plans that are shown."""
+        return self.scan.shown if self.predicate is None else f"{self.scan.shown}, where {self.predicate}"
+
+    def corpora(self, others: list[str], cached: bool) -> Iterator[tuple[pl.DataFrame, Corpus]]:
+        """Give each packed row's documents that pass: other columns of them, null ones included, and their corpus.
+
+        ``Corpus.rows`` number the rows of all those frames, one after another; gaps are left out.
+
+        Parameters
+        ----------
+        others
+            Names of the other columns.
+        cached
+            Keep grammars for the next call.
+
+        """
+        asked = _Numbered(self, others, cached)
+        first = 0
+        for frame in self.scan.frames(asked):
+            if asked.partition is not None:
+                corpus = asked.partition.corpus(first, frame[self.scan.column])
+                asked.partition = None
+                yield frame.select(pl.nth(range(1, frame.width))), corpus
+                first += frame.height
+
+
+class _Numbered(Documents):
+    """Documents with their numbers in the packed row in place of the compressed column, and what holds them."""
+
+    partition: Partition | None
+
+    def __init__(self, question: PackedQuestion, others: list[str], cached: bool) -> None:
+        scan = question.scan
+        super().__init__(scan.schema, scan.column, [scan.column, *others], question.predicate, question.limit)
+        self.cached = cached
+
+    def _compressed(self, packed: pl.Series, row: int) -> pl.Series:
+        partition = partition_at(packed, row, self.cached)
+        if partition is None:
+            self.partition = None
+            return pl.Series(packed.name, [], pl.Int64)
+        nothing = pl.Series("gaps", [None], pl.Binary).new_from_index(0, partition.document_count)
+        self.partition = replace(partition, gaps=nothing)
+        return pl.int_range(partition.document_count, eager=True)
+
+
+def packed_question(plan: pl.LazyFrame) -> PackedQuestion | None:
+    """Tell what a plan asks of a packed scan; None where it does more, or looks at the compressed column.
+
+    The plan is optimized, and its scan asked, which then notes what it is asked for; nothing is read.
+    """
+    if not scans:
+        return None
+    with _noted() as found:
+        try:
+            collect: Any = plan.collect  # execution engines come in by an argument that its signature leaves out
+            collect(engine="in-memory", post_opt_callback=_only_a_scan)
+        except (PolarsError, OSError):  # said again when the plan runs
+            return None
+    if len(found) != 1:
+        return None
+    scan, predicate, limit = found[0]
+    looks = Documents(scan.schema, scan.column, predicate=predicate).late_condition is not None
+    return None if looks else PackedQuestion(scan, predicate, limit)
+
+
+@contextmanager
+def _noted() -> Iterator[list[tuple[PackedScan, pl.Expr | None, int | None]]]:
+    asking.noted = []
+    try:
+        yield asking.noted
+    finally:
+        asking.noted = None
+
+
+def _only_a_scan(nodes: Any, *_: object) -> None:
+    """Keep an optimized plan from running unless it is a packed scan, of which columns may be chosen."""
+    top, node = nodes.get_node(), nodes.view_current_node()
+    if type(node).__name__ == "SimpleProjection":
+        nodes.set_node(node.input)
+        node = nodes.view_current_node()
+        nodes.set_node(top)
+    is_scan = type(node).__name__ == "PythonScan"
+    if not is_scan or not isinstance(getattr(node.options[0], "io_source", None), PackedScan):
+        nodes.set_udf(_nothing)
+
+
+def _nothing(*_: object) -> pl.DataFrame:
+    return pl.DataFrame()
