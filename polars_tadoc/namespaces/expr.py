@@ -30,8 +30,11 @@ from polars_tadoc.rows.expressions import by_row, elementwise
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.token_count import token_count
 
+Integers = int | str | pl.Expr | pl.Series
+"""An integer, or integers by row: a column's name, an expression or a series."""
+
 COUNT = """How many words; a negative number leaves out as many at the {}. An integer, the name of a column of
-    integers, or an expression."""
+    integers, an expression or a series."""
 
 LABEL = "Column, or expression, whose values label the rows; by default their numbers within the group."
 
@@ -45,6 +48,11 @@ class TadocExpr:
     structs, all groups counted in one pass; in ``select`` all rows are one group. ``top`` and ``min_count`` hold for
     each group. ``explode`` and ``unnest`` make a table of the lists. Rows that an index lists are numbered within
     their group, or called what another column holds in them (``id=``).
+
+    Calls on rows (``head``, ``count_phrase``, …) take all groups at once where the column is given by name, or as one
+    row of each group: ``pl.col("text").first().tadoc.head(3)``. Where some rows of each group are chosen, call first,
+    then filter: a call on ``pl.col("text").filter(...)`` or ``.head(2)`` is made for each group, which takes a
+    millisecond or more (Polars moves ``first``, ``head`` and ``slice`` before the call, ``filter`` it leaves).
 
     Examples
     --------
@@ -161,9 +169,9 @@ class TadocExpr:
     @documented_by(
         extract,
         offset="Number of the first word, from 0; a negative one counts from the row's end. An integer, the name of a\n"
-        "    column of integers, or an expression.",
+        "    column of integers, an expression or a series.",
     )
-    def extract(self, offset: int | str | pl.Expr, length: int | str | pl.Expr | None = None) -> pl.Expr:
+    def extract(self, offset: Integers, length: Integers | None = None) -> pl.Expr:
         """Take words of each row by their number, and what stood between them; as ``str.slice`` does with characters.
 
         Returns
@@ -185,7 +193,7 @@ class TadocExpr:
         return by_row(extract, self._expr, pl.String, **arguments)
 
     @documented_by(head, n=COUNT.format("end"))
-    def head(self, n: int | str | pl.Expr = 5) -> pl.Expr:
+    def head(self, n: Integers = 5) -> pl.Expr:
         """Take the first words of each row, and what stood between them.
 
         Returns
@@ -205,7 +213,7 @@ class TadocExpr:
         return by_row(head, self._expr, pl.String, n=n)
 
     @documented_by(tail, n=COUNT.format("start"))
-    def tail(self, n: int | str | pl.Expr = 5) -> pl.Expr:
+    def tail(self, n: Integers = 5) -> pl.Expr:
         """Take the last words of each row, and what stood between them.
 
         Returns

@@ -12,7 +12,10 @@ from polars_tadoc.column import DTYPE
 
 
 def by_row(
-    call: Callable[..., pl.Series], column: pl.Expr, dtype: type[pl.DataType], **arguments: int | str | pl.Expr
+    call: Callable[..., pl.Series],
+    column: pl.Expr,
+    dtype: type[pl.DataType],
+    **arguments: int | str | pl.Expr | pl.Series,
 ) -> pl.Expr:
     """Make an elementwise expression of a call on a column and integers.
 
@@ -25,18 +28,34 @@ def by_row(
     dtype
         Type of the result.
     **arguments
-        Integers, names of columns or expressions. Errors of the call about integers are raised here already.
+        Integers, names of columns, expressions or series. Errors of the call about integers are raised here already.
 
     """
     beside = {
-        name: pl.col(given) if isinstance(given, str) else given
+        name: _argument(given, column)
         for name, given in arguments.items()
-        if isinstance(given, str | pl.Expr)
+        if isinstance(given, str | pl.Expr | pl.Series)
     }
     fixed = {name: given for name, given in arguments.items() if name not in beside}
     # not a series that the module holds: while any lives, Polars drops no grammar of any column
     call(pl.Series("text", [], DTYPE), **fixed, **dict.fromkeys(beside, 0))
     return elementwise(_Named(call, fixed, tuple(beside)), dtype, column, *beside.values())
+
+
+def _argument(given: str | pl.Expr | pl.Series, column: pl.Expr) -> pl.Expr:
+    """Make an expression of an argument, with one value by row where the column has all rows.
+
+    A call that is given one value for each group, ``pl.col("n").first()`` or ``pl.len()``, Polars makes group by group,
+    a millisecond each; with values by row it makes one call for all groups. The condition always holds: it brings the
+    column's length.
+    """
+    if isinstance(given, str):
+        return pl.col(given)
+    if isinstance(given, pl.Series):
+        return pl.lit(given)
+    if not column.meta.is_column_selection():  # it may have one row for many values, or be costly to make twice
+        return given
+    return pl.when(column.is_null().is_not_null()).then(given)
 
 
 def elementwise(call: Callable[..., pl.Series], dtype: pl.DataType | type[pl.DataType], *inputs: pl.Expr) -> pl.Expr:

@@ -12,12 +12,10 @@ from polars_tadoc.column import require_tadoc, split
 from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.decompress import write_texts
 from polars_tadoc.rows.cut import cut_words
-from polars_tadoc.rows.numbers import MOST, Numbers, common_rows
+from polars_tadoc.rows.numbers import MOST, TO_THE_END, Numbers, common_rows, lengths_of
 from polars_tadoc.rows.token_count import document_words, token_count
 
 Int64 = npt.NDArray[np.int64]
-
-_TO_THE_END = np.uint64((1 << 64) - 1)
 
 
 def extract(column: pl.Series, offset: int | pl.Series, length: int | pl.Series | None = None) -> pl.Series:
@@ -33,7 +31,7 @@ def extract(column: pl.Series, offset: int | pl.Series, length: int | pl.Series 
     offset
         Number of the first word, from 0; a negative one counts from the row's end. An integer, or integers by row.
     length
-        Number of words, likewise; None (or null) for all to the row's end.
+        Number of words, likewise; None (or null, or more than 63 bits hold) for all to the row's end.
 
     Returns
     -------
@@ -69,15 +67,9 @@ def extract(column: pl.Series, offset: int | pl.Series, length: int | pl.Series 
     """
     require_tadoc(column, "extract")
     offsets = Numbers.of(offset, "offset", "extract")
-    if length is None:
-        return _Cuts("extract", offsets, np.full(1, _TO_THE_END)).run(column)
-    lengths = Numbers.of(length, "length", "extract")
-    if lengths.values.min(initial=0) < 0:
-        raise ValueError(f"extract: length must not be negative; it is {lengths.values.min()}")
-    counts = lengths.values.astype(np.uint64)
-    if lengths.valid is not None:
-        counts[~lengths.valid] = _TO_THE_END
-    return _Cuts("extract", offsets, counts).run(column)
+    lengths = np.full(1, TO_THE_END) if length is None else lengths_of(length, "length", "extract")
+    rows = common_rows("extract", column=len(column), offset=len(offsets.values), length=len(lengths))
+    return _Cuts("extract", offsets, lengths).run(column, rows)
 
 
 def head(column: pl.Series, n: int | pl.Series = 5) -> pl.Series:
@@ -116,11 +108,11 @@ def head(column: pl.Series, n: int | pl.Series = 5) -> pl.Series:
     require_tadoc(column, "head")
     numbers = Numbers.of(n, "n", "head")
     counts = numbers.values
+    rows = common_rows("head", column=len(column), n=len(counts))
     if counts.min(initial=0) < 0:
         words = token_count(column).fill_null(0).to_numpy().astype(np.int64)
-        common_rows("head", len(words), len(counts))
         counts = np.where(counts < 0, np.maximum(words + counts, 0), counts)
-    return _Cuts("head", Numbers(np.zeros(1, np.int64), numbers.valid), counts.astype(np.uint64)).run(column)
+    return _Cuts("head", Numbers(np.zeros(1, np.int64), numbers.valid), counts.astype(np.uint64)).run(column, rows)
 
 
 def tail(column: pl.Series, n: int | pl.Series = 5) -> pl.Series:
@@ -158,9 +150,10 @@ def tail(column: pl.Series, n: int | pl.Series = 5) -> pl.Series:
     """
     require_tadoc(column, "tail")
     numbers = Numbers.of(n, "n", "tail")
-    counts = np.where(numbers.values == 0, np.uint64(0), _TO_THE_END)
+    rows = common_rows("tail", column=len(column), n=len(numbers.values))
+    counts = np.where(numbers.values == 0, np.uint64(0), TO_THE_END)
     offsets = -np.maximum(numbers.values, -MOST)
-    return _Cuts("tail", replace(numbers, values=offsets), counts).run(column)
+    return _Cuts("tail", replace(numbers, values=offsets), counts).run(column, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,10 +175,9 @@ class _Cuts:
     offsets: Numbers
     lengths: npt.NDArray[np.uint64]
 
-    def run(self, column: pl.Series) -> pl.Series:
-        """Take them; one row for all offsets where the column has but one."""
+    def run(self, column: pl.Series, rows: int) -> pl.Series:
+        """Take them for that many rows; one row for all offsets where the column has but one."""
         valid = self.offsets.valid
-        rows = common_rows(self.call, len(column), len(self.offsets.values), len(self.lengths))
         corpora = split(column)
         require_countable(corpora)
         cuts = [self._one_document(corpus, rows) if rows != len(column) else self._rows(corpus) for corpus in corpora]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 MOST = (1 << 63) - 1
+TO_THE_END = np.uint64((1 << 64) - 1)
 _WIDE = (pl.UInt64, pl.Int128, pl.UInt128)
 
 
@@ -31,10 +33,9 @@ class Numbers:
     @classmethod
     def of(cls, given: object, argument: str, call: str) -> Numbers:
         """Take an integer or a series of integers; ``TypeError`` where it is neither."""
-        if isinstance(given, int) and not isinstance(given, bool):
-            return cls(np.array([min(max(given, -MOST - 1), MOST)], np.int64), None)
         if not isinstance(given, pl.Series):
-            raise TypeError(f"{call}: {argument} must be an integer or integers by row, not {type(given).__name__}")
+            one = _integer(given, argument, call)
+            return cls(np.array([min(max(one, -MOST - 1), MOST)], np.int64), None)
         if not given.dtype.is_integer() and given.dtype != pl.Null:
             raise TypeError(f"{call}: {argument} must be integers, not {given.dtype}; cast it first: .cast(pl.Int64)")
         if given.dtype in _WIDE:
@@ -47,8 +48,43 @@ class Numbers:
         return self.values if len(self.values) == 1 else self.values[rows]
 
 
-def common_rows(call: str, *lengths: int) -> int:
-    """Rows of a result made of columns of these lengths, of which those of one row count for all.
+def lengths_of(given: object, argument: str, call: str) -> npt.NDArray[np.uint64]:
+    """Take lengths, which are not negative; null, and what 63 bits do not hold, is ``TO_THE_END``.
+
+    Raises
+    ------
+    TypeError
+        It is no integer and no series of integers.
+    ValueError
+        One is negative.
+
+    """
+    numbers = Numbers.of(given, argument, call)
+    if numbers.values.min(initial=0) < 0:
+        raise ValueError(f"{call}: {argument} must not be negative; it is {numbers.values.min()}")
+    lengths = numbers.values.astype(np.uint64)
+    if numbers.valid is not None:
+        lengths[~numbers.valid] = TO_THE_END
+    if not isinstance(given, pl.Series):
+        return lengths if _integer(given, argument, call) <= MOST else np.full(1, TO_THE_END)
+    if given.dtype in _WIDE:
+        lengths[(given > MOST).fill_null(True).to_numpy()] = TO_THE_END
+    return lengths
+
+
+def _integer(given: object, argument: str, call: str) -> int:
+    """Take an integer, NumPy's too."""
+    try:
+        if not isinstance(given, bool | np.ndarray):
+            return operator.index(given)  # type: ignore[arg-type]
+    except TypeError:
+        pass
+    name = "None" if given is None else type(given).__name__
+    raise TypeError(f"{call}: {argument} must be an integer or integers by row, not {name}")
+
+
+def common_rows(call: str, **lengths: int) -> int:
+    """Rows of a result made of series of these lengths, of which those of one row count for all.
 
     Raises
     ------
@@ -56,7 +92,8 @@ def common_rows(call: str, *lengths: int) -> int:
         Others differ.
 
     """
-    long = {length for length in lengths if length != 1}
+    long = {length for length in lengths.values() if length != 1}
     if len(long) > 1:
-        raise ValueError(f"{call}: the column and its arguments have {' and '.join(map(str, sorted(long)))} rows")
+        rows = ", ".join(f"{name} has {length:,}" for name, length in lengths.items() if length != 1)
+        raise ValueError(f"{call}: series must have as many rows as the column, or one: {rows}")
     return long.pop() if long else 1
