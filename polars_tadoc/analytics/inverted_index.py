@@ -105,12 +105,18 @@ class Request(Analytic[Postings, InvertedIndex]):
         if len(partials) == 1:
             return partials[0]
         words, maps = unify([part.words for part in partials])
-        pairs = [np.zeros(0, np.uint64)]
+        joined, stop = np.empty(sum(len(part.rows) for part in partials), np.uint64), 0
         for own, part in zip(maps, partials, strict=True):
-            pairs.append(np.repeat(own.astype(np.uint64) << np.uint64(32), np.diff(part.offsets)) | part.rows)
-        joined = np.sort(np.concatenate(pairs))
-        sizes = np.bincount((joined >> np.uint64(32)).astype(np.int64), minlength=len(words))
-        return Postings(words, np.append(0, np.cumsum(sizes)), joined.astype(np.uint32))
+            start, stop = stop, stop + len(part.rows)
+            pairs = joined[start:stop]
+            pairs[:] = np.repeat(own, np.diff(part.offsets))
+            pairs <<= np.uint64(32)
+            pairs |= part.rows
+        joined.sort()
+        rows = joined.astype(np.uint32)
+        joined >>= np.uint64(32)  # in place, all of it: merging sets how much fits a memory limit
+        sizes = np.bincount(joined.view(np.int64), minlength=len(words))
+        return Postings(words, np.append(0, np.cumsum(sizes)), rows)
 
     def result(self, total: Postings, labels: Labels) -> InvertedIndex:
         """Put the words in order, and give rows their labels."""
