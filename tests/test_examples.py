@@ -39,31 +39,96 @@ def words_by_day(log: str) -> Counter[tuple[str, str]]:
 
 def test_the_etl_script_counts_what_the_logs_hold(tmp_path: Path) -> None:
     etl = run("etl_script")
-    files = list(etl["load"](etl["extract"](EXAMPLES / "data" / "logs", 2017), tmp_path))
-    assert [path.name for path in files] == [f"2017-04-{day:02}.parquet" for day in range(9, 14)]
-    counts = etl["count"](tmp_path).collect()
+    (path,) = etl["load"](EXAMPLES / "data" / "logs", tmp_path, 2017)
+    assert path == tmp_path / "auth" / "0001.parquet"
+    counts = etl["words_by_day"](etl["scan"](tmp_path)).collect()
     expected = words_by_day((EXAMPLES / "data" / "logs" / "auth.log").read_text())
     assert {(f"{day:%e}", word): count for day, word, count in counts.rows()} == expected
     trend = etl["trend"](counts)
     assert trend["word"].to_list()[:5] == ["sshd", "from", "port", "failed", "password"]
     failed = trend.row(by_predicate=pl.col("word") == "failed", named=True)
-    assert [failed[f"Apr {day:02}"] for day in range(9, 14)] == [expected[f"{day:2}", "failed"] for day in range(9, 14)]
+    by_day = [expected[f"{day:2}", "failed"] for day in range(9, 14)]
+    assert [failed[f"2017-04-{day:02}"] for day in range(9, 14)] == by_day
+    assert (failed["usual"], failed["excess"]) == (sum(by_day[:4]) / 4, by_day[4] - sum(by_day[:4]) / 4)
 
 
-def test_the_etl_script_takes_other_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    logs, store = tmp_path / "logs", tmp_path / "store"
-    logs.mkdir()
-    (logs / "a.log").write_text("Dec 30 23:59:59 all is well\nno time at all\n")
-    (logs / "b.log").write_text("Dec 31 00:00:01 all is lost\nDec 31 00:00:02 lost again\n")
-    main = run("etl_script")["main"]
+class Logs:
+    """A folder of logs, and the script run over it with a store that stays."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder, self.store, self.capsys = folder / "logs", folder / "store", capsys
+        self.folder.mkdir()
+        self.main = run("etl_script")["main"]
+
+    def write(self, name: str, *lines: str) -> None:
+        (self.folder / name).write_text("".join(f"{line}\n" for line in lines))
+
+    def run(self, year: int = 1999) -> str:
+        self.main([str(self.folder), "--store", str(self.store), "--year", str(year)])
+        return self.capsys.readouterr().out
+
+    def lines(self) -> list[str]:
+        """Year, minute and text of all lines of the store."""
+        stored = pl.scan_parquet(self.store / "**" / "*.parquet").tadoc.decompress("text").collect()
+        return sorted(f"{time:%Y %H:%M} {text}" for time, text in stored.select("time", "text").rows())
+
+
+@pytest.fixture
+def logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Logs:
+    return Logs(tmp_path, capsys)
+
+
+def test_the_etl_script_takes_other_folders(logs: Logs) -> None:
+    logs.write("a.log", "Dec 30 23:59:59 all is well", "no time at all")
+    logs.write("b.log", "Dec 31 00:00:01 all is lost", "Dec 31 00:00:02 lost again")
+    printed = logs.run()
+    assert "a/0001.parquet: 1 lines" in printed
+    assert "b/0001.parquet: 2 lines" in printed
     for _ in range(2):  # a step can be run again
-        main([str(logs), "--store", str(store), "--year", "1999"])
-        printed = capsys.readouterr().out
-        assert "1999-12-30.parquet: 1 lines" in printed
-        assert "1999-12-31.parquet: 2 lines" in printed
         assert 'that hold "lost"' in printed
         assert printed.endswith("1999-12-31 00:00:01 all is lost\n1999-12-31 00:00:02 lost again\n")
-    assert sorted(path.name for path in store.iterdir()) == ["1999-12-30.parquet", "1999-12-31.parquet"]
+        printed = logs.run()
+        assert "Nothing is new." in printed
+    assert sorted(path.name for path in logs.store.rglob("*.*")) == ["0001.parquet"] * 2
+
+
+def test_the_etl_script_adds_to_its_store(logs: Logs) -> None:
+    logs.write("a.log", "Dec 30 10:00:00 one", "Dec 30 10:00:00 one", "Dec 30 11:00:00 two")
+    logs.run()
+    logs.write("a.log", "Dec 30 10:00:00 one", "Dec 30 10:00:00 one", "Dec 30 11:00:00 two", "Dec 30 11:00:00 too")
+    assert "a/0002.parquet: 1 lines" in logs.run()
+    logs.write("a.log", "Dec 30 12:00:00 after the log was rotated", "Dec 31 00:00:01 next day")
+    assert "a/0003.parquet: 2 lines" in logs.run()
+    day = ["10:00 one", "10:00 one", "11:00 too", "11:00 two", "12:00 after the log was rotated"]
+    assert logs.lines() == sorted([*(f"1999 {line}" for line in day), "1999 00:00 next day"])
+
+
+def test_the_etl_script_knows_years_apart(logs: Logs) -> None:
+    logs.write("a.log", "Dec 30 10:00:00 one", "Dec 31 10:00:00 two")
+    logs.run(1999)
+    logs.write("a.log", "Dec 30 10:00:00 two", "Dec 31 10:00:00 two two")
+    printed = logs.run(2001)
+    assert re.search("1999-12-30 ┆ 1999-12-31 ┆ 2001-12-30 ┆ 2001-12-31 ┆ usual", printed)
+    assert re.search(r"two +┆ 0 +┆ 1 +┆ 1 +┆ 2 +┆ 0.7 +┆ 1.3", printed)
+    assert printed.endswith("2001-12-31 10:00:00 two two\n")
+
+
+def test_the_etl_script_takes_one_day(logs: Logs) -> None:
+    logs.write("a.log", "Dec 30 10:00:00 one")
+    assert logs.run().endswith("There is one day of words only: nothing to compare it with.\n")
+
+
+def test_the_etl_script_says_what_is_missing(logs: Logs, tmp_path: Path) -> None:
+    for folder in (logs.folder, logs.folder / "none", Path(__file__)):
+        with pytest.raises(SystemExit):
+            logs.main([str(folder)])
+        assert f"{folder} is no folder with *.log files" in logs.capsys.readouterr().err
+    for content in ("", "no time at all\n"):
+        (logs.folder / "a.log").write_text(content)
+        with pytest.raises(SystemExit):
+            logs.run()
+        assert "starts as syslog's do" in logs.capsys.readouterr().err
+    assert not list(logs.store.rglob("*.*"))
 
 
 def test_the_lazy_plan_reads_what_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
