@@ -310,3 +310,44 @@ def test_corpora(name: str, corpus: Any, tmp_path: Path) -> None:
     frame.tadoc.write_packed(tmp_path / "a.parquet")
     assert_frame_equal(tadoc.scan_packed(tmp_path).collect(), frame)
     assert_frame_equal(tadoc.scan_packed(tmp_path).tadoc.decompress().collect(), plain)
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_plans_that_need_no_column(engine: Any, tmp_path: Path) -> None:
+    plain = pl.DataFrame({"n": range(6), "text": ["a b"] * 6})
+    frame = plain.tadoc.compress("text", rows_per_grammar=2)
+    frame.tadoc.write_packed(tmp_path / "a.parquet")
+    plans = (
+        plain.lazy().tadoc.compress("text"),
+        frame.lazy().tadoc.pack(),
+        frame.lazy().tadoc.pack().tadoc.unpack(),
+        tadoc.scan_packed(tmp_path),
+    )
+    for lf in plans:
+        expected = lf.collect()
+        for plan in (
+            lambda lf: lf.with_row_index().select("index"),
+            lambda lf: lf.with_row_index().filter(pl.col("index") % 2 == 0).select(pl.len()),
+            lambda lf: lf.head(2).with_row_index().select("index"),
+            lambda lf: lf.select(pl.int_range(pl.len())),
+            lambda lf: lf.filter(pl.len() > 2).with_row_index().select("index"),
+            lambda lf: lf.filter(pl.lit(False)).with_row_index().select("index"),
+            lambda lf: lf.filter(pl.col("text").is_not_null()).with_row_index().select("index"),
+        ):
+            assert_frame_equal(plan(lf).collect(engine=engine), plan(expected.lazy()).collect())
+        assert lf.drop("n", "text").collect(engine=engine).shape == (expected.height, 0)
+        assert lf.filter(pl.col("n").is_not_null()).drop("n", "text").collect(engine=engine).height == expected.height
+
+
+def test_a_column_without_a_name(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"": range(4), "text": TEXT})
+    for column in ("text", ""):
+        names = frame.columns if column else frame.columns[::-1]
+        compressed = pl.DataFrame(dict(zip(names, frame, strict=True))).tadoc.compress(column)
+        assert_frame_equal(compressed.tadoc.pack().tadoc.unpack(), compressed)
+        assert_frame_equal(compressed.lazy().tadoc.pack().tadoc.unpack().collect(), compressed)
+        compressed.tadoc.write_packed(tmp_path / "a.parquet")
+        lf = tadoc.scan_packed(tmp_path / "a.parquet")
+        assert_frame_equal(lf.collect(), compressed)
+        assert_frame_equal(lf.select(pl.nth(0)).collect(), compressed.select(pl.nth(0)))
+        assert lf.tadoc.word_count().collect().height == 5

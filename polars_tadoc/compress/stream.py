@@ -43,6 +43,9 @@ def compress_stream(lf: pl.LazyFrame, schema: pl.Schema, column: str, how: Compr
         plan = lf if rows is None else lf.head(rows)
         if predicate is not None and column not in predicate.meta.root_names():
             plan, predicate = plan.filter(predicate), None
+        if columns == []:  # the rows are to be counted, and no more
+            yield pl.DataFrame(height=plan.select(pl.len()).collect(engine="streaming").item())
+            return
         if columns is not None:
             plan = plan.select([cs.by_name(name) for name in columns])  # by_name: a name is no pattern
         batches = plan.collect_batches(maintain_order=True)

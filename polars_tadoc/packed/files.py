@@ -63,8 +63,7 @@ class PackedFile:
             if isinstance(error, OSError) and error.errno:  # it is gone, or may not be read
                 raise
             raise InvalidGrammarError(f"{path}: this is no Parquet file, or it is damaged: {error}") from error
-        empty = cast(pl.DataFrame, pl.from_arrow(self._file.schema_arrow.empty_table()))
-        self.schema = empty.schema
+        self.schema = _frame(self._file.schema_arrow.empty_table()).schema
         packed = [name for name, dtype in self.schema.items() if is_packed(dtype)]
         if len(packed) != 1:
             raise NotPackedError(
@@ -100,7 +99,7 @@ class PackedFile:
             if isinstance(error, OSError) and error.errno:
                 raise
             raise InvalidGrammarError(f"{self.path}, row group {group}: the data is damaged: {error}") from error
-        return cast(pl.DataFrame, pl.from_arrow(table)).select(cs.by_name(names, require_all=True))
+        return _frame(table).select(cs.by_name(names, require_all=True))
 
     def statistics(self, schema: pl.Schema, names: list[str]) -> Mapping[str, Bounds]:
         """Give what the row groups' statistics say of documents' columns; nested columns are left out.
@@ -126,6 +125,12 @@ class PackedFile:
         """The first leaf column of each column."""
         counts = [_leaf_count(field.type) for field in self._file.schema_arrow]
         return {name: sum(counts[:place]) for place, name in enumerate(self.schema)}
+
+
+def _frame(table: pa.Table) -> pl.DataFrame:
+    frame = cast(pl.DataFrame, pl.from_arrow(table))
+    frame.columns = table.column_names  # Polars gives a column without a name one
+    return frame
 
 
 def _leaf_count(kind: pa.DataType) -> int:

@@ -144,10 +144,10 @@ def _packed_rows(rows: pl.DataFrame, column: str, packed: _PackedGrammars) -> It
         yield from _packed_rows(rows.slice(middle), column, packed)
         return
     yield pl.DataFrame(
-        [
-            pack_rows(series.rechunk(), packed) if series.name == column else _implode(series)
+        {
+            series.name: pack_rows(series.rechunk(), packed) if series.name == column else _implode(series)
             for series in rows.get_columns()
-        ]
+        }
     )
 
 

@@ -9,7 +9,7 @@ import polars.selectors as cs
 from polars.io.plugins import register_io_source
 
 from polars_tadoc.packed.pack import pack_stream, packed_schema
-from polars_tadoc.packed.unpack import Documents, unpacked_schema
+from polars_tadoc.packed.unpack import Documents, chosen, unpacked_schema
 
 
 def pack_plan(lf: pl.LazyFrame, schema: pl.Schema, column: str) -> pl.LazyFrame:
@@ -29,7 +29,7 @@ def pack_plan(lf: pl.LazyFrame, schema: pl.Schema, column: str) -> pl.LazyFrame:
             if limit is not None and count >= limit:
                 return
             kept = row if predicate is None else row.filter(predicate)
-            yield kept if names is None else kept.select(cs.by_name(names, require_all=True))
+            yield kept if names is None else chosen(kept, names)
 
     return register_io_source(rows, schema=packed, is_pure=True, explain_name="pack")
 

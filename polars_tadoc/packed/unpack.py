@@ -125,7 +125,7 @@ class Documents:
                 frame = frame.filter(passing[row].head(taken))
             if self.late_condition is not None:
                 frame = frame.filter(self.late_condition)
-            yield pl.DataFrame([frame[name] for name in self.names], height=frame.height)
+            yield chosen(frame, self.names)
 
     def _take(self, count: int) -> int:
         """Count documents that are looked at; returns how many of them may be."""
@@ -182,6 +182,11 @@ def _payload(key: str, grammar: Grammar) -> str:
     encoded = payloads.put(key, payload.encode(grammar))
     grammars.put(payload.key(encoded), grammar)  # so that no call on the rows decodes it again
     return encoded
+
+
+def chosen(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """Choose columns; where there are none, the frame still has its rows, which Polars asks for to count them."""
+    return frame.select(cs.by_name(names)) if names else pl.DataFrame(height=frame.height)
 
 
 def _all(conditions: list[pl.Expr]) -> pl.Expr | None:
