@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -442,3 +443,29 @@ def test_duckdb_reads_the_lists(path: Path) -> None:
             *(packed.field(name).to_list() for name in ("roots", "document_offsets", "rule_offsets")), strict=True
         )
     ]
+
+
+HOUR = 3600
+UNITS = [
+    *(pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")),
+    *(pa.duration("s"), pa.duration("ms"), pa.duration("us"), pa.duration("ns")),
+    *(pa.timestamp("s"), pa.timestamp("ms", "UTC"), pa.timestamp("us"), pa.timestamp("ns", "Asia/Tokyo")),
+]
+
+
+@pytest.mark.parametrize("kind", UNITS, ids=str)
+@pytest.mark.parametrize("stored", [{}, {"store_schema": False}, {"version": "2.4"}], ids=str)
+def test_times_in_the_units_of_other_writers(tmp_path: Path, kind: Any, stored: dict[str, Any]) -> None:
+    pl.DataFrame({"text": list("abcd")}).tadoc.compress("text", rows_per_grammar=2).tadoc.write_packed(
+        tmp_path / "text.parquet"
+    )
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit]
+    ticks = pa.array([HOUR * hour * per_second for hour in range(1, 5)], pa.int32() if kind.bit_width == 32 else None)
+    times = pa.ListArray.from_arrays([0, 2, 4], ticks.cast(kind))
+    table = pq.read_table(tmp_path / "text.parquet").append_column("t", times)
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=1, **stored)
+    lf = tadoc.scan_packed(tmp_path / "a.parquet")
+    frame = lf.collect()
+    for value in frame["t"]:
+        for predicate in (pl.col("t") >= value, pl.col("t") < value, pl.col("t") == value, pl.col("t").is_in([value])):
+            assert_frame_equal(lf.filter(predicate).collect(), frame.filter(predicate))

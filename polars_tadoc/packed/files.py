@@ -115,10 +115,18 @@ class PackedFile:
         groups = [self._file.metadata.row_group(group) for group in range(self.group_count)]
         known = {}
         for name in names:
-            if not schema[name].is_nested():
+            if not schema[name].is_nested() and self._understood(name, schema[name]):
                 leaf = self._leaves[name]
                 known[name] = _bounds([group.column(leaf) for group in groups], schema[name])
         return known
+
+    def _understood(self, name: str, dtype: pl.DataType) -> bool:
+        """Tell whether numbers in the statistics mean what they mean in Polars: other writers' units may differ."""
+        if not dtype.is_temporal():
+            return True
+        place = list(self.schema).index(name)
+        written = pl.Series([], dtype=dtype).to_arrow(compat_level=pl.CompatLevel.oldest()).type
+        return bool(self._file.schema_arrow.field(place).type.value_type == written)
 
     @cached_property
     def _leaves(self) -> dict[str, int]:
