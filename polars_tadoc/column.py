@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from struct import unpack
 from typing import Any
@@ -38,6 +38,12 @@ DTYPE = pl.Struct(
 It is carried through any operation, but it is no key: equal texts have equal symbols and gaps within one grammar
 only."""
 
+ROW_CALLS = {"token_count", "extract", "head", "tail", "count_phrase", "contains_phrase", "contains_any"}
+"""Calls that series and expressions have, but frames do not."""
+
+_NO_ROOTS = np.zeros(0, np.uint32)
+_NO_ROOTS.flags.writeable = False  # as symbols of rows are: kernels are compiled for one type
+
 
 def is_tadoc(dtype: object) -> bool:
     """Tell whether a data type is that of a compressed column.
@@ -55,11 +61,15 @@ def is_tadoc(dtype: object) -> bool:
 
 def require_series(series: object, call: str) -> None:
     """Raise ``TypeError`` unless it is a Polars series."""
-    if not isinstance(series, pl.Series):
-        raise TypeError(
-            f"{call} takes a Polars Series, not {type(series).__name__}; "
-            f'with a frame call df.tadoc.{call}("text") or pass df["text"]'
-        )
+    if isinstance(series, pl.Series):
+        return
+    if call in ROW_CALLS or (isinstance(series, pl.Expr) and call != "to_csr"):
+        advice = f'; pass df["text"], or use pl.col("text").tadoc.{call}(…)'
+    elif call.isidentifier():
+        advice = f'; with a frame call df.tadoc.{call}("text") or pass df["text"]'
+    else:  # an argument, "compress(like=)"
+        advice = '; pass df["text"]'
+    raise TypeError(f"{call} takes a Polars Series, not {type(series).__name__}{advice}")
 
 
 def require_tadoc(series: pl.Series, call: str) -> None:
@@ -136,6 +146,16 @@ def gather_or_null(values: pl.Series, places: npt.NDArray[np.int64]) -> pl.Serie
     return values.gather(index.to_frame().select(pl.when(pl.col("place") >= 0).then("place")).to_series())
 
 
+def in_rows(values: pl.Series, corpora: Sequence[Corpus], rows: int) -> pl.Series:
+    """Put values by document, corpus after corpus, in the rows that the documents stand in; null in the others."""
+    if len(corpora) == 1 and len(values) == rows:
+        return values
+    places = np.full(rows, -1, np.int64)
+    stands = np.concatenate([np.zeros(0, np.int64), *(corpus.rows for corpus in corpora)])
+    places[stands] = np.arange(len(stands))
+    return gather_or_null(values, places).alias(values.name)
+
+
 def split(column: pl.Series) -> list[Corpus]:
     """Split a compressed column into one corpus for each grammar, in order of first use; null rows are in none.
 
@@ -209,7 +229,7 @@ def _corpus(
     values = lists.values.slice(offsets[0], offsets[-1] - offsets[0])  # beyond may stand what null rows left behind
     if values.null_count:
         raise InvalidGrammarError(f"{payload.short_name(key)}: a row's symbols hold nulls: the data is damaged")
-    roots = values.to_numpy() if len(values) else np.zeros(0, np.uint32)
+    roots = values.to_numpy() if len(values) else _NO_ROOTS
     if len(roots):
         most, known = int(roots.max()), decoded.vocabulary_size + decoded.rule_count
         if most >= known:

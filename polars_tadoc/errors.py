@@ -19,11 +19,15 @@ class NotCompressedError(TadocError, TypeError):
     @classmethod
     def for_column(cls, name: str, dtype: object, call: str) -> NotCompressedError:
         """Name the column, its type and the call that mends it."""
-        if call == "decompress" and str(dtype) == "String":
+        text = str(dtype)
+        has_fields = all(f"'{field}'" in text for field in COLUMN_FIELDS)
+        if call == "decompress" and text == "String":
             mend = "it is text already"
-        elif str(dtype).startswith("Struct") and all(f"'{field}'" in str(dtype) for field in COLUMN_FIELDS):
-            mend = f'its categories have lost their name: give it back with pl.col("{name}").cast(tadoc.DTYPE)'
-        elif str(dtype) == "String":
+        elif text.startswith("Struct") and has_fields:
+            mend = f'its type was lost on the way: give it back with pl.col("{name}").cast(tadoc.DTYPE)'
+        elif text.startswith("List(Struct") and has_fields:
+            mend = f'explode it, or call on the elements of its lists: pl.col("{name}").list.eval(pl.element().tadoc…)'
+        elif text == "String":
             mend = f'compress it first: df.with_columns(pl.col("{name}").tadoc.compress())'
         else:
             mend = f'only String columns can be compressed: cast it, then pl.col("{name}").tadoc.compress()'

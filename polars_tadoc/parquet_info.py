@@ -36,7 +36,7 @@ def parquet_info(path: str | Path, column: str | None = None) -> pa.Table:
     Parameters
     ----------
     path
-        Parquet file.
+        One Parquet file.
     column
         Name of the column; may be left out where the file has one that is compressed.
 
@@ -52,6 +52,10 @@ def parquet_info(path: str | Path, column: str | None = None) -> pa.Table:
         The file has no such column; the message suggests the nearest names.
     NotCompressedError
         The column is of another type, or none was named and there is not exactly one.
+    FileNotFoundError
+        There is no such file; folders and patterns of names are none.
+    TypeError
+        ``path`` is no path.
 
     Examples
     --------
@@ -67,16 +71,19 @@ def parquet_info(path: str | Path, column: str | None = None) -> pa.Table:
     [{'rows': 3, 'row_groups': 3, 'grammars': 1, 'copies': 3}]
 
     """
+    if not isinstance(path, str | Path):
+        raise TypeError(f"parquet_info takes the path of one Parquet file, not {type(path).__name__}")
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"parquet_info takes the path of one Parquet file; there is no file {path}")
     name = compressed_column(pl.Schema(pl.read_parquet_schema(path)), column, "parquet_info")
     keys: list[str] = []
     with pq.ParquetFile(path) as file:
         metadata = file.metadata
         for group in range(metadata.num_row_groups):
             keys += _keys(file.read_row_group(group, columns=[f"{name}.grammar"])[name])
-        sizes = _chunk_sizes(metadata, name)
+        sizes = _chunk_sizes(metadata, file.schema_arrow, name)
         rows, groups = metadata.num_rows, metadata.num_row_groups
-    of_grammars = sum(size for field, size in sizes if field == "grammar")
-    total, distinct = sum(size for _, size in sizes), len(set(keys))
+    of_grammars, total, distinct = sizes[0], sum(sizes), len(set(keys))
     repeated = of_grammars - of_grammars * distinct // max(len(keys), 1)
     if repeated > max(total - repeated, WORTH_A_WARNING):
         warnings.warn(
@@ -100,10 +107,22 @@ def _keys(column: pa.ChunkedArray) -> list[str]:
     ]
 
 
-def _chunk_sizes(metadata: Any, name: str) -> list[tuple[str, int]]:
-    """Field and compressed bytes of each column chunk that belongs to the column."""
-    chunks = [
-        metadata.row_group(g).column(i) for g in range(metadata.num_row_groups) for i in range(metadata.num_columns)
-    ]
-    own = [chunk for chunk in chunks if chunk.path_in_schema.startswith(f"{name}.")]
-    return [(chunk.path_in_schema[len(name) + 1 :].split(".")[0], chunk.total_compressed_size) for chunk in own]
+def _chunk_sizes(metadata: Any, schema: pa.Schema, name: str) -> list[int]:
+    """Compressed bytes of each field of the column, in all row groups.
+
+    Fields are told by their place: a path such as ``text.grammar`` may be that of another column.
+    """
+    at = schema.get_field_index(name)
+    first = sum(_leaves(field.type) for field in list(schema)[:at])
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    places = range(first, first + _leaves(schema.field(at).type))
+    return [sum(group.column(place).total_compressed_size for group in groups) for place in places]
+
+
+def _leaves(dtype: pa.DataType) -> int:
+    """Columns that Parquet stores a type in."""
+    if isinstance(dtype, pa.BaseExtensionType):
+        return _leaves(dtype.storage_type)
+    if pa.types.is_nested(dtype):
+        return sum(_leaves(dtype.field(child).type) for child in range(dtype.num_fields))
+    return 1

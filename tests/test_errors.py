@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -50,6 +52,20 @@ class TestColumns:
         with pytest.raises(NotCompressedError, match=r'give it back with pl\.col\("text"\)\.cast\(tadoc\.DTYPE\)'):
             CALLS[call](lazily(lost), "text")
         assert lost.with_columns(pl.col("text").cast(tadoc.DTYPE)).tadoc.decompress().item() == "a b"
+
+    def test_a_lost_type_of_nulls(self, call: str, lazily: Any) -> None:
+        nulls = pl.DataFrame({"text": pl.Series([None, None], dtype=pl.String)}).tadoc.compress("text")
+        lost = nulls.select(pl.col("text").reverse())
+        assert not tadoc.is_tadoc(lost.schema["text"])
+        with pytest.raises(NotCompressedError, match=r"its type was lost on the way: .*\.cast\(tadoc\.DTYPE\)"):
+            CALLS[call](lazily(lost), "text")
+        assert lost.with_columns(pl.col("text").cast(tadoc.DTYPE)).tadoc.decompress()["text"].to_list() == [None, None]
+
+    def test_lists_of_rows(self, call: str, lazily: Any) -> None:
+        lists = ONE.group_by("year").agg("text")
+        with pytest.raises(NotCompressedError, match=r"explode it, or .*list\.eval\(pl\.element\(\)\.tadoc…\)"):
+            CALLS[call](lazily(lists), "text")
+        assert lists.select(pl.col("text").list.eval(pl.element().tadoc.head(1))).item().to_list() == ["a"]
 
     def test_a_column_by_expression(self, call: str, lazily: Any) -> None:
         with pytest.raises(TypeError, match="name the column by a string"):
@@ -178,3 +194,26 @@ def test_switches_are_bools(option: str, value: Any, lazily: Any) -> None:
 def test_rows_per_grammar_is_an_integer(value: Any, lazily: Any) -> None:
     with pytest.raises(ValueError, match=f"^rows_per_grammar={value!r} must be an integer of at least 1$"):
         lazily(PLAIN).tadoc.compress("text", rows_per_grammar=value)
+
+
+def public_calls() -> list[str]:
+    """Functions that take a compressed column, or a String one, first."""
+    calls = [name for name in tadoc.__all__ if callable(getattr(tadoc, name)) and name.islower() and name != "explain"]
+    return [
+        name for name in calls if next(iter(inspect.signature(getattr(tadoc, name)).parameters)) in ("column", "text")
+    ]
+
+
+@pytest.mark.parametrize("call", public_calls())
+@pytest.mark.parametrize("wrong", [ONE, pl.col("text")], ids=["frame", "expression"])
+def test_what_is_advised_is_there(call: str, wrong: Any) -> None:
+    given: dict[str, Any] = {"extract": {"offset": 0}, "sequence_count": {"n": 2}, "cooccurrence": {"window": 2}}
+    given |= {"count_phrase": {"phrase": "a"}, "contains_phrase": {"phrase": "a"}, "contains_any": {"phrases": ["a"]}}
+    with pytest.raises(TypeError, match=f"^{call} takes a Polars Series, not (DataFrame|Expr); ") as caught:
+        getattr(tadoc, call)(wrong, **given.get(call, {}))
+    advised = re.findall(r'(df|pl\.col\("text"\))\.tadoc\.(\w+)\(', str(caught.value))
+    assert advised
+    for of, name in advised:
+        assert hasattr(ONE.tadoc if of == "df" else pl.col("text").tadoc, name)
+    if isinstance(wrong, pl.Expr) and call != "to_csr":
+        assert advised == [('pl.col("text")', call)]

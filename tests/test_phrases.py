@@ -139,10 +139,15 @@ def test_phrases_are_cut_as_text_is(name: Any, phrases: list[str], data: Any) ->
     (corpus, *_) = tadoc.column.split(column)
     tokenizer = named_tokenizer(corpus.grammar)
     cut = [words_of(phrase, tokenizer) for phrase in phrases]
-    if all(cut):
-        counts, any_of = expected([words_of(row, tokenizer) for row in rows], cut)
-        assert count_phrase(column, phrases[0]).to_list() == counts
-        assert contains_any(column, phrases).to_list() == any_of
+    documents = [words_of(row, tokenizer) for row in rows]
+    if cut[0]:
+        assert count_phrase(column, phrases[0]).to_list() == expected(documents, cut)[0]
+    else:
+        with pytest.raises(ValueError, match="has no word"):
+            count_phrase(column, phrases[0])
+    if all(own or phrase.strip() for own, phrase in zip(cut, phrases, strict=True)):
+        found = expected(documents, kept)[1] if (kept := [own for own in cut if own]) else [False] * len(rows)
+        assert contains_any(column, phrases).to_list() == found
     else:
         with pytest.raises(ValueError, match="has no word"):
             contains_any(column, phrases)
@@ -221,6 +226,32 @@ def test_deleted_words_between() -> None:
     assert count_phrase(column, "To BE", lowercase=True).to_list() == [0, 1, 0, 0] * 3
 
 
+def test_phrases_that_lose_their_words_are_nowhere() -> None:
+    column = tadoc.compress(pl.Series("text", ["to the the be", None, "the", ""]))
+    for lost in ("the", "The THE"):
+        options: dict[str, Any] = {"lowercase": True, "stopwords": ["the"]}
+        assert count_phrase(column, lost, **options).to_list() == [0, None, 0, 0]
+        assert contains_phrase(column, lost, **options).to_list() == [False, None, False, False]
+        assert contains_any(column, [lost, "To be"], **options).to_list() == [True, None, False, False]
+        assert contains_any(column, [lost], **options).to_list() == [False, None, False, False]
+    gone = pl.element().str.replace("the", "")
+    assert contains_any(column, ["the", "be"], normalize=gone).to_list() == [True, None, False, False]
+
+
+def test_a_phrase_without_words_for_one_of_several_tokenizers() -> None:
+    made = [tadoc.compress(pl.Series("text", ["a --", "b"]), tokenizer=own) for own in ("words", "whitespace")]
+    assert contains_any(pl.concat(made), ["--", "b"]).to_list() == [False, True, True, True]
+    assert count_phrase(made[1], "--").to_list() == [1, 0]
+    with pytest.raises(ValueError, match="count_phrase: the phrase '--' has no word"):
+        count_phrase(pl.concat(made), "--")
+
+
+def test_a_blank_phrase_is_one_where_blanks_are_words() -> None:
+    column = tadoc.compress(pl.Series("text", ["a  b", "c"]), tokenizer=re.compile("."))
+    assert count_phrase(column, " ").to_list() == [2, 0]
+    assert contains_any(column, [" "]).to_list() == [True, False]
+
+
 def test_no_rows_and_null_rows() -> None:
     column = tadoc.compress(pl.Series("text", ["a b", None, ""]))
     assert count_phrase(column.head(0), "a").to_list() == []
@@ -245,19 +276,19 @@ def test_counts_beyond_64_bits_are_refused() -> None:
 
 
 def test_a_grammar_is_linked_once() -> None:
-    from polars_tadoc.rows import phrases
+    from polars_tadoc.rows import matching
 
     column = tadoc.compress(pl.Series("text", ["once upon a time"] * 3))
-    phrases._links.clear()
+    matching._links.clear()
     count_phrase(column, "upon a")
-    assert len(phrases._links) == 1
-    held = phrases._links.nbytes
+    assert len(matching._links) == 1
+    held = matching._links.nbytes
     assert held > 0
     count_phrase(column, "a time")
     contains_any(column, ["a time"], lowercase=True)
-    assert (len(phrases._links), phrases._links.nbytes) == (1, held)
+    assert (len(matching._links), matching._links.nbytes) == (1, held)
     count_phrase(column, "a time", stopwords=["upon"])
-    assert len(phrases._links) == 1
+    assert len(matching._links) == 1
 
 
 def test_wrong_arguments() -> None:
@@ -274,10 +305,10 @@ def test_wrong_arguments() -> None:
     for empty in ("", " ", " -- "):
         with pytest.raises(ValueError, match="has no word"):
             count_phrase(column, empty)
+    for empty in ("", " "):
         with pytest.raises(ValueError, match="has no word"):
             contains_any(column, ["a", empty])
-    with pytest.raises(ValueError, match="'A' has no word left"):
-        contains_phrase(column, "A", lowercase=True, stopwords=["a"])
+    assert contains_any(column, ["a", " -- "]).to_list() == [True, None]
     with pytest.raises(ValueError, match="not text"):
         contains_phrase(column, "\ud800")
     with pytest.raises(NotCompressedError):
@@ -311,11 +342,22 @@ def test_damaged_rows_are_refused() -> None:
         count_phrase(column, "a")
 
 
-def test_threads_cut_rows_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    from polars_tadoc.rows import phrases
+def test_kernels_are_compiled_once() -> None:
+    from polars_tadoc.kernels.cpu import phrases as kernels
 
-    monkeypatch.setattr(phrases, "CHUNK", 1)
-    monkeypatch.setattr(phrases, "SKIPPED", 1)
+    column = tadoc.compress(pl.Series("text", ["a b", "b c", ""]))
+    for rows in (column, column.slice(2), column.slice(2, 0)):
+        for arguments in ({}, {"lowercase": True}, {"stopwords": ["a"]}, {"stopwords": ["a", "b", "c"]}):
+            assert contains_any(rows, ["b"], **arguments).len() == len(rows)
+    for kernel in (kernels.match_rules, kernels.match_rows, kernels.find_rows, kernels.find_owners):
+        assert len(kernel.signatures) <= 1, kernel
+
+
+def test_threads_cut_rows_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    from polars_tadoc.rows import matching
+
+    monkeypatch.setattr(matching, "CHUNK", 1)
+    monkeypatch.setattr(matching, "SKIPPED", 1)
     rows = [" ".join("abc"[(i * j) % 3] for j in range(i % 17)) for i in range(300)]
     column = tadoc.compress(pl.Series("text", rows))
     documents = [row.split() for row in rows]
@@ -401,12 +443,32 @@ def test_series_and_functions_agree(df: pl.DataFrame) -> None:
             assert df.select(expression)["text"].equals(expected)
 
 
+def test_messages_show_no_column() -> None:
+    column = tadoc.compress(pl.Series("text", ["a b"] * 50))
+    for call in (count_phrase, contains_phrase, contains_any):
+        with pytest.raises(TypeError, match=rf"^{call.__name__} takes a Polars Series, not str; pass df"):
+            call("a b", column)  # type: ignore[arg-type]
+    for call in (count_phrase, contains_phrase):
+        with pytest.raises(TypeError, match=rf"^{call.__name__}: phrase must be a string, not Series$"):
+            call(column, column)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^contains_any: every phrase must be a string, not dict$"):
+        contains_any(column, column)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^contains_any: every phrase must be a string, not NoneType$"):
+        contains_any(column, ["a", None])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="has no word") as raised:
+        count_phrase(column, "-" * 1_000_000)
+    assert len(str(raised.value)) < 200
+
+
 def test_expressions_refuse_wrong_arguments_when_they_are_made() -> None:
     accessor = pl.col("text").tadoc  # type: ignore[attr-defined]
     with pytest.raises(TypeError, match="must be a string"):
         accessor.count_phrase(3)
     with pytest.raises(TypeError, match="list of strings"):
         accessor.contains_any("a")
+    for empty in (lambda: accessor.count_phrase(""), lambda: accessor.contains_any(["a", ""])):
+        with pytest.raises(ValueError, match="has no word: it is empty"):
+            empty()
     with pytest.raises(TypeError, match="not a Polars expression"):
         accessor.contains_phrase("a", normalize="lower")
 
@@ -419,6 +481,8 @@ def test_errors_in_plans_say_what_is_wrong(df: pl.DataFrame) -> None:
 
 
 def test_calls_at_the_same_time() -> None:
+    from polars_tadoc.rows import matching
+
     column = tadoc.compress(pl.Series("text", ["a b c a b", "c a", "b c a"] * 50))
     phrases = ["a b", "c a", "b c a", "a", "c c", "b"]
     alone = [count_phrase(column, phrase).to_list() for phrase in phrases]
@@ -426,3 +490,7 @@ def test_calls_at_the_same_time() -> None:
         for _ in range(20):
             found = list(pool.map(lambda phrase: count_phrase(column, phrase).to_list(), phrases))
             assert found == alone
+    (key,) = [corpus.key for corpus in tadoc.column.split(column)]
+    links = matching._links.get(key)
+    assert links is not None
+    assert len(links.spare) == 1  # what it is counted with

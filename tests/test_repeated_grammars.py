@@ -137,3 +137,31 @@ def test_bytes_of_grammars_are_part_of_the_bytes(large: pl.DataFrame) -> None:
     none = tadoc.info(large["text"].clear()).to_pylist()[0]
     assert 100_000 < row["grammar_bytes"] < row["bytes"]
     assert none["grammar_bytes"] == none["bytes"] == 0
+
+
+def test_other_columns_are_not_counted(tmp_path: Path) -> None:
+    df = pl.DataFrame({"text": ["to be", "or not", "to be"]}).tadoc.compress("text")
+    df.write_parquet(tmp_path / "alone.parquet")
+    alone = tadoc.parquet_info(tmp_path / "alone.parquet").to_pylist()[0]
+    others = {
+        "map": pl.Series([[{"key": "a", "value": [1]}]] * 3),
+        "text.note": pl.Series(["a long note " * 99, "another", ""]),
+        "text.grammar": pl.Series(["not of the column", "b", "c"]),
+        "categories": pl.Series(["a", "b", None], dtype=pl.Categorical),
+    }
+    before = pl.DataFrame(others).with_columns(pl.col("text.note").alias("text.symbols"))
+    for name, frame in {"before": before.hstack(df), "after": df.hstack(before)}.items():
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+        assert tadoc.parquet_info(tmp_path / f"{name}.parquet").to_pylist() == [alone]
+        assert tadoc.parquet_info(tmp_path / f"{name}.parquet", "text").to_pylist() == [alone]
+
+
+def test_one_file_is_described(tmp_path: Path) -> None:
+    df = pl.DataFrame({"text": ["to be"]}).tadoc.compress("text")
+    df.write_parquet(tmp_path / "a.parquet")
+    assert tadoc.parquet_info(str(tmp_path / "a.parquet")).num_rows == 1
+    for path in (tmp_path, tmp_path / "*.parquet", str(tmp_path / "none.parquet")):
+        with pytest.raises(FileNotFoundError, match="takes the path of one Parquet file; there is no file"):
+            tadoc.parquet_info(path)
+    with pytest.raises(TypeError, match="takes the path of one Parquet file, not DataFrame"):
+        tadoc.parquet_info(df)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.column import gather_or_null, require_tadoc, split
+from polars_tadoc.column import in_rows, require_tadoc, split
 from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.kernels.cpu import extract as kernels
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
@@ -47,12 +47,7 @@ def token_count(column: pl.Series) -> pl.Series:
     corpora = split(column)
     require_countable(corpora)
     counts = np.concatenate([np.zeros(0, np.uint64), *(document_words(corpus) for corpus in corpora)])
-    if len(corpora) == 1 and len(counts) == len(column):
-        return pl.Series(column.name, counts)
-    place = np.full(len(column), -1, np.int64)
-    rows = np.concatenate([np.zeros(0, np.int64), *(corpus.rows for corpus in corpora)])
-    place[rows] = np.arange(len(rows))
-    return gather_or_null(pl.Series(counts), place).alias(column.name)
+    return in_rows(pl.Series(column.name, counts), corpora, len(column))
 
 
 def document_words(corpus: Corpus) -> npt.NDArray[np.uint64]:

@@ -1,0 +1,76 @@
+"""The words of phrases, cut as a column's text was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.compress import characters
+from polars_tadoc.compress.tokenize import Tokenizer, tokenize
+from polars_tadoc.kernels.cpu import phrase_words as kernels
+from polars_tadoc.kernels.cpu.tokenize import BLOCK, SEPARATOR
+from polars_tadoc.vocabulary import Vocabulary
+
+UInt32 = npt.NDArray[np.uint32]
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class PhraseWords:
+    """The words of phrases.
+
+    Parameters
+    ----------
+    data
+        UTF-8 bytes in which they stand.
+    spans
+        int64: where each word starts and ends, one after another.
+    offsets
+        int64, phrases + 1: the first word of each phrase.
+
+    """
+
+    data: npt.NDArray[np.uint8]
+    spans: Int64
+    offsets: Int64
+
+    @classmethod
+    def cut(cls, phrases: tuple[str, ...], tokenizer: Tokenizer) -> PhraseWords:
+        """Cut phrases into words."""
+        if tokenizer.pattern is not None:
+            tokens = tokenize(pl.Series("phrase", phrases, pl.String), tokenizer, lossless=False)
+            vocabulary = [word.encode() for word in tokens.vocabulary.to_pylist()]
+            ends = np.flatnonzero(tokens.sequence == SEPARATOR)
+            words = [vocabulary[word] for word in tokens.sequence.tolist() if word != SEPARATOR]
+            stops = np.cumsum([0, *map(len, words)])
+            data = np.frombuffer(b"".join(words), np.uint8)
+            spans = np.stack([stops[:-1], stops[1:]], axis=1).reshape(-1)
+            return cls(data, spans, np.append(0, ends - np.arange(len(ends))))
+        encoded = [phrase.encode() for phrase in phrases]
+        data = np.frombuffer(b"".join(encoded), np.uint8)
+        spans, offsets = np.empty(2 * len(data), np.int64), np.empty(len(phrases) + 1, np.int64)
+        count = kernels.cut_words(
+            data,
+            np.cumsum([0, *map(len, encoded)]),
+            characters.classes(tokenizer.name),
+            np.empty(BLOCK, np.uint8),
+            spans,
+            offsets,
+        )
+        return cls(data, spans[: 2 * count], offsets)
+
+    @property
+    def series(self) -> pl.Series:
+        """The words as a String series."""
+        data, spans = self.data.tobytes(), self.spans.tolist()
+        words = [data[start:stop].decode() for start, stop in zip(spans[::2], spans[1::2], strict=True)]
+        return pl.Series("word", words, pl.String)
+
+    def find(self, vocabulary: Vocabulary) -> UInt32:
+        """Return each word's id, ``UNKNOWN`` where the vocabulary does not have it."""
+        ids = np.empty(len(self.spans) // 2, np.uint32)
+        kernels.find_words(self.data, self.spans, vocabulary.offsets, vocabulary.data, vocabulary.by_rank, ids)
+        return ids
