@@ -469,3 +469,61 @@ def test_times_in_the_units_of_other_writers(tmp_path: Path, kind: Any, stored: 
     for value in frame["t"]:
         for predicate in (pl.col("t") >= value, pl.col("t") < value, pl.col("t") == value, pl.col("t").is_in([value])):
             assert_frame_equal(lf.filter(predicate).collect(), frame.filter(predicate))
+
+
+def no_rows(_: Any, __: Any, ___: Any, ____: Any) -> Iterator[pl.DataFrame]:
+    raise AssertionError("rows were asked for")
+    yield
+
+
+def test_a_target_that_cannot_be_is_refused_before_any_work(tmp_path: Path) -> None:
+    frame = FRAME.select("number", "text")
+    plan = pl.io.plugins.register_io_source(no_rows, schema=frame.schema)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "to folder").symlink_to(tmp_path / "folder")
+    for name, error, message in (
+        ("folder", IsADirectoryError, "folder is a folder; name a file in it"),
+        ("to folder", IsADirectoryError, "folder is a folder; name a file in it"),
+        ("pipe", OSError, "pipe is no ordinary file"),
+        ("no/a.parquet", FileNotFoundError, r"there is no folder .*no$"),
+    ):
+        for call in (plan.tadoc.sink_packed, frame.tadoc.write_packed):
+            with pytest.raises(error, match=message):
+                call(tmp_path / name)
+    assert {found.name for found in tmp_path.rglob("*")} == {"pipe", "folder", "to folder"}
+
+
+def test_home_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    frame = FRAME.select("number", "text")
+    frame.tadoc.write_packed("~/a.parquet")
+    frame.lazy().tadoc.sink_packed("~/b.parquet")
+    assert [found.name for found in sorted(tmp_path.iterdir())] == ["a.parquet", "b.parquet"]
+    assert_frame_equal(tadoc.scan_packed("~/b.parquet").collect(), frame)
+
+
+def test_links_and_modes_are_kept(tmp_path: Path) -> None:
+    frame = FRAME.select("number", "text")
+    frame.head(3).tadoc.write_packed(tmp_path / "a.parquet")
+    (tmp_path / "a.parquet").chmod(0o640)
+    (tmp_path / "link.parquet").symlink_to("a.parquet")
+    frame.tadoc.write_packed(tmp_path / "link.parquet")
+    assert (tmp_path / "link.parquet").is_symlink()
+    assert (tmp_path / "a.parquet").stat().st_mode & 0o777 == 0o640
+    assert_frame_equal(tadoc.scan_packed(tmp_path / "a.parquet").collect(), frame)
+    (tmp_path / "new.parquet").symlink_to("b.parquet")  # to a file that is not there yet
+    frame.tadoc.write_packed(tmp_path / "new.parquet")
+    assert_frame_equal(tadoc.scan_packed(tmp_path / "b.parquet").collect(), frame)
+
+
+def test_columns_named_like_fields_of_the_packed_one(tmp_path: Path) -> None:
+    names = ["text.gaps", "text.vocabulary", "text.symbols", "text.valid", "text.roots", "text.", "text"]
+    columns: list[Any] = [range(60), ["x"] * 60, list(range(60)), [1.5] * 60, [f"{i}" for i in range(60)], [True] * 60]
+    frame = pl.DataFrame(dict(zip(names, [*columns, FRAME["text"]], strict=True)))
+    frame.tadoc.write_packed(tmp_path / "a.parquet", "text")
+    lf = tadoc.scan_packed(tmp_path)
+    assert_frame_equal(lf.collect(), frame)
+    for name in names:
+        assert_frame_equal(lf.select(pl.col(name)).collect(), frame.select(name))
+    assert_frame_equal(lf.filter(pl.col("text.gaps") > 40).collect(), frame.filter(pl.col("text.gaps") > 40))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -41,21 +42,30 @@ def write_packed(rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, p
     column
         The packed one.
     path
-        The file; one that is there is replaced.
+        The file; one that is there is replaced and its mode kept, a link is followed.
+
+    Raises
+    ------
+    OSError
+        The path is a folder, a device or in no folder; found before any row is asked for.
+    TypeError
+        A column is of a type that Parquet does not have.
 
     """
     for name, dtype in schema.items():
         if _holds_wide_integers(dtype):
             raise TypeError(f'write_packed: column "{name}" is {dtype}; Parquet has no integers of 128 bits, cast them')
     empty = pl.DataFrame(schema=schema).to_arrow(compat_level=pl.CompatLevel.oldest())
-    rows = iter(rows)
-    first = list(islice(rows, 1))
-    encodings = {f"{column}.{name}.list.element": encoding for name, encoding in ENCODINGS.items()}
-    encodings.update({f"{name}.list.element": "DELTA_BINARY_PACKED" for row in first for name in _distinct(row)})
-    others = [leaf for leaf in _leaves(empty) if not leaf.startswith(f"{column}.")]
-    with (
-        _replacing(path) as temporary,
-        pq.ParquetWriter(
+    leaves = Counter(_leaves(empty))
+    others = [leaf for leaf in leaves if not leaf.startswith(f"{column}.")]
+    with _replacing(_target(path)) as temporary:
+        rows = iter(rows)
+        first = list(islice(rows, 1))
+        encodings = {f"{column}.{name}.list.element": encoding for name, encoding in ENCODINGS.items()}
+        encodings.update({f"{name}.list.element": "DELTA_BINARY_PACKED" for row in first for name in _distinct(row)})
+        # "text.gaps" may be a column beside "text": where two leaves share a path, no encoding suits both
+        encodings = {leaf: encoding for leaf, encoding in encodings.items() if leaves[leaf] == 1}
+        with pq.ParquetWriter(
             temporary,
             empty.schema,
             compression="zstd",
@@ -63,10 +73,9 @@ def write_packed(rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, p
             use_dictionary=[leaf for leaf in others if leaf not in encodings],
             write_statistics=others,
             column_encoding=encodings,
-        ) as writer,
-    ):
-        for frame in chain(first, rows):
-            writer.write_table(frame.to_arrow(compat_level=pl.CompatLevel.oldest()), row_group_size=1)
+        ) as writer:
+            for frame in chain(first, rows):
+                writer.write_table(frame.to_arrow(compat_level=pl.CompatLevel.oldest()), row_group_size=1)
 
 
 def _distinct(row: pl.DataFrame) -> Iterator[str]:
@@ -93,12 +102,27 @@ def _leaves(empty: pa.Table) -> list[str]:
     return [leaves.column(place).path for place in range(len(leaves))]
 
 
+def _target(path: Path) -> Path:
+    """Return the file that a path means; errors as for :func:`write_packed`."""
+    path = Path(os.path.realpath(path.expanduser()))
+    if path.is_dir():
+        raise IsADirectoryError(f"write_packed: {path} is a folder; name a file in it")
+    if path.exists() and not path.is_file():
+        raise OSError(f"write_packed: {path} is no ordinary file, and cannot be replaced by one")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"write_packed: there is no folder {path.parent}")
+    return path
+
+
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
     """Give a temporary name beside the file's; it takes the file's name in the end, or goes on an error."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
+        temporary.touch()  # so that a folder that may not be written to is found out at once
         yield temporary
+        if path.exists():
+            temporary.chmod(path.stat().st_mode)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
