@@ -29,6 +29,17 @@ def owned(array: npt.NDArray[Any]) -> pa.Buffer:
     return buffer
 
 
+def view(array: pa.Array) -> npt.NDArray[Any]:
+    """Look at the numbers of an Arrow array that holds some, and no nulls, without a copy.
+
+    ``array.to_numpy()`` imports pandas, during which a keyboard interrupt is lost.
+    """
+    dtype = np.dtype(str(array.type))
+    numbers = np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)
+    numbers.flags.writeable = False
+    return numbers
+
+
 def binary_views(
     series: pl.Series,
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32], object]:

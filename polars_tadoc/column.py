@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc import payload
-from polars_tadoc.arrow import owned
+from polars_tadoc.arrow import owned, view
 from polars_tadoc.cache import grammars
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import InvalidGrammarError, NotCompressedError
@@ -225,11 +225,11 @@ def _corpus(
     else:
         symbols, gaps = symbols.gather(own), gaps.gather(own)
     lists: Any = symbols.to_arrow()
-    offsets = lists.offsets.to_numpy()
+    offsets = view(lists.offsets)
     values = lists.values.slice(offsets[0], offsets[-1] - offsets[0])  # beyond may stand what null rows left behind
     if values.null_count:
         raise InvalidGrammarError(f"{payload.short_name(key)}: a row's symbols hold nulls: the data is damaged")
-    roots = values.to_numpy() if len(values) else _NO_ROOTS
+    roots = view(values) if len(values) else _NO_ROOTS
     if len(roots):
         most, known = int(roots.max()), decoded.vocabulary_size + decoded.rule_count
         if most >= known:

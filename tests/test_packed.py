@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -351,3 +353,18 @@ def test_a_column_without_a_name(tmp_path: Path) -> None:
         assert_frame_equal(lf.collect(), compressed)
         assert_frame_equal(lf.select(pl.nth(0)).collect(), compressed.select(pl.nth(0)))
         assert lf.tadoc.word_count().collect().height == 5
+
+
+SINK = """
+import sys
+import polars as pl, polars_tadoc as tadoc
+lf = pl.LazyFrame({"n": range(4), "text": ["a b", None, "a b", "b"]})
+lf.tadoc.compress("text", rows_per_grammar=2).tadoc.sink_packed(sys.argv[1])
+print("pandas" in sys.modules)
+"""
+
+
+def test_writing_imports_no_pandas(tmp_path: Path) -> None:
+    """An interrupt while pyarrow imports it would be lost."""
+    run = [sys.executable, "-c", SINK, str(tmp_path / "a.parquet")]
+    assert subprocess.run(run, capture_output=True, text=True, check=True).stdout == "False\n"
