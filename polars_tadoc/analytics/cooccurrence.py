@@ -140,7 +140,7 @@ def cooccurrence(
     min_count
         Leave out pairs counted less often.
     normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String, or to null to leave it out;
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
         it runs over the vocabulary, once. Words left out take up no room in a window.
     lowercase
         Lower-case words (after ``normalize``), and the stop words with them.

@@ -16,7 +16,7 @@ from polars_tadoc.analytics.results import Labels, dictionary, from_arrow, lists
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.engine import Engine
 from polars_tadoc.kernels.cpu.lists import gather_lists
-from polars_tadoc.traversal.options import Options, require_min_count
+from polars_tadoc.traversal.options import CountOptions
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
 from polars_tadoc.vocabulary import Vocabulary, unify
@@ -66,29 +66,10 @@ class InvertedIndex:
 
 
 @dataclass(frozen=True)
-class Request(Analytic[Postings, InvertedIndex]):
+class Request(CountOptions, Analytic[Postings, InvertedIndex]):
     """What is to be indexed, checked when it is made."""
 
     name: ClassVar[str] = "inverted_index"
-    min_count: int
-    options: Options
-
-    @classmethod
-    def from_arguments(
-        cls,
-        *,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> Request:
-        """Check the arguments of :func:`inverted_index`; errors as there."""
-        options = Options.from_arguments(
-            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
-        )
-        return cls(require_min_count(min_count), options)
 
     def partial(self, corpus: Corpus, engine: Engine) -> Postings:
         """Index one corpus."""
@@ -147,7 +128,7 @@ def inverted_index(
     min_count
         Leave out words that fewer rows hold.
     normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String, or to null to leave it out;
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
         it runs over the vocabulary, once.
     lowercase
         Lower-case words (after ``normalize``), and the stop words with them.

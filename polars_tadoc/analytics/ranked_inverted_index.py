@@ -160,7 +160,7 @@ def ranked_inverted_index(
     min_count
         Leave out sequences counted less often in all rows together.
     normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String, or to null to leave it out;
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
         it runs over the vocabulary, once. The neighbours of words left out become neighbours of each other.
     lowercase
         Lower-case words (after ``normalize``), and the stop words with them.

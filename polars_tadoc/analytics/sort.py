@@ -13,33 +13,14 @@ import pyarrow as pa
 from polars_tadoc.analytics.results import Labels
 from polars_tadoc.analytics.word_count import SCHEMA as SCHEMA
 from polars_tadoc.analytics.word_count import CountsWords, Selection, WordCounts
-from polars_tadoc.traversal.options import Options, require_min_count
+from polars_tadoc.traversal.options import CountOptions
 
 
 @dataclass(frozen=True)
-class Request(CountsWords):
+class Request(CountOptions, CountsWords):
     """What is to be sorted, checked when it is made."""
 
     name: ClassVar[str] = "sort"
-    min_count: int
-    options: Options
-
-    @classmethod
-    def from_arguments(
-        cls,
-        *,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> Request:
-        """Check the arguments of :func:`sort`; errors as there."""
-        options = Options.from_arguments(
-            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
-        )
-        return cls(require_min_count(min_count), options)
 
     def result(self, total: WordCounts, labels: Labels) -> Selection:
         """Put words in order."""
@@ -68,7 +49,7 @@ def sort(
     min_count
         Leave out words counted less often.
     normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String, or to null to leave it out;
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
         it runs over the vocabulary, once.
     lowercase
         Lower-case words (after ``normalize``), and the stop words with them.

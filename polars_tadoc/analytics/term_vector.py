@@ -163,7 +163,7 @@ def term_vector(
     min_count
         Leave out words that occur less often in the row.
     normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String, or to null to leave it out;
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
         it runs over the vocabulary, once.
     lowercase
         Lower-case words (after ``normalize``), and the stop words with them.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.kernels.cpu.lists import gather_lists
-from polars_tadoc.traversal.options import Options, require_min_count
+from polars_tadoc.traversal.options import CountOptions
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import Source, sources
 from polars_tadoc.vocabulary import Vocabulary, unify
@@ -22,28 +22,8 @@ CSR = Any
 
 
 @dataclass(frozen=True)
-class Request:
+class Request(CountOptions):
     """What is to be counted, checked when it is made."""
-
-    min_count: int
-    options: Options
-
-    @classmethod
-    def from_arguments(
-        cls,
-        *,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> Request:
-        """Check the arguments of :func:`to_csr`; errors as there."""
-        options = Options.from_arguments(
-            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
-        )
-        return cls(require_min_count(min_count), options)
 
     def run(self, column: pl.Series) -> tuple[CSR, pl.Series]:
         """Count the words of each row."""
@@ -105,7 +85,7 @@ def to_csr(
     min_count
         Leave out words that occur less often in all rows together.
     normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String, or to null to leave it out;
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
         it runs over the vocabulary, once.
     lowercase
         Lower-case words (after ``normalize``), and the stop words with them.

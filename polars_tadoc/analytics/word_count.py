@@ -136,7 +136,7 @@ def word_count(
     min_count
         Leave out words counted less often.
     normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String, or to null to leave it out;
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
         it runs over the vocabulary, once.
     lowercase
         Lower-case words (after ``normalize``), and the stop words with them.

@@ -51,8 +51,8 @@ def extract(column: pl.Series, offset: int | pl.Series, length: int | pl.Series 
     InvalidGrammarError
         A payload is damaged, or a row as far as it is read.
     LimitExceededError
-        What is taken stands for more words than ``Config(expansion_limit=)`` or for sixteen times as many bytes, or it
-        does not fit in memory.
+        What is taken (not the rows it is taken of) stands for more words than ``Config(expansion_limit=)`` or for
+        sixteen times as many bytes, or it does not fit in memory; or the rows stand for more words than 64 bits count.
 
     Examples
     --------

@@ -52,9 +52,9 @@ def count_phrase(
     phrase
         Words that follow one another.
     normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String, or to null to leave it out; it is
-        applied to the words of text and phrase alike. An empty string leaves a word out too. The neighbours of words
-        left out become neighbours of each other.
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out.
+        It is applied to the words of text and phrase alike. The neighbours of words left out become neighbours of each
+        other.
     lowercase
         Lower-case words (after ``normalize``), and the stop words with them.
     stopwords
@@ -110,8 +110,8 @@ def contains_phrase(
     phrase
         Words that follow one another.
     normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String, or to null to leave it out; it is
-        applied to the words of text and phrase alike, as for :func:`count_phrase`.
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out.
+        It is applied to the words of text and phrase alike, as for :func:`count_phrase`.
     lowercase
         Lower-case words (after ``normalize``), and the stop words with them.
     stopwords
@@ -158,8 +158,8 @@ def contains_any(
     phrases
         Phrases; where there are none, no row holds one.
     normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String, or to null to leave it out; it is
-        applied to the words of text and phrase alike, as for :func:`count_phrase`.
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out.
+        It is applied to the words of text and phrase alike, as for :func:`count_phrase`.
     lowercase
         Lower-case words (after ``normalize``), and the stop words with them.
     stopwords

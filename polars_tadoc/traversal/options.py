@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, Self, get_args
 
 import numpy as np
 import polars as pl
@@ -47,6 +47,31 @@ class Options:
         require_engine(engine)
         require_strategy(strategy)
         return cls(Morphism.from_arguments(normalize, lowercase, stopwords), strategy, engine)
+
+
+@dataclass(frozen=True)
+class CountOptions:
+    """What calls ask that take ``min_count=`` and the shared arguments alone."""
+
+    min_count: int
+    options: Options
+
+    @classmethod
+    def from_arguments(
+        cls,
+        *,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> Self:
+        """Check the arguments; errors as the analytics'."""
+        options = Options.from_arguments(
+            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
+        )
+        return cls(require_min_count(min_count), options)
 
 
 def require_strategy(strategy: str) -> None:
