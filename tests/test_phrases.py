@@ -451,9 +451,9 @@ def test_messages_show_no_column() -> None:
     for call in (count_phrase, contains_phrase):
         with pytest.raises(TypeError, match=rf"^{call.__name__}: phrase must be a string, not Series$"):
             call(column, column)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"^contains_any: every phrase must be a string, not dict$"):
+    with pytest.raises(TypeError, match=r"^contains_any: phrases\[0\] must be a string, not dict$"):
         contains_any(column, column)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"^contains_any: every phrase must be a string, not NoneType$"):
+    with pytest.raises(TypeError, match=r"^contains_any: phrases\[1\] must be a string, not NoneType$"):
         contains_any(column, ["a", None])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="has no word") as raised:
         count_phrase(column, "-" * 1_000_000)

@@ -232,7 +232,7 @@ class Request:
         """Look for any of several phrases; errors as :func:`contains_any`'s."""
         if isinstance(phrases, str) or not isinstance(phrases, Iterable):
             raise TypeError(f"contains_any: phrases must be a list of strings, not {type(phrases).__name__}")
-        checked = tuple(_require_phrase(own, "contains_any", "every phrase") for own in phrases)
+        checked = tuple(_require_phrase(own, "contains_any", f"phrases[{place}]") for place, own in enumerate(phrases))
         return cls("contains_any", checked, morphism, once=True)
 
     @property
