@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import operator
 import os
 import sys
 from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,8 @@ from polars.testing import assert_frame_equal
 import polars_tadoc as tadoc
 from polars_tadoc.errors import ColumnMissingError, InvalidGrammarError, LimitExceededError, NotPackedError
 from polars_tadoc.packed.files import PackedFile
-from polars_tadoc.packed.skip import skippable
+from polars_tadoc.packed.skip import Skipping, _Column
+from polars_tadoc.packed.unpack import Documents
 from tests.packed_cases import VALUES, every_column, frames
 
 ROWS, PARTITION = 60, 8
@@ -306,7 +309,8 @@ def skipped(path: Path, predicate: pl.Expr) -> list[int]:
     """Row groups that statistics rule out."""
     with PackedFile(path) as file:
         schema = tadoc.scan_packed(path).collect_schema()
-        found = skippable(predicate, file.statistics(schema, [name for name in schema if name != "text"]))
+        skipping = Skipping(predicate, schema)
+        found = skipping.skippable(file.statistics(schema, skipping.columns))
         return [] if found is None else found.fill_null(False).arg_true().to_list()
 
 
@@ -527,3 +531,64 @@ def test_columns_named_like_fields_of_the_packed_one(tmp_path: Path) -> None:
     for name in names:
         assert_frame_equal(lf.select(pl.col(name)).collect(), frame.select(name))
     assert_frame_equal(lf.filter(pl.col("text.gaps") > 40).collect(), frame.filter(pl.col("text.gaps") > 40))
+
+
+def test_long_conditions(path: Path) -> None:
+    number = pl.col("number")
+    lf = tadoc.scan_packed(path)
+    unequal = reduce(operator.and_, [number != value for value in range(50, 650)])
+    either = reduce(operator.or_, [number == value for value in range(1000, 1600)])
+    nested = number > 50
+    for value in range(500):
+        nested = (nested & (number != value + 1000)) | (number == value + 2000)
+    for predicate, groups in ((unequal & (number > 40), 5), (either | (number > 40), 5), (nested, 0)):
+        assert len(skipped(path, predicate)) == groups
+        assert_frame_equal(lf.filter(predicate).collect(), FRAME.filter(predicate))
+
+
+def test_a_list_is_prepared_once_and_tested_for_several_partitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in range(3):
+        FRAME.select("number", "text").slice(20 * place, 20).tadoc.write_packed(tmp_path / f"{place}.parquet")
+    lists, tests = [], []
+    none_in, gathered = _Column.none_in, Documents._gathered
+
+    def counted(self: _Column, literal: pl.Expr) -> pl.Expr | None:
+        lists.append(literal)
+        return none_in(self, literal)
+
+    def observed(self: Documents, reads: Any) -> Iterator[Any]:
+        for some in gathered(self, reads):
+            tests.append(len(some))
+            yield some
+
+    monkeypatch.setattr(_Column, "none_in", counted)
+    monkeypatch.setattr(Documents, "_gathered", observed)
+    values = [*range(15), *range(45, 2000)]
+    assert tadoc.scan_packed(tmp_path).filter(pl.col("number").is_in(values)).collect()["number"].to_list() == [
+        *range(15),
+        *range(45, 60),
+    ]
+    assert (len(lists), tests) == (1, [5])  # one of six is skipped
+    open_files = [os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert not [name for name in open_files if name.startswith(str(tmp_path))]
+
+
+def test_no_file_is_opened_beyond_the_limit(tmp_path: Path) -> None:
+    for place in range(3):
+        FRAME.select("number", "text").slice(20 * place, 20).tadoc.write_packed(tmp_path / f"{place}.parquet")
+    lf = tadoc.scan_packed(tmp_path)
+    (tmp_path / "1.parquet").unlink()
+    few = pl.col("number") % 2 == 1
+    assert lf.head(20).collect().height == 20
+    assert lf.head(20).filter(few).collect().height == 10
+    with pytest.raises(FileNotFoundError):
+        lf.head(21).filter(few).collect()
+
+
+def test_polars_says_what_is_wrong_with_a_condition(path: Path) -> None:
+    for predicate in (pl.col("number") == "3", pl.col("number").is_between("1", pl.lit("3")), pl.col("name") > 3):
+        with pytest.raises(pl.exceptions.PolarsError) as found:
+            tadoc.scan_packed(path).filter(predicate).collect()
+        assert "bound" not in str(found.value)

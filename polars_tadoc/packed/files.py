@@ -101,23 +101,22 @@ class PackedFile:
             raise InvalidGrammarError(f"{self.path}, row group {group}: the data is damaged: {error}") from error
         return _frame(table).select(cs.by_name(names, require_all=True))
 
-    def statistics(self, schema: pl.Schema, names: list[str]) -> Mapping[str, Bounds]:
-        """Give what the row groups' statistics say of documents' columns; nested columns are left out.
+    def statistics(self, schema: pl.Schema, names: Iterable[str]) -> Mapping[str, Bounds]:
+        """Give what the row groups' statistics say of documents' columns.
 
         Parameters
         ----------
         schema
             Columns of the documents.
         names
-            The columns asked for.
+            The columns asked for, none of them nested.
 
         """
         groups = [self._file.metadata.row_group(group) for group in range(self.group_count)]
         known = {}
         for name in names:
-            if not schema[name].is_nested() and self._understood(name, schema[name]):
-                leaf = self._leaves[name]
-                known[name] = _bounds([group.column(leaf) for group in groups], schema[name])
+            leaf, dtype = self._leaves[name], schema[name]
+            known[name] = _bounds([group.column(leaf) for group in groups], dtype, self._understood(name, dtype))
         return known
 
     def _understood(self, name: str, dtype: pl.DataType) -> bool:
@@ -145,13 +144,13 @@ def _leaf_count(kind: pa.DataType) -> int:
     return sum(_leaf_count(kind.field(place).type) for place in range(kind.num_fields)) or 1
 
 
-def _bounds(chunks: list[Any], dtype: pl.DataType) -> Bounds:
-    """Read the statistics of one leaf by row group.
+def _bounds(chunks: list[Any], dtype: pl.DataType, understood: bool) -> Bounds:
+    """Read the statistics of one leaf by row group; of values only where they are understood.
 
     The number of a leaf's values and of its nulls both count an empty list as one.
     """
     known = [chunk.statistics for chunk in chunks]
-    bounded = [one if one is not None and one.has_min_max else None for one in known]
+    bounded = [one if understood and one is not None and one.has_min_max else None for one in known]
     nulls = [one.null_count if one is not None and one.has_null_count else None for one in known]
     low = _values([None if one is None else (one.min, one.min_raw) for one in bounded], dtype)
     high = _values([None if one is None else (one.max, one.max_raw) for one in bounded], dtype)

@@ -45,7 +45,7 @@ def unpack_plan(lf: pl.LazyFrame, schema: pl.Schema, column: str) -> pl.LazyFram
         for batch in _only(lf, asked.columns).collect_batches(maintain_order=True):
             if asked.done:
                 return
-            yield from asked.frames(lambda names, batch=batch: _only(batch.lazy(), names).collect())  # type: ignore[misc]
+            yield from asked.frames([lambda names, batch=batch: _only(batch.lazy(), names).collect()])  # type: ignore[misc]
 
     return register_io_source(documents, schema=unpacked, is_pure=True, explain_name="unpack")
 

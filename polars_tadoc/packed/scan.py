@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from weakref import WeakSet
 
@@ -12,8 +13,8 @@ from polars.exceptions import SchemaError
 from polars.io.plugins import register_io_source
 
 from polars_tadoc.packed.files import PackedFile, Source, find_files
-from polars_tadoc.packed.skip import skippable
-from polars_tadoc.packed.unpack import Documents, unpacked_schema
+from polars_tadoc.packed.skip import Skipping
+from polars_tadoc.packed.unpack import Documents, Read, unpacked_schema
 
 
 def scan_packed(source: Source) -> pl.LazyFrame:
@@ -90,12 +91,19 @@ class PackedScan:
 
     def frames(self, asked: Documents) -> Iterator[pl.DataFrame]:
         """Give the documents asked for: a frame for each packed row of which one may have passed."""
+        return asked.frames(self._reads(asked))
+
+    def _reads(self, asked: Documents) -> Iterator[Read]:
+        """Give the row groups that may hold a document that passes; all where a limit counts those that do not."""
+        condition = asked.early_condition if asked.left is None else None
+        skipping = None if condition is None else Skipping(condition, self.schema)
         for path in self.paths:
             if asked.done:
                 return
-            with PackedFile(path) as file:
-                _require_schema(path, file.schema, self._packed)
-                yield from _documents_of(file, asked)
+            file = PackedFile(path)  # it is closed when the last of its row groups was read, and goes out of use
+            _require_schema(path, file.schema, self._packed)
+            for group in _groups(file, skipping, self.schema):
+                yield partial(file.read, group)
 
 
 class _Asking(threading.local):
@@ -109,19 +117,9 @@ scans: WeakSet[PackedScan] = WeakSet()
 """The scans that plans in use read."""
 
 
-def _documents_of(file: PackedFile, asked: Documents) -> Iterator[pl.DataFrame]:
-    for group in _groups(file, asked):
-        if asked.done:
-            return
-        yield from asked.frames(lambda names, group=group: file.read(group, names))  # type: ignore[misc]
-
-
-def _groups(file: PackedFile, asked: Documents) -> list[int]:
-    """Row groups that may hold a document that passes; all where a limit counts those that do not."""
+def _groups(file: PackedFile, skipping: Skipping | None, schema: pl.Schema) -> list[int]:
     groups = list(range(file.group_count))
-    if asked.early_condition is None or asked.left is not None:
-        return groups
-    skipped = skippable(asked.early_condition, file.statistics(asked.schema, asked.early))
+    skipped = skipping.skippable(file.statistics(schema, skipping.columns)) if skipping is not None else None
     return groups if skipped is None else [group for group in groups if not skipped[group]]
 
 

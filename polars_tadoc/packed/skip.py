@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import polars as pl
+from polars.exceptions import PolarsError
 
 Comparison = Callable[[pl.Expr, pl.Expr], pl.Expr]
 
@@ -27,6 +28,9 @@ INTERVALS: dict[Literal["both", "left", "right", "none"], tuple[Comparison, Comp
     "right": (operator.gt, operator.le),
     "none": (operator.gt, operator.lt),
 }
+
+DEEPEST = 50
+"""Conditions within conditions that are looked at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,57 +53,9 @@ class Bounds:
     nulls: pl.Series
     rows: pl.Series
 
-    @property
-    def only_nulls(self) -> pl.Series:
-        """Whether all rows are null, which no comparison lets through."""
-        return self.nulls == self.rows
 
-    def none(self, comparison: Comparison, literal: pl.Expr) -> pl.Series:
-        """Tell where no value compares so with the literal, a single value."""
-
-        def holds(bound: pl.Series, test: Comparison) -> pl.Series:
-            return bound.alias("bound").to_frame().select(test(pl.col("bound"), literal)).to_series()
-
-        if comparison in (operator.gt, operator.ge):
-            return self.only_nulls | holds(self.high, operator.le if comparison is operator.gt else operator.lt)
-        if comparison in (operator.lt, operator.le):
-            return self.only_nulls | holds(self.low, operator.ge if comparison is operator.lt else operator.gt)
-        if comparison is operator.eq:
-            return self.only_nulls | holds(self.low, operator.gt) | holds(self.high, operator.lt)
-        return self.only_nulls | (holds(self.low, operator.eq) & holds(self.high, operator.eq))
-
-    def none_in(self, literal: pl.Expr) -> pl.Series | None:
-        """Tell where no value is in a literal list; None where that takes more than the order of values.
-
-        It does where the list holds nulls or values of another type, and for floats (NaN).
-        """
-        values, dtype = pl.select(literal).to_series(), self.low.dtype
-        while isinstance(values.dtype, pl.List):
-            values = values.explode()
-        if values.null_count() or dtype.is_float():
-            return None
-        if dtype.is_integer() and values.dtype.is_integer():
-            values = values.cast(dtype, strict=False).drop_nulls()  # the column holds none beyond its range
-        if values.dtype != dtype or len(values) == 0:
-            return None
-        values = values.unique().sort()
-        place = pl.Series(values.search_sorted(self.low.fill_null(values[0]), side="left"))
-        next_value = values.gather(place.clip(0, len(values) - 1))  # the least one that is not below the bound
-        return self.only_nulls | (place == len(values)) | (next_value > self.high)
-
-
-def conjuncts(predicate: pl.Expr) -> Iterator[pl.Expr]:
-    """Give the conditions that all have to hold."""
-    inputs = _inputs(predicate)
-    if len(inputs) == 2 and predicate.meta == (inputs[0] & inputs[1]):
-        for part in inputs:
-            yield from conjuncts(part)
-    else:
-        yield predicate
-
-
-def skippable(predicate: pl.Expr, statistics: Mapping[str, Bounds]) -> pl.Series | None:
-    """Tell by row group whether no row in it passes; null or None: it is not known.
+class Skipping:
+    """Tells of row groups whether no row in them passes; prepared once for any number of files.
 
     Read are comparisons of a column with a literal, ``is_between``, ``is_in``, ``is_null``, ``is_not_null``, Boolean
     columns, and what ``&`` and ``|`` make of them; from anything else nothing is concluded. Polars' own translation
@@ -109,57 +65,146 @@ def skippable(predicate: pl.Expr, statistics: Mapping[str, Bounds]) -> pl.Series
     ----------
     predicate
         Condition on the columns of documents.
-    statistics
-        By column; columns without are left out.
+    schema
+        Columns of the documents.
 
     """
+
+    def __init__(self, predicate: pl.Expr, schema: pl.Schema) -> None:
+        names = [name for name in predicate.meta.root_names() if not schema[name].is_nested()]
+        self.columns = {name: _Column(place, schema[name]) for place, name in enumerate(dict.fromkeys(names))}
+        """The columns of which statistics are read."""
+        try:
+            self._test = _none_passes(predicate, self.columns)
+        except PolarsError:  # Polars says what is wrong with it when rows are filtered
+            self._test = None
+
+    def skippable(self, statistics: Mapping[str, Bounds]) -> pl.Series | None:
+        """Tell by row group whether no row in it passes; null or None: it is not known.
+
+        Parameters
+        ----------
+        statistics
+            Of each of the columns.
+
+        """
+        if self._test is None:
+            return None
+        bounds = {
+            f"{field} {column.place}": getattr(statistics[name], field)
+            for name, column in self.columns.items()
+            for field in ("low", "high", "nulls", "rows")
+        }
+        try:
+            return pl.DataFrame(bounds).select(self._test.alias("none")).to_series()
+        except PolarsError:
+            return None
+
+
+class _Column:
+    """The bounds of a column as expressions, and what they tell."""
+
+    def __init__(self, place: int, dtype: pl.DataType) -> None:
+        self.place, self.dtype = place, dtype
+        self.low, self.high, self.nulls = (pl.col(f"{field} {place}") for field in ("low", "high", "nulls"))
+        self.only_nulls = self.nulls == pl.col(f"rows {place}")
+        """Whether all rows are null, which no comparison lets through."""
+
+    def none(self, comparison: Comparison, literal: pl.Expr) -> pl.Expr:
+        """Tell where no value compares so with the literal, a single value."""
+        if comparison in (operator.gt, operator.ge):
+            return self.only_nulls | (self.high <= literal if comparison is operator.gt else self.high < literal)
+        if comparison in (operator.lt, operator.le):
+            return self.only_nulls | (self.low >= literal if comparison is operator.lt else self.low > literal)
+        if comparison is operator.eq:
+            return self.only_nulls | (self.low > literal) | (self.high < literal)
+        return self.only_nulls | ((self.low == literal) & (self.high == literal))
+
+    def none_in(self, literal: pl.Expr) -> pl.Expr | None:
+        """Tell where no value is in a literal list; None where that takes more than the order of values.
+
+        It does where the list holds nulls or values of another type, and for floats (NaN).
+        """
+        values = pl.select(literal).to_series()
+        while isinstance(values.dtype, pl.List):
+            values = values.explode()
+        if values.null_count() or self.dtype.is_float():
+            return None
+        if self.dtype.is_integer() and values.dtype.is_integer():
+            values = values.cast(self.dtype, strict=False).drop_nulls()  # the column holds none beyond its range
+        if values.dtype != self.dtype or len(values) == 0:
+            return None
+        values = values.unique().sort()
+        place = pl.lit(values).search_sorted(self.low.fill_null(values[0]), side="left")
+        next_value = pl.lit(values).gather(place.clip(0, len(values) - 1))  # the least one that is not below the bound
+        return self.only_nulls | (place == len(values)) | (next_value > self.high)
+
+
+def parts(predicate: pl.Expr, joined: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> list[pl.Expr]:
+    """Give the conditions that ``&`` or ``|`` join to a predicate, however many."""
+    found, waiting = [], [predicate]
+    while waiting:
+        one = waiting.pop()
+        inputs = _inputs(one)
+        if len(inputs) == 2 and one.meta == joined(inputs[0], inputs[1]):
+            waiting += inputs[::-1]
+        else:
+            found.append(one)
+    return found
+
+
+def _none_passes(predicate: pl.Expr, columns: Mapping[str, _Column], depth: int = 0) -> pl.Expr | None:
+    """Turn a condition on rows into one on the bounds of row groups; None: nothing is concluded."""
+    if depth > DEEPEST:
+        return None
+    for joined, some_suffice in ((operator.and_, True), (operator.or_, False)):
+        if len(conditions := parts(predicate, joined)) > 1:
+            tests = [_none_passes(condition, columns, depth + 1) for condition in conditions]
+            known = [test for test in tests if test is not None]
+            if some_suffice:
+                return pl.any_horizontal(known) if known else None
+            return pl.all_horizontal(known) if len(known) == len(tests) else None
     inputs = _inputs(predicate)
     if not inputs:
-        bounds = _bounds(predicate, statistics)
-        return bounds.only_nulls | ~bounds.high if bounds is not None and bounds.high.dtype == pl.Boolean else None
+        column = _column(predicate, columns)
+        return column.only_nulls | ~column.high if column is not None and column.dtype == pl.Boolean else None
     if len(inputs) == 1:
-        return _of_one(predicate, inputs[0], statistics)
+        return _of_one(predicate, inputs[0], columns)
     if len(inputs) == 2:
-        return _of_two(predicate, inputs[0], inputs[1], statistics)
-    bounds = _bounds(inputs[0], statistics)
-    if len(inputs) == 3 and bounds is not None and _is_value(inputs[1]) and _is_value(inputs[2]):
+        return _of_two(predicate, inputs[0], inputs[1], columns)
+    column = _column(inputs[0], columns)
+    if len(inputs) == 3 and column is not None and _is_value(inputs[1]) and _is_value(inputs[2]):
         value, low, high = inputs
         for closed, (above, below) in INTERVALS.items():
             if predicate.meta == value.is_between(low, high, closed=closed):
-                return bounds.none(above, low) | bounds.none(below, high)
+                return column.none(above, low) | column.none(below, high)
     return None
 
 
-def _of_one(predicate: pl.Expr, value: pl.Expr, statistics: Mapping[str, Bounds]) -> pl.Series | None:
-    bounds = _bounds(value, statistics)
-    if bounds is None:
+def _of_one(predicate: pl.Expr, value: pl.Expr, columns: Mapping[str, _Column]) -> pl.Expr | None:
+    column = _column(value, columns)
+    if column is None:
         return None
     if predicate.meta == value.is_null():
-        return bounds.nulls == 0
+        return column.nulls == 0
     if predicate.meta == value.is_not_null():
-        return bounds.only_nulls
-    if predicate.meta == value.not_() and bounds.low.dtype == pl.Boolean:
-        return bounds.only_nulls | bounds.low
+        return column.only_nulls
+    if predicate.meta == value.not_() and column.dtype == pl.Boolean:
+        return column.only_nulls | column.low
     return None
 
 
-def _of_two(predicate: pl.Expr, left: pl.Expr, right: pl.Expr, statistics: Mapping[str, Bounds]) -> pl.Series | None:
-    if predicate.meta == (left & right):
-        known = [part for side in (left, right) if (part := skippable(side, statistics)) is not None]
-        return known[0] | known[-1] if known else None
-    if predicate.meta == (left | right):
-        first, second = skippable(left, statistics), skippable(right, statistics)
-        return None if first is None or second is None else first & second
+def _of_two(predicate: pl.Expr, left: pl.Expr, right: pl.Expr, columns: Mapping[str, _Column]) -> pl.Expr | None:
     for comparison, mirrored in MIRRORED.items():
         if predicate.meta == comparison(left, right):
-            if (bounds := _bounds(left, statistics)) is not None and _is_value(right):
-                return bounds.none(comparison, right)
-            if (bounds := _bounds(right, statistics)) is not None and _is_value(left):
-                return bounds.none(mirrored, left)
+            if (column := _column(left, columns)) is not None and _is_value(right):
+                return column.none(comparison, right)
+            if (column := _column(right, columns)) is not None and _is_value(left):
+                return column.none(mirrored, left)
             return None
-    bounds = _bounds(left, statistics)
-    if bounds is not None and right.meta.is_literal() and predicate.meta == left.is_in(right):
-        return bounds.none_in(right)
+    column = _column(left, columns)
+    if column is not None and right.meta.is_literal() and predicate.meta == left.is_in(right):
+        return column.none_in(right)
     return None
 
 
@@ -172,5 +217,5 @@ def _is_value(expression: pl.Expr) -> bool:
     return expression.meta.is_literal() and pl.select(expression).height == 1
 
 
-def _bounds(expression: pl.Expr, statistics: Mapping[str, Bounds]) -> Bounds | None:
-    return statistics.get(expression.meta.output_name()) if expression.meta.is_column() else None
+def _column(expression: pl.Expr, columns: Mapping[str, _Column]) -> _Column | None:
+    return columns.get(expression.meta.output_name()) if expression.meta.is_column() else None

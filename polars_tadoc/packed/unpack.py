@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from operator import and_
 
@@ -17,13 +17,16 @@ from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, NotPackedError
 from polars_tadoc.grammar import Grammar
 from polars_tadoc.packed.partition import Partition, partition_at
-from polars_tadoc.packed.skip import conjuncts
+from polars_tadoc.packed.skip import parts
 
 payloads: ByteLRU[str] = ByteLRU(lambda: settings().host_cache_bytes // 8, len)
 """Payloads of packed grammars by content key: making one takes several times as long as hashing its arrays."""
 
 Read = Callable[[list[str]], pl.DataFrame]
 """Gives some columns of the packed rows."""
+
+TESTED_DOCUMENTS, TESTED_READS = 1 << 17, 64
+"""So many documents are tested in one call: a predicate with a long list prepares it again in each."""
 
 
 def unpacked_schema(schema: pl.Schema, column: str, call: str) -> pl.Schema:
@@ -76,9 +79,11 @@ class Documents:
     ) -> None:
         self.schema, self.column, self.left = schema, column, limit
         self.names = list(schema) if names is None else names
-        conditions = [] if predicate is None else list(conjuncts(predicate))
-        early = [part for part in conditions if part.meta.root_names() and column not in part.meta.root_names()]
-        late = [part for part in conditions if not any(part is other for other in early)]
+        early: list[pl.Expr] = []
+        late: list[pl.Expr] = []
+        for part in [] if predicate is None else parts(predicate, and_):
+            looks_at = part.meta.root_names()
+            (early if looks_at and column not in looks_at else late).append(part)
         self.early_condition, self.late_condition = _all(early), _all(late)
         self.early = _columns_of(schema, early)
         """Columns that conditions read which do not look at the compressed column."""
@@ -97,35 +102,77 @@ class Documents:
         """Whether no more documents are to be looked at."""
         return self.left == 0
 
-    def frames(self, read: Read) -> Iterator[pl.DataFrame]:
-        """Give the documents of some packed rows: a frame for each row of which a document may have passed.
+    def frames(self, reads: Iterable[Read]) -> Iterator[pl.DataFrame]:
+        """Give the documents of packed rows: a frame for each row of which a document may have passed.
 
         The early columns are read first, the others and the compressed column only where a document passes.
+
+        Parameters
+        ----------
+        reads
+            Where packed rows are read from, one place after another.
+
         """
-        found: list[pl.DataFrame] = []
-        passing: list[pl.Series] = []
-        if self.early_condition is not None:
-            lists = read(self.early)
-            found = [self._documents(lists, row) for row in range(lists.height)]
-            passing = [frame.select(self.early_condition.alias("passes")).to_series() for frame in found]
-            if not any(mask.any() for mask in passing):
-                self._take(sum(frame.height for frame in found))
+        for read, found in self._tested(reads):
+            if self.done:
                 return
-        packed = read(self.late) if self.late else None
-        for row in range(len(found) if packed is None else packed.height):
-            if found and not passing[row].any():
-                self._take(found[row].height)
+            if found and not any(passing.any() for _, passing in found):
+                self._take(sum(frame.height for frame, _ in found))
                 continue
-            frame = self._documents(packed, row) if packed is not None else pl.DataFrame()
-            if found:
-                frame = _beside(found[row], frame) if packed is not None else found[row]
-            taken = self._take(frame.height)
-            frame = frame.head(taken)
-            if found:
-                frame = frame.filter(passing[row].head(taken))
-            if self.late_condition is not None:
-                frame = frame.filter(self.late_condition)
-            yield chosen(frame, self.names)
+            packed = read(self.late) if self.late else None
+            for row in range(len(found) if packed is None else packed.height):
+                frame = self._some(found[row] if found else None, packed, row)
+                if frame is not None:
+                    yield chosen(frame, self.names)
+
+    def _some(
+        self, found: tuple[pl.DataFrame, pl.Series] | None, packed: pl.DataFrame | None, row: int
+    ) -> pl.DataFrame | None:
+        """Give a packed row's documents that pass, with all columns that were read; None where none passed early."""
+        if found is not None and not found[1].any():
+            self._take(found[0].height)
+            return None
+        frame = self._documents(packed, row) if packed is not None else pl.DataFrame()
+        if found is not None:
+            frame = _beside(found[0], frame) if packed is not None else found[0]
+        taken = self._take(frame.height)
+        frame = frame.head(taken)
+        if found is not None:
+            frame = frame.filter(found[1].head(taken))
+        return frame if self.late_condition is None else frame.filter(self.late_condition)
+
+    def _tested(self, reads: Iterable[Read]) -> Iterator[tuple[Read, list[tuple[pl.DataFrame, pl.Series]]]]:
+        """Give each place with its packed rows' early columns and which documents pass; nothing where all do."""
+        if self.early_condition is None:
+            yield from ((read, []) for read in reads)
+            return
+        for some in self._gathered(reads):
+            frames = [frame for _, found in some for frame in found]
+            if frames:
+                passing = pl.concat(frames).select(self.early_condition.alias("passes")).to_series()
+            first = 0
+            for read, found in some:
+                rows = []
+                for frame in found:
+                    rows.append((frame, passing.slice(first, frame.height)))
+                    first += frame.height
+                yield read, rows
+
+    def _gathered(self, reads: Iterable[Read]) -> Iterator[list[tuple[Read, list[pl.DataFrame]]]]:
+        """Read early columns until it is worth to test them, or no more documents are to be looked at."""
+        some: list[tuple[Read, list[pl.DataFrame]]] = []
+        documents = 0
+        for read in reads:
+            lists = read(self.early)
+            some.append((read, [self._documents(lists, row) for row in range(lists.height)]))
+            documents += sum(frame.height for frame in some[-1][1])
+            enough = TESTED_DOCUMENTS if self.left is None else min(TESTED_DOCUMENTS, self.left)
+            if documents >= enough or len(some) == TESTED_READS:
+                yield some
+                some, documents = [], 0
+                if self.done:
+                    return
+        yield some
 
     def _take(self, count: int) -> int:
         """Count documents that are looked at; returns how many of them may be."""
@@ -156,7 +203,7 @@ class Documents:
 def unpack(packed: pl.DataFrame, column: str) -> pl.DataFrame:
     """Make a row of each document again; see ``df.tadoc.unpack``."""
     schema = unpacked_schema(packed.schema, column, "unpack")
-    frames = Documents(schema, column).frames(lambda names: packed.select(cs.by_name(names, require_all=True)))
+    frames = Documents(schema, column).frames([lambda names: packed.select(cs.by_name(names, require_all=True))])
     return pl.concat([pl.DataFrame(schema=schema), *frames], rechunk=True)
 
 
