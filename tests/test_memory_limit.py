@@ -201,6 +201,11 @@ def test_a_plan_that_is_gone_leaves_nothing() -> None:
         (5, 5),
         ("7", 7),
         ("2GB", 2 * 10**9),
+        ("2 gb", 2 * 10**9),
+        ("2G", 2 * 10**9),
+        ("3k", 3000),
+        ("9007199254740993", 2**53 + 1),
+        ("9007199254740993.5B", 2**53 + 1),
         ("1.5 kB", 1500),
         ("512MiB", 512 << 20),
         (" 3 TiB ", 3 << 40),
@@ -213,7 +218,7 @@ def test_limits(text: int | str, size: int) -> None:
 
 @pytest.mark.parametrize(
     ("limit", "error"),
-    [(limit, ValueError) for limit in (0, -1, "", "2 gigs", "GB", "-1GB", "0.1B", "1e9")]
+    [(limit, ValueError) for limit in (0, -1, "", "2 gigs", "GB", "-1GB", "0.1B", "1e9", "9" * 400 + "GB", 1 << 63)]
     + [(limit, TypeError) for limit in (1.5, True, [])],
 )
 def test_wrong_limits(limit: Any, error: type[Exception]) -> None:

@@ -246,7 +246,7 @@ def test_errors_name_the_column() -> None:
             either.tadoc.pack("txt")
         with pytest.raises(NotPackedError, match=r'unpack: column "text" is Struct.*pack'):
             either.tadoc.unpack("text")
-        with pytest.raises(NotPackedError, match="the frame has 0 packed"):
+        with pytest.raises(NotPackedError, match=r"the frame has no packed TADOC column; df\.tadoc\.pack"):
             either.tadoc.unpack()
     with pytest.raises(NotCompressedError):
         frame.tadoc.pack().tadoc.pack("text")

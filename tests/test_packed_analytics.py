@@ -24,6 +24,7 @@ from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.packed import scan as packed_scan
 from polars_tadoc.packed import unpack
 from polars_tadoc.packed.files import PackedFile
+from polars_tadoc.packed.question import packed_question
 from tests.packed_cases import every_column, frames
 
 FRAME = every_column(60, 8)
@@ -95,6 +96,31 @@ def test_partitions_go_straight_to_the_kernels(
         assert lazy.collect_schema() == expected.schema
         assert_frame_equal(lazy.collect(), expected)
         assert_frame_equal(lazy.collect(engine="streaming"), expected)
+
+
+def test_which_plans_are_questions_to_a_scan(folder: Path) -> None:
+    """What Polars' optimizer makes of plans is not promised: a release that changes it is noticed here."""
+    lf = tadoc.scan_packed(folder)
+    for name, plan in ROWS_AND_COLUMNS.items():
+        if name == "no rows":  # Polars leaves the scan out
+            continue
+        question = packed_question(plan(lf).select("text", "number"))
+        assert question is not None, name
+        assert (question.limit is not None) == name.startswith("head"), name
+        assert (question.predicate is not None) == ("filter" in name), name
+    for name, plan in OTHERS.items():
+        assert packed_question(plan(lf).select("text")) is None, name
+
+
+def test_questions_with_long_lists_have_short_keys(folder: Path) -> None:
+    lf = tadoc.scan_packed(folder)
+    keys = set()
+    for values in (range(5000), range(5000), range(5001)):
+        question = packed_question(lf.filter(number.is_in(list(values))).select("text"))
+        assert question is not None
+        assert len(question.key[1]) == 64
+        keys.add(question.key)
+    assert len(keys) == 2
 
 
 @pytest.mark.parametrize("memory_limit", [None, "1GB"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import operator
 import os
 import sys
@@ -131,10 +132,41 @@ def test_files_that_are_something_else(tmp_path: Path) -> None:
     with pytest.raises(NotPackedError, match='column "number" is Int32; beside a packed column there are lists'):
         tadoc.scan_packed(tmp_path / "number.parquet")
     FRAME.select("number", "text").tadoc.write_packed(tmp_path / "a.parquet")
-    FRAME.select("text", "number").tadoc.write_packed(tmp_path / "b.parquet")
-    lf = tadoc.scan_packed([tmp_path / "a.parquet", tmp_path / "b.parquet"])
-    with pytest.raises(pl.exceptions.SchemaError, match=r"b\.parquet"):
-        lf.collect()
+    other = FRAME.select("text", pl.col("number").cast(pl.Int64), "flag")
+    other.tadoc.write_packed(tmp_path / "b.parquet")
+    other.select("text").tadoc.write_packed(tmp_path / "c.parquet")
+    first = "in the first file"
+    for name, said in (
+        ("b", rf'"number" is List\(Int64\), {first} List\(Int32\); "flag" is List\(Boolean\), {first} not there$'),
+        ("c", rf'"number" is not there, {first} List\(Int32\)$'),
+    ):
+        lf = tadoc.scan_packed([tmp_path / "a.parquet", tmp_path / f"{name}.parquet"])
+        with pytest.raises(pl.exceptions.SchemaError, match=rf"{name}\.parquet differ from .*a\.parquet: {said}"):
+            lf.collect()
+
+
+def test_files_with_columns_in_another_order(tmp_path: Path) -> None:
+    FRAME.select("number", "text", "flag").tadoc.write_packed(tmp_path / "a.parquet")
+    FRAME.select("text", "flag", "number").tadoc.write_packed(tmp_path / "b.parquet")
+    expected = pl.concat([FRAME.select("number", "text", "flag")] * 2)
+    lf = tadoc.scan_packed(tmp_path)
+    assert_frame_equal(lf.collect(), expected)
+    assert_frame_equal(lf.filter(pl.col("number") > 40).collect(), expected.filter(pl.col("number") > 40))
+
+
+def test_sources_that_name_no_files(tmp_path: Path) -> None:
+    for source in (None, 3, b"a.parquet", io.BytesIO(), [None], [io.BytesIO()]):
+        with pytest.raises(TypeError, match="scan_packed takes a file's path, a folder, a glob pattern or several"):
+            tadoc.scan_packed(source)  # type: ignore[arg-type]
+    for address in ("s3://bucket/a.parquet", "file:///a.parquet", ["https://a.org/a.parquet"]):
+        with pytest.raises(ValueError, match="is an address; only files of this machine are read"):
+            tadoc.scan_packed(address)
+    (tmp_path / "folder.parquet").mkdir()
+    with pytest.raises(FileNotFoundError):
+        tadoc.scan_packed(tmp_path)
+    FRAME.select("number", "text").tadoc.write_packed(tmp_path / "folder.parquet" / "a.parquet")
+    for found in (tmp_path, tmp_path / "folder.parquet", tmp_path / "**" / "*.parquet"):
+        assert tadoc.scan_packed(found).select("number").collect().height == ROWS
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.5, 0.99])

@@ -50,6 +50,8 @@ def packed_column(schema: pl.Schema, name: str | None, call: str) -> str:
     """
     if name is None:
         candidates = [column for column, dtype in schema.items() if is_packed(dtype)]
+        if not candidates:
+            raise NotPackedError(f"{call}: the frame has no packed TADOC column; df.tadoc.pack makes one")
         if len(candidates) != 1:
             raise NotPackedError(f"{call}: the frame has {len(candidates)} packed TADOC columns; name the one meant")
         return candidates[0]

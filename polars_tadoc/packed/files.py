@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -28,17 +29,34 @@ def find_files(source: Source) -> list[Path]:
     ------
     FileNotFoundError
         One of them names no file.
+    TypeError, ValueError
+        It is something else, or an address.
 
     """
-    if not isinstance(source, str | os.PathLike):
-        found = [path for one in source for path in find_files(one)]
-    elif (path := Path(source).expanduser()).is_dir():
-        found = sorted(path.rglob("*.parquet"))
+    if isinstance(source, str | os.PathLike):
+        found = _named(os.fspath(source))
+    elif isinstance(source, bytes) or hasattr(source, "read") or not isinstance(source, Iterable):
+        raise TypeError(
+            f"scan_packed takes a file's path, a folder, a glob pattern or several of them, not {type(source).__name__}"
+        )
     else:
-        found = [path] if path.exists() else [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
+        found = [path for one in source for path in find_files(one)]
     if not found:
         raise FileNotFoundError(f"scan_packed: {source!s} names no Parquet file")
     return found
+
+
+def _named(name: str) -> list[Path]:
+    if re.match(r"\w+://", name):
+        raise ValueError(f"scan_packed: {name} is an address; only files of this machine are read, by their paths")
+    path = Path(name).expanduser()
+    if path.is_dir():
+        found = sorted(path.rglob("*.parquet"))
+    elif path.exists():
+        found = [path]
+    else:
+        found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
+    return [path for path in found if path.is_file()]
 
 
 class PackedFile:

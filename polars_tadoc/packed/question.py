@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any
 
 import polars as pl
@@ -41,9 +42,10 @@ class PackedQuestion:
     limit: int | None
 
     @property
-    def key(self) -> tuple[int, bytes | None, int | None]:
+    def key(self) -> tuple[int, bytes, int | None]:
         """Equal where the same is asked, while the scan is in use."""
-        return id(self.scan), None if self.predicate is None else self.predicate.meta.serialize(), self.limit
+        condition = b"" if self.predicate is None else self.predicate.meta.serialize()
+        return id(self.scan), blake2b(condition).digest(), self.limit  # a condition may hold a list of any length
 
     @property
     def shown(self) -> str:

@@ -39,10 +39,14 @@ def scan_packed(source: Source) -> pl.LazyFrame:
     ------
     FileNotFoundError
         Nothing is there.
+    TypeError, ValueError
+        The source is something else than paths, or an address (``s3://…``).
     NotPackedError
         A file has no packed column, several, or a column beside it that is no list.
     InvalidGrammarError
         A file is damaged; found when it is read.
+    SchemaError
+        A file's columns differ from the first one's in more than their order; found when it is read.
 
     Examples
     --------
@@ -101,9 +105,21 @@ class PackedScan:
             if asked.done:
                 return
             file = PackedFile(path)  # it is closed when the last of its row groups was read, and goes out of use
-            _require_schema(path, file.schema, self._packed)
+            self._require_schema(file)
             for group in _groups(file, skipping, self.schema):
                 yield partial(file.read, group)
+
+    def _require_schema(self, file: PackedFile) -> None:
+        first, other = dict(self._packed), dict(file.schema)
+        differing = [
+            f'"{name}" is {other.get(name, "not there")}, in the first file {first.get(name, "not there")}'
+            for name in {**first, **other}
+            if first.get(name) != other.get(name)
+        ]
+        if differing:
+            raise SchemaError(
+                f"scan_packed: the columns of {file.path} differ from those of {self.paths[0]}: {'; '.join(differing)}"
+            )
 
 
 class _Asking(threading.local):
@@ -121,8 +137,3 @@ def _groups(file: PackedFile, skipping: Skipping | None, schema: pl.Schema) -> l
     groups = list(range(file.group_count))
     skipped = skipping.skippable(file.statistics(schema, skipping.columns)) if skipping is not None else None
     return groups if skipped is None else [group for group in groups if not skipped[group]]
-
-
-def _require_schema(path: Path, schema: pl.Schema, expected: pl.Schema) -> None:
-    if schema != expected:
-        raise SchemaError(f"scan_packed: the columns of {path} are {schema}, those of the first file are {expected}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal, Self, get_args
 
 import numpy as np
@@ -18,9 +19,12 @@ MOST_COUNT = (1 << 63) - 1
 MOST_WORDS = (1 << 32) - 1
 """Longest sequence: its words' ids alone would fill 16 GiB."""
 
-UNITS = {"": 1, **{f"{prefix}B": 1000**k for k, prefix in enumerate(["", "k", "M", "G", "T"])}}
-UNITS |= {"KB": 1000, **{f"{prefix}iB": 1024 ** (k + 1) for k, prefix in enumerate("KMGT")}}
-"""Bytes by unit."""
+UNITS = {"": 1, "b": 1} | {
+    f"{prefix}{end}": base**power
+    for power, prefix in enumerate("kmgt", start=1)
+    for end, base in (("", 1000), ("b", 1000), ("ib", 1024))
+}
+"""Bytes by unit, in small letters."""
 
 StrategyName = Literal["auto", "top_down", "bottom_up"]
 
@@ -111,21 +115,22 @@ def require_min_count(min_count: object) -> int:
 
 
 def require_memory_limit(limit: object) -> int | None:
-    """Return ``memory_limit=`` in bytes: an integer, or a number with a unit as in "2GB", "1.5 GB" or "512MiB".
+    """Return ``memory_limit=`` in bytes: an integer, or a number with a unit as in "2GB", "1.5 gb", "2G" or "512MiB".
 
     Raises
     ------
     TypeError
         It is neither an integer nor a string.
     ValueError
-        It is below 1, or the string is no number with a unit.
+        It is below 1 or beyond 63 bits, or the string is no number with a unit.
 
     """
     if limit is None:
         return None
     if not isinstance(limit, str):
-        return require_integer("memory_limit", limit, 1)
+        return require_integer("memory_limit", limit, 1, MOST_COUNT)
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", limit)
-    if found is None or found[2] not in UNITS:
+    if found is None or found[2].lower() not in UNITS:
         raise ValueError(f'memory_limit="{limit}": write bytes as an integer, or with a unit, as "2GB" or "512MiB"')
-    return require_integer("memory_limit", int(float(found[1]) * UNITS[found[2]]), 1)
+    size = int(Fraction(found[1]) * UNITS[found[2].lower()])
+    return require_integer("memory_limit", size, 1, MOST_COUNT)
