@@ -216,7 +216,8 @@ class TadocLazyFrame:
         Parameters
         ----------
         path
-            The file. It appears under its name when it is complete; one that is there is replaced.
+            The file. It appears under its name when it is complete; one that is there is replaced. Until then it is
+            ``.NAME.….tmp`` beside it, which stays behind where the process is killed, and may be deleted.
         column
             The compressed column; may be left out where there is one.
 
@@ -228,6 +229,8 @@ class TadocLazyFrame:
             As for ``df.tadoc.pack``.
         TypeError
             A column is of a type that Parquet has not: Python objects, integers of 128 bits.
+        OSError
+            The path is a folder, a device or in no folder; found before any row is asked for.
 
         Examples
         --------
