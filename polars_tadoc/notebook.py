@@ -51,7 +51,7 @@ def _shown(data: pl.DataFrame | pl.Series) -> pl.DataFrame | pl.Series:
     """Return the same with something short in place of compressed columns."""
     if isinstance(data, pl.Series):
         return _short(data) if is_tadoc(data.dtype) else data
-    return pl.DataFrame([_short(series) if is_tadoc(series.dtype) else series for series in data])
+    return data.with_columns(_short(series) for series in data if is_tadoc(series.dtype))
 
 
 def _short(column: pl.Series) -> pl.Series:

@@ -38,11 +38,12 @@ def test_series(show: Any, rows: int) -> None:
 
 
 def test_frames(show: Any) -> None:
-    plain = pl.DataFrame({"year": range(30), "text": TEXT, "other": TEXT[::-1]})
-    shown = show(plain.tadoc.compress("text", rows_per_grammar=7).tadoc.compress("other"))["text/html"]
+    plain = pl.DataFrame({"year": range(30), "text": TEXT, "": TEXT[::-1]})
+    shown = show(plain.tadoc.compress("text", rows_per_grammar=7).tadoc.compress(""))["text/html"]
     assert "TADOC" not in shown
     assert "row 29 says" in shown
     assert "<td>29</td>" in shown
+    assert "<th></th>" in shown
     assert len(shown) < 8000
 
 

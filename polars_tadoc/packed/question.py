@@ -108,6 +108,8 @@ def packed_question(plan: pl.LazyFrame) -> PackedQuestion | None:
             collect(engine="in-memory", post_opt_callback=_only_a_scan)
         except (PolarsError, OSError):  # said again when the plan runs
             return None
+        except (TypeError, AttributeError):  # a Polars whose engines come in otherwise
+            return None
     if len(found) != 1:
         return None
     scan, predicate, limit = found[0]
