@@ -21,6 +21,8 @@ WORDS = 10
 SHARE = 50
 ALONE = 200
 """Rows taken one at a time."""
+SYMBOLS = 1 << 27
+"""Gathered rows hold no more: of a book's 80,000 symbols, 100,000 copies would fill 32 GB."""
 
 
 def main() -> None:
@@ -28,13 +30,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000, help="how many rows are gathered")
     arguments = parser.parse_args()
     print(corpora.machine())
-    print(f"microseconds for each row, of {arguments.rows:,} gathered; medians of {arguments.repeat} rounds")
+    print(f"microseconds for each row, of {arguments.rows:,} gathered at most; medians of {arguments.repeat} rounds")
     for name in corpora.names(arguments.corpora):
         measure(*corpora.load(name), arguments.rows, arguments.repeat)
 
 
 def measure(name: str, text: pl.Series, size: int, repeat: int) -> None:
     column = tadoc.compress(text)
+    size = min(size, int(SYMBOLS // column.struct.field("symbols").list.len().mean()))
     chance = np.random.default_rng(1)
     drawn = pl.Series(chance.integers(0, len(text), size))
     words = tadoc.token_count(column).gather(drawn)
@@ -60,7 +63,8 @@ def measure(name: str, text: pl.Series, size: int, repeat: int) -> None:
         repeat,
     )
     print(
-        f"\n{name}: {len(text):,} rows of {words.mean():,.0f} words (as gathered), {text.str.len_bytes().sum():,} bytes"
+        f"\n{name}: {len(text):,} rows of {words.mean():,.0f} words, {size:,} gathered, "
+        f"{text.str.len_bytes().sum():,} bytes"
     )
     each = {call: 1e3 * median_ms(taken, call) / size for call in taken}
     for call in ("decompress", "split"):
