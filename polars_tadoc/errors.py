@@ -70,6 +70,10 @@ class InvalidGrammarError(TadocError, ValueError):
     """A grammar, its payload or a row that refers to it is malformed."""
 
 
+class InvalidIndexError(TadocError, ValueError):
+    """The files of a saved index are damaged, or are no index; the message names the file and what to do."""
+
+
 class LimitExceededError(TadocError, ValueError):
     """What was asked for would expand beyond a limit; the message names the limit and how to raise it."""
 
