@@ -108,6 +108,16 @@ def trailing_zeros(typing_context: Any, value: Any) -> Any:
 
 
 @intrinsic
+def bit_length(typing_context: Any, value: Any) -> Any:
+    """Count the bits up to the highest one bit; 0 for zero."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.sub(ir.IntType(64)(64), builder.ctlz(arguments[0], ir.IntType(1)(0)))
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic
 def count_ones(typing_context: Any, value: Any) -> Any:
     """Count the one bits."""
 
@@ -191,6 +201,9 @@ atomic_add = _atomic("add")
 
 atomic_min = _atomic("umin")
 """The same for the smaller of both."""
+
+atomic_or = _atomic("or")
+"""The same for the bits of either."""
 
 
 @intrinsic

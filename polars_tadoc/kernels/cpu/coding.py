@@ -1,0 +1,422 @@
+"""Encodes lists of postings and decodes them on the CPU (:mod:`polars_tadoc.kernels.postings` tells the form)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.kernels.cpu.memory import atomic_or, bit_length, load_u64, store_u64, trailing_zeros
+from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
+from polars_tadoc.kernels.postings import BLOCK, PFORDELTA, RICE, SPARE_BYTES, Postings, Stream
+
+UInt8 = npt.NDArray[np.uint8]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+_MOST_BITS = 32
+_PLACE_BITS = 8
+
+
+def encode(codec: int, document_count: int, offsets: Int64, documents: UInt32, counts: Any) -> Postings:
+    """Encode lists of postings, each with the widths at which its gaps and its counts take the fewest bits.
+
+    Parameters
+    ----------
+    codec
+        ``PFORDELTA`` or ``RICE``.
+    document_count
+        How many documents there are.
+    offsets
+        int64, lists + 1.
+    documents
+        uint32, ascending within each list, below ``document_count``.
+    counts
+        uint32 or uint64 by posting, at least 1.
+
+    Returns
+    -------
+    Postings
+        The lists in the order given.
+
+    Raises
+    ------
+    LimitExceededError
+        A document holds a term 2^32 times or more.
+
+    """
+    if len(counts) and int(counts.max()) >> 32:
+        raise LimitExceededError(
+            "build_index: a document holds one word more than 4,294,967,295 times; split this document"
+        )
+    sizes = np.diff(offsets)
+    block_offsets = _running_sum(-(-sizes // BLOCK))
+    heads = np.empty(int(block_offsets[-1]), np.uint32)
+    map_parallel(
+        lambda chunk: _copy_heads(offsets, block_offsets, documents, chunk[0], chunk[1], heads),
+        weighted_chunks(offsets),
+    )
+    return Postings(
+        codec,
+        document_count,
+        sizes.astype(np.uint32),
+        block_offsets,
+        heads,
+        _encode_stream(codec, offsets, block_offsets, documents, True),
+        _encode_stream(codec, offsets, block_offsets, counts.astype(np.uint32, copy=False), False),
+    )
+
+
+def decode_lists(postings: Postings, lists: UInt32) -> tuple[Int64, UInt32, UInt32]:
+    """Decode whole lists.
+
+    Parameters
+    ----------
+    postings
+        The coded lists.
+    lists
+        uint32: numbers of lists, in any order.
+
+    Returns
+    -------
+    (int64 array, uint32 array, uint32 array)
+        Where each list starts, lists + 1; documents, ascending within each; how often each holds the term.
+
+    """
+    offsets = _running_sum(postings.frequencies[lists].astype(np.int64))
+    documents = np.empty(int(offsets[-1]), np.uint32)
+    counts = np.empty(int(offsets[-1]), np.uint32)
+    map_parallel(
+        lambda chunk: _decode_lists(postings, lists, offsets, chunk[0], chunk[1], documents, counts),
+        weighted_chunks(offsets),
+    )
+    return offsets, documents, counts
+
+
+def load_postings(postings: Postings) -> Postings:
+    """Make postings resident where the kernels run; here they are already."""
+    return postings
+
+
+def _running_sum(sizes: Any) -> Int64:
+    sums = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=sums[1:])
+    return sums
+
+
+def _encode_stream(codec: int, offsets: Int64, block_offsets: Int64, numbers: UInt32, are_documents: bool) -> Stream:
+    lists, blocks = len(offsets) - 1, int(block_offsets[-1])
+    chunks = weighted_chunks(offsets)
+    widths = np.empty(lists, np.uint8)
+    high_sizes = np.empty(blocks, np.int64)
+    map_parallel(
+        lambda chunk: _choose_widths(
+            codec, offsets, block_offsets, numbers, are_documents, chunk[0], chunk[1], widths, high_sizes
+        ),
+        chunks,
+    )
+    low_offsets = _running_sum((np.diff(offsets) * widths + 7) // 8)
+    high_offsets = _running_sum(high_sizes)
+    none = np.zeros(1, np.int64)
+    exceptions, bits = (int(high_offsets[-1]), 0) if codec == PFORDELTA else (0, int(high_offsets[-1]))
+    low, unary = np.zeros(_padded(int(low_offsets[-1])), np.uint8), np.zeros(_padded(-(-bits // 8)), np.uint8)
+    places, highs = np.empty(exceptions, np.uint8), np.empty(exceptions, np.uint32)
+    map_parallel(
+        lambda chunk: _write_low(offsets, numbers, are_documents, chunk[0], chunk[1], widths, low_offsets, low), chunks
+    )
+
+    def write_high(chunk: tuple[int, int]) -> None:
+        lists = (offsets, block_offsets, numbers, are_documents, *chunk, widths, high_offsets)
+        if codec == RICE:
+            _write_unary(*lists, unary.view(np.uint64))
+        else:
+            _write_exceptions(*lists, places, highs)
+
+    map_parallel(write_high, chunks)
+    if codec == RICE:
+        return Stream(widths, low, low_offsets, none, places, highs, unary, high_offsets)
+    return Stream(widths, low, low_offsets, high_offsets, places, highs, unary, none)
+
+
+def _padded(size: int) -> int:
+    return -(-size // 8) * 8 + SPARE_BYTES
+
+
+@nb.njit(nogil=True, cache=True)
+def _copy_heads(offsets: Int64, block_offsets: Int64, documents: UInt32, start: int, stop: int, heads: UInt32) -> None:
+    for t in range(start, stop):
+        for q in range(block_offsets[t], block_offsets[t + 1]):
+            heads[q] = documents[offsets[t] + BLOCK * (q - block_offsets[t])]
+
+
+@nb.njit(nogil=True, cache=True)
+def _value(numbers: UInt32, start: int, i: int, are_documents: bool) -> Any:
+    """Return what is coded for posting i of the list that starts at ``start``."""
+    if not are_documents:
+        return nb.uint64(numbers[i]) - nb.uint64(1)
+    if (i - start) % BLOCK == 0:
+        return nb.uint64(0)
+    return nb.uint64(numbers[i]) - nb.uint64(numbers[i - 1]) - nb.uint64(1)
+
+
+@nb.njit(nogil=True, cache=True)
+def _fewest_bits(codec: int, size: int, lengths: Int64, sums: UInt64) -> Any:
+    """Return the width at which a list takes the fewest bits, the smallest of equal ones.
+
+    ``lengths[w]`` values have w significant bits, ``sums[w]`` is the sum of the values without their lowest w bits.
+    """
+    best, best_cost = 0, nb.uint64(0)
+    for width in range(_MOST_BITS + 1):
+        if codec == RICE:
+            cost = nb.uint64(size) * nb.uint64(width) + sums[width]
+        else:
+            cost = nb.uint64(size) * nb.uint64(width)
+            for longer in range(width + 1, _MOST_BITS + 1):
+                cost += nb.uint64(lengths[longer]) * nb.uint64(_PLACE_BITS + longer - width)
+        if width == 0 or cost < best_cost:
+            best, best_cost = width, cost
+    return best
+
+
+@nb.njit(nogil=True, cache=True)
+def _choose_widths(
+    codec: int,
+    offsets: Int64,
+    block_offsets: Int64,
+    numbers: UInt32,
+    are_documents: bool,
+    start: int,
+    stop: int,
+    widths: UInt8,
+    high_sizes: Int64,
+) -> None:
+    """Choose each list's width; ``high_sizes`` becomes each block's number of exceptions or of unary bits."""
+    lengths = np.empty(_MOST_BITS + 1, np.int64)
+    sums = np.empty(_MOST_BITS + 1, np.uint64)
+    for t in range(start, stop):
+        for width in range(_MOST_BITS + 1):
+            lengths[width] = 0
+            sums[width] = nb.uint64(0)
+        first, last = offsets[t], offsets[t + 1]
+        for i in range(first, last):
+            value = _value(numbers, first, i, are_documents)
+            if codec == RICE:
+                for width in range(_MOST_BITS):
+                    sums[width] += value >> nb.uint64(width)
+            else:
+                lengths[bit_length(value)] += 1
+        width = _fewest_bits(codec, last - first, lengths, sums)
+        widths[t] = width
+        for q in range(block_offsets[t], block_offsets[t + 1]):
+            place = first + BLOCK * (q - block_offsets[t])
+            size = min(BLOCK, last - place)
+            bits = size if codec == RICE else 0
+            for i in range(place, place + size):
+                high = nb.int64(_value(numbers, first, i, are_documents) >> nb.uint64(width))
+                bits += high if codec == RICE else nb.int64(high != 0)
+            high_sizes[q] = bits
+
+
+@nb.njit(nogil=True, cache=True)
+def _write_low(
+    offsets: Int64,
+    numbers: UInt32,
+    are_documents: bool,
+    start: int,
+    stop: int,
+    widths: UInt8,
+    low_offsets: Int64,
+    low: UInt8,
+) -> None:
+    base = nb.uint64(low.ctypes.data)
+    for t in range(start, stop):
+        width = nb.uint64(widths[t])
+        mask = (nb.uint64(1) << width) - nb.uint64(1)
+        at = base + nb.uint64(low_offsets[t])
+        word, filled = nb.uint64(0), nb.uint64(0)
+        for i in range(offsets[t], offsets[t + 1]):
+            value = _value(numbers, offsets[t], i, are_documents) & mask
+            word |= value << filled
+            filled += width
+            if filled >= nb.uint64(64):
+                store_u64(at, word)
+                at += nb.uint64(8)
+                filled -= nb.uint64(64)
+                word = value >> (width - filled)
+        at -= base
+        while nb.int64(at) < low_offsets[t + 1]:  # byte by byte: another thread may write the next list
+            low[nb.int64(at)] = nb.uint8(word & nb.uint64(255))
+            word >>= nb.uint64(8)
+            at += nb.uint64(1)
+
+
+@nb.njit(nogil=True, cache=True)
+def _write_unary(
+    offsets: Int64,
+    block_offsets: Int64,
+    numbers: UInt32,
+    are_documents: bool,
+    start: int,
+    stop: int,
+    widths: UInt8,
+    unary_offsets: Int64,
+    unary: UInt64,
+) -> None:
+    """Set the one bits; atomically, for threads may share a word."""
+    if start == stop:
+        return
+    bit = unary_offsets[block_offsets[start]]
+    at, word = bit >> 6, nb.uint64(0)
+    for t in range(start, stop):
+        for i in range(offsets[t], offsets[t + 1]):
+            bit += nb.int64(_value(numbers, offsets[t], i, are_documents) >> nb.uint64(widths[t]))
+            if bit >> 6 != at:
+                atomic_or(unary, at, word)
+                at, word = bit >> 6, nb.uint64(0)
+            word |= nb.uint64(1) << nb.uint64(bit & 63)
+            bit += 1
+    atomic_or(unary, at, word)
+
+
+@nb.njit(nogil=True, cache=True)
+def _write_exceptions(
+    offsets: Int64,
+    block_offsets: Int64,
+    numbers: UInt32,
+    are_documents: bool,
+    start: int,
+    stop: int,
+    widths: UInt8,
+    exception_offsets: Int64,
+    places: UInt8,
+    highs: UInt32,
+) -> None:
+    at = exception_offsets[block_offsets[start]]
+    for t in range(start, stop):
+        for i in range(offsets[t], offsets[t + 1]):
+            high = _value(numbers, offsets[t], i, are_documents) >> nb.uint64(widths[t])
+            if high != nb.uint64(0):
+                places[at] = nb.uint8((i - offsets[t]) % BLOCK)
+                highs[at] = nb.uint32(high)
+                at += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def _add_unary(stream: Stream, block: int, width: Any, size: int, target: UInt32, at: int) -> None:
+    """Add the high parts of a block of a Rice stream; those beyond the end of the bits are 0."""
+    base = nb.uint64(stream.unary.ctypes.data)
+    end = 8 * (len(stream.unary) - SPARE_BYTES)
+    bit = stream.unary_offsets[block]
+    for i in range(at, at + size):
+        start = bit
+        while bit < end:
+            word = load_u64(base + nb.uint64(bit >> 3)) >> nb.uint64(bit & 7)
+            if word != nb.uint64(0):
+                bit += trailing_zeros(word)
+                break
+            bit += 64 - (bit & 7)
+        target[i] |= nb.uint32(nb.uint64(bit - start) << width)
+        bit += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def decode_values(
+    codec: int, stream: Stream, number: int, block: int, place: int, size: int, target: UInt32, at: int
+) -> None:
+    """Decode ``size`` values of list ``number`` into ``target``, from place ``at`` on.
+
+    Parameters
+    ----------
+    codec
+        ``PFORDELTA`` or ``RICE``.
+    stream
+        Gaps or counts.
+    number
+        The list.
+    block
+        The block, as numbered over all lists.
+    place
+        Where the block starts within the list.
+    size
+        Values, at most ``BLOCK``.
+    target
+        uint32 array; elements ``at`` to ``at + size`` are written.
+    at
+        Where to.
+
+    """
+    width = nb.uint64(stream.widths[number])
+    mask = (nb.uint64(1) << width) - nb.uint64(1)
+    # a block begins with a whole byte: 128 values of any width fill whole bytes
+    base = nb.uint64(stream.low.ctypes.data) + nb.uint64(stream.low_offsets[number]) + nb.uint64(place >> 3) * width
+    bit = nb.uint64(0)
+    for i in range(at, at + size):
+        target[i] = nb.uint32((load_u64(base + (bit >> nb.uint64(3))) >> (bit & nb.uint64(7))) & mask)
+        bit += width
+    if codec == RICE:
+        _add_unary(stream, block, width, size, target, at)
+        return
+    for e in range(stream.exception_offsets[block], stream.exception_offsets[block + 1]):
+        i = nb.int64(stream.exception_places[e])
+        if i < size:
+            target[at + i] |= nb.uint32(nb.uint64(stream.exception_highs[e]) << width)
+
+
+@nb.njit(nogil=True, cache=True)
+def decode_documents(postings: Postings, number: int, block: int, target: UInt32, at: int) -> Any:
+    """Decode the documents of a block.
+
+    Parameters
+    ----------
+    postings
+        The lists.
+    number
+        The list.
+    block
+        Its block, as numbered over all lists: ``block_offsets[number]`` is the first.
+    target
+        uint32 array; from place ``at`` on the documents are written, each below ``postings.documents``.
+    at
+        Where to.
+
+    Returns
+    -------
+    int
+        How many there are, at most ``BLOCK``.
+
+    """
+    place = BLOCK * (block - postings.block_offsets[number])
+    size = min(BLOCK, nb.int64(postings.frequencies[number]) - place)
+    decode_values(postings.codec, postings.gaps, number, block, place, size, target, at)
+    document = nb.uint64(postings.heads[block]) - nb.uint64(1)
+    last = nb.uint64(postings.documents - 1)
+    for i in range(at, at + size):
+        document += nb.uint64(target[i]) + nb.uint64(1)
+        target[i] = nb.uint32(min(document, last))
+    return size
+
+
+@nb.njit(nogil=True, cache=True)
+def decode_counts(postings: Postings, number: int, block: int, target: UInt32, at: int) -> Any:
+    """Decode the counts of a block, as :func:`decode_documents` its documents."""
+    place = BLOCK * (block - postings.block_offsets[number])
+    size = min(BLOCK, nb.int64(postings.frequencies[number]) - place)
+    decode_values(postings.codec, postings.counts, number, block, place, size, target, at)
+    for i in range(at, at + size):
+        target[i] += nb.uint32(1)
+    return size
+
+
+@nb.njit(nogil=True, cache=True)
+def _decode_lists(
+    postings: Postings, lists: UInt32, offsets: Int64, start: int, stop: int, documents: UInt32, counts: UInt32
+) -> None:
+    for k in range(start, stop):
+        number, at = nb.int64(lists[k]), offsets[k]
+        for block in range(postings.block_offsets[number], postings.block_offsets[number + 1]):
+            decode_documents(postings, number, block, documents, at)
+            at += decode_counts(postings, number, block, counts, at)
