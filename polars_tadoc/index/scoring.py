@@ -1,0 +1,125 @@
+"""BM25 in the five forms that Kamphuis, de Vries, Boytsov and Lin compare (ECIR 2020), each as weights and norms.
+
+Every form is ``base + sum of weight * tf / (tf + norm)`` over the words of a query that a document holds: norms are by
+document, weights by word, and the base is the same for all documents. So one kernel does for all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+
+MOST = 1e9
+"""Largest k1 and delta: beyond, weights would leave what float32 holds."""
+
+Idf = Callable[[int, Float64], Float64]
+
+IDFS: dict[str, Idf] = {
+    "robertson": lambda n, df: np.log(np.maximum(1.0, (n - df + 0.5) / (df + 0.5))),
+    "lucene": lambda n, df: np.log(1.0 + (n - df + 0.5) / (df + 0.5)),
+    "atire": lambda n, df: np.log(n / df),
+    "bm25l": lambda n, df: np.log((n + 1) / (df + 0.5)),
+    "bm25+": lambda n, df: np.log((n + 1) / df),
+}
+"""Inverse document frequency of words that ``df`` of ``n`` documents hold, by form; none is negative."""
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """A form of BM25 and its constants, checked when it is made.
+
+    Parameters
+    ----------
+    name
+        "robertson", "lucene", "atire", "bm25+" or "bm25l".
+    k1
+        How slowly repetition saturates, at least 0.
+    b
+        How much long documents are held back, from 0 to 1.
+    delta
+        For "bm25+" and "bm25l": what a word is worth in any document, at least 0.
+
+    Examples
+    --------
+    >>> from polars_tadoc.index.scoring import Scoring
+    >>> scoring = Scoring("lucene", k1=1.5, b=0.75, delta=0.5)
+    >>> scoring.weights(1000, [10, 500]).round(3).tolist(), scoring.norms([50, 100], 100.0).round(4).tolist()
+    ([4.561, 0.693], [0.9375, 1.5])
+
+    """
+
+    name: str
+    k1: float
+    b: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        if self.name not in IDFS:
+            raise ValueError(f"scoring={self.name!r}: use one of {', '.join(map(repr, IDFS))}")
+        for name, most in {"k1": MOST, "b": 1, "delta": MOST}.items():
+            value = getattr(self, name)
+            if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
+                raise TypeError(f"{name}={value!r} must be a number")
+            if not (math.isfinite(value) and 0 <= value <= most):
+                raise ValueError(f"{name}={value!r} must be from 0 to {most:g}")
+
+    def idf(self, documents: int, frequencies: Any) -> Float64:
+        """Return the inverse document frequency of words, given how many of all documents hold each (at least one)."""
+        return IDFS[self.name](documents, np.asarray(frequencies, np.float64))
+
+    def weights(self, documents: int, frequencies: Any) -> Float64:
+        """Return what a posting of a word adds at most; arguments as :meth:`idf`'s."""
+        idf = self.idf(documents, frequencies)
+        if self.name in ("robertson", "lucene"):
+            return idf
+        return idf * (self.k1 + 1) * (self._saturating if self.name == "bm25l" else 1)
+
+    def bases(self, documents: int, frequencies: Any) -> Float64:
+        """Return what a word adds to the score of every document; arguments as :meth:`idf`'s."""
+        idf = self.idf(documents, frequencies)
+        if self.name == "bm25+":
+            return idf * self.delta
+        if self.name == "bm25l":
+            return idf * (self.k1 + 1) * (1 - self._saturating)
+        return np.zeros_like(idf)
+
+    @property
+    def has_base(self) -> bool:
+        """Whether words add anything to documents without them."""
+        return self.name in ("bm25+", "bm25l")
+
+    def norms(self, lengths: Any, average: float) -> Float32:
+        """Return what is added to a count below the line.
+
+        Parameters
+        ----------
+        lengths
+            Words of each document.
+        average
+            Words of all documents by their number; 0 where there are none.
+
+        Returns
+        -------
+        float32 array
+            By document.
+
+        """
+        k1 = self.k1 + self.delta if self.name == "bm25l" else self.k1
+        share = self.b / average if average else 0.0
+        norms = np.asarray(lengths, np.float64) * (k1 * share)
+        norms += k1 * (1 - self.b)
+        return norms.astype(np.float32)
+
+    @property
+    def _saturating(self) -> float:
+        """Share of a word's worth in BM25L that depends on how often a document holds it."""
+        total = self.k1 + self.delta
+        return self.k1 / total if total else 1.0

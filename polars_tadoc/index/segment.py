@@ -1,0 +1,119 @@
+"""A segment: the postings of documents that were indexed together. Never changed; deletion marks documents."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.postings import Postings, Stream
+from polars_tadoc.vocabulary import Vocabulary
+
+UInt32 = npt.NDArray[np.uint32]
+
+_keys = itertools.count()
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """Postings of some documents, numbered from 0.
+
+    All arrays are read-only: those of a saved index are mapped into memory, and kernels are compiled for one form.
+
+    Parameters
+    ----------
+    terms
+        Words that documents hold, ascending by UTF-8 bytes; list t of the postings is word t's.
+    postings
+        Which documents hold each word, and how often; in host memory.
+    lengths
+        uint32 by document: its words.
+    deleted
+        uint32: bit d of all, lowest first, tells whether document d was deleted; None where none was.
+
+    """
+
+    terms: Vocabulary
+    postings: Postings
+    lengths: UInt32
+    deleted: UInt32 | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "postings", _read_only(self.postings))
+        for name in ("lengths", "deleted"):
+            object.__setattr__(self, name, _read_only(getattr(self, name)))
+
+    @cached_property
+    def key(self) -> str:
+        """Names the postings in caches of this process, whatever is deleted."""
+        return f"segment:{next(_keys)}"
+
+    @property
+    def size(self) -> int:
+        """Number of documents, deleted ones too."""
+        return len(self.lengths)
+
+    @cached_property
+    def live(self) -> npt.NDArray[np.bool_] | None:
+        """Whether each document is still there; None where all are."""
+        if self.deleted is None:
+            return None
+        return np.unpackbits(self.deleted.view(np.uint8), count=self.size, bitorder="little") == 0
+
+    @cached_property
+    def live_count(self) -> int:
+        """Number of documents that are still there."""
+        return self.size if self.live is None else int(np.count_nonzero(self.live))
+
+    @cached_property
+    def live_words(self) -> int:
+        """Words of the documents that are still there."""
+        lengths = self.lengths if self.live is None else self.lengths[self.live]
+        return int(lengths.sum(dtype=np.uint64))
+
+    @cached_property
+    def live_frequencies(self) -> UInt32:
+        """uint32 by term: documents that hold it and are still there."""
+        if self.deleted is None:
+            return self.postings.frequencies  # type: ignore[no-any-return]
+        from polars_tadoc.index.change import live_frequencies
+
+        return live_frequencies(self)
+
+    @cached_property
+    def posting_count(self) -> int:
+        """Number of postings, those of deleted documents too."""
+        return int(self.postings.frequencies.sum(dtype=np.uint64))
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes of the postings, words, lengths and marks."""
+        strings = self.terms.strings
+        marks = 0 if self.deleted is None else self.deleted.nbytes
+        return _nbytes(self.postings) + int(strings.nbytes) + self.lengths.nbytes + marks
+
+    def with_deleted(self, deleted: UInt32) -> Segment:
+        """Return the same segment with other documents marked as deleted; what is cached for the postings stays."""
+        made = replace(self, deleted=deleted)
+        made.__dict__["key"] = self.key
+        return made
+
+
+def _read_only(value: Any) -> Any:
+    """Return the same arrays such that nothing can write to them."""
+    if isinstance(value, np.ndarray):
+        view = value.view()
+        view.flags.writeable = False
+        return view
+    if isinstance(value, (Postings, Stream)):
+        return type(value)(*map(_read_only, value))
+    return value
+
+
+def _nbytes(postings: Postings | Stream) -> int:
+    parts = (_nbytes(part) if isinstance(part, Stream) else getattr(part, "nbytes", 0) for part in postings)
+    return sum(parts)
