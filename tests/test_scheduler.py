@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polars_tadoc.index.scheduler import CLEARLY, Scheduler, Traits, Work
+
+PAIR = {"cpu": Traits(workers=2), "gpu": Traits(overhead=0.5, batch_seconds=2.0)}
+
+seconds = st.floats(0.01, 8.0)
+queries = st.lists(
+    st.tuples(st.floats(0.0, 5.0), seconds, seconds | st.just(math.inf), st.floats(0.0, 30.0) | st.just(math.inf)),
+    max_size=40,
+)
+engine_sets = st.sampled_from([PAIR, {"cpu": Traits(workers=2)}, {"cpu": Traits(3, 0.1, 1.0), "gpu": Traits()}])
+
+
+@dataclass
+class Run:
+    """What happened: engines work as long as predicted."""
+
+    started: dict[int, tuple[float, float, str]] = field(default_factory=dict)
+    missed: dict[int, float] = field(default_factory=dict)
+    works: list[tuple[float, str, Work[int]]] = field(default_factory=list)
+
+
+def group_of(engines: dict[str, Traits], predicted: dict[str, float]) -> str:
+    order = sorted(engines, key=predicted.__getitem__)
+    if len(order) > 1 and predicted[order[1]] < CLEARLY * predicted[order[0]]:
+        return "either"
+    return order[0]
+
+
+def simulate(engines: dict[str, Traits], stream: list[tuple[float, float, float, float]]) -> Run:
+    """Every worker asks whenever it has no work, after each arrival and each end of work."""
+    scheduler: Scheduler[int] = Scheduler(engines)
+    arrivals = sorted((offset, number) for number, (offset, *_) in enumerate(stream))
+    free_at = {(name, worker): 0.0 for name, traits in engines.items() for worker in range(traits.workers)}
+    run, now = Run(), 0.0
+    while True:
+        while arrivals and arrivals[0][0] <= now:
+            _, number = arrivals.pop(0)
+            arrived, cpu, gpu, allowed = stream[number]
+            scheduler.add(number, {"cpu": cpu, "gpu": gpu}, arrived + allowed)
+        for missed in scheduler.expire(now):
+            assert missed not in run.missed
+            run.missed[missed] = now
+        for worker, free in free_at.items():
+            if free <= now:
+                work = scheduler.take(worker[0], now)
+                assert not work.missed  # they have just been taken out
+                run.works.append((now, worker[0], work))
+                for number in work.keys:
+                    assert number not in run.started
+                    run.started[number] = (now, now + work.seconds, worker[0])
+                if work.keys:
+                    free_at[worker] = now + work.seconds
+        later = [free for free in free_at.values() if free > now]
+        later += [arrivals[0][0]] if arrivals else []
+        expiry = scheduler.next_expiry()
+        later += [math.nextafter(expiry, math.inf)] if expiry < math.inf else []
+        if not later:
+            assert not len(scheduler)
+            return run
+        now = min(later)
+
+
+@given(engine_sets, queries)
+def test_every_query_is_answered_or_missed_once_and_in_time(
+    engines: dict[str, Traits], stream: list[tuple[float, float, float, float]]
+) -> None:
+    run = simulate(engines, stream)
+    assert sorted([*run.started, *run.missed]) == list(range(len(stream)))
+    for number, (arrived, cpu, gpu, allowed) in enumerate(stream):
+        predicted = {"cpu": cpu, "gpu": gpu}
+        if number in run.started:
+            start, end, engine = run.started[number]
+            assert start >= arrived
+            assert predicted[engine] < math.inf
+            assert end <= arrived + allowed + 1e-9
+        else:
+            alone = min(engines[name].overhead + predicted[name] for name in engines)
+            assert run.missed[number] + alone > arrived + allowed - 1e-9
+
+
+@given(engine_sets, queries)
+def test_only_an_engine_without_work_of_its_own_steals(
+    engines: dict[str, Traits], stream: list[tuple[float, float, float, float]]
+) -> None:
+    run = simulate(engines, [(0.0, cpu, gpu, math.inf) for _, cpu, gpu, _ in stream])
+    groups = {n: group_of(engines, {"cpu": cpu, "gpu": gpu}) for n, (_, cpu, gpu, _) in enumerate(stream)}
+    waiting = set(groups)
+    for _, engine, work in run.works:
+        stolen = [number for number in work.keys if groups[number] not in (engine, "either")]
+        assert work.stolen == len(stolen)
+        assert work.moved == 0
+        if stolen:
+            assert stolen == work.keys
+            assert not any(groups[number] in (engine, "either") for number in waiting)
+        elif any(groups[number] == "either" for number in work.keys):
+            assert not any(groups[number] == engine for number in waiting - set(work.keys))
+        waiting -= set(work.keys)
+
+
+@given(engine_sets, queries)
+def test_the_earliest_deadline_of_a_group_goes_first(
+    engines: dict[str, Traits], stream: list[tuple[float, float, float, float]]
+) -> None:
+    scheduler: Scheduler[int] = Scheduler(engines)
+    groups = {}
+    for number, (_, cpu, gpu, allowed) in enumerate(stream):
+        scheduler.add(number, {"cpu": cpu, "gpu": gpu}, 100.0 + allowed)
+        groups[number] = group_of(engines, {"cpu": cpu, "gpu": gpu})
+    for engine in engines:
+        for group in (engine, "either"):
+            taken = []
+            while (work := scheduler.take(engine, 0.0)).keys and not work.stolen:
+                assert work.seconds <= 100.0 + min(stream[number][3] for number in work.keys)
+                taken += [number for number in work.keys if groups[number] == group]
+                groups = {
+                    number: where for number, where in groups.items() if number not in work.keys or where == group
+                }
+            deadlines = [100.0 + stream[number][3] for number in taken]
+            assert deadlines == sorted(deadlines)
+
+
+def test_a_batch_ends_before_its_oldest_deadline() -> None:
+    scheduler: Scheduler[str] = Scheduler({"gpu": Traits(overhead=1.0, batch_seconds=10.0)})
+    scheduler.add("soon", {"gpu": 1.0}, deadline=4.0)
+    scheduler.add("later", {"gpu": 1.5}, deadline=50.0)
+    scheduler.add("last", {"gpu": 1.5}, deadline=60.0)
+    first = scheduler.take("gpu", now=0.0)
+    assert (first.keys, first.seconds) == (["soon", "later"], 3.5)
+    assert scheduler.take("gpu", now=3.5).keys == ["last"]
+    assert scheduler.take("gpu", now=6.0).keys == []
+
+
+def test_a_batch_lasts_no_longer_than_it_may() -> None:
+    scheduler: Scheduler[int] = Scheduler({"gpu": Traits(overhead=1.0, batch_seconds=3.0)})
+    for number in range(8):
+        scheduler.add(number, {"gpu": 1.0})
+    assert [scheduler.take("gpu", now=0.0).keys for _ in range(3)] == [[0, 1, 2], [3, 4, 5], [6, 7]]
+    scheduler.add(9, {"gpu": 100.0})
+    assert scheduler.take("gpu", now=0.0).keys == [9]
+
+
+def test_nobody_steals_what_its_owner_answers_earlier() -> None:
+    scheduler: Scheduler[int] = Scheduler({"cpu": Traits(), "gpu": Traits()})
+    for number in range(5):
+        scheduler.add(number, {"cpu": 3.5, "gpu": 1.0})
+    assert scheduler.take("cpu", now=0.0).keys == [0]  # in 3.5 seconds, the owner in 5
+    assert scheduler.take("cpu", now=0.0).keys == [1]  # the owner in 4
+    assert scheduler.take("cpu", now=0.0).keys == []
+    assert scheduler.take("gpu", now=0.0).keys == [2]
+
+
+def test_the_thief_takes_what_it_is_least_bad_at() -> None:
+    scheduler: Scheduler[str] = Scheduler({"cpu": Traits(), "gpu": Traits()})
+    scheduler.add("bad", {"cpu": 40.0, "gpu": 1.0})
+    scheduler.add("least", {"cpu": 20.0, "gpu": 8.0})
+    scheduler.add("long", {"cpu": 900.0, "gpu": 30.0})
+    assert scheduler.take("cpu", now=0.0).keys == ["least"]
+
+
+def test_what_one_engine_cannot_answer_in_time_goes_to_the_other() -> None:
+    scheduler: Scheduler[str] = Scheduler({"cpu": Traits(), "gpu": Traits(overhead=3.0, batch_seconds=1.0)})
+    scheduler.add("a", {"cpu": 4.0, "gpu": 1.5}, deadline=4.2)  # the GPU's with its overhead is 4.5
+    work = scheduler.take("gpu", now=0.0)
+    assert (work.keys, work.missed, work.moved) == ([], [], 1)
+    assert scheduler.take("cpu", now=0.1).keys == ["a"]
+
+
+def test_a_late_query_is_handed_back_by_whoever_looks() -> None:
+    scheduler: Scheduler[str] = Scheduler({"cpu": Traits(), "gpu": Traits()})
+    scheduler.add("a", {"cpu": 1.0, "gpu": 0.1}, deadline=1.0)
+    scheduler.add("b", {"cpu": 1.0, "gpu": 0.1}, deadline=9.0)
+    assert scheduler.next_expiry() == 0.9
+    work = scheduler.take("gpu", now=0.95)
+    assert (work.missed, work.keys) == (["a"], ["b"])
+    assert scheduler.next_expiry() == math.inf
+
+
+def test_what_waits_can_be_taken_out() -> None:
+    scheduler: Scheduler[int] = Scheduler(PAIR)
+    for number in range(6):
+        scheduler.add(number, {"cpu": 1.0 + number, "gpu": 2.0}, deadline=100.0)
+    scheduler.take("cpu", now=0.0)
+    assert scheduler.remove_all() == [1, 2, 3, 4, 5]
+    assert len(scheduler) == 0
+    assert scheduler.take("gpu", now=0.0).keys == []
+
+
+@pytest.mark.parametrize("predicted", [{"cpu": 0.0, "gpu": 1.0}, {"cpu": math.inf, "gpu": math.inf}])
+def test_predicted_times_must_be_usable(predicted: dict[str, float]) -> None:
+    scheduler: Scheduler[int] = Scheduler(PAIR)
+    with pytest.raises(ValueError, match="predicted seconds"):
+        scheduler.add(0, predicted)
