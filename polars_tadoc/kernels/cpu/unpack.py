@@ -63,7 +63,7 @@ def _vector_pointer(builder: Any, address: Any, vector: Any) -> Any:
 def unpack_block(typing_context: Any, source: Any, width: Any, groups: Any, target: Any) -> Any:
     """Unpack ``groups`` times sixteen numbers of ``width`` bits, 0 to 32, from an address to uint32 at another.
 
-    There is at least one group; each reads ``UNPACK_READS`` bytes from where it starts. A width above 32 writes nothing.
+    There is at least one group; each reads ``UNPACK_READS`` bytes from where it starts. A width above 32 does nothing.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
