@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 BLOCK = 128
 """Postings with one skip head."""
 
-SPARE_BYTES = 8
-"""Bytes beyond the last value, so that kernels may read eight at a time."""
+SPARE_BYTES = 64
+"""Bytes beyond the last value, so that kernels may read 64 at a time."""
 
 PFORDELTA, RICE = 0, 1
 """How high parts are coded."""

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.errors import LimitExceededError
-from polars_tadoc.kernels.cpu.memory import atomic_or, bit_length, load_u64, store_u64, trailing_zeros
+from polars_tadoc.kernels.cpu.memory import (
+    atomic_or,
+    bit_length,
+    count_ones,
+    load_u32,
+    load_u64,
+    load_u8,
+    store_u32,
+    store_u64,
+)
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
+from polars_tadoc.kernels.cpu.unary import add_high_parts, block_on_stack, increment, ones_on_stack, store_ones
+from polars_tadoc.kernels.cpu.unpack import UNPACKED, sum_gaps, unpack_block
 from polars_tadoc.kernels.postings import BLOCK, PFORDELTA, RICE, SPARE_BYTES, Postings, Stream
 
 UInt8 = npt.NDArray[np.uint8]
@@ -305,109 +316,152 @@ def _write_exceptions(
                 at += 1
 
 
-@nb.njit(nogil=True, cache=True)
-def _add_unary(stream: Stream, block: int, width: Any, size: int, target: UInt32, at: int) -> None:
-    """Add the high parts of a block of a Rice stream; those beyond the end of the bits are 0."""
-    base = nb.uint64(stream.unary.ctypes.data)
-    end = 8 * (len(stream.unary) - SPARE_BYTES)
-    bit = stream.unary_offsets[block]
-    for i in range(at, at + size):
-        start = bit
-        while bit < end:
-            word = load_u64(base + nb.uint64(bit >> 3)) >> nb.uint64(bit & 7)
-            if word != nb.uint64(0):
-                bit += trailing_zeros(word)
-                break
-            bit += 64 - (bit & 7)
-        target[i] |= nb.uint32(nb.uint64(bit - start) << width)
-        bit += 1
+class StreamView(NamedTuple):
+    """Addresses of a stream's arrays; reading them costs no counting of references, 100 of which a block would need."""
+
+    widths: Any
+    low: Any
+    low_offsets: Any
+    exception_offsets: Any
+    exception_places: Any
+    exception_highs: Any
+    unary: Any
+    unary_end: Any
+    unary_offsets: Any
+
+
+class View(NamedTuple):
+    """Addresses of the arrays of postings, which their owner keeps alive, for kernels that decode block by block."""
+
+    codec: Any
+    documents: Any
+    frequencies: Any
+    block_offsets: Any
+    heads: Any
+    gaps: StreamView
+    counts: StreamView
 
 
 @nb.njit(nogil=True, cache=True)
-def decode_values(
-    codec: int, stream: Stream, number: int, block: int, place: int, size: int, target: UInt32, at: int
-) -> None:
-    """Decode ``size`` values of list ``number`` into ``target``, from place ``at`` on.
-
-    Parameters
-    ----------
-    codec
-        ``PFORDELTA`` or ``RICE``.
-    stream
-        Gaps or counts.
-    number
-        The list.
-    block
-        The block, as numbered over all lists.
-    place
-        Where the block starts within the list.
-    size
-        Values, at most ``BLOCK``.
-    target
-        uint32 array; elements ``at`` to ``at + size`` are written.
-    at
-        Where to.
-
-    """
-    width = nb.uint64(stream.widths[number])
-    mask = (nb.uint64(1) << width) - nb.uint64(1)
-    # a block begins with a whole byte: 128 values of any width fill whole bytes
-    base = nb.uint64(stream.low.ctypes.data) + nb.uint64(stream.low_offsets[number]) + nb.uint64(place >> 3) * width
-    bit = nb.uint64(0)
-    for i in range(at, at + size):
-        target[i] = nb.uint32((load_u64(base + (bit >> nb.uint64(3))) >> (bit & nb.uint64(7))) & mask)
-        bit += width
-    if codec == RICE:
-        _add_unary(stream, block, width, size, target, at)
-        return
-    for e in range(stream.exception_offsets[block], stream.exception_offsets[block + 1]):
-        i = nb.int64(stream.exception_places[e])
-        if i < size:
-            target[at + i] |= nb.uint32(nb.uint64(stream.exception_highs[e]) << width)
+def _view_stream(stream: Stream) -> Any:
+    unary = nb.uint64(stream.unary.ctypes.data)
+    return StreamView(
+        nb.uint64(stream.widths.ctypes.data),
+        nb.uint64(stream.low.ctypes.data),
+        nb.uint64(stream.low_offsets.ctypes.data),
+        nb.uint64(stream.exception_offsets.ctypes.data),
+        nb.uint64(stream.exception_places.ctypes.data),
+        nb.uint64(stream.exception_highs.ctypes.data),
+        unary,
+        unary + nb.uint64(len(stream.unary) - SPARE_BYTES),
+        nb.uint64(stream.unary_offsets.ctypes.data),
+    )
 
 
 @nb.njit(nogil=True, cache=True)
-def decode_documents(postings: Postings, number: int, block: int, target: UInt32, at: int) -> Any:
+def addresses_of(postings: Postings) -> Any:
+    """Return the addresses of postings, for :func:`decode_documents` and :func:`decode_counts`."""
+    return View(
+        nb.uint64(postings.codec),
+        nb.uint64(postings.documents),
+        nb.uint64(postings.frequencies.ctypes.data),
+        nb.uint64(postings.block_offsets.ctypes.data),
+        nb.uint64(postings.heads.ctypes.data),
+        _view_stream(postings.gaps),
+        _view_stream(postings.counts),
+    )
+
+
+@nb.njit(nogil=True, cache=True)
+def _add_unary(stream: StreamView, block: int, size: int, width: int, groups: int, target: int) -> None:
+    """Add the high parts of a block of a Rice stream; those beyond the end of the bits are anything."""
+    ones = ones_on_stack() + nb.uint64(64)
+    bit = load_u64(stream.unary_offsets + (block << nb.uint64(3)))
+    word_at = stream.unary + (bit >> nb.uint64(3))
+    before = nb.uint32(0) - nb.uint32(bit & nb.uint64(7))  # places count from the block's first bit, modulo 2^32
+    store_u32(ones - nb.uint64(4), nb.uint32(0xFFFFFFFF))
+    word = load_u64(word_at) & (~nb.uint64(0) << (bit & nb.uint64(7)))
+    found = nb.uint64(0)
+    while True:
+        store_ones(word, before, ones + (found << nb.uint64(2)))
+        found += nb.uint64(count_ones(word))
+        before += nb.uint32(64)
+        word_at += nb.uint64(8)
+        if found >= size or word_at >= stream.unary_end:
+            break
+        word = load_u64(word_at)
+    add_high_parts(ones, width, groups, target)
+
+
+@nb.njit(nogil=True, cache=True)
+def _add_exceptions(stream: StreamView, block: int, width: int, target: int) -> None:
+    offsets = stream.exception_offsets + (block << nb.uint64(3))
+    for e in range(load_u64(offsets), load_u64(offsets + nb.uint64(8))):
+        place = nb.uint64(load_u8(stream.exception_places + e) & nb.uint8(BLOCK - 1))
+        at = target + (place << nb.uint64(2))
+        high = nb.uint64(load_u32(stream.exception_highs + (e << nb.uint64(2))))
+        store_u32(at, load_u32(at) | nb.uint32(high << width))
+
+
+@nb.njit(nogil=True, cache=True)
+def _size(postings: View, number: int, block: int) -> Any:
+    """Return how many postings a block has."""
+    first = load_u64(postings.block_offsets + (number << nb.uint64(3)))
+    frequency = nb.uint64(load_u32(postings.frequencies + (number << nb.uint64(2))))
+    return min(nb.uint64(BLOCK), frequency - nb.uint64(BLOCK) * (block - first))
+
+
+@nb.njit(nogil=True, cache=True)
+def _decode_values(postings: View, stream: StreamView, number: int, block: int, size: int, target: int) -> Any:
+    """Decode a block's values to an address; return how many groups of ``UNPACKED`` were written."""
+    width = nb.uint64(load_u8(stream.widths + number))
+    groups = (size + nb.uint64(UNPACKED - 1)) // nb.uint64(UNPACKED)
+    # a block begins with a whole byte: its 128 values of any width fill whole bytes
+    before = (block - load_u64(postings.block_offsets + (number << nb.uint64(3)))) * nb.uint64(BLOCK // 8) * width
+    source = stream.low + load_u64(stream.low_offsets + (number << nb.uint64(3))) + before
+    unpack_block(source, width, groups, target)
+    if postings.codec == nb.uint64(RICE):
+        _add_unary(stream, block, size, width, groups, target)
+    else:
+        _add_exceptions(stream, block, width, target)
+    return groups
+
+
+@nb.njit(nogil=True, cache=True)
+def decode_documents(postings: View, number: int, block: int, target: int) -> Any:
     """Decode the documents of a block.
 
     Parameters
     ----------
     postings
-        The lists.
+        The addresses of the lists.
     number
-        The list.
+        uint64: the list.
     block
-        Its block, as numbered over all lists: ``block_offsets[number]`` is the first.
+        uint64: its block, as numbered over all lists; ``block_offsets[number]`` is the first.
     target
-        uint32 array; from place ``at`` on the documents are written, each below ``postings.documents``.
-    at
-        Where to.
+        uint64: address of room for ``BLOCK`` uint32. The documents are written there, each below the number of
+        documents even where the lists are damaged; what stands after them is anything.
 
     Returns
     -------
-    int
+    uint64
         How many there are, at most ``BLOCK``.
 
     """
-    place = BLOCK * (block - postings.block_offsets[number])
-    size = min(BLOCK, nb.int64(postings.frequencies[number]) - place)
-    decode_values(postings.codec, postings.gaps, number, block, place, size, target, at)
-    document = nb.uint64(postings.heads[block]) - nb.uint64(1)
-    last = nb.uint64(postings.documents - 1)
-    for i in range(at, at + size):
-        document += nb.uint64(target[i]) + nb.uint64(1)
-        target[i] = nb.uint32(min(document, last))
+    size = _size(postings, number, block)
+    groups = _decode_values(postings, postings.gaps, number, block, size, target)
+    head = load_u32(postings.heads + (block << nb.uint64(2)))
+    sum_gaps(target, groups, head - nb.uint32(1), nb.uint32(postings.documents - nb.uint64(1)))
     return size
 
 
 @nb.njit(nogil=True, cache=True)
-def decode_counts(postings: Postings, number: int, block: int, target: UInt32, at: int) -> Any:
+def decode_counts(postings: View, number: int, block: int, target: int) -> Any:
     """Decode the counts of a block, as :func:`decode_documents` its documents."""
-    place = BLOCK * (block - postings.block_offsets[number])
-    size = min(BLOCK, nb.int64(postings.frequencies[number]) - place)
-    decode_values(postings.codec, postings.counts, number, block, place, size, target, at)
-    for i in range(at, at + size):
-        target[i] += nb.uint32(1)
+    size = _size(postings, number, block)
+    groups = _decode_values(postings, postings.counts, number, block, size, target)
+    increment(target, groups)
     return size
 
 
@@ -415,8 +469,26 @@ def decode_counts(postings: Postings, number: int, block: int, target: UInt32, a
 def _decode_lists(
     postings: Postings, lists: UInt32, offsets: Int64, start: int, stop: int, documents: UInt32, counts: UInt32
 ) -> None:
+    addresses = addresses_of(postings)
+    room = block_on_stack()
+    bytes_each = nb.uint64(4 * BLOCK)
     for k in range(start, stop):
-        number, at = nb.int64(lists[k]), offsets[k]
-        for block in range(postings.block_offsets[number], postings.block_offsets[number + 1]):
-            decode_documents(postings, number, block, documents, at)
-            at += decode_counts(postings, number, block, counts, at)
+        number = nb.uint64(lists[k])
+        size = offsets[k + 1] - offsets[k]
+        block = nb.uint64(postings.block_offsets[number])
+        to_documents = nb.uint64(documents.ctypes.data) + nb.uint64(4 * offsets[k])
+        to_counts = nb.uint64(counts.ctypes.data) + nb.uint64(4 * offsets[k])
+        for _ in range(size // BLOCK):
+            decode_documents(addresses, number, block, to_documents)
+            decode_counts(addresses, number, block, to_counts)
+            block += nb.uint64(1)
+            to_documents += bytes_each
+            to_counts += bytes_each
+        if size % BLOCK:  # whole groups are written: they would reach into the next list
+            place = offsets[k + 1] - size % BLOCK
+            decode_documents(addresses, number, block, room)
+            for i in range(size % BLOCK):
+                documents[place + i] = load_u32(room + nb.uint64(4 * i))
+            decode_counts(addresses, number, block, room)
+            for i in range(size % BLOCK):
+                counts[place + i] = load_u32(room + nb.uint64(4 * i))

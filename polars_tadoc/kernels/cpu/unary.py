@@ -1,0 +1,115 @@
+"""Unary numbers sixteen at a time, as vector instructions that LLVM makes for any processor.
+
+A number is so many zero bits, then a one bit. The places of the one bits are prefix sums of the numbers, so the numbers
+are their differences. Nothing here checks bounds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+_BYTES, _LANES = ir.VectorType(_I8, 64), ir.VectorType(_I32, 16)
+_BITS = ir.VectorType(ir.IntType(1), 64)
+
+
+def _vector_pointer(builder: Any, address: Any) -> Any:
+    return builder.inttoptr(address, _LANES.as_pointer())
+
+
+def _to_all(builder: Any, value: Any) -> Any:
+    one = builder.insert_element(ir.Constant(_LANES, ir.Undefined), value, _I32(0))
+    return builder.shuffle_vector(one, ir.Constant(_LANES, ir.Undefined), ir.Constant(_LANES, None))
+
+
+def _on_stack(numbers: int) -> Any:
+    def reserve(typing_context: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            room = cgutils.alloca_once(builder, ir.ArrayType(_I32, numbers))
+            room.align = 64
+            return builder.ptrtoint(room, _I64)
+
+        return types.uint64(), generate
+
+    return intrinsic(reserve)
+
+
+block_on_stack = _on_stack(128)
+"""Return the address of room for the uint32 of one block, which lasts while the calling function runs."""
+
+ones_on_stack = _on_stack(16 + 128 + 64)
+"""The same for the places of a block's one bits: what stands before them, and what a whole word writes beyond."""
+
+
+@intrinsic
+def store_ones(typing_context: Any, word: Any, before: Any, target: Any) -> Any:
+    """Store ``before`` + k as uint32 for each bit k of a word that is one; 64 numbers are written whatever they are."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word, before, target = arguments
+        compress = builder.module.declare_intrinsic(
+            "llvm.experimental.vector.compress.v64i8", (), ir.FunctionType(_BYTES, [_BYTES, _BITS, _BYTES])
+        )
+        bits = ir.Constant(_BYTES, list(range(64)))
+        places = builder.call(compress, [bits, builder.bitcast(word, _BITS), ir.Constant(_BYTES, None)])
+        first = _to_all(builder, before)
+        for group in range(4):
+            chosen = ir.Constant(_LANES, [16 * group + k for k in range(16)])
+            part = builder.shuffle_vector(places, ir.Constant(_BYTES, ir.Undefined), chosen)
+            sums = builder.add(builder.zext(part, _LANES), first)
+            to = builder.add(target, _I64(64 * group))
+            builder.store(sums, _vector_pointer(builder, to)).align = 4
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint32, types.uint64), generate
+
+
+@intrinsic
+def add_high_parts(typing_context: Any, ones: Any, width: Any, groups: Any, target: Any) -> Any:
+    """Put unary numbers, as the places of their one bits, above the lowest ``width`` bits of sixteen times ``groups``.
+
+    There is at least one group; the place before the first one bit stands before ``ones``. The width is at most 32.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        ones, width, groups, target = arguments
+        # numbers of 32 bits have no high part: any shift will do
+        shifts = _to_all(builder, builder.and_(builder.trunc(width, _I32), _I32(31)))
+        with cgutils.for_range(builder, groups, intp=_I64) as loop:
+            step = builder.mul(loop.index, _I64(64))
+            here = builder.add(ones, step)
+
+            def load(address: Any) -> Any:
+                value = builder.load(_vector_pointer(builder, address))
+                value.align = 4
+                return value
+
+            zeros = builder.sub(load(here), load(builder.sub(here, _I64(4))))
+            zeros = builder.sub(zeros, ir.Constant(_LANES, [1] * 16))
+            to = builder.add(target, step)
+            sums = builder.or_(load(to), builder.shl(zeros, shifts))
+            builder.store(sums, _vector_pointer(builder, to)).align = 4
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64, types.uint64, types.uint64), generate
+
+
+@intrinsic
+def increment(typing_context: Any, target: Any, groups: Any) -> Any:
+    """Add 1 to each of sixteen times ``groups`` uint32 at an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        target, groups = arguments
+        with cgutils.for_range(builder, groups, intp=_I64) as loop:
+            pointer = _vector_pointer(builder, builder.add(target, builder.mul(loop.index, _I64(64))))
+            value = builder.load(pointer)
+            value.align = 4
+            builder.store(builder.add(value, ir.Constant(_LANES, [1] * 16)), pointer).align = 4
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64), generate
