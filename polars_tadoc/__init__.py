@@ -31,9 +31,12 @@ from polars_tadoc.config import Config
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.decompress import decompress
 from polars_tadoc.grammar import Grammar
+from polars_tadoc.index.build import build_index
+from polars_tadoc.index.index import Index
 from polars_tadoc.packed.partition import PACKED_DTYPE, is_packed
 from polars_tadoc.packed.scan import scan_packed
 from polars_tadoc.parquet_info import parquet_info
+from polars_tadoc.rows.bm25 import bm25
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.token_count import token_count
@@ -47,6 +50,9 @@ __all__ = [
     "Config",
     "Corpus",
     "Grammar",
+    "Index",
+    "bm25",
+    "build_index",
     "column",
     "compress",
     "contains_any",

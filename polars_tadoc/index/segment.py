@@ -47,6 +47,9 @@ class Segment:
         for name in ("lengths", "deleted"):
             object.__setattr__(self, name, _read_only(getattr(self, name)))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Segment, (self.terms, self.postings, self.lengths, self.deleted)  # a key is of this process
+
     @cached_property
     def key(self) -> str:
         """Names the postings in caches of this process, whatever is deleted."""
@@ -62,7 +65,8 @@ class Segment:
         """Whether each document is still there; None where all are."""
         if self.deleted is None:
             return None
-        return np.unpackbits(self.deleted.view(np.uint8), count=self.size, bitorder="little") == 0
+        marks = np.unpackbits(self.deleted.view(np.uint8), count=self.size, bitorder="little")
+        return np.logical_not(marks)
 
     @cached_property
     def live_count(self) -> int:

@@ -1,0 +1,164 @@
+"""Queries become words as the column's text did: cut by its tokenizer, then under the index's morphism."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.compress import characters
+from polars_tadoc.compress.compress import named_tokenizer, require_known
+from polars_tadoc.compress.tokenize import Tokenizer
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.kernels.cpu import phrase_words
+from polars_tadoc.kernels.cpu.query_words import find_terms, number_words
+from polars_tadoc.kernels.cpu.tokenize import BLOCK
+from polars_tadoc.morphism import Morphism
+from polars_tadoc.rows.phrase_words import PhraseWords
+from polars_tadoc.vocabulary import Vocabulary
+
+UInt8 = npt.NDArray[np.uint8]
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class QueryWords:
+    """The words of a batch of queries, without those that the morphism deletes.
+
+    Parameters
+    ----------
+    offsets
+        int64, queries + 1: where each query's words start.
+    words
+        int64: number of each word among the distinct ones.
+    data, spans
+        UTF-8 bytes, and where each distinct word starts and ends in them, one after another.
+
+    """
+
+    offsets: Int64
+    words: Int64
+    data: UInt8
+    spans: Int64
+
+    @property
+    def distinct(self) -> int:
+        """Number of distinct words."""
+        return len(self.spans) // 2
+
+    def strings(self) -> list[str]:
+        """Return the distinct words."""
+        data, spans = self.data.tobytes(), self.spans.tolist()
+        return [data[start:stop].decode() for start, stop in zip(spans[::2], spans[1::2], strict=True)]
+
+    def find(self, terms: Vocabulary) -> Int64:
+        """Return each distinct word's number among ascending terms, int64, ``UNKNOWN`` where it is not there."""
+        numbers = np.empty(self.distinct, np.int64)
+        find_terms(self.data, self.spans, _read_only(terms.offsets), _read_only(terms.data), numbers)
+        return numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Analyzer:
+    """How text becomes words: that of an index, applied to its queries.
+
+    Parameters
+    ----------
+    tokenizer
+        The column's.
+    morphism
+        What became of the words when they were indexed; None where nothing did.
+
+    """
+
+    tokenizer: Tokenizer
+    morphism: Morphism | None = None
+
+    @classmethod
+    def of(cls, corpora: Sequence[Corpus], morphism: Morphism | None) -> Analyzer:
+        """Return the analyzer of a column.
+
+        Raises
+        ------
+        ValueError
+            Its grammars were made by different tokenizers.
+        InvalidGrammarError
+            This release cannot cut text as one of them says.
+
+        """
+        tokenizers = list(dict.fromkeys(named_tokenizer(corpus.grammar) for corpus in corpora))
+        if len(tokenizers) > 1:
+            names = ", ".join(f'"{tokenizer.name}"' for tokenizer in tokenizers)
+            raise ValueError(
+                f"build_index: the column's texts were cut by different tokenizers, {names}, and queries can be cut by "
+                "one only: compress all of them alike"
+            )
+        for tokenizer in tokenizers:
+            require_known(tokenizer, "build_index: the column")
+        return cls(tokenizers[0] if tokenizers else Tokenizer("words"), morphism)
+
+    def analyze(self, queries: pl.Series) -> QueryWords:
+        """Cut queries into words, and apply the morphism to each distinct one; a null query has none."""
+        data, spans, offsets = self._cut(queries)
+        words, firsts = _distinct(data, spans)
+        spans = spans.reshape(-1, 2)[firsts].reshape(-1)
+        if self.morphism is None:
+            return QueryWords(offsets, words, data, spans)
+        images = self.morphism.images(_strings(data, spans))
+        kept = images.is_not_null().to_numpy()
+        data, ends = _bytes(images)
+        numbers, firsts = _distinct(data, np.stack([ends[:-1], ends[1:]], axis=1).reshape(-1))
+        spans = np.stack([ends[firsts], ends[firsts + 1]], axis=1).reshape(-1)
+        stays = kept[words]
+        before = np.append(0, np.cumsum(stays))
+        return QueryWords(before[offsets], numbers[words[stays]], data, spans)
+
+    def _cut(self, queries: pl.Series) -> tuple[UInt8, Int64, Int64]:
+        if self.tokenizer.pattern is not None:
+            cut = PhraseWords.cut(tuple(queries.fill_null("")), self.tokenizer)
+            return cut.data, cut.spans, cut.offsets
+        data, ends = _bytes(queries)
+        spans, offsets = np.empty(2 * len(data), np.int64), np.empty(len(ends), np.int64)
+        classes = characters.classes(self.tokenizer.name)
+        count = phrase_words.cut_words(data, ends, classes, np.empty(BLOCK, np.uint8), spans, offsets)
+        return data, spans[: 2 * count], offsets
+
+
+def _distinct(data: UInt8, spans: Int64) -> tuple[Int64, Int64]:
+    """Number words, equal ones alike; returns each word's number and the first word that has each."""
+    count = len(spans) // 2
+    slots = np.full(1 << (2 * count + 1).bit_length(), -1, np.int64)
+    numbers, firsts = np.empty(count, np.int64), np.empty(count, np.int64)
+    distinct = number_words(data, spans, slots, numbers, firsts)
+    return numbers, firsts[:distinct]
+
+
+def _bytes(strings: pl.Series) -> tuple[UInt8, Int64]:
+    """Return the UTF-8 bytes of strings, one after another, and where each starts; null is as if empty."""
+    filled = strings.fill_null("") if strings.null_count() else strings
+    array: Any = filled.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    if not len(array):
+        return _NO_BYTES, np.zeros(1, np.int64)
+    _, ends, data = array.buffers()
+    offsets = np.frombuffer(ends, np.int64, len(array) + 1, 8 * array.offset).copy()
+    return np.frombuffer(data, np.uint8, offsets[-1]) if offsets[-1] else _NO_BYTES, offsets
+
+
+def _strings(data: UInt8, spans: Int64) -> pl.Series:
+    """Make a String series of words."""
+    text = data.tobytes()
+    return pl.Series("word", [text[start:stop].decode() for start, stop in spans.reshape(-1, 2).tolist()], pl.String)
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """View an array as those in Arrow's memory are: kernels are compiled for one type, not two."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+_NO_BYTES: UInt8 = _read_only(np.zeros(0, np.uint8))

@@ -1,0 +1,95 @@
+"""A segment where an engine's kernels run, with the norms of a scoring and the bounds of its blocks.
+
+Norms and bounds are made once for a scoring: in host memory they are kept with the index, a few scorings' worth; on a
+GPU in the engine's cache, with the postings.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from polars_tadoc.engine import Engine
+from polars_tadoc.index.scoring import Scoring
+
+if TYPE_CHECKING:
+    from polars_tadoc.index.index import Index
+
+SCORINGS = 8
+"""Scorings whose norms and bounds an index keeps."""
+
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """Arrays of an engine, with the bytes that a cache counts."""
+
+    value: Any
+    nbytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Arrays of an engine."""
+
+    postings: Any
+    norms: Any
+    """float32 by document."""
+    bounds: Any
+    """float32 by block, or None where the search does without."""
+
+
+def prepare_segment(index: Index, number: int, scoring: Scoring, engine: Engine, bounded: bool) -> Prepared:
+    """Return a segment of an index as the kernels of an engine take it; the second call does nothing.
+
+    Parameters
+    ----------
+    index, number
+        The index, and which of its segments.
+    scoring
+        The form of BM25.
+    engine
+        Where the arrays are to be.
+    bounded
+        Whether the search reads bounds.
+
+    """
+    segment, kernels = index.segments[number], engine.kernels
+    place = (engine.name, segment.key, scoring, index.average_length)
+
+    def keep(name: str, make: Any) -> Any:
+        if engine.resident is not None:
+            return engine.keep(":".join(map(str, (*place[1:], name))), lambda: _kept(make())).value
+        with _lock:
+            found = index.prepared.get((*place, name))
+        if found is None:
+            found = make()
+        with _lock:
+            index.prepared[(*place, name)] = found
+            index.prepared.move_to_end((*place, name))
+            while len(index.prepared) > 2 * SCORINGS * len(index.segments):
+                index.prepared.popitem(last=False)
+        return found
+
+    postings = segment.postings
+    if engine.resident is not None:
+        postings = engine.keep(f"{segment.key}:postings", lambda: _kept(kernels.load_postings(segment.postings))).value
+    norms = keep("norms", lambda: kernels.load_array(scoring.norms(segment.lengths, index.average_length)))
+    bounds = (
+        keep("bounds", lambda: kernels.block_bounds(postings, norms))
+        if bounded and hasattr(kernels, "block_bounds")
+        else None
+    )
+    return Prepared(postings, norms, bounds)
+
+
+def _kept(value: Any) -> _Kept:
+    return _Kept(value, _nbytes(value))
+
+
+def _nbytes(value: Any) -> int:
+    if isinstance(value, tuple):
+        return sum(map(_nbytes, value))
+    return int(getattr(value, "nbytes", 0))

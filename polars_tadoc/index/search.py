@@ -1,0 +1,369 @@
+"""One batch of queries: words, lists with weights, the best documents of each segment, one frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.analytics.results import from_arrow, to_arrow
+from polars_tadoc.engine import CPU, GPU, Engine, require_engine
+from polars_tadoc.index.filter import bitmap, filter_mask
+from polars_tadoc.index.prepared import prepare_segment
+from polars_tadoc.index.scoring import Scoring
+from polars_tadoc.kernels import cuda
+from polars_tadoc.kernels.postings import Lists, Queries
+from polars_tadoc.traversal.options import MOST_COUNT, require_integer
+
+if TYPE_CHECKING:
+    from polars_tadoc.index.analyzer import QueryWords
+    from polars_tadoc.index.index import Index
+
+Bool = npt.NDArray[np.bool_]
+UInt32 = npt.NDArray[np.uint32]
+Int64 = npt.NDArray[np.int64]
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+
+ModeName = Literal["and", "or", "and_or"]
+QueriesLike = str | pl.Series | Iterable[str | None]
+"""Arrow arrays are iterable, too."""
+FilterLike = pl.Series | pl.Expr | npt.NDArray[np.bool_] | Iterable[bool | None] | None
+
+GPU_REPAYS_AT = 1 << 22
+"""Postings that a batch's queries read from which "auto" takes a GPU."""
+
+MOST_PLACES = 1 << 24
+"""Results that are made room for at a time: so many documents of so many queries."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The best documents of queries, by query, then by score falling, equal ones by document."""
+
+    counts: Int64
+    """int64 by query: how many were found."""
+    documents: npt.NDArray[np.integer[Any]]
+    """Numbers among all documents of the index."""
+    scores: Float32
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Words of queries with their weights; an entry is a distinct word of a query, in the order in which sums are made.
+
+    Parameters
+    ----------
+    size
+        Number of queries.
+    owners, items
+        int64 by entry: its query, ascending, and its number among the batch's distinct words.
+    numbers
+        By segment, int64 by distinct word: the number of its list, below 0 where the segment has none.
+    weights
+        float32 by entry.
+    bases
+        float32 by query: what is added to each score.
+    postings
+        How many postings all entries have, deleted ones too.
+
+    """
+
+    size: int
+    owners: Int64
+    items: Int64
+    numbers: list[Int64]
+    weights: Float32
+    bases: Float32
+    postings: int
+    extra: list[Lists | None]
+
+    def queries(self, segment: int, require_all: bool, chosen: Bool | None = None) -> Queries:
+        """Return the queries as lists of a segment; those not chosen, or that cannot find anything, have none."""
+        lists = self.numbers[segment][self.items]
+        has = lists >= 0
+        if require_all and not has.all():
+            lacking = np.zeros(self.size, np.bool_)
+            lacking[self.owners[~has]] = True
+            has &= ~lacking[self.owners]
+        if chosen is not None:
+            has &= chosen[self.owners]
+        offsets = np.zeros(self.size + 1, np.int64)
+        np.cumsum(np.bincount(self.owners[has], minlength=self.size), out=offsets[1:])
+        return Queries(offsets, lists[has].astype(np.uint32), self.weights[has])
+
+
+def search(
+    index: Index,
+    queries: QueriesLike,
+    k: int,
+    mode: str,
+    scoring: str,
+    k1: float,
+    b: float,
+    delta: float,
+    filter: FilterLike,
+    engine: str | None,
+) -> pl.DataFrame:
+    """Answer :meth:`polars_tadoc.index.index.Index.search`."""
+    form = Scoring(scoring, k1, b, delta)
+    k = min(require_integer("k", k, 0), MOST_COUNT)
+    if mode not in get_args(ModeName):
+        raise ValueError(f'mode={mode!r}: use "and", "or" or "and_or"')
+    asked = require_engine(engine)
+    texts = as_series(queries)
+    allowed = allowed_by_segment(index, filter)
+    batch = weigh(index, texts, form)
+    chosen = choose_engine(asked, batch.postings)
+    return frame(index, find(index, batch, k, mode, form, allowed, chosen))
+
+
+def as_series(queries: QueriesLike) -> pl.Series:
+    """Return queries as a String series.
+
+    Raises
+    ------
+    TypeError
+        They are no strings.
+
+    """
+    if isinstance(queries, str):
+        return pl.Series("query", [queries])
+    if isinstance(queries, (pa.Array, pa.ChunkedArray)):
+        queries = pl.Series("query", queries)
+    if isinstance(queries, pl.Series):
+        if queries.dtype == pl.Null:
+            return queries.cast(pl.String)
+        if queries.dtype != pl.String:
+            raise TypeError(f"search: queries are a series of {queries.dtype}, not String; cast it first")
+        return queries
+    if not isinstance(queries, Iterable) or isinstance(queries, (bytes, pl.DataFrame)):
+        raise TypeError(f"search: queries are strings: one, a list, or a String series; not {type(queries).__name__}")
+    texts = list(queries)
+    for number, text in enumerate(texts):
+        if not isinstance(text, str) and text is not None:
+            raise TypeError(f"search: query {number} is {type(text).__name__}, not a string")
+    return pl.Series("query", texts, pl.String)
+
+
+def choose_engine(asked: str, postings: int) -> Engine:
+    """Choose the engine for queries that read so many postings."""
+    if asked == "auto":
+        return GPU if postings >= GPU_REPAYS_AT and cuda.device_problem() is None else CPU
+    return GPU if asked == "gpu" else CPU
+
+
+def allowed_by_segment(index: Index, filter: FilterLike) -> list[UInt32 | None]:
+    """Return which documents may be found, a bitmap for each segment; None where all may."""
+    mask = None
+    if filter is not None:
+        mask = filter_mask(filter, index.metadata, index.documents)
+        if index.live is not None:  # users know of no others
+            every = index.live.copy()
+            every[every] = mask
+            mask = every
+    allowed: list[UInt32 | None] = []
+    start = 0
+    for segment in index.segments:
+        own = segment.live
+        if mask is not None:
+            part = mask[start : start + segment.size]
+            own = part if own is None else own & part
+        allowed.append(None if own is None else bitmap(own))
+        start += segment.size
+    return allowed
+
+
+def weigh(index: Index, texts: pl.Series, scoring: Scoring) -> Batch:
+    """Find the words of queries in all segments, and weigh them by how many documents of the index hold each."""
+    words = index.analyzer.analyze(texts)
+    numbers = [words.find(segment.terms) for segment in index.segments]
+    frequencies = np.zeros(words.distinct, np.int64)
+    postings = np.zeros(words.distinct, np.int64)
+    for segment, own in zip(index.segments, numbers, strict=True):
+        has = own >= 0
+        frequencies[has] += segment.live_frequencies[own[has]]
+        postings[has] += segment.postings.frequencies[own[has]]
+    known = frequencies > 0
+    for own in numbers:
+        own[~known] = -1
+    ascending = _ascending(words, numbers)
+    order = ascending[np.argsort(frequencies[ascending], kind="stable")]
+    owners, items, times = _entries(words.offsets, words.words, order)
+    weights, bases = np.zeros((2, words.distinct), np.float64)
+    weights[known] = scoring.weights(index.documents, frequencies[known])
+    total = np.zeros(len(texts), np.float32)
+    if scoring.has_base:
+        bases[known] = scoring.bases(index.documents, frequencies[known])
+        place = np.empty(words.distinct, np.int64)
+        place[ascending] = np.arange(words.distinct)
+        by_term = np.lexsort((place[items], owners))  # in one order, that sums are the same to the last bit
+        total = np.bincount(owners[by_term], (times * bases[items])[by_term], len(texts)).astype(np.float32)
+    return Batch(
+        len(texts),
+        owners,
+        items,
+        numbers,
+        (times * weights[items]).astype(np.float32),
+        total,
+        int(postings[items].sum()),
+        [None] * len(numbers),
+    )
+
+
+def _ascending(words: QueryWords, numbers: list[Int64]) -> Int64:
+    """Return distinct words as terms ascend."""
+    if len(numbers) == 1:
+        return np.argsort(numbers[0], kind="stable")
+    return pl.Series(words.strings(), dtype=pl.String).arg_sort().to_numpy().astype(np.int64)
+
+
+def _entries(offsets: Int64, words: Int64, order: Int64) -> tuple[Int64, Int64, Int64]:
+    """Take each distinct word of each query once: queries ascend, words stand in an order; and how often it has it."""
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    keys = np.repeat(np.arange(len(offsets) - 1) * len(order), np.diff(offsets)) + place[words]
+    keys.sort()
+    firsts = np.flatnonzero(np.diff(keys, prepend=-1))
+    times = np.diff(firsts, append=len(keys))
+    owners, places = np.divmod(keys[firsts], max(len(order), 1))
+    return owners, order[places], times
+
+
+def find(
+    index: Index,
+    batch: Batch,
+    k: int,
+    mode: str,
+    scoring: Scoring,
+    allowed: list[UInt32 | None],
+    engine: Engine,
+) -> Found:
+    """Find the best documents of each query in all segments."""
+    most = min(k, sum(segment.size for segment in index.segments))
+    if most == 0 or batch.size == 0:
+        return Found(np.zeros(batch.size, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
+    found = _find(index, batch, most, mode != "or", scoring, allowed, engine, None)
+    if mode == "and_or":
+        again = found.counts < k
+        if again.any():
+            found = _replace(found, _find(index, batch, most, False, scoring, allowed, engine, again), again)
+    return found
+
+
+def _replace(first: Found, second: Found, again: Bool) -> Found:
+    """Take the documents of some queries from a second search."""
+    owners = [np.repeat(np.arange(len(again)), found.counts) for found in (first, second)]
+    kept = [~again[owners[0]], again[owners[1]]]
+    order = np.argsort(np.concatenate([owners[0][kept[0]], owners[1][kept[1]]]), kind="stable")
+    return Found(
+        np.where(again, second.counts, first.counts),
+        np.concatenate([first.documents[kept[0]], second.documents[kept[1]]])[order],
+        np.concatenate([first.scores[kept[0]], second.scores[kept[1]]])[order],
+    )
+
+
+def _find(
+    index: Index,
+    batch: Batch,
+    k: int,
+    require_all: bool,
+    scoring: Scoring,
+    allowed: list[UInt32 | None],
+    engine: Engine,
+    chosen: Bool | None,
+) -> Found:
+    parts = []
+    start = 0
+    for number, segment in enumerate(index.segments):
+        queries = batch.queries(number, require_all, chosen)
+        if len(queries.lists):
+            ready = prepare_segment(index, number, scoring, engine, not require_all)
+            own = min(k, segment.size)
+            parts += [
+                _in_segment(ready, part, own, require_all, allowed[number], batch.extra[number], engine, first, start)
+                for first, part in _cut(queries, max(1, MOST_PLACES // own))
+            ]
+        start += segment.size
+    return _merge(parts, batch, k, len(index.segments) > 1 or scoring.has_base)
+
+
+def _cut(queries: Queries, size: int) -> Iterable[tuple[int, Queries]]:
+    """Cut a batch into several of so many queries, each with the number of its first one."""
+    count = len(queries.offsets) - 1
+    if count <= size:
+        yield 0, queries
+        return
+    for first in range(0, count, size):
+        offsets = queries.offsets[first : first + size + 1]
+        own = slice(offsets[0], offsets[-1])
+        yield first, Queries(offsets - offsets[0], queries.lists[own], queries.weights[own])
+
+
+def _in_segment(
+    ready: Any,
+    queries: Queries,
+    k: int,
+    require_all: bool,
+    allowed: UInt32 | None,
+    extra: Lists | None,
+    engine: Engine,
+    first: int,
+    start: int,
+) -> tuple[Int64, Int64, Float32]:
+    """Search one segment; returns queries, documents among those of all segments, and scores."""
+    kernels = engine.kernels
+    if not hasattr(kernels, "search"):
+        from polars_tadoc.kernels.reference_search import search as reference
+
+        counts, documents, scores = reference(ready.postings, ready.norms, queries, k, require_all, allowed, extra)
+    else:
+        counts, documents, scores = (
+            kernels.to_host(array)
+            for array in kernels.search(
+                ready.postings, ready.norms, ready.bounds, queries, k, require_all, allowed=allowed, extra=extra
+            )
+        )
+    filled = np.arange(k) < counts[:, None]
+    return (
+        np.repeat(np.arange(first, first + len(counts)), counts),
+        documents[filled].astype(np.int64) + start,
+        scores[filled],
+    )
+
+
+def _merge(parts: list[tuple[Int64, Int64, Float32]], batch: Batch, k: int, sort: bool) -> Found:
+    """Join what segments gave: the best of each query, with what its words add to all documents."""
+    none: tuple[Int64, Int64, Float32] = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
+    owners, documents, scores = (np.concatenate(arrays) for arrays in zip(none, *parts, strict=True))
+    scores = scores + batch.bases[owners]
+    if sort:
+        order = np.lexsort((documents, -scores, owners))
+        owners, documents, scores = owners[order], documents[order], scores[order]
+    counts = np.bincount(owners, minlength=batch.size)
+    ranks = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+    if len(ranks) and ranks.max() >= k:
+        kept = ranks < k
+        documents, scores, counts = documents[kept], scores[kept], np.minimum(counts, k)
+    return Found(counts, documents, scores)
+
+
+def frame(index: Index, found: Found) -> pl.DataFrame:
+    """Return results as a frame."""
+    counts = found.counts
+    starts = np.repeat(np.cumsum(counts) - counts - 1, counts)
+    ranks = (np.arange(len(starts)) - starts).astype(np.uint32)
+    owners = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
+    return pl.DataFrame(
+        [
+            from_arrow("query", to_arrow(owners)),
+            from_arrow("rank", to_arrow(ranks)),
+            index.stored.ids.gather(from_arrow("place", to_arrow(found.documents))).alias("id"),
+            from_arrow("score", to_arrow(found.scores)),
+        ]
+    )

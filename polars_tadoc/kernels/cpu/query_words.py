@@ -1,0 +1,98 @@
+"""Tells the words of queries apart, and finds them among a segment's terms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+UInt8 = npt.NDArray[np.uint8]
+Int64 = npt.NDArray[np.int64]
+
+UNKNOWN = -1
+"""Number of a word that a segment does not have."""
+
+_PRIME, _SPREAD = np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15)
+_32 = np.uint64(32)
+
+
+@nb.njit(nogil=True, cache=True)
+def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, firsts: Int64) -> int:
+    """Number words in order of first use, equal ones alike.
+
+    Parameters
+    ----------
+    data, spans
+        UTF-8 bytes, and where each word starts and ends in them, one after another.
+    slots
+        Work space, -1 throughout: a power of two, at least twice as long as there are words.
+    numbers
+        Filled: each word's number.
+    firsts
+        Filled: the first word that has each number.
+
+    Returns
+    -------
+    int
+        How many distinct words there are.
+
+    """
+    distinct = 0
+    mask = np.uint64(len(slots) - 1)
+    for word in range(len(numbers)):
+        start, stop = spans[2 * word], spans[2 * word + 1]
+        digest = np.uint64(0xCBF29CE484222325)  # FNV-1a, spread over the upper bits
+        for i in range(start, stop):
+            digest = (digest ^ np.uint64(data[i])) * _PRIME
+        slot = (digest * _SPREAD >> _32) & mask
+        while True:
+            own = slots[slot]
+            if own < 0:
+                slots[slot], firsts[distinct], numbers[word] = distinct, word, distinct
+                distinct += 1
+                break
+            first = spans[2 * firsts[own]]
+            if spans[2 * firsts[own] + 1] - first == stop - start:
+                i = 0
+                while i < stop - start and data[first + i] == data[start + i]:
+                    i += 1
+                if i == stop - start:
+                    numbers[word] = own
+                    break
+            slot = (slot + np.uint64(1)) & mask
+    return distinct
+
+
+@nb.njit(nogil=True, cache=True)
+def find_terms(data: UInt8, spans: Int64, offsets: Any, terms: Any, numbers: Int64) -> None:
+    """Find words among ascending terms by binary search.
+
+    Parameters
+    ----------
+    data, spans
+        The words, as for :func:`number_words`.
+    offsets, terms
+        int64, terms + 1, and the UTF-8 bytes of the terms, ascending.
+    numbers
+        Filled: each word's number among the terms, ``UNKNOWN`` where it is not there.
+
+    """
+    for word in range(len(numbers)):
+        start, length = spans[2 * word], spans[2 * word + 1] - spans[2 * word]
+        low, high = 0, len(offsets) - 1
+        numbers[word] = UNKNOWN
+        while low < high:
+            middle = (low + high) >> 1
+            first, size = offsets[middle], offsets[middle + 1] - offsets[middle]
+            i = 0
+            while i < min(length, size) and terms[first + i] == data[start + i]:
+                i += 1
+            if i == length and i == size:
+                numbers[word] = middle
+                break
+            if i == size or (i < length and terms[first + i] < data[start + i]):
+                low = middle + 1
+            else:
+                high = middle
