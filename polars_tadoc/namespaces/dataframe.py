@@ -21,6 +21,9 @@ from polars_tadoc.analytics.info import info
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.decompress import decompress
+from polars_tadoc.errors import ColumnMissingError
+from polars_tadoc.index.build import build_index
+from polars_tadoc.index.index import Index
 from polars_tadoc.namespaces.columns import compressed_column, label_column, packed_column, string_column
 from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.namespaces.uncached import uncached
@@ -377,6 +380,61 @@ class TadocFrame:
             engine=engine,
         )
         return request.run(self._column("inverted_index", column), self._labels("inverted_index", id)).to_frame()
+
+    @documented_by(
+        build_index,
+        id="Name of a column of the frame that says what documents are called; by default the numbers of their rows.",
+        metadata="Names of columns of the frame that filters may read.",
+    )
+    def build_index(
+        self,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        codec: str = "pfordelta",
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        metadata: Iterable[str] | None = None,
+        store: bool = True,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> Index:
+        """Build a search index of a compressed column (may be left out where there is one).
+
+        A misspelt column raises ``ColumnMissingError`` with the nearest names.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"year": [1, 2, 3], "text": ["to be", "to do", "do be"]}).tadoc.compress("text")
+        >>> index = df.tadoc.build_index("text", id="year", metadata=["year"])
+        >>> index.search("do", filter=pl.col("year") > 2)["id"].to_list()
+        [3]
+
+        """
+        return build_index(
+            self._column("build_index", column),
+            id=self._labels("build_index", id),
+            codec=codec,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            metadata=None if metadata is None else self._metadata(metadata),
+            store=store,
+            strategy=strategy,
+            engine=engine,
+        )
+
+    def _metadata(self, names: Iterable[str]) -> pl.DataFrame:
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise TypeError(f'build_index: metadata={names!r} is no list of column names; write metadata=["year"]')
+        listed = list(names)
+        for name in listed:
+            if name not in self._df.columns:
+                raise ColumnMissingError.for_name(str(name), self._df.columns, "build_index: metadata")
+        return self._df[listed]
 
     @documented_by(term_vector_analytic.term_vector, id=LABELS)
     def term_vector(

@@ -19,8 +19,11 @@ from polars_tadoc.analytics.info import info
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.decompress import decompress
+from polars_tadoc.index.build import build_index
+from polars_tadoc.index.index import Index
 from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.namespaces.uncached import uncached
+from polars_tadoc.rows.bm25 import bm25
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.token_count import token_count
@@ -239,6 +242,41 @@ class TadocSeries:
         """
         return contains_any(self._series, phrases, normalize=normalize, lowercase=lowercase, stopwords=stopwords)
 
+    @documented_by(bm25)
+    def bm25(
+        self,
+        query: str,
+        *,
+        scoring: str = "lucene",
+        k1: float = 1.5,
+        b: float = 0.75,
+        delta: float = 0.5,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+    ) -> pl.Series:
+        """Score each row for a query with BM25; result as :func:`polars_tadoc.bm25`'s.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> [round(score, 2) for score in pl.Series(["to be", "or not"]).tadoc.compress().tadoc.bm25("to")]
+        [0.28, 0.0]
+
+        """
+        return bm25(
+            self._series,
+            query,
+            scoring=scoring,
+            k1=k1,
+            b=b,
+            delta=delta,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+        )
+
     @documented_by(word_count_analytic.word_count)
     def word_count(
         self,
@@ -346,6 +384,44 @@ class TadocSeries:
             engine=engine,
         )
         return request.run(self._series, id).to_frame()
+
+    @documented_by(build_index)
+    def build_index(
+        self,
+        *,
+        id: pl.Series | None = None,
+        codec: str = "pfordelta",
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        metadata: pl.DataFrame | None = None,
+        store: bool = True,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> Index:
+        """Build a search index, as :func:`polars_tadoc.build_index`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> index = pl.Series(["to be", "to do", "or not"]).tadoc.compress().tadoc.build_index()
+        >>> index.search("not to be", k=2)["id"].to_list()
+        [0, 2]
+
+        """
+        return build_index(
+            self._series,
+            id=id,
+            codec=codec,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            metadata=metadata,
+            store=store,
+            strategy=strategy,
+            engine=engine,
+        )
 
     @documented_by(term_vector_analytic.term_vector)
     def term_vector(
