@@ -1,0 +1,145 @@
+"""Rows of a compressed column become documents: their postings, counted on the rules, and what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.analytics.results import from_arrow, to_arrow
+from polars_tadoc.corpus import Corpus, require_countable
+from polars_tadoc.engine import Engine, choose
+from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.index.documents import Documents
+from polars_tadoc.index.segment import Segment
+from polars_tadoc.kernels.cpu.coding import encode
+from polars_tadoc.kernels.cpu.lists import gather_lists
+from polars_tadoc.traversal.options import Options
+from polars_tadoc.traversal.selector import choose_strategy
+from polars_tadoc.traversal.source import prepare
+from polars_tadoc.vocabulary import Vocabulary, unify
+
+UInt32 = npt.NDArray[np.uint32]
+Int64 = npt.NDArray[np.int64]
+
+MOST_DOCUMENTS = (1 << 32) - 2
+MOST_WORDS = (1 << 32) - 1
+"""Longest document."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """How often documents hold each word; all arrays in host memory."""
+
+    words: Vocabulary
+    offsets: Int64
+    """int64, words + 1."""
+    documents: UInt32
+    """Ascending for each word."""
+    counts: npt.NDArray[Any]
+
+
+def make_segment(corpora: Sequence[Corpus], rows: Int64, options: Options, codec: Any) -> Segment:
+    """Make the postings of the documents of some corpora.
+
+    Parameters
+    ----------
+    corpora
+        What :func:`polars_tadoc.column.split` gives.
+    rows
+        int64, ascending: the row of each document.
+    options
+        Which words, which way, where.
+    codec
+        How postings are coded.
+
+    """
+    require_countable(corpora)
+    engine = choose(options.engine, sum(corpus.symbol_count for corpus in corpora))
+    counted = [_count(corpus, rows, engine, options) for corpus in corpora]
+    total = counted[0] if len(counted) == 1 else _join(counted)
+    lengths: npt.NDArray[np.float64] = np.zeros(
+        len(rows), np.float64
+    )  # counts to 2^53 are exact, and longer documents are refused
+    if len(total.documents):
+        lengths = np.bincount(total.documents, total.counts, len(rows)).astype(np.float64, copy=False)
+    if lengths.max(initial=0) > MOST_WORDS:
+        raise LimitExceededError(
+            f"build_index: row {rows[lengths.argmax()]:,} has more than {MOST_WORDS:,} words; split this document"
+        )
+    order = total.words.by_rank
+    order = order[np.diff(total.offsets)[order] > 0]
+    documents: Any
+    offsets, documents = gather_lists(total.offsets, total.documents, order)
+    _, counts = gather_lists(total.offsets, total.counts, order)
+    postings = encode(codec, len(rows), offsets, documents, counts)
+    terms: Any = total.words.series.gather(order).to_arrow(compat_level=pl.CompatLevel.oldest())
+    return Segment(Vocabulary(terms), postings, lengths.astype(np.uint32))
+
+
+def _count(corpus: Corpus, rows: Int64, engine: Engine, options: Options) -> _Counted:
+    """Count the words of one corpus by document."""
+    source = prepare(corpus, engine, options.morphism)
+    kernels = engine.kernels
+    strategy = choose_strategy(options.strategy, source, "inverted_index")
+    offsets, documents, counts = (
+        kernels.to_host(array)
+        for array in kernels.count_by_terminal(source.rules, source.root_offsets, source.roots, strategy, counted=True)
+    )
+    if len(source.rows) != len(rows):
+        documents = np.searchsorted(rows, source.rows).astype(np.uint32)[documents]
+    return _Counted(source.words, offsets, documents, counts)
+
+
+def _join(parts: Sequence[_Counted]) -> _Counted:
+    """Join the documents of several corpora, word by word."""
+    words, maps = unify([part.words for part in parts])
+    owners = [np.repeat(own, np.diff(part.offsets)) for own, part in zip(maps, parts, strict=True)]
+    owner = np.concatenate([np.zeros(0, np.uint32), *owners])
+    documents = np.concatenate([np.zeros(0, np.uint32), *(part.documents for part in parts)])
+    counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in parts)])
+    order = np.argsort(owner.astype(np.uint64) << np.uint64(32) | documents)
+    offsets = np.append(0, np.cumsum(np.bincount(owner, minlength=len(words)))).astype(np.int64)
+    return _Counted(words, offsets, documents[order], counts[order])
+
+
+def document_rows(corpora: Sequence[Corpus]) -> Int64:
+    """Return the row of each document, ascending."""
+    if len(corpora) == 1:
+        rows = corpora[0].rows
+    else:
+        rows = np.sort(np.concatenate([np.zeros(0, np.int64), *(corpus.rows for corpus in corpora)]))
+    if len(rows) > MOST_DOCUMENTS:
+        raise LimitExceededError(f"build_index: an index holds at most {MOST_DOCUMENTS:,} documents; build several")
+    return rows
+
+
+def documents_of(
+    column: pl.Series, rows: Int64, id: pl.Series | None, metadata: pl.DataFrame | None, store: bool
+) -> Documents:
+    """Take what is known of the documents in some rows of a column."""
+    ids = from_arrow("id", to_arrow(rows.astype(np.uint32))) if id is None else id.alias("id")
+    text = column if store else None
+    if len(rows) != len(column):
+        places = from_arrow("place", to_arrow(rows))
+        ids = ids if id is None else ids.gather(places)
+        metadata = None if metadata is None else metadata[places]
+        text = column.gather(places) if store else None
+    return Documents(ids, id is not None, len(column), metadata, text)
+
+
+def require_rows(
+    column: pl.Series, id: pl.Series | None, metadata: pl.DataFrame | None, call: str = "build_index"
+) -> None:
+    """Raise unless there is a value of ``id`` and a row of ``metadata`` for each row of the column."""
+    for name, value, kind in (("id", id, pl.Series), ("metadata", metadata, pl.DataFrame)):
+        if value is None:
+            continue
+        if not isinstance(value, kind):
+            raise TypeError(f"{call}: {name} is {type(value).__name__}, not a Polars {kind.__name__}")
+        if len(value) != len(column):
+            raise ValueError(f"{call}: {name} has {len(value):,} rows for {len(column):,} of the column")

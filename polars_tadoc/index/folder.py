@@ -1,0 +1,286 @@
+"""A folder of plain files: a JSON header, NumPy arrays that are memory-mapped, Arrow tables.
+
+The header lists each file with its size and checksum, and holds a checksum of itself. Nothing here knows what the
+files mean.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import mmap
+import os
+import secrets
+import shutil
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from polars_tadoc.errors import InvalidIndexError
+
+HEADER = "header.json"
+"""Written last; a folder without it is no saved index."""
+
+_FORMAT = "polars_tadoc index"
+_VERSION = 1
+_DTYPES = ("|u1", "<u2", "<u4", "<u8", "<i8")
+_MEND = "copy the folder again from where it came, or build the index again and save it"
+
+
+class Writer:
+    """Writes files into a folder; :meth:`finish` makes it complete.
+
+    Parameters
+    ----------
+    folder
+        An empty folder.
+
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[str, dict[str, Any]] = {}
+
+    def array(self, name: str, values: npt.NDArray[Any]) -> None:
+        """Write an array of one dimension as ``<name>.npy``."""
+        values = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
+        data = values.view(np.uint8).data
+        start = _array_header(values.dtype, len(values))
+        with (self._folder / f"{name}.npy").open("wb") as file:
+            file.write(start)
+            file.write(data)
+        checksum = zlib.crc32(data, zlib.crc32(start))
+        size = len(start) + values.nbytes
+        self._files[f"{name}.npy"] = {
+            "bytes": size,
+            "crc32": checksum,
+            "dtype": values.dtype.str,
+            "length": len(values),
+        }
+
+    def frame(self, name: str, values: pl.DataFrame) -> None:
+        """Write columns of any type as ``<name>.arrow``, Arrow's IPC format under zstd."""
+        file = io.BytesIO()
+        values.write_ipc(file, compression="zstd")
+        self._bytes(f"{name}.arrow", file.getbuffer())
+
+    def parquet(self, name: str, values: pl.DataFrame) -> None:
+        """Write columns as ``<name>.parquet``."""
+        file = io.BytesIO()
+        values.write_parquet(file, compression="zstd")
+        self._bytes(f"{name}.parquet", file.getbuffer())
+
+    def strings(self, name: str, values: pa.LargeStringArray) -> None:
+        """Write ascending strings as ``<name>.parquet``, front-coded.
+
+        The 98,327 words of docs_tldr take 336 KB and are read in 4 ms, Arrow's IPC under zstd 462 KB and 2 ms.
+        """
+        file = io.BytesIO()
+        pq.write_table(
+            pa.table({name: values}),
+            file,
+            compression="zstd",
+            use_dictionary=False,
+            column_encoding={name: "DELTA_BYTE_ARRAY"},
+            write_statistics=False,
+        )
+        self._bytes(f"{name}.parquet", file.getbuffer())
+
+    def finish(self, contents: dict[str, Any]) -> None:
+        """Write the header: ``contents``, the files and the checksum of both."""
+        header = {"format": _FORMAT, "format_version": _VERSION, **contents, "files": self._files}
+        (self._folder / HEADER).write_text(_header_text(header), encoding="utf-8")
+
+    def _bytes(self, name: str, data: memoryview) -> None:
+        (self._folder / name).write_bytes(data)
+        self._files[name] = {"bytes": len(data), "crc32": zlib.crc32(data)}
+
+
+class Reader:
+    """Reads what :class:`Writer` wrote.
+
+    The header and Arrow files are checked always, arrays only with ``verify``.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    verify
+        Read every array through and compare its checksum.
+    mapped
+        Leave arrays in their files, mapped into memory; else read them.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such folder.
+    InvalidIndexError
+        It is no folder, has no header, or a header that is damaged or of another version.
+
+    """
+
+    def __init__(self, folder: Path, verify: bool, mapped: bool) -> None:
+        self._folder, self._verify, self._mapped = folder, verify, mapped
+        if not folder.exists():
+            raise FileNotFoundError(f"load_index: there is no folder {folder}")
+        if not folder.is_dir():
+            raise InvalidIndexError(f"load_index: {folder} is a file; an index is saved as a folder, name that")
+        self.header = self._read_header()
+
+    def _read_header(self) -> dict[str, Any]:
+        path = self._folder / HEADER
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise InvalidIndexError(
+                f"load_index: {self._folder} has no {HEADER}: it is no saved index, or part of one; {_MEND}"
+            ) from None
+        except UnicodeDecodeError:
+            raise self.damaged(HEADER, "it is no text") from None
+        try:
+            header = json.loads(text)
+        except (ValueError, RecursionError):
+            raise self.damaged(HEADER, "it is no JSON") from None
+        if not isinstance(header, dict) or header.get("format") != _FORMAT:
+            raise self.damaged(HEADER, "it is not the header of an index")
+        if header.get("format_version") != _VERSION:
+            raise InvalidIndexError(
+                f"load_index: {path} has format version {header.get('format_version')!r}, this polars_tadoc reads "
+                f"version {_VERSION}: build the index again, or install the polars_tadoc that saved it"
+            )
+        header.pop("crc32", None)
+        if text != _header_text(header):
+            raise self.damaged(HEADER, "its checksum is another")
+        return header
+
+    def damaged(self, name: str, why: str) -> InvalidIndexError:
+        """Make the error that says a file is damaged, and why."""
+        return InvalidIndexError(f"load_index: {self._folder / name} is damaged: {why}; {_MEND}")
+
+    def nbytes(self, name: str) -> int:
+        """Bytes of a file."""
+        return int(self._known(name)["bytes"])
+
+    def array(self, name: str) -> npt.NDArray[Any]:
+        """Read an array of whole numbers; it cannot be written to.
+
+        Raises
+        ------
+        InvalidIndexError
+            The file is missing, of another size or type than the header says, or its checksum is another.
+
+        """
+        name = f"{name}.npy"
+        known = self._known(name)
+        if known.get("dtype") not in _DTYPES:
+            raise self.damaged(HEADER, f"{name} holds {known.get('dtype')}, not whole numbers")
+        dtype, length = np.dtype(known["dtype"]), int(known["length"])
+        start = _array_header(dtype, length)
+        data = self._data(name, known, self._mapped)
+        if len(data) != len(start) + dtype.itemsize * length or data[: len(start)] != start:
+            raise self.damaged(name, "it does not hold what the header says")
+        if self._verify:
+            self._require_checksum(name, known, data)
+        values = np.frombuffer(data, dtype, length, len(start)) if length else np.zeros(0, dtype)
+        values.flags.writeable = False
+        return values
+
+    def frame(self, name: str) -> pl.DataFrame:
+        """Read what :meth:`Writer.frame` wrote; errors as for :meth:`array`."""
+        return pl.read_ipc(self._checked(f"{name}.arrow"))
+
+    def parquet(self, name: str) -> pl.DataFrame:
+        """Read what :meth:`Writer.parquet` wrote; errors as for :meth:`array`."""
+        return pl.read_parquet(self._checked(f"{name}.parquet"))
+
+    def strings(self, name: str) -> pa.LargeStringArray:
+        """Read what :meth:`Writer.strings` wrote; errors as for :meth:`array`."""
+        table = pq.read_table(pa.BufferReader(self._checked(f"{name}.parquet")))
+        return table.column(0).cast(pa.large_string()).combine_chunks()
+
+    def _known(self, name: str) -> dict[str, Any]:
+        known = self.header["files"].get(name)
+        if known is None:
+            raise self.damaged(HEADER, f"it does not list {name}")
+        return known  # type: ignore[no-any-return]
+
+    def _checked(self, name: str) -> bytes:
+        known = self._known(name)
+        data = self._data(name, known, mapped=False)
+        self._require_checksum(name, known, data)
+        return bytes(data)
+
+    def _data(self, name: str, known: dict[str, Any], mapped: bool) -> Any:
+        """Give a file's bytes, as many as the header says."""
+        try:
+            with (self._folder / name).open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                if size != known["bytes"]:
+                    raise self.damaged(name, f"it has {size:,} bytes, not {known['bytes']:,}")
+                return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if mapped else file.read()
+        except FileNotFoundError:
+            raise InvalidIndexError(f"load_index: {self._folder / name} is missing; {_MEND}") from None
+
+    def _require_checksum(self, name: str, known: dict[str, Any], data: Any) -> None:
+        if zlib.crc32(data) != known["crc32"]:
+            raise self.damaged(name, "its checksum is another")
+
+
+@contextmanager
+def new_folder(path: Path, overwrite: bool) -> Iterator[Path]:
+    """Give an empty folder beside ``path``; it takes its name in the end, or goes on an error.
+
+    Raises
+    ------
+    FileExistsError
+        There is something already: any file or folder without ``overwrite``, what is no saved index with it.
+    FileNotFoundError
+        The folder that it should be made in is not there.
+
+    """
+    path = Path(os.path.realpath(path.expanduser()))
+    _require_free(path, overwrite)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"save: there is no folder {path.parent}")
+    temporary, old = (path.with_name(f".{path.name}.{secrets.token_hex(4)}.{kind}") for kind in ("tmp", "old"))
+    temporary.mkdir()
+    try:
+        yield temporary
+        _require_free(path, overwrite)
+        if path.exists():
+            os.replace(path, old)
+        os.replace(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        if path.exists():  # else both names are lost only together
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _require_free(path: Path, overwrite: bool) -> None:
+    if not path.exists():
+        return
+    if not overwrite:
+        raise FileExistsError(f"save: {path} is there already; overwrite=True replaces a saved index")
+    if not path.is_dir() or (any(path.iterdir()) and not (path / HEADER).is_file()):
+        raise FileExistsError(f"save: {path} is no saved index, and is not replaced; choose another name")
+
+
+def _array_header(dtype: np.dtype[Any], length: int) -> bytes:
+    """Return what stands before an array's numbers in a .npy file."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": dtype.str, "fortran_order": False, "shape": (length,)})
+    return file.getvalue()
+
+
+def _header_text(header: dict[str, Any]) -> str:
+    """Return the header as it is written; the checksum stands first."""
+    text = json.dumps(header, ensure_ascii=True)
+    return json.dumps({"crc32": zlib.crc32(text.encode()), **header}, ensure_ascii=True, indent=1) + "\n"
