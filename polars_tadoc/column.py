@@ -38,7 +38,7 @@ DTYPE = pl.Struct(
 It is carried through any operation, but it is no key: equal texts have equal symbols and gaps within one grammar
 only."""
 
-ROW_CALLS = {"token_count", "extract", "head", "tail", "count_phrase", "contains_phrase", "contains_any"}
+ROW_CALLS = {"token_count", "extract", "head", "tail", "count_phrase", "contains_phrase", "contains_any", "bm25"}
 """Calls that series and expressions have, but frames do not."""
 
 _NO_ROOTS = np.zeros(0, np.uint32)

@@ -25,6 +25,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "count_phrase": ("a b",),
     "contains_phrase": ("a b",),
     "contains_any": (["a b", "c"],),
+    "bm25": ("a b",),
 }
 """Of calls on rows; calls on frames take the column's name."""
 CALLS_ON_FRAMES = {

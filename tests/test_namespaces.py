@@ -42,6 +42,7 @@ ROW_BY_ROW = {
     "count_phrase": tadoc.count_phrase,
     "contains_phrase": tadoc.contains_phrase,
     "contains_any": tadoc.contains_any,
+    "bm25": tadoc.bm25,
 }
 """Calls that give a column beside others: of series and expressions, not of frames."""
 

@@ -20,7 +20,7 @@ Float64 = npt.NDArray[np.float64]
 MOST = 1e9
 """Largest k1 and delta: beyond, weights would leave what float32 holds."""
 
-Idf = Callable[[int, Float64], Float64]
+Idf = Callable[[Any, Float64], Float64]
 
 IDFS: dict[str, Idf] = {
     "robertson": lambda n, df: np.log(np.maximum(1.0, (n - df + 0.5) / (df + 0.5))),
@@ -52,7 +52,7 @@ class Scoring:
     >>> from polars_tadoc.index.scoring import Scoring
     >>> scoring = Scoring("lucene", k1=1.5, b=0.75, delta=0.5)
     >>> scoring.weights(1000, [10, 500]).round(3).tolist(), scoring.norms([50, 100], 100.0).round(4).tolist()
-    ([4.561, 0.693], [0.9375, 1.5])
+    ([4.557, 0.693], [0.9375, 1.5])
 
     """
 
@@ -62,7 +62,7 @@ class Scoring:
     delta: float
 
     def __post_init__(self) -> None:
-        if self.name not in IDFS:
+        if self.name not in tuple(IDFS):  # which takes what has no hash, too
             raise ValueError(f"scoring={self.name!r}: use one of {', '.join(map(repr, IDFS))}")
         for name, most in {"k1": MOST, "b": 1, "delta": MOST}.items():
             value = getattr(self, name)
@@ -71,18 +71,21 @@ class Scoring:
             if not (math.isfinite(value) and 0 <= value <= most):
                 raise ValueError(f"{name}={value!r} must be from 0 to {most:g}")
 
-    def idf(self, documents: int, frequencies: Any) -> Float64:
-        """Return the inverse document frequency of words, given how many of all documents hold each (at least one)."""
+    def idf(self, documents: Any, frequencies: Any) -> Float64:
+        """Return the inverse document frequency of words, given how many of all documents hold each (at least one).
+
+        The number of documents is one for all words, or one for each.
+        """
         return IDFS[self.name](documents, np.asarray(frequencies, np.float64))
 
-    def weights(self, documents: int, frequencies: Any) -> Float64:
+    def weights(self, documents: Any, frequencies: Any) -> Float64:
         """Return what a posting of a word adds at most; arguments as :meth:`idf`'s."""
         idf = self.idf(documents, frequencies)
         if self.name in ("robertson", "lucene"):
             return idf
         return idf * (self.k1 + 1) * (self._saturating if self.name == "bm25l" else 1)
 
-    def bases(self, documents: int, frequencies: Any) -> Float64:
+    def bases(self, documents: Any, frequencies: Any) -> Float64:
         """Return what a word adds to the score of every document; arguments as :meth:`idf`'s."""
         idf = self.idf(documents, frequencies)
         if self.name == "bm25+":
@@ -96,7 +99,7 @@ class Scoring:
         """Whether words add anything to documents without them."""
         return self.name in ("bm25+", "bm25l")
 
-    def norms(self, lengths: Any, average: float) -> Float32:
+    def norms(self, lengths: Any, average: Any) -> Float32:
         """Return what is added to a count below the line.
 
         Parameters
@@ -104,7 +107,7 @@ class Scoring:
         lengths
             Words of each document.
         average
-            Words of all documents by their number; 0 where there are none.
+            Words of all documents by their number, 0 where there are none: one for all, or one by document.
 
         Returns
         -------
@@ -113,8 +116,9 @@ class Scoring:
 
         """
         k1 = self.k1 + self.delta if self.name == "bm25l" else self.k1
-        share = self.b / average if average else 0.0
-        norms = np.asarray(lengths, np.float64) * (k1 * share)
+        average = np.asarray(average, np.float64)
+        share = np.divide(self.b, average, out=np.zeros_like(average), where=average > 0)
+        norms: Float64 = np.asarray(lengths, np.float64) * (k1 * share)
         norms += k1 * (1 - self.b)
         return norms.astype(np.float32)
 

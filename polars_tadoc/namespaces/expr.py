@@ -25,6 +25,7 @@ from polars_tadoc.decompress import decompress
 from polars_tadoc.morphism import Morphism
 from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.namespaces.uncached import uncached
+from polars_tadoc.rows import bm25 as bm25_call
 from polars_tadoc.rows import phrases as phrase_calls
 from polars_tadoc.rows.expressions import by_row, elementwise
 from polars_tadoc.rows.extract import extract, head, tail
@@ -318,6 +319,46 @@ class TadocExpr:
 
     def _find(self, request: phrase_calls.Request) -> pl.Expr:
         return elementwise(request.run, request.dtype, self._expr)
+
+    @documented_by(bm25_call.bm25)
+    def bm25(
+        self,
+        query: str,
+        *,
+        scoring: str = "lucene",
+        k1: float = 1.5,
+        b: float = 0.75,
+        delta: float = 0.5,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+    ) -> pl.Expr:
+        """Score each row for a query with BM25: row-aligned, null where the row is.
+
+        How rare words are is counted over the rows that Polars hands over: all of a column in ``select``,
+        ``with_columns``, ``filter`` and ``sort``, in the streaming engine too; those of each group in ``group_by`` and
+        ``over``. So a filter before it changes scores, and one after it does not.
+
+        Returns
+        -------
+        Expr
+            ``Float32``: 0 where the row holds none of the query's words.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"row": [1, 2], "text": ["to be", "to do or not to do"]}).tadoc.compress("text")
+        >>> df.sort(pl.col("text").tadoc.bm25("do"), descending=True)["row"].to_list()
+        [2, 1]
+
+        """
+        request = bm25_call.Request.from_arguments(query, scoring, k1, b, delta, normalize, lowercase, stopwords)
+        # rows become one value for each group, and all groups are handed over at once
+        scores = self._expr.implode().map_batches(
+            request.run_lists, return_dtype=pl.List(pl.Float32), is_elementwise=True
+        )
+        return scores.explode(empty_as_null=False, keep_nulls=False)
 
     @documented_by(word_count_analytic.word_count)
     def word_count(

@@ -51,7 +51,7 @@ class _Space(NamedTuple):
         return cls(np.zeros(rules.terminals, np.uint32), matches)
 
 
-class _Links(NamedTuple):
+class Links(NamedTuple):
     """Rules with the way back from symbols to the rules that name them."""
 
     text: kernels.Text
@@ -60,7 +60,7 @@ class _Links(NamedTuple):
     """One at most: a call takes it away while it runs, and calls at the same time make their own."""
 
     @classmethod
-    def of(cls, rules: Rules, key: str | None) -> _Links:
+    def of(cls, rules: Rules, key: str | None) -> Links:
         """Link rules; those of a grammar (by its key) are kept for the next call."""
         found = None if key is None else _links.get(key)
         if found is not None:
@@ -87,7 +87,7 @@ class _Links(NamedTuple):
         return sum(array.nbytes for array in arrays)
 
 
-_links: ByteLRU[_Links] = ByteLRU(lambda: settings().host_cache_bytes // 4, lambda links: links.nbytes)
+_links: ByteLRU[Links] = ByteLRU(lambda: settings().host_cache_bytes // 4, lambda links: links.nbytes)
 """Links of grammars that phrases were looked for in."""
 
 
@@ -123,7 +123,7 @@ class Target:
         phrases = [[classes.setdefault(word, len(classes) + 1) for word in own] for own in known]
         if not phrases:
             return
-        links = _Links.of(self.rules, self.key)
+        links = Links.of(self.rules, self.key)
         try:
             space = links.spare.pop()
         except IndexError:  # another call runs
@@ -150,7 +150,7 @@ class Target:
 
     def _match(
         self,
-        links: _Links,
+        links: Links,
         automaton: kernels.Automaton,
         words: UInt32,
         matches: kernels.Matches,

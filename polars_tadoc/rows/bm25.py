@@ -1,0 +1,234 @@
+"""How well rows answer a query: BM25 by row, from the compressed column alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.analytics.results import from_arrow, lists
+from polars_tadoc.arrow import allocate
+from polars_tadoc.column import in_rows, require_tadoc, split
+from polars_tadoc.compress.compress import named_tokenizer, require_known
+from polars_tadoc.corpus import Corpus, require_countable
+from polars_tadoc.index.scoring import Scoring
+from polars_tadoc.kernels.cpu.term_counts import score_rows
+from polars_tadoc.morphism import Morphism
+from polars_tadoc.rows.phrase_words import PhraseWords
+from polars_tadoc.rows.term_counts import TermCounts, Terms, count_terms, document_lengths
+
+Float32 = npt.NDArray[np.float32]
+Int64 = npt.NDArray[np.int64]
+
+MOST_PAIRS = 1 << 20
+"""Pairs of group and term up to which all are counted, whether they occur or not."""
+
+MANY = 64
+"""Terms from which on postings are sorted before they are summed; fewer are put in order row by row."""
+
+
+def bm25(
+    column: pl.Series,
+    query: str,
+    *,
+    scoring: str = "lucene",
+    k1: float = 1.5,
+    b: float = 0.75,
+    delta: float = 0.5,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+) -> pl.Series:
+    """Score each row for a query with BM25, without an index and without expanding rows.
+
+    Scores are those that :meth:`Index.search` gives, to the bit: how rare a word is and how long rows are is counted
+    over the rows of the column. Only rules and rows that hold a word of the query are looked at. For many queries over
+    the same rows build an index.
+
+    Parameters
+    ----------
+    column
+        Compressed column.
+    query
+        Text; it is cut into words as the column's text was. A word that stands in it twice counts twice. Quotes have
+        no meaning here: for phrases filter by :func:`contains_phrase`.
+    scoring
+        "robertson", "lucene", "atire", "bm25+" or "bm25l", as Kamphuis et al. (ECIR 2020) name them.
+    k1
+        How slowly repetition saturates, at least 0.
+    b
+        How much long rows are held back, from 0 to 1.
+    delta
+        For "bm25+" and "bm25l": what a word is worth in any row, at least 0.
+    normalize
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out.
+        It is applied to the words of text and query alike.
+    lowercase
+        Lower-case words (after ``normalize``), and the stop words with them.
+    stopwords
+        Words to leave out, compared after ``normalize`` and lower-casing.
+
+    Returns
+    -------
+    Float32 series
+        One score per row: 0 where it holds none of the query's words, null where the row is null.
+
+    Raises
+    ------
+    NotCompressedError
+        The series is not a compressed column.
+    InvalidGrammarError
+        A payload or a row is damaged, or was cut by a tokenizer that this release does not have.
+    LimitExceededError
+        The rows stand for more words than 64 bits count.
+    TypeError
+        ``query`` is no string, a constant no number, ``normalize`` no expression or ``stopwords`` no list of strings.
+    ValueError
+        There is no such scoring, a constant is out of range, rows were cut by different tokenizers, or ``normalize``
+        reads columns or gives anything but one String or null for each word.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["to be, or not to be", "be", None, "or"]).tadoc.compress()
+    >>> [score and round(score, 2) for score in tadoc.bm25(column, "not be")]
+    [0.44, 0.26, None, 0.0]
+
+    """
+    require_tadoc(column, "bm25")  # before arguments, which may have been swapped
+    return Request.from_arguments(query, scoring, k1, b, delta, normalize, lowercase, stopwords).run(column)
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is asked, checked when it is made."""
+
+    query: str
+    scoring: Scoring
+    morphism: Morphism | None
+
+    @classmethod
+    def from_arguments(
+        cls,
+        query: object,
+        scoring: str,
+        k1: float,
+        b: float,
+        delta: float,
+        normalize: pl.Expr | None,
+        lowercase: bool,
+        stopwords: Iterable[str] | None,
+    ) -> Request:
+        """Check the arguments; errors as :func:`bm25`'s."""
+        if not isinstance(query, str):
+            raise TypeError(f"bm25: query must be a string, not {type(query).__name__}")
+        try:
+            query.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"bm25: query is not text: {error.reason}") from None
+        morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
+        return cls(query, Scoring(scoring, k1, b, delta), morphism)
+
+    def run(self, column: pl.Series) -> pl.Series:
+        """Score the rows of a column."""
+        require_tadoc(column, "bm25")
+        return self._score(column, np.array([0, len(column)], np.int64))
+
+    def run_lists(self, imploded: pl.Series) -> pl.Series:
+        """Score the rows of each list among themselves; one list of scores for each."""
+        column = imploded.explode(empty_as_null=False, keep_nulls=False)
+        require_tadoc(column, "bm25")
+        sizes = imploded.list.len().fill_null(0).to_numpy()
+        offsets = np.append(0, np.cumsum(sizes, dtype=np.int64))
+        values = self._score(column, offsets).to_arrow(compat_level=pl.CompatLevel.newest())
+        return from_arrow(imploded.name, lists(offsets, values))
+
+    def _score(self, column: pl.Series, group_offsets: Int64) -> pl.Series:
+        """Score the rows of each group among themselves."""
+        corpora = split(column)
+        require_countable(corpora)
+        terms = self._terms(corpora)
+        found = [Terms.of(corpus, list(terms), self.morphism) for corpus in corpora]
+        counted = _joined([count_terms(corpus, own) for corpus, own in zip(corpora, found, strict=True)], corpora)
+        lengths = [document_lengths(corpus, own) for corpus, own in zip(corpora, found, strict=True)]
+        rows = np.concatenate([np.zeros(0, np.int64), *(corpus.rows for corpus in corpora)])
+        groups = np.searchsorted(group_offsets, rows, side="right") - 1
+        buffer, scores = allocate(len(rows), np.float32)
+        scores[:] = 0
+        if len(counted.documents):
+            times = np.array(list(terms.values()), np.float64)
+            self._fill(counted, times, groups, np.concatenate(lengths), scores)
+        array = pa.FloatArray.from_buffers(pa.float32(), len(rows), [None, buffer])
+        return in_rows(from_arrow(column.name, array), corpora, len(column))
+
+    def _terms(self, corpora: list[Corpus]) -> dict[str, int]:
+        """Terms of the query in order, and how often it has each."""
+        names = dict.fromkeys(corpus.grammar.tokenizer for corpus in corpora)
+        if not names:
+            return {}
+        if len(names) > 1:
+            raise ValueError(
+                f"bm25: rows were cut by different tokenizers ({', '.join(names)}), so the query's words differ; "
+                "decompress the column and compress it with one"
+            )
+        tokenizer = named_tokenizer(corpora[0].grammar)
+        require_known(tokenizer, "bm25: the column")
+        words = PhraseWords.cut((self.query,), tokenizer).series
+        images = words if self.morphism is None else self.morphism.images(words).drop_nulls()
+        return dict(sorted(Counter(images.to_list()).items()))
+
+    def _fill(
+        self,
+        counted: TermCounts,
+        times: npt.NDArray[np.float64],
+        groups: Int64,
+        lengths: npt.NDArray[np.uint64],
+        scores: Float32,
+    ) -> None:
+        """Write the scores of documents that hold a term."""
+        count = int(groups.max()) + 1
+        sizes = np.bincount(groups, minlength=count)
+        averages = np.bincount(groups, lengths.astype(np.float64), count) / np.maximum(sizes, 1)
+        pairs = groups[counted.documents] * len(times) + counted.terms
+        if count * len(times) <= MOST_PAIRS:
+            frequencies = np.bincount(pairs, minlength=count * len(times))
+            present = np.flatnonzero(frequencies)
+            places = np.cumsum(frequencies > 0) - 1
+            pairs, frequencies = places[pairs], frequencies[present]
+        else:
+            present, pairs, frequencies = np.unique(pairs, return_inverse=True, return_counts=True)
+        group, term = present // len(times), present % len(times)
+        weights = self.scoring.weights(sizes[group], frequencies) * times[term]
+        bases = np.bincount(group, self.scoring.bases(sizes[group], frequencies) * times[term], count)
+        order: Any = slice(None)
+        if len(times) > MANY:
+            order = np.lexsort((counted.terms, frequencies[pairs], counted.documents))
+        score_rows(
+            counted.documents[order],
+            frequencies[pairs][order],
+            counted.terms[order],
+            counted.counts[order],
+            weights.astype(np.float32)[pairs][order],
+            self.scoring.norms(lengths, averages[groups]),
+            bases.astype(np.float32)[groups],
+            scores,
+        )
+
+
+def _joined(parts: list[TermCounts], corpora: list[Corpus]) -> TermCounts:
+    """Number documents on from corpus to corpus."""
+    firsts = np.cumsum([0, *(corpus.document_count for corpus in corpora)])
+    return TermCounts(
+        np.concatenate(
+            [np.zeros(0, np.int64), *(own.documents + first for own, first in zip(parts, firsts, strict=False))]
+        ),
+        np.concatenate([np.zeros(0, np.int64), *(own.terms for own in parts)]),
+        np.concatenate([np.zeros(0, np.uint32), *(own.counts for own in parts)]),
+    )

@@ -1,0 +1,150 @@
+"""How often documents hold a few terms, and how many words they have, under a morphism."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.kernels.cpu import extract as length_kernels
+from polars_tadoc.kernels.cpu import load_rules
+from polars_tadoc.kernels.cpu import term_counts as kernels
+from polars_tadoc.kernels.cpu.bodies import read_only
+from polars_tadoc.kernels.cpu.counts import DELETED
+from polars_tadoc.kernels.cpu.image import map_rules
+from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
+from polars_tadoc.kernels.cpu.phrases import find_rows
+from polars_tadoc.morphism import Morphism
+from polars_tadoc.rows.matching import Links
+from polars_tadoc.rows.token_count import document_words
+
+Int64 = npt.NDArray[np.int64]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+
+AT_ONCE = 16
+"""Terms counted in one pass."""
+
+
+@dataclass(frozen=True, eq=False)
+class TermCounts:
+    """Which documents hold which terms, how often.
+
+    Parameters
+    ----------
+    documents
+        int64, ascending.
+    terms
+        int64: number of the term.
+    counts
+        uint32, at least 1; what is more than 32 bits hold is the most they do.
+
+    """
+
+    documents: Int64
+    terms: Int64
+    counts: UInt32
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """The words of a corpus that terms stand for.
+
+    Parameters
+    ----------
+    words
+        uint32: word ids, each once.
+    terms
+        int64: the term that each is.
+    count
+        Number of terms.
+    kept
+        Bool by word id: whether it counts as a word; None where all do.
+
+    """
+
+    words: UInt32
+    terms: Int64
+    count: int
+    kept: npt.NDArray[np.bool_] | None
+
+    @classmethod
+    def of(cls, corpus: Corpus, terms: Sequence[str], morphism: Morphism | None) -> Terms:
+        """Find the words whose images are terms."""
+        vocabulary = corpus.grammar.words
+        images = vocabulary.series if morphism is None else morphism.images(vocabulary.series)
+        wanted = pl.Series("term", terms, pl.String)
+        words = images.is_in(wanted.implode()).arg_true()
+        numbers = {term: number for number, term in enumerate(terms)}
+        named = np.array([numbers[image] for image in images.gather(words).to_list()], np.int64)
+        kept = images.is_not_null().to_numpy() if images.null_count() else None
+        return cls(words.to_numpy().astype(np.uint32), named, len(terms), kept)
+
+
+def document_lengths(corpus: Corpus, terms: Terms) -> UInt64:
+    """Words of each document that the morphism keeps, uint64."""
+    if terms.kept is None:
+        return document_words(corpus)
+    rules = map_rules(load_rules(corpus.grammar), np.where(terms.kept, 0, DELETED).astype(np.uint32), 1)
+    lengths = np.concatenate([terms.kept.astype(np.uint64), rules.lengths])
+    short = np.minimum(lengths, length_kernels.LONG).astype(np.uint8)
+    words = np.empty(corpus.document_count, np.uint64)
+
+    def count(rows: tuple[int, int]) -> None:
+        first, stop = rows
+        offsets = corpus.root_offsets[first : stop + 1]
+        length_kernels.count_words(0, lengths, short, offsets, corpus.roots, words[first:stop])
+
+    map_parallel(count, weighted_chunks(corpus.root_offsets))
+    return words
+
+
+def count_terms(corpus: Corpus, terms: Terms) -> TermCounts:
+    """Count terms in documents; only rules and documents that hold one of their words are looked at."""
+    parts: list[tuple[Int64, Int64, UInt64]] = []
+    for first in range(0, terms.count, AT_ONCE):
+        chosen = (terms.terms >= first) & (terms.terms < first + AT_ONCE)
+        columns = min(AT_ONCE, terms.count - first)
+        parts += [
+            (rows, first + term, counts)
+            for rows, term, counts in _count(corpus, terms.words[chosen], terms.terms[chosen] - first, columns)
+        ]
+    if not parts:
+        return TermCounts(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint32))
+    documents, numbers, counts = (np.concatenate(own) for own in zip(*parts, strict=True))
+    if terms.count > AT_ONCE:
+        order = np.argsort(documents, kind="stable")
+        documents, numbers, counts = documents[order], numbers[order], counts[order]
+    return TermCounts(documents, numbers, np.minimum(counts, 0xFFFFFFFF).astype(np.uint32))
+
+
+def _count(corpus: Corpus, words: UInt32, columns: Int64, width: int) -> list[tuple[Int64, Int64, UInt64]]:
+    """Documents, terms and counts, by chunk of documents."""
+    if len(words) == 0:
+        return []
+    rules = load_rules(corpus.grammar)
+    owners = Links.of(rules, corpus.key).owners
+    size = rules.terminals + rules.rule_count
+    touched, holders, places = np.zeros(size, np.uint8), np.empty(size, np.uint32), np.empty(size, np.uint32)
+    pending = np.zeros(-(-rules.rule_count // 64), np.uint64)
+    holders = holders[: kernels.find_holders(rules.terminals, owners, words, pending, touched, holders, places)]
+    counts = np.zeros((len(holders), width), np.uint64)
+    kernels.count_in_holders(rules.terminals, owners, columns.astype(np.uint32), holders, places, counts)
+    roots = read_only(corpus.roots)
+
+    def sum_rows(chunk: tuple[int, int]) -> tuple[Int64, Int64, UInt64]:
+        first, stop = chunk
+        offsets = corpus.root_offsets[first : stop + 1].view(np.uint64)
+        pending = np.zeros(-(-(stop - first) // 64), np.uint64)
+        find_rows(touched, offsets, roots, pending)
+        found = int(kernels.count_bits(pending))
+        rows, sums = np.empty(found, np.int64), np.zeros((found, width), np.uint64)
+        kernels.count_in_rows(touched, places, counts, offsets, roots, pending, rows, sums)
+        row, term = np.nonzero(sums)
+        return first + rows[row], term, sums[row, term]
+
+    return map_parallel(sum_rows, weighted_chunks(corpus.root_offsets))
