@@ -13,16 +13,16 @@ from polars_tadoc.kernels.cpu.memory import (
     atomic_or,
     bit_length,
     count_ones,
+    load_u8,
     load_u32,
     load_u64,
-    load_u8,
     store_u32,
     store_u64,
 )
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.unary import add_high_parts, block_on_stack, increment, ones_on_stack, store_ones
 from polars_tadoc.kernels.cpu.unpack import UNPACKED, sum_gaps, unpack_block
-from polars_tadoc.kernels.postings import BLOCK, PFORDELTA, RICE, SPARE_BYTES, Postings, Stream
+from polars_tadoc.kernels.postings import BLOCK, RICE, SPARE_BYTES, Postings, Stream
 
 UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
@@ -65,7 +65,7 @@ def encode(codec: int, document_count: int, offsets: Int64, documents: UInt32, c
             "build_index: a document holds one word more than 4,294,967,295 times; split this document"
         )
     sizes = np.diff(offsets)
-    block_offsets = _running_sum(-(-sizes // BLOCK))
+    block_offsets = running_sum(-(-sizes // BLOCK))
     heads = np.empty(int(block_offsets[-1]), np.uint32)
     map_parallel(
         lambda chunk: _copy_heads(offsets, block_offsets, documents, chunk[0], chunk[1], heads),
@@ -98,7 +98,7 @@ def decode_lists(postings: Postings, lists: UInt32) -> tuple[Int64, UInt32, UInt
         Where each list starts, lists + 1; documents, ascending within each; how often each holds the term.
 
     """
-    offsets = _running_sum(postings.frequencies[lists].astype(np.int64))
+    offsets = running_sum(postings.frequencies[lists].astype(np.int64))
     documents = np.empty(int(offsets[-1]), np.uint32)
     counts = np.empty(int(offsets[-1]), np.uint32)
     map_parallel(
@@ -113,10 +113,27 @@ def load_postings(postings: Postings) -> Postings:
     return postings
 
 
-def _running_sum(sizes: Any) -> Int64:
+def running_sum(sizes: npt.NDArray[np.integer]) -> Int64:
+    """Return the sums of what stands before each, and of all: int64, one more than there are."""
     sums = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=sums[1:])
     return sums
+
+
+def low_offsets(sizes: Int64, widths: npt.NDArray[np.unsignedinteger]) -> Int64:
+    """Return the byte where each list's low bits start, lists + 1, of how many values each has and their widths."""
+    return running_sum((sizes * widths.astype(np.int64) + 7) // 8)
+
+
+def padded(size: int) -> int:
+    """Return how long an array of so many bytes of bits is."""
+    return -(-size // 8) * 8 + SPARE_BYTES
+
+
+def no_high_parts() -> tuple[Int64, UInt8, UInt32, UInt8, Int64]:
+    """Return the arrays of a stream after its low bits, where it has neither exceptions nor unary numbers."""
+    none = np.zeros(1, np.int64)
+    return none, np.empty(0, np.uint8), np.empty(0, np.uint32), np.zeros(SPARE_BYTES, np.uint8), none
 
 
 def _encode_stream(codec: int, offsets: Int64, block_offsets: Int64, numbers: UInt32, are_documents: bool) -> Stream:
@@ -130,15 +147,20 @@ def _encode_stream(codec: int, offsets: Int64, block_offsets: Int64, numbers: UI
         ),
         chunks,
     )
-    low_offsets = _running_sum((np.diff(offsets) * widths + 7) // 8)
-    high_offsets = _running_sum(high_sizes)
-    none = np.zeros(1, np.int64)
-    exceptions, bits = (int(high_offsets[-1]), 0) if codec == PFORDELTA else (0, int(high_offsets[-1]))
-    low, unary = np.zeros(_padded(int(low_offsets[-1])), np.uint8), np.zeros(_padded(-(-bits // 8)), np.uint8)
-    places, highs = np.empty(exceptions, np.uint8), np.empty(exceptions, np.uint32)
+    starts = low_offsets(np.diff(offsets), widths)
+    high_offsets = running_sum(high_sizes)
+    low = np.zeros(padded(int(starts[-1])), np.uint8)
     map_parallel(
-        lambda chunk: _write_low(offsets, numbers, are_documents, chunk[0], chunk[1], widths, low_offsets, low), chunks
+        lambda chunk: _write_low(offsets, numbers, are_documents, chunk[0], chunk[1], widths, starts, low), chunks
     )
+    stream = Stream(widths, low, starts, *no_high_parts())
+    size = int(high_offsets[-1])
+    if codec == RICE:
+        unary = np.zeros(padded(-(-size // 8)), np.uint8)
+        stream = stream._replace(unary=unary, unary_offsets=high_offsets)
+    else:
+        places, highs = np.empty(size, np.uint8), np.empty(size, np.uint32)
+        stream = stream._replace(exception_offsets=high_offsets, exception_places=places, exception_highs=highs)
 
     def write_high(chunk: tuple[int, int]) -> None:
         lists = (offsets, block_offsets, numbers, are_documents, *chunk, widths, high_offsets)
@@ -148,13 +170,7 @@ def _encode_stream(codec: int, offsets: Int64, block_offsets: Int64, numbers: UI
             _write_exceptions(*lists, places, highs)
 
     map_parallel(write_high, chunks)
-    if codec == RICE:
-        return Stream(widths, low, low_offsets, none, places, highs, unary, high_offsets)
-    return Stream(widths, low, low_offsets, high_offsets, places, highs, unary, none)
-
-
-def _padded(size: int) -> int:
-    return -(-size // 8) * 8 + SPARE_BYTES
+    return stream
 
 
 @nb.njit(nogil=True, cache=True)
@@ -314,6 +330,32 @@ def _write_exceptions(
                 places[at] = nb.uint8((i - offsets[t]) % BLOCK)
                 highs[at] = nb.uint32(high)
                 at += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def value_at(codec: int, stream: Stream, number: int, block: int, place: int) -> Any:
+    """Decode one value: of list ``number`` at ``place``, which lies in ``block`` of all; uint64."""
+    width = nb.uint64(stream.widths[number])
+    bit = nb.uint64(place) * width
+    at = nb.uint64(stream.low.ctypes.data) + nb.uint64(stream.low_offsets[number]) + (bit >> nb.uint64(3))
+    value = (load_u64(at) >> (bit & nb.uint64(7))) & ((nb.uint64(1) << width) - nb.uint64(1))
+    within = place % BLOCK
+    if codec == RICE:
+        start, end = stream.unary_offsets[block], 8 * (len(stream.unary) - SPARE_BYTES)
+        bit_at = start
+        while bit_at < end:
+            byte = stream.unary[bit_at >> 3] >> nb.uint8(bit_at & 7)
+            if byte & nb.uint8(1):
+                if within == 0:
+                    break
+                within -= 1
+                start = bit_at + 1
+            bit_at += 1
+        return value | nb.uint64(bit_at - start) << width
+    for e in range(stream.exception_offsets[block], stream.exception_offsets[block + 1]):
+        if stream.exception_places[e] == within:
+            return value | nb.uint64(stream.exception_highs[e]) << width
+    return value
 
 
 class StreamView(NamedTuple):

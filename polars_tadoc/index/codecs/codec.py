@@ -1,0 +1,168 @@
+"""What a codec of postings does."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.errors import InvalidIndexError
+from polars_tadoc.index.codecs.numbers import pack_numbers, unpack_numbers
+from polars_tadoc.kernels.cpu import coding
+from polars_tadoc.kernels.postings import BLOCK, Postings, Stream
+
+UInt8 = npt.NDArray[np.uint8]
+UInt32 = npt.NDArray[np.uint32]
+Int64 = npt.NDArray[np.int64]
+Parts = dict[str, npt.NDArray[Any]]
+
+_WIDEST = 32
+
+
+class Codec(ABC):
+    """How the gaps and counts of postings are coded.
+
+    In a file stand the bits of all lists, as they are in memory, so that they may be mapped, and packed numbers of
+    everything else; what follows from frequencies and widths is left out.
+    """
+
+    name: ClassVar[str]
+    number: ClassVar[int]
+    """What :attr:`~polars_tadoc.kernels.postings.Postings.codec` says."""
+
+    block_size: ClassVar[int] = BLOCK
+    """Postings that are decoded together."""
+
+    def encode(self, offsets: Int64, documents: UInt32, counts: npt.NDArray[Any], document_count: int) -> Postings:
+        """Encode lists: int64 offsets, uint32 documents ascending in each, uint32 or uint64 counts of at least 1.
+
+        Raises
+        ------
+        LimitExceededError
+            A count is 2^32 or more.
+
+        """
+        return coding.encode(self.number, document_count, offsets, documents, counts)
+
+    def decode(self, postings: Postings, lists: UInt32) -> tuple[Int64, UInt32, UInt32]:
+        """Decode whole lists: int64 offsets, uint32 documents, uint32 counts."""
+        return coding.decode_lists(postings, lists)
+
+    def count(self, postings: Postings, number: int, place: int) -> int:
+        """Return how often the document at ``place`` of list ``number`` holds the term; no list is decoded.
+
+        Raises
+        ------
+        IndexError
+            There is no such list or place.
+
+        """
+        if not 0 <= number < len(postings.frequencies) or not 0 <= place < int(postings.frequencies[number]):
+            raise IndexError(f"count: list {number} of {len(postings.frequencies)} has no posting {place}")
+        block = int(postings.block_offsets[number]) + place // BLOCK
+        return int(coding.value_at(self.number, postings.counts, number, block, place)) + 1
+
+    def pack(self, postings: Postings) -> Parts:
+        """Return the arrays of a file."""
+        parts: Parts = {
+            "frequencies": pack_numbers(postings.frequencies - np.uint32(1)),
+            "heads": pack_numbers(postings.heads),
+        }
+        for name, stream in (("gaps", postings.gaps), ("counts", postings.counts)):
+            parts[f"{name}.widths"] = pack_numbers(stream.widths)
+            parts[f"{name}.low"] = stream.low
+            own = self._pack_high(postings.frequencies.astype(np.int64), postings.block_offsets, stream)
+            parts |= {f"{name}.{part}": array for part, array in own.items()}
+        return parts
+
+    def unpack(self, parts: Mapping[str, npt.NDArray[Any]], documents: int, lists: int) -> Postings:
+        """Make postings of a file's arrays; bits of lists are used where they are.
+
+        Parameters
+        ----------
+        parts
+            What :meth:`pack` returned.
+        documents
+            How many there are.
+        lists
+            How many there are.
+
+        Returns
+        -------
+        Postings
+            No kernel reads or writes beyond their arrays, even where their bits are damaged.
+
+        Raises
+        ------
+        InvalidIndexError
+            An array is missing, or does not fit the others.
+
+        """
+        frequencies = unpack_numbers(_part(parts, "frequencies"), lists)
+        if lists and int(frequencies.max()) >= documents:
+            raise InvalidIndexError(f"a list has {int(frequencies.max()) + 1} postings, of {documents} documents")
+        sizes = frequencies.astype(np.int64) + 1
+        block_offsets = coding.running_sum(-(-sizes // BLOCK))
+        heads = unpack_numbers(_part(parts, "heads"), int(block_offsets[-1]))
+        _check_heads(heads, block_offsets, documents)
+        gaps, counts = (self._unpack_stream(parts, name, sizes, block_offsets) for name in ("gaps", "counts"))
+        return Postings(
+            self.number,
+            documents,
+            sizes.astype(np.uint32),
+            block_offsets,
+            heads.astype(np.uint32),
+            gaps,
+            counts,
+        )
+
+    def _unpack_stream(
+        self, parts: Mapping[str, npt.NDArray[Any]], name: str, sizes: Int64, block_offsets: Int64
+    ) -> Stream:
+        widths = unpack_numbers(_part(parts, f"{name}.widths"), len(sizes))
+        if len(widths) and int(widths.max()) > _WIDEST:
+            raise InvalidIndexError(f"{name}: {int(widths.max())} bits are more than {_WIDEST}")
+        low_offsets = coding.low_offsets(sizes, widths)
+        low = _part(parts, f"{name}.low")
+        check_bits(low, f"{name}.low", 8 * int(low_offsets[-1]))
+        own = {part: _part(parts, f"{name}.{part}") for part in self.high_parts}
+        bits = Stream(widths.astype(np.uint8), low, low_offsets, *coding.no_high_parts())
+        return self._unpack_high(own, name, sizes, block_offsets, bits)
+
+    high_parts: ClassVar[tuple[str, ...]]
+    """Names of the arrays that hold the high parts."""
+
+    @abstractmethod
+    def _pack_high(self, sizes: Int64, block_offsets: Int64, stream: Stream) -> Parts:
+        """Return the arrays ``high_parts``."""
+
+    @abstractmethod
+    def _unpack_high(self, parts: Parts, name: str, sizes: Int64, block_offsets: Int64, stream: Stream) -> Stream:
+        """Return the stream with high parts, of the arrays ``high_parts``."""
+
+
+def _part(parts: Mapping[str, npt.NDArray[Any]], name: str) -> npt.NDArray[Any]:
+    if name not in parts:
+        raise InvalidIndexError(f"the array {name} is missing; there are {', '.join(sorted(parts))}")
+    return parts[name]
+
+
+def check_bits(data: npt.NDArray[Any], name: str, bits: int) -> None:
+    """Raise InvalidIndexError unless an array is the bytes of so many bits, padded."""
+    wanted = coding.padded(-(-bits // 8))
+    if data.dtype != np.uint8 or data.shape != (wanted,) or not data.flags.c_contiguous:
+        raise InvalidIndexError(
+            f"{name} is {data.dtype} of shape {data.shape}; uint8 of shape ({wanted},) belong there"
+        )
+
+
+def _check_heads(heads: npt.NDArray[np.uint64], block_offsets: Int64, documents: int) -> None:
+    if len(heads) and int(heads.max()) >= documents:
+        raise InvalidIndexError(f"a block begins with document {int(heads.max())}, of {documents}")
+    ascends = heads[1:] > heads[:-1]
+    ascends[block_offsets[1:-1] - 1] = True  # from one list to the next
+    if not ascends.all():
+        raise InvalidIndexError(f"block {int(np.flatnonzero(~ascends)[0]) + 1} begins before the one before it")

@@ -1,0 +1,126 @@
+"""Numbers of about one size as bytes of a file.
+
+The low bits of all numbers stand together, the same width for all. The few numbers that need more are two further
+arrays of numbers, how far each stands from the one before and what its other bits are, coded in the same way until none
+needs more (Ding et al., WWW 2009, section 4.1). Steps from one such number to the next take less than places within
+blocks would, and no sizes of blocks beside them.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.errors import InvalidIndexError
+from polars_tadoc.kernels.cpu import packed_numbers as kernels
+
+UInt8 = npt.NDArray[np.uint8]
+UInt64 = npt.NDArray[np.uint64]
+
+_HEADER = struct.Struct("<BQ")
+"""Width; how many numbers need more bits."""
+
+_SPARE = bytes(8)
+"""Numbers are read eight bytes at a time."""
+
+_DEEPEST = 8
+"""Arrays of exceptions within arrays of exceptions; the last one has none."""
+
+
+def pack_numbers(numbers: npt.NDArray[np.unsignedinteger]) -> UInt8:
+    """Pack numbers.
+
+    Parameters
+    ----------
+    numbers
+        Unsigned integers below 2^56.
+
+    Returns
+    -------
+    uint8 array
+        What :func:`unpack_numbers` reads.
+
+    """
+    return np.frombuffer(b"".join([*_pieces(numbers.astype(np.uint64), 0), _SPARE]), np.uint8)
+
+
+def unpack_numbers(data: UInt8, size: int) -> UInt64:
+    """Unpack numbers.
+
+    Parameters
+    ----------
+    data
+        uint8: what :func:`pack_numbers` made.
+    size
+        How many numbers there are.
+
+    Returns
+    -------
+    uint64 array
+        The numbers, length ``size``.
+
+    Raises
+    ------
+    InvalidIndexError
+        The bytes are not those of so many numbers.
+
+    """
+    if data.dtype != np.uint8 or data.ndim != 1:
+        raise InvalidIndexError(f"packed numbers are {data.dtype} of {data.ndim} dimensions, not one row of bytes")
+    numbers, at = _read(np.ascontiguousarray(data), 0, size, 0)
+    if at + len(_SPARE) != len(data):
+        raise InvalidIndexError(f"{size} packed numbers end at byte {at} of {len(data) - len(_SPARE)}")
+    return numbers
+
+
+def _pieces(numbers: UInt64, depth: int) -> list[bytes]:
+    if not len(numbers):
+        return []
+    lengths = np.zeros(65, np.int64)
+    kernels.count_lengths(numbers, lengths)
+    width = _width(lengths) if depth < _DEEPEST else max(1, int(np.flatnonzero(lengths)[-1]))
+    low = np.zeros((width * len(numbers) + 7) // 8, np.uint8)
+    exceptions = int(lengths[width + 1 :].sum())
+    steps, highs = np.empty(exceptions, np.uint64), np.empty(exceptions, np.uint64)
+    kernels.split(numbers, np.uint64(width), low, steps, highs)
+    own = [_HEADER.pack(width, exceptions), low.tobytes()]
+    return [*own, *_pieces(steps, depth + 1), *_pieces(highs, depth + 1)]
+
+
+def _width(lengths: npt.NDArray[np.int64]) -> int:
+    """Choose the width of the fewest bits; at least 1, so that no few bytes can ask for endless memory."""
+    total, longest = int(lengths.sum()), max(1, int(np.flatnonzero(lengths)[-1]))
+
+    def cost(width: int) -> float:
+        longer = lengths[width + 1 :]
+        exceptions = int(longer.sum())
+        if not exceptions:
+            return float(total * width)
+        # a step is about total / exceptions: of so many bits, and half a bit more for its own exceptions
+        step = np.log2(total / exceptions) + 1.5
+        return float(total * width + exceptions * step + int(longer @ np.arange(1, len(longer) + 1)))
+
+    return min(range(1, longest + 1), key=cost)
+
+
+def _read(data: UInt8, at: int, size: int, depth: int) -> tuple[UInt64, int]:
+    if size == 0:
+        return np.empty(0, np.uint64), at
+    if at + _HEADER.size > len(data):
+        raise InvalidIndexError("packed numbers end within their header")
+    width, exceptions = _HEADER.unpack_from(memoryview(data), at)
+    start = at + _HEADER.size
+    at = start + (width * size + 7) // 8
+    if not 1 <= width <= kernels.MOST_BITS or exceptions > size or (exceptions and depth == _DEEPEST):
+        raise InvalidIndexError(f"{size} packed numbers of {width} bits have {exceptions} exceptions")
+    if at + len(_SPARE) > len(data):
+        raise InvalidIndexError(f"{size} packed numbers of {width} bits need {at} bytes, of {len(data)}")
+    numbers = np.empty(size, np.uint64)
+    kernels.read_low(data, start, np.uint64(width), numbers)
+    steps, at = _read(data, at, exceptions, depth + 1)
+    highs, at = _read(data, at, exceptions, depth + 1)
+    if not kernels.add_highs(numbers, np.uint64(width), steps, highs):
+        raise InvalidIndexError("packed numbers have exceptions beyond their end")
+    return numbers, at

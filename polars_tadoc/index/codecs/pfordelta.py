@@ -1,0 +1,63 @@
+"""PForDelta: each list has one width that holds most of its values; the others are exceptions."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.errors import InvalidIndexError
+from polars_tadoc.index.codecs.codec import Codec, Int64, Parts
+from polars_tadoc.index.codecs.numbers import pack_numbers, unpack_numbers
+from polars_tadoc.kernels.postings import BLOCK, PFORDELTA, Stream
+
+
+class PForDelta(Codec):
+    """PForDelta as Ding et al. (WWW 2009, section 4.1) do it: a posting's low bits can be read by themselves."""
+
+    name = "pfordelta"
+    number = PFORDELTA
+    high_parts = ("exceptions", "steps", "highs")
+
+    def _pack_high(self, sizes: Int64, block_offsets: Int64, stream: Stream) -> Parts:
+        starts = _block_starts(sizes, block_offsets)
+        places = np.repeat(starts, np.diff(stream.exception_offsets)) + stream.exception_places
+        steps = np.diff(places, prepend=-1) - 1
+        return {
+            "exceptions": np.array([len(places)], np.uint64),
+            "steps": pack_numbers(steps.astype(np.uint64)),
+            "highs": pack_numbers(stream.exception_highs - np.uint32(1)),
+        }
+
+    def _unpack_high(self, parts: Parts, name: str, sizes: Int64, block_offsets: Int64, stream: Stream) -> Stream:
+        if parts["exceptions"].dtype != np.uint64 or parts["exceptions"].shape != (1,):
+            raise InvalidIndexError(f"{name}: the number of exceptions is not one uint64")
+        count, total = int(parts["exceptions"][0]), int(sizes.sum())
+        if count > total:
+            raise InvalidIndexError(f"{name}: {total} values have {count} exceptions")
+        places = _places(unpack_numbers(parts["steps"], count), total, name)
+        highs = unpack_numbers(parts["highs"], count)
+        if count and int(highs.max()) >= (1 << 32) - 1:
+            raise InvalidIndexError(f"{name}: the exception {int(highs.max())} has more than 32 bits")
+        starts = _block_starts(sizes, block_offsets)
+        offsets = np.append(np.searchsorted(places, starts), count).astype(np.int64)
+        return stream._replace(
+            exception_offsets=offsets,
+            exception_places=(places - np.repeat(starts, np.diff(offsets))).astype(np.uint8),
+            exception_highs=(highs + np.uint64(1)).astype(np.uint32),
+        )
+
+
+def _block_starts(sizes: Int64, block_offsets: Int64) -> Int64:
+    """Return how many postings of all lists stand before each block."""
+    before = np.cumsum(sizes) - sizes - BLOCK * block_offsets[:-1]
+    return np.repeat(before, np.diff(block_offsets)) + BLOCK * np.arange(int(block_offsets[-1]))
+
+
+def _places(steps: npt.NDArray[np.uint64], total: int, name: str) -> Int64:
+    """Return the places of exceptions among all postings; ascending, below ``total``."""
+    if len(steps) and int(steps.max()) >= total:
+        raise InvalidIndexError(f"{name}: an exception stands {int(steps.max())} values after the one before")
+    places = np.cumsum(steps.astype(np.int64) + 1) - 1
+    if len(places) and not (places[-1] < total and (np.diff(places) > 0).all()):
+        raise InvalidIndexError(f"{name}: exceptions stand beyond the {total} values")
+    return places

@@ -1,0 +1,124 @@
+"""Packs numbers of about one size for a file: low bits of one width, and the few numbers that need more apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.cpu.memory import bit_length, count_ones, load_u64, trailing_zeros
+
+UInt8 = npt.NDArray[np.uint8]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+MOST_BITS = 56
+"""A number of this width, with up to seven bits before it, lies within eight bytes."""
+
+
+@nb.njit(nogil=True, cache=True)
+def count_lengths(numbers: UInt64, lengths: Int64) -> None:
+    """Count how many numbers have each number of significant bits."""
+    for i in range(len(numbers)):
+        lengths[bit_length(numbers[i])] += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def split(numbers: UInt64, width: int, low: UInt8, steps: UInt64, highs: UInt64) -> None:
+    """Pack the lowest ``width`` bits of numbers.
+
+    Parameters
+    ----------
+    numbers
+        uint64.
+    width
+        uint64, 1 to ``MOST_BITS``.
+    low
+        uint8, zero, as many as the bits fill.
+    steps
+        uint64 by number that needs more bits: how many that need no more stand between it and the one before.
+    highs
+        uint64 by number that needs more bits: those bits, less 1.
+
+    """
+    e, after = 0, 0
+    word, filled, at = nb.uint64(0), nb.uint64(0), 0
+    mask = (nb.uint64(1) << width) - nb.uint64(1)
+    for i in range(len(numbers)):
+        word |= (numbers[i] & mask) << filled
+        filled += width
+        while filled >= nb.uint64(8):
+            low[at] = nb.uint8(word & nb.uint64(255))
+            at += 1
+            word >>= nb.uint64(8)
+            filled -= nb.uint64(8)
+        if numbers[i] > mask:
+            steps[e] = nb.uint64(i - after)
+            highs[e] = (numbers[i] >> width) - nb.uint64(1)
+            e += 1
+            after = i + 1
+    if filled:
+        low[at] = nb.uint8(word)
+
+
+@nb.njit(nogil=True, cache=True)
+def read_low(data: UInt8, at: int, width: int, numbers: UInt64) -> None:
+    """Unpack numbers of ``width`` bits from byte ``at`` on; up to eight bytes beyond the last one are read."""
+    base = nb.uint64(data.ctypes.data) + nb.uint64(at)
+    mask = (nb.uint64(1) << width) - nb.uint64(1)
+    bit = nb.uint64(0)
+    for i in range(len(numbers)):
+        numbers[i] = (load_u64(base + (bit >> nb.uint64(3))) >> (bit & nb.uint64(7))) & mask
+        bit += width
+
+
+@nb.njit(nogil=True, cache=True)
+def add_highs(numbers: UInt64, width: int, steps: UInt64, highs: UInt64) -> Any:
+    """Put the other bits above the lowest ``width``; tell whether all places lie within the numbers."""
+    left = nb.uint64(len(numbers))  # places still to come: no sum of steps can wrap round
+    for e in range(len(steps)):
+        if steps[e] >= left:
+            return False
+        left -= steps[e] + nb.uint64(1)
+        i = len(numbers) - 1 - nb.int64(left)
+        numbers[i] |= (highs[e] + nb.uint64(1)) << width
+    return True
+
+
+@nb.njit(nogil=True, cache=True)
+def find_blocks(unary: UInt64, block_sizes: Int64, unary_offsets: Int64) -> Any:
+    """Find where each block of unary numbers begins: each number ends with a one bit.
+
+    Parameters
+    ----------
+    unary
+        uint64.
+    block_sizes
+        int64 by block: its numbers, at least 1.
+    unary_offsets
+        int64, blocks + 1, in bits: filled where True is returned.
+
+    Returns
+    -------
+    bool
+        Whether there are enough one bits.
+
+    """
+    at = 0
+    word = unary[0] if len(unary) else nb.uint64(0)
+    unary_offsets[0] = 0
+    for q in range(len(block_sizes)):
+        missing = block_sizes[q]
+        while count_ones(word) < missing:
+            missing -= count_ones(word)
+            at += 1
+            if at >= len(unary):
+                return False
+            word = unary[at]
+        for _ in range(missing - 1):
+            word &= word - nb.uint64(1)
+        unary_offsets[q + 1] = 64 * at + trailing_zeros(word) + 1
+        word &= word - nb.uint64(1)
+    return True
