@@ -1,0 +1,96 @@
+"""BM25 in plain Python, by the formulas as Kamphuis et al. (ECIR 2020) write them, over the words of documents."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import polars as pl
+
+SCORINGS = ["robertson", "lucene", "atire", "bm25l", "bm25+"]
+MODES = ["or", "and", "and_or"]
+
+Words = Sequence[str]
+
+
+def idf(scoring: str, documents: int, frequency: int) -> float:
+    n, df = documents, frequency
+    return {
+        "robertson": math.log(max(1.0, (n - df + 0.5) / (df + 0.5))),
+        "lucene": math.log(1 + (n - df + 0.5) / (df + 0.5)),
+        "atire": math.log(n / df),
+        "bm25l": math.log((n + 1) / (df + 0.5)),
+        "bm25+": math.log((n + 1) / df),
+    }[scoring]
+
+
+def part(scoring: str, tf: int, length: int, average: float, k1: float, b: float, delta: float) -> float:
+    norm = 1 - b + b * length / average
+    if tf == 0:
+        return {"bm25+": delta, "bm25l": (k1 + 1) * delta / (k1 + delta) if delta else 0.0}.get(scoring, 0.0)
+    if scoring in ("robertson", "lucene"):
+        return tf / (k1 * norm + tf)
+    if scoring == "atire":
+        return tf * (k1 + 1) / (tf + k1 * norm)
+    if scoring == "bm25+":
+        return tf * (k1 + 1) / (tf + k1 * norm) + delta
+    if norm == 0 or k1 == delta == 0:  # as tf / norm without bound
+        return k1 + 1
+    return (k1 + 1) * (tf / norm + delta) / (k1 + tf / norm + delta)
+
+
+def scores(
+    documents: Sequence[Words],
+    query: Words,
+    scoring: str = "lucene",
+    k1: float = 1.5,
+    b: float = 0.75,
+    delta: float = 0.5,
+    require_all: bool = False,
+) -> dict[int, float]:
+    """Score each document that holds any of the words, or all."""
+    counts = [Counter(words) for words in documents]
+    average = sum(map(len, documents)) / max(len(documents), 1)
+    known = [word for word in query if any(word in own for own in counts)]
+    found = {}
+    for number, own in enumerate(counts):
+        wanted = all if require_all else any
+        if query and known and wanted(word in own for word in (query if require_all else known)):
+            found[number] = sum(
+                idf(scoring, len(documents), sum(word in other for other in counts))
+                * part(scoring, own[word], len(documents[number]), average, k1, b, delta)
+                for word in known
+            )
+    return found
+
+
+def check(
+    got: pl.DataFrame,
+    documents: Sequence[Words],
+    queries: Sequence[Words],
+    k: int,
+    mode: str = "or",
+    allowed: Sequence[bool] | None = None,
+    **constants: float | str,
+) -> None:
+    """Hold a result to the oracle; documents whose scores differ by rounding only may take each other's place."""
+    assert got.schema == {"query": pl.UInt32, "rank": pl.UInt32, "id": got.schema["id"], "score": pl.Float32}
+    assert got["query"].is_sorted()
+    for number, query in enumerate(queries):
+        part = got.filter(query=number)
+        expected = _allowed(scores(documents, query, require_all=mode != "or", **constants), allowed)  # type: ignore[arg-type]
+        if mode == "and_or" and len(expected) < k:
+            expected = _allowed(scores(documents, query, **constants), allowed)  # type: ignore[arg-type]
+        best = sorted(expected.values(), reverse=True)[:k]
+        rows = part.select("id", "score").rows()
+        assert part["rank"].to_list() == list(range(1, len(best) + 1)), (number, query)
+        assert len({document for document, _ in rows}) == len(rows)
+        assert rows == sorted(rows, key=lambda row: (-row[1], row[0]))
+        for (document, score), wanted in zip(rows, best, strict=True):
+            assert math.isclose(score, wanted, rel_tol=1e-5, abs_tol=1e-5), (number, query)
+            assert math.isclose(score, expected[document], rel_tol=1e-5, abs_tol=1e-5), (number, query, document)
+
+
+def _allowed(found: dict[int, float], allowed: Sequence[bool] | None) -> dict[int, float]:
+    return {document: score for document, score in found.items() if allowed is None or allowed[document]}
