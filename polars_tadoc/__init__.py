@@ -33,6 +33,7 @@ from polars_tadoc.decompress import decompress
 from polars_tadoc.grammar import Grammar
 from polars_tadoc.index.build import build_index
 from polars_tadoc.index.index import Index
+from polars_tadoc.index.load import load_index
 from polars_tadoc.packed.partition import PACKED_DTYPE, is_packed
 from polars_tadoc.packed.scan import scan_packed
 from polars_tadoc.parquet_info import parquet_info
@@ -68,6 +69,7 @@ __all__ = [
     "inverted_index",
     "is_packed",
     "is_tadoc",
+    "load_index",
     "namespaces",
     "of",
     "parquet_info",

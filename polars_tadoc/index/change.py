@@ -1,85 +1,221 @@
-"""Segments without their deleted documents, and several segments made one."""
+"""An index with more documents, with fewer, or with the same ones in one segment; what it was made of is shared."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.errors import InvalidIndexError
+from polars_tadoc.column import require_tadoc, split
+from polars_tadoc.engine import require_engine
+from polars_tadoc.errors import ColumnMissingError, LimitExceededError
+from polars_tadoc.index.analyzer import Analyzer
+from polars_tadoc.index.collect import MOST_DOCUMENTS, document_rows, documents_of, make_segment, require_rows
+from polars_tadoc.index.documents import Documents
+from polars_tadoc.index.filter import bitmap, filter_mask
+from polars_tadoc.index.merge import merge
 from polars_tadoc.index.segment import Segment
-from polars_tadoc.kernels.cpu import live_postings
-from polars_tadoc.kernels.cpu.coding import encode
-from polars_tadoc.kernels.cpu.live_postings import DELETED
-from polars_tadoc.vocabulary import Vocabulary, unify
+from polars_tadoc.traversal.options import Options, require_strategy
 
-UInt32 = npt.NDArray[np.uint32]
+Bool = npt.NDArray[np.bool_]
 
+MOST_CHUNKS = 32
+"""Pieces that ids, metadata and text may lie in, one for each append, before they are put together."""
 
-def live_frequencies(segment: Segment) -> UInt32:
-    """Count for each term the documents that hold it and are not deleted, uint32; decodes all postings."""
-    return live_postings.live_frequencies(segment.postings, _numbers(segment, 0))
+MOST_NAMED = 3
+"""Unknown ids that a message names."""
 
 
-def merge(segments: Sequence[Segment]) -> Segment:
-    """Make one segment of several (at least one), without the documents that are deleted.
+class Content(NamedTuple):
+    """What of an index changes."""
 
-    The result is, array for array, that of indexing the documents that are left.
+    segments: tuple[Segment, ...]
+    stored: Documents
 
-    Raises
-    ------
-    InvalidIndexError
-        Postings are damaged.
-
-    """
-    terms, numbers = _merge_terms(segments)
-    frequencies = np.zeros(len(terms), np.int64)
-    for segment, own in zip(segments, numbers, strict=True):
-        frequencies[own[own != DELETED]] += segment.live_frequencies[own != DELETED]
-    offsets = np.zeros(len(terms) + 1, np.int64)
-    np.cumsum(frequencies, out=offsets[1:])
-    documents, counts = np.empty(offsets[-1], np.uint32), np.empty(offsets[-1], np.uint32)
-    free = np.append(offsets[:-1], 0)  # one element more, for terms without documents
-    firsts = accumulate((segment.live_count for segment in segments), initial=0)
-    for segment, own, first in zip(segments, numbers, firsts, strict=False):
-        places = np.minimum(own, len(terms))
-        new = _numbers(segment, first)
-        if not live_postings.renumber(segment.postings, new, free[places], documents, counts):
-            raise InvalidIndexError("compact: the postings are damaged; load the index with verify=True to learn where")
-        free[places] += segment.live_frequencies
-    lengths = [segment.lengths if segment.live is None else segment.lengths[segment.live] for segment in segments]
-    joined = np.concatenate([np.zeros(0, np.uint32), *lengths])
-    postings = encode(segments[0].postings.codec, len(joined), offsets, documents, counts)
-    return Segment(terms, postings, joined)
+    @property
+    def live(self) -> Bool:
+        """Whether each stored document is still there."""
+        none = np.zeros(0, np.bool_)
+        parts = (np.ones(own.size, np.bool_) if own.live is None else own.live for own in self.segments)
+        return np.concatenate([none, *parts])
 
 
-def _numbers(segment: Segment, first: int) -> UInt32:
-    """Number the documents that are left from ``first`` on, uint32 by document; the others are ``DELETED``."""
-    if segment.live is None:
-        return np.arange(first, first + segment.size, dtype=np.uint32)
-    numbers = np.full(segment.size, DELETED)
-    numbers[segment.live] = np.arange(first, first + segment.live_count, dtype=np.uint32)
-    return numbers
-
-
-def _merge_terms(segments: Sequence[Segment]) -> tuple[Vocabulary, list[UInt32]]:
-    """Return all terms that documents are left for, ascending, and by segment the number of each of its own.
-
-    A term that lost its documents is ``DELETED``.
-    """
-    kept = [segment.live_frequencies > 0 for segment in segments]
-    words, ids = unify(
-        [
-            segment.terms if own.all() else Vocabulary(segment.terms.strings.filter(pa.array(own)))
-            for segment, own in zip(segments, kept, strict=True)
-        ]
+def append(
+    content: Content,
+    analyzer: Analyzer,
+    column: pl.Series,
+    id: pl.Series | None,
+    metadata: pl.DataFrame | None,
+    strategy: str,
+    engine: str | None,
+) -> Content:
+    """Add documents; arguments and errors as for :meth:`polars_tadoc.Index.append`."""
+    require_engine(engine)
+    require_strategy(strategy)
+    require_tadoc(column, "append")
+    require_rows(column, id, metadata, "append")
+    stored = content.stored
+    id = _require_alike(stored, id)
+    metadata = _require_same_columns(stored.metadata, metadata)
+    corpora = split(column)
+    if corpora:
+        tokenizer = Analyzer.of(corpora, None).tokenizer
+        if tokenizer != analyzer.tokenizer:
+            raise ValueError(
+                f'append: the column was cut by tokenizer "{tokenizer.name}", the index\'s texts by '
+                f'"{analyzer.tokenizer.name}": compress it with that one'
+            )
+    rows = document_rows(corpora)
+    if len(stored) + len(rows) > MOST_DOCUMENTS or stored.rows + len(column) > MOST_DOCUMENTS:
+        raise LimitExceededError(f"append: an index holds at most {MOST_DOCUMENTS:,} documents; build another one")
+    more = documents_of(column, rows, id, metadata, stored.text is not None)
+    segment = make_segment(
+        corpora, rows, Options(analyzer.morphism, strategy, engine), content.segments[0].postings.codec
     )
-    numbers = []
-    for own, new in zip(kept, ids, strict=True):
-        by_term = np.full(len(own), DELETED)
-        by_term[own] = words.rank[new]
-        numbers.append(by_term)
-    return Vocabulary(words.strings.take(pa.array(words.by_rank))), numbers
+    return _merge_small(Content((*content.segments, segment), _joined(stored, more)))
+
+
+def delete(content: Content, ids: Any) -> Content:
+    """Mark documents as deleted; arguments and errors as for :meth:`polars_tadoc.Index.delete`."""
+    live = content.live
+    stays = live.copy()
+    if isinstance(ids, pl.Expr):
+        metadata = content.stored.metadata
+        known = None if metadata is None else metadata.filter(pl.Series(live))
+        stays[live] = ~filter_mask(ids, known, int(np.count_nonzero(live)), "delete")
+    else:
+        named = content.stored.ids.to_frame("id").with_row_index("place").filter(pl.Series(live))
+        stays[_places(named, _values(ids, content.stored.ids.dtype))] = False
+    starts = accumulate((segment.size for segment in content.segments), initial=0)
+    segments = []
+    for segment, start in zip(content.segments, starts, strict=False):
+        own = slice(start, start + segment.size)
+        same = np.array_equal(stays[own], live[own])
+        segments.append(segment if same else segment.with_deleted(bitmap(~stays[own])))
+    return Content(tuple(segments), content.stored)
+
+
+def compact(content: Content) -> Content:
+    """Make one segment of all, without deleted documents."""
+    if len(content.segments) == 1 and content.segments[0].live is None:
+        return content
+    return _merged(content, 0)
+
+
+def _merge_small(content: Content) -> Content:
+    """Merge the last segments for as long as the last one has at least as many documents as the one before.
+
+    So sizes fall, there are never more segments than about log2 of the documents, and a document is written anew at
+    most as often (O'Neil et al., The log-structured merge-tree, Acta Informatica 1996, with one file a level).
+    """
+    sizes = [segment.live_count for segment in content.segments]
+    while len(sizes) > 1 and sizes[-1] >= sizes[-2]:
+        sizes[-2:] = [sizes[-2] + sizes[-1]]
+    return content if len(sizes) == len(content.segments) else _merged(content, len(sizes) - 1)
+
+
+def _merged(content: Content, first: int) -> Content:
+    """Merge the segments from number ``first`` on."""
+    merged = content.segments[first:]
+    segments, stored = (*content.segments[:first], merge(merged)), content.stored
+    if any(segment.live is not None for segment in merged):
+        kept = content.live
+        kept[: sum(segment.size for segment in content.segments[:first])] = True
+        stored = _filtered(stored, pl.Series(kept))
+    return Content(segments, stored)
+
+
+def _filtered(stored: Documents, kept: pl.Series) -> Documents:
+    return Documents(
+        stored.ids.filter(kept),
+        stored.labelled,
+        stored.rows,
+        None if stored.metadata is None else stored.metadata.filter(kept),
+        None if stored.text is None else stored.text.filter(kept),
+    )
+
+
+def _joined(stored: Documents, more: Documents) -> Documents:
+    """Put documents after others; both know the same of them."""
+    ids = more.ids if stored.labelled else more.ids + stored.rows
+    metadata, text = stored.metadata, stored.text
+    if metadata is not None and more.metadata is not None:
+        metadata = pl.concat([metadata, more.metadata])
+        metadata = metadata.rechunk() if metadata.n_chunks() > MOST_CHUNKS else metadata
+    if text is not None and more.text is not None:
+        text = _in_few_chunks(pl.concat([text, more.text.alias(text.name)]))
+    return Documents(
+        _in_few_chunks(pl.concat([stored.ids, ids])), stored.labelled, stored.rows + more.rows, metadata, text
+    )
+
+
+def _in_few_chunks(values: pl.Series) -> pl.Series:
+    return values.rechunk() if values.n_chunks() > MOST_CHUNKS else values
+
+
+def _require_alike(stored: Documents, id: pl.Series | None) -> pl.Series | None:
+    """Return ids as the index's are, or raise."""
+    if stored.labelled and id is None:
+        raise TypeError(f"append: the index has ids ({stored.ids.dtype}); pass those of the new documents, id=…")
+    if id is None:
+        return None
+    if not stored.labelled:
+        raise TypeError("append: the index's documents are called by the numbers of their rows; leave out id=")
+    if id.dtype != stored.ids.dtype:
+        raise TypeError(f"append: id is {id.dtype}, but the index's ids are {stored.ids.dtype}; cast it")
+    return id.alias(stored.ids.name)
+
+
+def _require_same_columns(known: pl.DataFrame | None, metadata: pl.DataFrame | None) -> pl.DataFrame | None:
+    """Return metadata with its columns in the index's order, or raise."""
+    if known is None:
+        if metadata is not None:
+            raise ValueError("append: the index has no metadata; leave it out, or build the index again with metadata=")
+        return None
+    names = ", ".join(f'"{name}"' for name in known.columns)
+    if metadata is None:
+        raise ValueError(f"append: the index has metadata ({names}); pass that of the new documents, metadata=…")
+    for name, dtype in known.schema.items():
+        if name not in metadata.columns:
+            raise ColumnMissingError.for_name(name, metadata.columns, "append: metadata")
+        if metadata.schema[name] != dtype:
+            raise TypeError(
+                f'append: column "{name}" of metadata is {metadata.schema[name]}, but the index\'s is {dtype}; cast it'
+            )
+    more = [name for name in metadata.columns if name not in known.columns]
+    if more:
+        raise ValueError(f'append: metadata has a column "{more[0]}", which the index has not; it has {names}')
+    return metadata.select(known.columns)
+
+
+def _values(ids: Any, dtype: pl.DataType) -> pl.Series:
+    """Return the ids to delete as a series of the index's type."""
+    if isinstance(ids, (pl.Series, pa.Array, pa.ChunkedArray)):
+        values = pl.Series("id", ids)
+        if values.dtype == dtype or (values.dtype.is_integer() and dtype.is_integer()) or len(values) == 0:
+            return values.cast(dtype, strict=False)
+        raise TypeError(f"delete: the index's ids are {dtype}, these are {values.dtype}; cast them")
+    many = isinstance(ids, Iterable) and not isinstance(ids, (str, bytes, dict))
+    try:
+        return pl.Series("id", list(ids) if many else [ids], dtype)  # NumPy's numbers are copied, too
+    except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
+        raise TypeError(f"delete: the index's ids are {dtype}; these are not: {error}") from None
+
+
+def _places(named: pl.DataFrame, values: pl.Series) -> npt.NDArray[np.uint32]:
+    """Return the places of the documents that are called by some values."""
+    asked = values.to_frame("id").unique()
+    unknown = asked.join(named, on="id", how="anti", nulls_equal=True)["id"]
+    if len(unknown):
+        shown = ", ".join(repr(value) for value in unknown.head(MOST_NAMED).to_list())
+        more = f" and {len(unknown) - MOST_NAMED:,} more" if len(unknown) > MOST_NAMED else ""
+        raise ValueError(
+            f"delete: the index has no document with id {shown}{more}; leave out what may be gone, as with "
+            "ids.filter(ids.is_in(index.ids.implode()))"
+        )
+    return named.join(asked, on="id", how="semi", nulls_equal=True)["place"].to_numpy()

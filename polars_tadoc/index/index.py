@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from polars_tadoc.index import change, storage
 from polars_tadoc.index.analyzer import Analyzer
 from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.search import FilterLike, QueriesLike, search
@@ -167,3 +170,175 @@ class Index:
 
         """
         return search(self, queries, k, mode, scoring, k1, b, delta, filter, engine)
+
+    def append(
+        self,
+        column: pl.Series,
+        *,
+        id: pl.Series | None = None,
+        metadata: pl.DataFrame | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> Index:
+        """Make an index with more documents; this one stays as it is, and both share what they have in common.
+
+        A search gives what it would give on an index built of all documents at once, with the same scores. New
+        documents are a segment of their own, and every search reads all segments: where the new segment is at least as
+        large as the last one, the two are merged, so that a million appended documents lie in at most about twenty.
+        Call :meth:`compact` when searches matter more than further appends.
+
+        Parameters
+        ----------
+        column
+            Compressed column, cut by the tokenizer that cut the index's. Each row that is not null is a document.
+        id
+            What the new documents are called, of the type of the index's ids, if it has any; else they are called by
+            the numbers of their rows, counted on. To replace documents delete the old ones first.
+        metadata
+            A row for each row of the column, with the columns of the index's metadata, if it has any.
+        strategy, engine
+            As for :func:`polars_tadoc.build_index`.
+
+        Returns
+        -------
+        Index
+            The new index.
+
+        Raises
+        ------
+        NotCompressedError
+            The series is not a compressed column.
+        InvalidGrammarError, LimitExceededError, EngineUnavailableError
+            As for :func:`polars_tadoc.build_index`.
+        ColumnMissingError
+            Metadata lacks a column that the index's has.
+        TypeError
+            ``id`` is missing or too many, or it or a column of the metadata is of another type than the index's.
+        ValueError
+            ``id`` or ``metadata`` has another length than the column, metadata is missing or too many, or the column
+            was cut by another tokenizer.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> text = pl.Series("text", ["to be or not to be", "to do is to be"]).tadoc.compress()
+        >>> index = tadoc.build_index(text)
+        >>> more = index.append(pl.Series("text", ["do be do be do"]).tadoc.compress(like=text))
+        >>> index.documents, more.documents, more.search("do", k=1)["id"].item()
+        (2, 3, 2)
+
+        """
+        return self._changed(change.append(self._content, self.analyzer, column, id, metadata, strategy, engine))
+
+    def delete(self, ids: Any) -> Index:
+        """Make an index without some documents; this one stays as it is, and both share their postings.
+
+        Documents are only marked as deleted, until :meth:`compact` or an :meth:`append` that merges their segment.
+        Searches leave them out of everything, statistics too: scores are those of an index that never had them.
+
+        Parameters
+        ----------
+        ids
+            What the documents are called: one value, or a series, Arrow array or list of them; where several documents
+            have an id, all of them go. Or a Polars expression over the index's metadata, true for those that go.
+
+        Returns
+        -------
+        Index
+            The new index.
+
+        Raises
+        ------
+        TypeError
+            The ids are of another type than the index's, or the expression is not Boolean.
+        ValueError
+            No document has one of the ids, or the index has no metadata for an expression.
+        ColumnMissingError
+            The expression names a column that the metadata does not have.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"year": [1602, 1964], "text": ["to be or not to be", "do be do be do"]})
+        >>> index = df.tadoc.compress("text").tadoc.build_index("text", metadata=["year"])
+        >>> index.delete(pl.col("year") < 1900).search("be").get_column("id").to_list()
+        [1]
+        >>> index.delete([0, 1]).documents
+        0
+
+        """
+        return self._changed(change.delete(self._content, ids))
+
+    def compact(self) -> Index:
+        """Make an index of the same documents in one segment, without anything of deleted ones.
+
+        It is, array for array, what :func:`polars_tadoc.build_index` makes of these documents, but it is made of the
+        postings: faster, and also without the text. At its peak it takes 8 bytes for each posting beside the indices.
+
+        Returns
+        -------
+        Index
+            The new index; this one where there is nothing to do.
+
+        Raises
+        ------
+        InvalidIndexError
+            Postings are damaged, of an index loaded with ``verify=False``.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
+        >>> index.delete(0), index.delete(0).compact()
+        (Index of 1 documents, 2 terms, ... Index of 1 documents, 2 terms, 2 postings, ... bytes (pfordelta))
+
+        """
+        return self._changed(change.compact(self._content))
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the index as a folder of plain files, which :func:`polars_tadoc.load_index` reads.
+
+        ``header.json`` says what there is, with the size and checksum of each file; arrays are NumPy's (.npy), ids and
+        metadata Arrow's (.arrow), words and the compressed text Parquet. The folder is written under another name and
+        renamed: there is never half an index. Deleted documents are written, too; :meth:`compact` first leaves them
+        out.
+
+        Parameters
+        ----------
+        path
+            The folder to make.
+        overwrite
+            Replace a saved index of that name. Whoever has it loaded goes on with the old one.
+
+        Raises
+        ------
+        FileExistsError
+            There is something of that name; with ``overwrite``, something that is no saved index.
+        FileNotFoundError
+            The folder to make it in is not there.
+        TypeError
+            Ids or metadata hold Python objects.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> import tempfile
+        >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     index.save(f"{folder}/index")
+        ...     print(tadoc.load_index(f"{folder}/index"))
+        Index of 2 documents, 5 terms, 6 postings, ... bytes (pfordelta)
+
+        """
+        storage.write(storage.Parts(self.segments, self.analyzer, self.stored, self.codec), Path(path), overwrite)
+
+    @property
+    def _content(self) -> change.Content:
+        return change.Content(self.segments, self.stored)
+
+    def _changed(self, content: change.Content) -> Index:
+        return replace(self, segments=content.segments, stored=content.stored)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu import live_postings
 from polars_tadoc.kernels.postings import Postings, Stream
 from polars_tadoc.vocabulary import Vocabulary
 
@@ -82,11 +83,10 @@ class Segment:
     @cached_property
     def live_frequencies(self) -> UInt32:
         """uint32 by term: documents that hold it and are still there."""
-        if self.deleted is None:
+        if self.live is None:
             return self.postings.frequencies  # type: ignore[no-any-return]
-        from polars_tadoc.index.change import live_frequencies
-
-        return live_frequencies(self)
+        numbers = np.where(self.live, np.uint32(0), live_postings.DELETED)
+        return live_postings.live_frequencies(self.postings, numbers)
 
     @cached_property
     def posting_count(self) -> int:

@@ -1,0 +1,62 @@
+"""Loads a saved index."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import polars as pl
+
+from polars_tadoc.index import storage
+from polars_tadoc.index.index import Index
+
+
+def load_index(
+    path: str | os.PathLike[str], *, verify: bool = True, mmap: bool = True, normalize: pl.Expr | None = None
+) -> Index:
+    """Load what :meth:`polars_tadoc.Index.save` wrote.
+
+    Do not change the files of a loaded index in place: they are read while it is searched. Saving another one over it
+    makes new files and does no harm.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    verify
+        Read every file through and compare its checksum. Without, files that are mapped into memory are only checked
+        to fit together: where one is damaged, scores may be wrong, and nothing worse happens.
+    mmap
+        Leave the large arrays in their files, mapped into memory: they are read when searches first need them, and
+        processes that load the same index share them. Without, they are read at once.
+    normalize
+        Needed where the index was built with a ``normalize=`` that calls a Python function (``map_elements``,
+        ``map_batches``), for functions are not saved: the same expression again.
+
+    Returns
+    -------
+    Index
+        The index.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such folder.
+    InvalidIndexError
+        It is no saved index, was saved in a format that this release does not read, or a file is missing or damaged.
+    ValueError
+        ``normalize`` is needed and missing, or given and not needed.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> import tempfile
+    >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     index.save(f"{folder}/index")
+    ...     tadoc.load_index(f"{folder}/index").search("do").get_column("id").to_list()
+    [1]
+
+    """
+    return Index(*storage.read(Path(path), verify, mmap, normalize))
