@@ -17,6 +17,8 @@ from polars_tadoc.kernels.cpu.results import count_by_document as count_by_docum
 from polars_tadoc.kernels.cpu.results import count_by_terminal as count_by_terminal
 from polars_tadoc.kernels.cpu.results import load_rules as load_rules
 from polars_tadoc.kernels.cpu.results import terminal_counts as terminal_counts
+from polars_tadoc.kernels.cpu.search import block_bounds as block_bounds
+from polars_tadoc.kernels.cpu.search import search as search
 from polars_tadoc.kernels.cpu.sequences import derive_pairs as derive_pairs
 from polars_tadoc.kernels.cpu.sequences import derive_sequences as derive_sequences
 from polars_tadoc.kernels.cpu.sequences import pair_counts as pair_counts

@@ -1,0 +1,196 @@
+"""Reads blocks of a query's lists, coded or plain.
+
+A list is opened once: what is needed to read it lies in one row of uint64, and functions take the row's address, for
+arrays as arguments would cost more than decoding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.cpu.coding import View, decode_counts, decode_documents
+from polars_tadoc.kernels.cpu.memory import (
+    bit_length,
+    count_ones,
+    load_u8,
+    load_u32,
+    load_u64,
+    store_u32,
+    store_u64,
+    trailing_zeros,
+)
+from polars_tadoc.kernels.postings import BLOCK, RICE, Lists, Postings
+
+UInt32 = npt.NDArray[np.uint32]
+
+_1, _2, _3, _4, _6, _7, _8 = (np.uint64(i) for i in (1, 2, 3, 4, 6, 7, 8))
+_63, _BLOCK, _BLOCK_BYTES = np.uint64(63), np.uint64(BLOCK), np.uint64(4 * BLOCK)
+
+ROW_BYTES = np.uint64(64)
+"""What an opened list takes."""
+
+# bytes of a row from which on its numbers stand
+_HEADS = np.uint64(0)
+_STRIDE = np.uint64(8)
+BLOCKS = np.uint64(16)
+"""How many blocks the list has."""
+_SIZE = np.uint64(24)
+_NUMBER = np.uint64(32)
+FIRST_BLOCK = np.uint64(40)
+"""For a coded list: the number of its first block."""
+_COUNTS = np.uint64(48)
+NEXT_BLOCK = np.uint64(56)
+"""The block that is read next; 0 at first."""
+_PLAIN = ~np.uint64(0)
+
+
+@nb.njit(nogil=True, cache=True)
+def open_list(postings: Postings, extra: Lists, number: int, row: int) -> None:
+    """Fill the row of a list; one that does not exist is empty."""
+    own = len(postings.frequencies)
+    number = nb.int64(number)
+    store_u64(row + NEXT_BLOCK, nb.uint64(0))
+    if number < own:
+        first = postings.block_offsets[number]
+        store_u64(row + _HEADS, nb.uint64(postings.heads.ctypes.data) + _4 * nb.uint64(first))
+        store_u64(row + _STRIDE, _4)
+        store_u64(row + BLOCKS, nb.uint64(postings.block_offsets[number + 1] - first))
+        store_u64(row + _SIZE, nb.uint64(postings.frequencies[number]))
+        store_u64(row + _NUMBER, nb.uint64(number))
+        store_u64(row + FIRST_BLOCK, nb.uint64(first))
+        return
+    first, size = nb.int64(0), nb.int64(0)
+    if number - own < len(extra.offsets) - 1:
+        first = extra.offsets[number - own]
+        size = extra.offsets[number - own + 1] - first
+    store_u64(row + _HEADS, nb.uint64(extra.documents.ctypes.data) + _4 * nb.uint64(first))
+    store_u64(row + _STRIDE, _BLOCK_BYTES)
+    store_u64(row + BLOCKS, nb.uint64((size + BLOCK - 1) // BLOCK))
+    store_u64(row + _SIZE, nb.uint64(size))
+    store_u64(row + _NUMBER, _PLAIN)
+    store_u64(row + _COUNTS, nb.uint64(extra.counts.ctypes.data) + _4 * nb.uint64(first))
+
+
+@nb.njit(nogil=True, cache=True)
+def is_coded(row: int) -> Any:
+    """Tell whether a list is one of the postings."""
+    return load_u64(row + _NUMBER) != _PLAIN
+
+
+@nb.njit(nogil=True, cache=True)
+def head(row: int, block: int) -> Any:
+    """Return the first document of one of the list's blocks."""
+    return nb.uint64(load_u32(load_u64(row + _HEADS) + block * load_u64(row + _STRIDE)))
+
+
+@nb.njit(nogil=True, cache=True)
+def list_size(row: int) -> Any:
+    """Return how many postings the list has."""
+    return load_u64(row + _SIZE)
+
+
+@nb.njit(nogil=True, cache=True)
+def _copy(source: int, size: int, target: int) -> None:
+    for i in range(size):
+        store_u32(target + _4 * i, load_u32(source + _4 * i))
+
+
+@nb.njit(nogil=True, cache=True)
+def read_documents(view: View, row: int, block: int, target: int) -> Any:
+    """Decode the documents of a block.
+
+    Parameters
+    ----------
+    view
+        Addresses of the postings.
+    row
+        Address of the list's row.
+    block
+        uint64: which of the list's blocks.
+    target
+        Address of room for ``BLOCK`` uint32; what stands behind the documents then is anything.
+
+    Returns
+    -------
+    uint64
+        How many documents there are.
+
+    """
+    number = load_u64(row + _NUMBER)
+    if number != _PLAIN:
+        return decode_documents(view, number, load_u64(row + FIRST_BLOCK) + block, target)
+    size = min(_BLOCK, load_u64(row + _SIZE) - block * _BLOCK)
+    _copy(load_u64(row + _HEADS) + block * _BLOCK_BYTES, size, target)
+    return size
+
+
+@nb.njit(nogil=True, cache=True)
+def read_counts(view: View, row: int, block: int, target: int) -> None:
+    """Decode the counts of a block, as :func:`read_documents` its documents."""
+    number = load_u64(row + _NUMBER)
+    if number != _PLAIN:
+        decode_counts(view, number, load_u64(row + FIRST_BLOCK) + block, target)
+        return
+    size = min(_BLOCK, load_u64(row + _SIZE) - block * _BLOCK)
+    _copy(load_u64(row + _COUNTS) + block * _BLOCK_BYTES, size, target)
+
+
+@nb.njit(nogil=True, cache=True)
+def read_count(view: View, row: int, block: int, place: int) -> Any:
+    """Decode the count of one posting of a block."""
+    number = load_u64(row + _NUMBER)
+    if number == _PLAIN:
+        return load_u32(load_u64(row + _COUNTS) + block * _BLOCK_BYTES + _4 * place)
+    stream, at = view.counts, load_u64(row + FIRST_BLOCK) + block
+    width = nb.uint64(load_u8(stream.widths + number))
+    bit = (block * _BLOCK + place) * width
+    low = load_u64(stream.low + load_u64(stream.low_offsets + _8 * number) + (bit >> _3)) >> (bit & _7)
+    low &= (_1 << width) - _1
+    if view.codec == nb.uint64(RICE):
+        high = _read_unary(stream.unary, stream.unary_end, load_u64(stream.unary_offsets + _8 * at), place)
+    else:
+        high = _read_exception(
+            stream.exception_places,
+            stream.exception_highs,
+            load_u64(stream.exception_offsets + _8 * at),
+            load_u64(stream.exception_offsets + _8 * at + _8),
+            place,
+        )
+    return nb.uint32((low | high << width) + _1)
+
+
+@nb.njit(nogil=True, cache=True)
+def _read_exception(places: int, highs: int, start: int, stop: int, place: int) -> Any:
+    for e in range(start, stop):
+        at = nb.uint64(load_u8(places + e))
+        if at >= place:
+            return nb.uint64(load_u32(highs + _4 * e)) if at == place else nb.uint64(0)
+    return nb.uint64(0)
+
+
+@nb.njit(nogil=True, cache=True)
+def _read_unary(unary: int, end: int, bit: int, place: int) -> Any:
+    """Count the zero bits before the one bit number ``place`` behind a bit, and behind the one before; 0 at the end."""
+    at = unary + (bit >> _6) * _8
+    start = bit & _63
+    word = load_u64(at) & (~nb.uint64(0) << start)
+    zeros = nb.uint64(0) - start  # modulo 2^64: places of bits count from this word's first
+    while True:
+        ones = nb.uint64(count_ones(word))
+        if ones > place:
+            break
+        zeros = zeros + nb.uint64(64) if ones == 0 else nb.uint64(64 - bit_length(word))
+        place -= ones
+        at += _8
+        if at >= end:
+            return nb.uint64(0)
+        word = load_u64(at)
+    for _ in range(place):
+        one = nb.uint64(trailing_zeros(word))
+        zeros = nb.uint64(0) - one - _1
+        word &= word - _1
+    return zeros + nb.uint64(trailing_zeros(word))
