@@ -15,10 +15,14 @@ import numpy.typing as npt
 
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.cuda import fuse_levels
+from polars_tadoc.kernels.cuda.coded_postings import block_bounds as block_bounds
+from polars_tadoc.kernels.cuda.coded_postings import decode_lists as decode_lists
+from polars_tadoc.kernels.cuda.coded_postings import load_postings as load_postings
 from polars_tadoc.kernels.cuda.device import device_errors, even_blocks, get_kernel
 from polars_tadoc.kernels.cuda.device import device_problem as device_problem
 from polars_tadoc.kernels.cuda.documents import count_by_document as count_by_document
 from polars_tadoc.kernels.cuda.documents import count_by_terminal as count_by_terminal
+from polars_tadoc.kernels.cuda.search import search as search
 from polars_tadoc.kernels.cuda.sequences import derive_pairs as derive_pairs
 from polars_tadoc.kernels.cuda.sequences import derive_sequences as derive_sequences
 from polars_tadoc.kernels.cuda.sequences import pair_counts as pair_counts

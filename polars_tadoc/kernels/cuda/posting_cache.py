@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cuda.coded_postings import load_postings
+from polars_tadoc.kernels.cuda.device import device_errors
 from polars_tadoc.kernels.postings import PFORDELTA, RICE, SPARE_BYTES, Postings, Queries, Stream
 
 UInt32 = npt.NDArray[np.uint32]
@@ -189,6 +191,36 @@ def _copy(target: Any, start: int, source: npt.NDArray[Any]) -> None:
         part.set(np.ascontiguousarray(source)) if hasattr(part, "set") else np.copyto(part, source)
 
 
+def resident_postings(postings: Postings, budget: int) -> Postings | PostingCache:
+    """Make postings resident: whole, or where they are beyond a budget, those lists that are read.
+
+    Parameters
+    ----------
+    postings
+        In host memory.
+    budget
+        Bytes that they may take on the device.
+
+    Returns
+    -------
+    Postings or PostingCache
+        cupy arrays, or what brings lists there.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    arrays = (postings.frequencies, postings.block_offsets, postings.heads, *postings.gaps, *postings.counts)
+    if sum(array.nbytes for array in arrays) <= budget:
+        return load_postings(postings)
+    with device_errors("allocating room for lists of postings"):
+        import cupy
+
+        return PostingCache(postings, budget, cupy)
+
+
 class PostingCache:
     """The lists of postings that were read last, on a device.
 
@@ -225,7 +257,7 @@ class PostingCache:
         resident: npt.NDArray[np.bool_] = self._slots[lists] >= 0
         return resident
 
-    def bring(self, queries: Queries) -> Iterator[tuple[int, Postings, Queries]]:
+    def bring(self, queries: Queries) -> Iterator[tuple[Postings, Queries]]:
         """Bring the lists of queries to the device, for as many queries at a time as there is room.
 
         Nobody else can change what is there until the next item is asked for: launch the search before. One query
@@ -238,8 +270,8 @@ class PostingCache:
 
         Yields
         ------
-        (int, Postings, Queries)
-            The first query's number, device arrays, and the queries with numbers of lists among these.
+        (Postings, Queries)
+            Device arrays, and the next queries with numbers of lists among these.
 
         """
         offsets, first = queries.offsets, 0
@@ -259,7 +291,7 @@ class PostingCache:
                 )
                 weights = queries.weights[offsets[first] : offsets[last]]
                 part = Queries(offsets[first : last + 1] - offsets[first], numbers.astype(np.uint32), weights)
-                yield first, arrays.postings, part
+                yield arrays.postings, part
                 first = last
 
     def _load(self, queries: Queries, first: int) -> int:

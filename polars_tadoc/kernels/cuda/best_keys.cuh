@@ -1,0 +1,166 @@
+// The best of many scored documents. Include after counters.cuh and scan.cuh.
+//
+// A key is the score's bits above the document's complement: scores are not negative, so keys order as scores do, equal
+// ones by document, and no two documents have the same. 0 is no key.
+#ifndef POLARS_TADOC_BEST_KEYS
+#define POLARS_TADOC_BEST_KEYS
+
+__device__ __forceinline__ u64 key_of(u32 score, u32 document)
+{
+    return static_cast<u64>(score) << 32 | ~document;
+}
+
+// Keys in so many ranges of the same width are told apart at once: 32 for each doubling of a score.
+constexpr u32 LOG_BINS = 9;
+constexpr u32 BINS = 1u << LOG_BINS;
+constexpr u64 WINDOW = 1ull << (32 + 23 + 4);  // scores down to 2^-16 of the highest
+
+struct Selection {
+    u32 bins[BINS];
+    u64 high;
+    u32 held;
+    u32 bin;  // the highest one that together with those above holds enough keys, or NONE
+    u32 above;  // keys above it
+    u32 inside;  // keys in it
+};
+
+__device__ __forceinline__ u32 bin_shift(u64 low, u64 high)
+{
+    const u32 bits = 64 - static_cast<u32>(__clzll(static_cast<long long>((high - low) | 1)));
+    return bits > LOG_BINS ? bits - LOG_BINS : 0;
+}
+
+__device__ __forceinline__ void clear_bins(Selection& chosen)
+{
+    __syncthreads();
+    for (u32 i = threadIdx.x; i < BINS; i += blockDim.x)
+        chosen.bins[i] = 0;
+    __syncthreads();
+}
+
+// Finds the bin that holds the key of this rank, the highest being 1.
+__device__ __forceinline__ void find_bin(Selection& chosen, u32 rank)
+{
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        constexpr u32 EACH = BINS / 32;
+        const u32 top = BINS - 1 - EACH * threadIdx.x;
+        u32 sum = 0;
+        for (u32 i = 0; i < EACH; ++i)
+            sum += chosen.bins[top - i];
+        u32 before = lanes_before(sum);
+        if (threadIdx.x == 0)
+            chosen.bin = NONE;
+        __syncwarp();
+        if (before < rank && before + sum >= rank)
+            for (u32 i = top;; --i) {
+                if (before + chosen.bins[i] >= rank) {
+                    chosen.bin = i;
+                    chosen.above = before;
+                    chosen.inside = chosen.bins[i];
+                    break;
+                }
+                before += chosen.bins[i];
+            }
+    }
+    __syncthreads();
+}
+
+// Copies to `kept` the k highest keys, in any order, and perhaps some more, at most `room` in all; keys below `floor`
+// do not matter. Returns how many, and sets `low` so that none below it was copied and, if there are k, k reach it.
+// The whole block calls it, BLOCK_THREADS threads; visit(f) calls f(key) for each key that is this thread's.
+template <u32 BLOCK_THREADS, typename Visit>
+__device__ __forceinline__ u32 keep_best(
+    Selection& chosen, u32 k, u32 room, u64 floor, u64* kept, u64& low, Visit visit)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        chosen.high = 0;
+        chosen.held = 0;
+    }
+    __syncthreads();
+    u64 best = 0;
+    u32 own = 0;
+    visit([&](u64 key) {
+        if (key >= floor) {
+            best = max(best, key);
+            ++own;
+        }
+    });
+    own = lanes_sum(own);
+    u64 warp_best = best;
+    for (u32 step = 16; step > 0; step /= 2)
+        warp_best = max(warp_best, __shfl_xor_sync(ALL_LANES, warp_best, step));
+    if (threadIdx.x % 32 == 0 && own != 0) {
+        atomicAdd(&chosen.held, own);
+        atomicMax(&chosen.high, warp_best);
+    }
+    __syncthreads();
+    u64 high = chosen.high;
+    u32 held = chosen.held;
+    low = floor;
+    if (held == 0)
+        return 0;
+    if (held > room && k <= BLOCK_THREADS / 2) {
+        // of each thread's best key the k-th highest has k keys that reach it
+        const u64 least = max(floor, high > WINDOW ? high - WINDOW : 0);
+        const u32 shift = bin_shift(least, high);
+        clear_bins(chosen);
+        if (best >= least)
+            atomicAdd(chosen.bins + ((best - least) >> shift), 1u);
+        find_bin(chosen, k);
+        if (chosen.bin != NONE)
+            low = least + (static_cast<u64>(chosen.bin) << shift);
+    }
+    u32 above = 0;  // keys that were found to be among the best
+    for (bool exact = false;; exact = true) {
+        if (exact) {
+            for (u64 least = low;;) {
+                const u32 shift = bin_shift(least, high);
+                clear_bins(chosen);
+                visit([&](u64 key) {
+                    if (key >= least && key <= high)
+                        atomicAdd(chosen.bins + ((key - least) >> shift), 1u);
+                });
+                find_bin(chosen, k - above);
+                if (chosen.bin == NONE)  // the same key more than once: damaged
+                    break;
+                low = least + (static_cast<u64>(chosen.bin) << shift);
+                if (above + chosen.above + chosen.inside <= room || shift == 0)
+                    break;
+                above += chosen.above;
+                least = low;
+                high = low + (1ull << shift) - 1;
+            }
+        }
+        __syncthreads();
+        if (threadIdx.x == 0)
+            chosen.held = 0;
+        __syncthreads();
+        visit([&](u64 key) {
+            if (key >= low) {
+                const u32 place = atomicAdd(&chosen.held, 1u);
+                if (place < room)
+                    kept[place] = key;
+            }
+        });
+        __syncthreads();
+        held = chosen.held;
+        if (held <= room || exact)
+            return min(held, room);
+    }
+}
+
+// Appends keys to those of a query. Returns after the keys were written by this block's threads; the whole block
+// calls it.
+__device__ __forceinline__ void append_keys(const u64* kept, u32 held, u64* written, u64* target)
+{
+    __shared__ u64 place;
+    if (threadIdx.x == 0)
+        place = atomicAdd(written, static_cast<u64>(held));
+    __syncthreads();
+    for (u32 i = threadIdx.x; i < held; i += blockDim.x)
+        target[place + i] = kept[i];
+}
+
+#endif
