@@ -8,9 +8,9 @@ import polars as pl
 
 from polars_tadoc.column import require_tadoc, split
 from polars_tadoc.index.analyzer import Analyzer
+from polars_tadoc.index.codecs import require_codec
 from polars_tadoc.index.collect import document_rows, documents_of, make_segment, require_rows
 from polars_tadoc.index.index import Index
-from polars_tadoc.kernels.postings import PFORDELTA, RICE
 from polars_tadoc.traversal.options import Options
 
 
@@ -70,8 +70,8 @@ def build_index(
     EngineUnavailableError
         ``engine="gpu"`` cannot run here.
     TypeError
-        ``id`` is no series, ``metadata`` no frame, ``store`` no bool, ``normalize`` no expression or ``stopwords`` no
-        list of strings.
+        ``id`` is no series, or holds Python objects; ``metadata`` is no frame, ``store`` no bool, ``normalize`` no
+        expression or ``stopwords`` no list of strings.
     ValueError
         ``id`` or ``metadata`` has another length than the column, the column's texts were cut by different tokenizers,
         there is no such ``codec``, ``strategy`` or ``engine``, or ``normalize`` reads columns or gives anything but
@@ -83,11 +83,11 @@ def build_index(
     >>> import polars_tadoc as tadoc
     >>> text = pl.Series("text", ["To be, or not to be", "To do is to be", "Do be do be do"])
     >>> index = tadoc.build_index(text.tadoc.compress(), lowercase=True)
-    >>> index.search("do be", k=2).rows()
-    [(0, 1, 2, 0.8637...), (0, 2, 1, 0.6062...)]
+    >>> index.search("do be", k=2)["id"].to_list()
+    [2, 1]
 
     """
-    how = {"pfordelta": PFORDELTA, "rice": RICE}[codec]
+    how = require_codec(codec)
     options = Options.from_arguments(
         normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
     )
@@ -97,8 +97,8 @@ def build_index(
     corpora = split(column)
     analyzer = Analyzer.of(corpora, options.morphism)
     rows = document_rows(corpora)
-    segment = make_segment(corpora, rows, options, how)
-    return Index((segment,), analyzer, documents_of(column, rows, id, metadata, store), codec)
+    segment = make_segment(corpora, rows, options, how.number)
+    return Index((segment,), analyzer, documents_of(column, rows, id, metadata, store), how.name)
 
 
 def _require_store(store: object) -> None:

@@ -43,7 +43,7 @@ class _Counted:
     counts: npt.NDArray[Any]
 
 
-def make_segment(corpora: Sequence[Corpus], rows: Int64, options: Options, codec: Any) -> Segment:
+def make_segment(corpora: Sequence[Corpus], rows: Int64, options: Options, codec: int) -> Segment:
     """Make the postings of the documents of some corpora.
 
     Parameters
@@ -55,16 +55,15 @@ def make_segment(corpora: Sequence[Corpus], rows: Int64, options: Options, codec
     options
         Which words, which way, where.
     codec
-        How postings are coded.
+        ``PFORDELTA`` or ``RICE``.
 
     """
     require_countable(corpora)
     engine = choose(options.engine, sum(corpus.symbol_count for corpus in corpora))
     counted = [_count(corpus, rows, engine, options) for corpus in corpora]
     total = counted[0] if len(counted) == 1 else _join(counted)
-    lengths: npt.NDArray[np.float64] = np.zeros(
-        len(rows), np.float64
-    )  # counts to 2^53 are exact, and longer documents are refused
+    # counts to 2^53 are exact, and longer documents are refused
+    lengths: npt.NDArray[np.float64] = np.zeros(len(rows), np.float64)
     if len(total.documents):
         lengths = np.bincount(total.documents, total.counts, len(rows)).astype(np.float64, copy=False)
     if lengths.max(initial=0) > MOST_WORDS:
@@ -141,5 +140,7 @@ def require_rows(
             continue
         if not isinstance(value, kind):
             raise TypeError(f"{call}: {name} is {type(value).__name__}, not a Polars {kind.__name__}")
+        if isinstance(value, pl.Series) and value.dtype == pl.Object:
+            raise TypeError(f"{call}: id holds Python objects, of which results cannot be made; make strings of them")
         if len(value) != len(column):
             raise ValueError(f"{call}: {name} has {len(value):,} rows for {len(column):,} of the column")

@@ -18,7 +18,7 @@ def require_codec(name: str) -> Codec:
         There is none; the message lists those there are.
 
     """
-    if name not in CODECS:
+    if name not in tuple(CODECS):  # which takes what has no hash, too
         names = ", ".join(f'"{known}"' for known in CODECS)
         raise ValueError(f'there is no codec "{name}"; the codecs are {names}')
     return CODECS[name]
