@@ -31,7 +31,7 @@ class Index:
     >>> df = pl.DataFrame({"name": ["ham", "list"], "text": ["to be or not to be", "to do"]}).tadoc.compress("text")
     >>> index = df.tadoc.build_index("text", id="name")
     >>> index
-    Index of 2 documents, 5 terms, 6 postings, ... bytes (pfordelta)
+    Index of 2 documents, 5 terms, 6 postings, 629 bytes (pfordelta)
     >>> index.search("be").get_column("id").to_list()
     ['ham']
 
@@ -116,7 +116,9 @@ class Index:
         """Find the best documents for each query of a batch, by BM25.
 
         Queries are cut into words as the column's text was, and words are normalised as the index's were: what it
-        leaves out of texts, it leaves out of queries.
+        leaves out of texts, it leaves out of queries. A part in double quotes is a phrase, ``'"out of memory" killer'``:
+        its words one after another, whatever stands between them. It is scored as if it were a word, and ``mode`` takes
+        it for one.
 
         Parameters
         ----------
@@ -152,7 +154,8 @@ class Index:
         TypeError
             ``queries`` are no strings, or another argument is of a wrong type.
         ValueError
-            There is no such ``mode``, ``scoring`` or ``engine``, or a number is out of range.
+            There is no such ``mode``, ``scoring`` or ``engine``, a number is out of range, a double quote is not closed,
+            or there is a phrase and the index was built with ``store=False``.
         EngineUnavailableError
             ``engine="gpu"`` cannot run here.
 
@@ -162,11 +165,12 @@ class Index:
         >>> import polars_tadoc as tadoc
         >>> column = pl.Series("text", ["to be or not to be", "to do is to be", "do be do be do"]).tadoc.compress()
         >>> index = tadoc.build_index(column)
-        >>> index.search(["do", "to be"], k=2)
-        shape: (4, 4)
-        ...
+        >>> index.search(["do", "to be"], k=2).drop("score").rows()
+        [(0, 1, 2), (0, 2, 1), (1, 1, 0), (1, 2, 1)]
         >>> index.search("to not", mode="and").get_column("id").to_list()
         [0]
+        >>> index.search('"do be"').get_column("id").to_list()
+        [2]
 
         """
         return search(self, queries, k, mode, scoring, k1, b, delta, filter, engine)
@@ -292,8 +296,8 @@ class Index:
         >>> import polars as pl
         >>> import polars_tadoc as tadoc
         >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
-        >>> index.delete(0), index.delete(0).compact()
-        (Index of 1 documents, 2 terms, ... Index of 1 documents, 2 terms, 2 postings, ... bytes (pfordelta))
+        >>> index.delete(0).nbytes > index.delete(0).compact().nbytes
+        True
 
         """
         return self._changed(change.compact(self._content))
@@ -331,7 +335,7 @@ class Index:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     index.save(f"{folder}/index")
         ...     print(tadoc.load_index(f"{folder}/index"))
-        Index of 2 documents, 5 terms, 6 postings, ... bytes (pfordelta)
+        Index of 2 documents, 5 terms, 6 postings, 629 bytes (pfordelta)
 
         """
         storage.write(storage.Parts(self.segments, self.analyzer, self.stored, self.codec), Path(path), overwrite)
