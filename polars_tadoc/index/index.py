@@ -116,9 +116,10 @@ class Index:
         """Find the best documents for each query of a batch, by BM25.
 
         Queries are cut into words as the column's text was, and words are normalised as the index's were: what it
-        leaves out of texts, it leaves out of queries. A part in double quotes is a phrase, ``'"out of memory" killer'``:
-        its words one after another, whatever stands between them. It is scored as if it were a word, and ``mode`` takes
-        it for one.
+        leaves out of texts, it leaves out of queries.
+
+        A part in double quotes is a phrase, as in ``'"out of memory" killer'``: its words one after another, whatever
+        stands between them. It is scored as if it were a word, and ``mode`` takes it for one.
 
         Parameters
         ----------
@@ -154,8 +155,8 @@ class Index:
         TypeError
             ``queries`` are no strings, or another argument is of a wrong type.
         ValueError
-            There is no such ``mode``, ``scoring`` or ``engine``, a number is out of range, a double quote is not closed,
-            or there is a phrase and the index was built with ``store=False``.
+            There is no such ``mode``, ``scoring`` or ``engine``, a number is out of range, a double quote is not
+            closed, or there is a phrase and the index was built with ``store=False``.
         EngineUnavailableError
             ``engine="gpu"`` cannot run here.
 

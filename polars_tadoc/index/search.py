@@ -14,7 +14,8 @@ import pyarrow as pa
 from polars_tadoc.analytics.results import from_arrow, to_arrow
 from polars_tadoc.engine import CPU, GPU, Engine, require_engine
 from polars_tadoc.index.filter import bitmap, filter_mask
-from polars_tadoc.index.prepared import prepare_segment
+from polars_tadoc.index.phrases import Phrases, phrase_lists, take_phrases
+from polars_tadoc.index.prepared import Prepared, prepare_segment
 from polars_tadoc.index.scoring import Scoring
 from polars_tadoc.kernels import cuda
 from polars_tadoc.kernels.postings import Lists, Queries
@@ -71,6 +72,8 @@ class Batch:
         float32 by query: what is added to each score.
     postings
         How many postings all entries have, deleted ones too.
+    extra
+        By segment: lists made for this batch, those of phrases.
 
     """
 
@@ -181,7 +184,9 @@ def allowed_by_segment(index: Index, filter: FilterLike) -> list[UInt32 | None]:
 
 def weigh(index: Index, texts: pl.Series, scoring: Scoring) -> Batch:
     """Find the words of queries in all segments, and weigh them by how many documents of the index hold each."""
-    words = index.analyzer.analyze(texts)
+    quoted = texts.str.contains('"', literal=True).any()
+    phrases = take_phrases(texts, index.analyzer) if quoted else None
+    words = index.analyzer.analyze(texts if phrases is None else phrases.texts)
     numbers = [words.find(segment.terms) for segment in index.segments]
     frequencies = np.zeros(words.distinct, np.int64)
     postings = np.zeros(words.distinct, np.int64)
@@ -189,20 +194,32 @@ def weigh(index: Index, texts: pl.Series, scoring: Scoring) -> Batch:
         has = own >= 0
         frequencies[has] += segment.live_frequencies[own[has]]
         postings[has] += segment.postings.frequencies[own[has]]
+    offsets, occurring = words.offsets, words.words
+    ascending = _ascending(words, numbers)
+    extra: list[Lists | None] = [None] * len(numbers)
+    if phrases is not None and phrases.words:
+        lists = phrase_lists(index, phrases.words)
+        sizes = [np.diff(own.offsets) for own in lists]
+        for place, (segment, own) in enumerate(zip(index.segments, sizes, strict=True)):
+            named = len(segment.postings.frequencies) + np.arange(len(own))
+            numbers[place] = np.append(numbers[place], np.where(own > 0, named, -1))
+        frequencies, postings = (np.append(own, np.sum(sizes, axis=0)) for own in (frequencies, postings))
+        ascending = np.append(ascending, words.distinct + np.arange(len(phrases.words)))
+        offsets, occurring = _join(words, phrases)
+        extra = [*lists]
     known = frequencies > 0
     for own in numbers:
         own[~known] = -1
-    ascending = _ascending(words, numbers)
     order = ascending[np.argsort(frequencies[ascending], kind="stable")]
-    owners, items, times = _entries(words.offsets, words.words, order)
-    weights, bases = np.zeros((2, words.distinct), np.float64)
+    owners, items, times = _entries(offsets, occurring, order)
+    weights, bases = np.zeros((2, len(known)), np.float64)
     weights[known] = scoring.weights(index.documents, frequencies[known])
     total = np.zeros(len(texts), np.float32)
     if scoring.has_base:
         bases[known] = scoring.bases(index.documents, frequencies[known])
-        place = np.empty(words.distinct, np.int64)
-        place[ascending] = np.arange(words.distinct)
-        by_term = np.lexsort((place[items], owners))  # in one order, that sums are the same to the last bit
+        place_of = np.empty(len(known), np.int64)
+        place_of[ascending] = np.arange(len(known))
+        by_term = np.lexsort((place_of[items], owners))  # in one order, that sums are the same to the last bit
         total = np.bincount(owners[by_term], (times * bases[items])[by_term], len(texts)).astype(np.float32)
     return Batch(
         len(texts),
@@ -212,8 +229,17 @@ def weigh(index: Index, texts: pl.Series, scoring: Scoring) -> Batch:
         (times * weights[items]).astype(np.float32),
         total,
         int(postings[items].sum()),
-        [None] * len(numbers),
+        extra,
     )
+
+
+def _join(words: QueryWords, phrases: Phrases) -> tuple[Int64, Int64]:
+    """Words of queries and their phrases, which are numbered on, by query."""
+    queries = len(words.offsets) - 1
+    owners = np.append(np.repeat(np.arange(queries), np.diff(words.offsets)), phrases.owners)
+    order = np.argsort(owners, kind="stable")
+    offsets = words.offsets + np.searchsorted(phrases.owners, np.arange(queries + 1))
+    return offsets, np.append(words.words, words.distinct + phrases.items)[order]
 
 
 def _ascending(words: QueryWords, numbers: list[Int64]) -> Int64:
@@ -306,7 +332,7 @@ def _cut(queries: Queries, size: int) -> Iterable[tuple[int, Queries]]:
 
 
 def _in_segment(
-    ready: Any,
+    ready: Prepared,
     queries: Queries,
     k: int,
     require_all: bool,
@@ -318,17 +344,16 @@ def _in_segment(
 ) -> tuple[Int64, Int64, Float32]:
     """Search one segment; returns queries, documents among those of all segments, and scores."""
     kernels = engine.kernels
-    if not hasattr(kernels, "search"):
-        from polars_tadoc.kernels.reference_search import search as reference
-
-        counts, documents, scores = reference(ready.postings, ready.norms, queries, k, require_all, allowed, extra)
-    else:
-        counts, documents, scores = (
+    parts = [
+        [
             kernels.to_host(array)
             for array in kernels.search(
-                ready.postings, ready.norms, ready.bounds, queries, k, require_all, allowed=allowed, extra=extra
+                postings, ready.norms, ready.bounds, part, k, require_all, allowed=allowed, extra=extra
             )
-        )
+        ]
+        for postings, part in ready.bring(queries)
+    ]
+    counts, documents, scores = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
     filled = np.arange(k) < counts[:, None]
     return (
         np.repeat(np.arange(first, first + len(counts)), counts),

@@ -91,6 +91,11 @@ _links: ByteLRU[Links] = ByteLRU(lambda: settings().host_cache_bytes // 4, lambd
 """Links of grammars that phrases were looked for in."""
 
 
+def forget_links(key: str) -> None:
+    """Drop the links of rules that nothing will be looked for in any more."""
+    _links.discard(key)
+
+
 @dataclass(frozen=True, eq=False)
 class Target:
     """Rules and documents that phrases are looked for in.
