@@ -59,11 +59,10 @@ def test_lists_are_the_same_wherever_they_stand(codec: int, budget: int, given_b
     assert cache.nbytes <= max(budget, 200)
     for queries in given_batches:
         seen = 0
-        for first, there, part in cache.bring(batch(*queries)):
-            assert first == seen
+        for there, part in cache.bring(batch(*queries)):
             own = batch(*queries).weights
             for place, (start, stop) in enumerate(pairwise(part.offsets.tolist())):
-                query = queries[first + place]
+                query = queries[seen + place]
                 assert [decode_list(there, n) for n in part.lists[start:stop]] == [
                     decode_list(postings, n) for n in query
                 ]
@@ -82,10 +81,9 @@ def test_results_are_the_same_under_any_budget(codec: int, budget: int) -> None:
     for _ in range(3):
         queries = batch(*[random.choice(40, random.integers(0, 4), replace=False).tolist() for _ in range(8)])
         expected = search(postings, norms, queries, 5, False)
-        for first, there, part in cache.bring(queries):
-            got = search(there, norms, part, 5, False)
-            for mine, whole in zip(got, expected, strict=True):
-                np.testing.assert_array_equal(mine, whole[first : first + len(mine)])
+        got = [search(there, norms, part, 5, False) for there, part in cache.bring(queries)]
+        for mine, whole in zip(zip(*got, strict=True), expected, strict=True):
+            np.testing.assert_array_equal(np.concatenate(mine), whole)
 
 
 def test_the_lists_read_last_stay() -> None:
@@ -102,7 +100,7 @@ def test_the_lists_read_last_stay() -> None:
 def test_a_query_beyond_the_budget_keeps_nothing() -> None:
     postings = some_postings(PFORDELTA)
     cache = PostingCache(postings, 200, np)
-    ((_, there, part),) = cache.bring(batch([7, 9]))
+    ((there, part),) = cache.bring(batch([7, 9]))
     assert [decode_list(there, n) for n in part.lists] == [decode_list(postings, n) for n in (7, 9)]
     assert len(cache) == 0
 
@@ -111,7 +109,7 @@ def test_plain_lists_stand_behind_the_coded_ones() -> None:
     postings = some_postings(PFORDELTA)
     for budget in (0, 1 << 20):
         cache = PostingCache(postings, budget, np)
-        ((_, there, part),) = cache.bring(batch([42, 3, 40]))
+        ((there, part),) = cache.bring(batch([42, 3, 40]))
         assert part.lists[[0, 2]].tolist() == [len(there.frequencies) + 2, len(there.frequencies)]
         assert decode_list(there, part.lists[1]) == decode_list(postings, 3)
 
@@ -146,13 +144,16 @@ def test_search_is_the_same_with_a_small_cache(engine: str) -> None:
     for codec in (PFORDELTA, RICE):
         postings = some_postings(codec)
         norms = np.linspace(0.3, 2.5, DOCUMENTS).astype(np.float32)
+        there_norms = kernels.load_array(norms)
         random = np.random.default_rng(5)
         for budget in (0, 5_000, 20_000, 1 << 20):
             cache = PostingCache(postings, budget, arrays)
             for require_all in (False, True, False):
                 queries = batch(*[random.choice(40, random.integers(0, 4), replace=False).tolist() for _ in range(30)])
                 expected = search(postings, norms, queries, 5, require_all)
-                for first, there, part in cache.bring(queries):
-                    got = kernels.search(there, kernels.load_array(norms), None, part, 5, require_all)
-                    for mine, whole in zip(map(kernels.to_host, got), expected, strict=True):
-                        np.testing.assert_array_equal(mine, whole[first : first + len(mine)])
+                got = [
+                    [*map(kernels.to_host, kernels.search(there, there_norms, None, part, 5, require_all))]
+                    for there, part in cache.bring(queries)
+                ]
+                for mine, whole in zip(zip(*got, strict=True), expected, strict=True):
+                    np.testing.assert_array_equal(np.concatenate(mine), whole)

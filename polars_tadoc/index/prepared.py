@@ -1,23 +1,29 @@
 """A segment where an engine's kernels run, with the norms of a scoring and the bounds of its blocks.
 
 Norms and bounds are made once for a scoring: in host memory they are kept with the index, a few scorings' worth; on a
-GPU in the engine's cache, with the postings.
+GPU in the engine's cache, with the postings. Postings that are too large for it are brought there list by list.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from polars_tadoc.config import settings
 from polars_tadoc.engine import Engine
 from polars_tadoc.index.scoring import Scoring
+from polars_tadoc.kernels.postings import Postings, Queries
 
 if TYPE_CHECKING:
     from polars_tadoc.index.index import Index
 
 SCORINGS = 8
 """Scorings whose norms and bounds an index keeps."""
+
+POSTINGS_SHARE = 0.75
+"""Share of the device's cache that an index's postings may take; norms need some, too."""
 
 _lock = threading.Lock()
 
@@ -35,10 +41,26 @@ class Prepared:
     """Arrays of an engine."""
 
     postings: Any
+    """Postings, or a cache of their lists."""
     norms: Any
     """float32 by document."""
     bounds: Any
     """float32 by block, or None where the search does without."""
+
+    def bring(self, queries: Queries) -> Iterator[tuple[Postings, Queries]]:
+        """Give the postings that queries are searched in, for as many queries at a time as there is room.
+
+        Yields
+        ------
+        (Postings, Queries)
+            Arrays of the engine, and the next queries with numbers of lists among these. What is there may change as
+            soon as the next item is asked for.
+
+        """
+        if isinstance(self.postings, Postings):
+            yield self.postings, queries
+        else:
+            yield from self.postings.bring(queries)
 
 
 def prepare_segment(index: Index, number: int, scoring: Scoring, engine: Engine, bounded: bool) -> Prepared:
@@ -73,15 +95,16 @@ def prepare_segment(index: Index, number: int, scoring: Scoring, engine: Engine,
                 index.prepared.popitem(last=False)
         return found
 
-    postings = segment.postings
+    postings: Any = segment.postings
     if engine.resident is not None:
-        postings = engine.keep(f"{segment.key}:postings", lambda: _kept(kernels.load_postings(segment.postings))).value
+        share = POSTINGS_SHARE * segment.nbytes / sum(one.nbytes for one in index.segments)
+        budget = int(share * settings().device_cache_bytes)
+        postings = engine.keep(
+            f"{segment.key}:postings", lambda: _kept(kernels.resident_postings(segment.postings, budget))
+        ).value
     norms = keep("norms", lambda: kernels.load_array(scoring.norms(segment.lengths, index.average_length)))
-    bounds = (
-        keep("bounds", lambda: kernels.block_bounds(postings, norms))
-        if bounded and hasattr(kernels, "block_bounds")
-        else None
-    )
+    has_bounds = bounded and engine.resident is None  # a GPU decodes a block faster than it asks whether it must
+    bounds = keep("bounds", lambda: kernels.block_bounds(postings, norms)) if has_bounds else None
     return Prepared(postings, norms, bounds)
 
 

@@ -22,6 +22,7 @@ from polars_tadoc.kernels.cuda.device import device_errors, even_blocks, get_ker
 from polars_tadoc.kernels.cuda.device import device_problem as device_problem
 from polars_tadoc.kernels.cuda.documents import count_by_document as count_by_document
 from polars_tadoc.kernels.cuda.documents import count_by_terminal as count_by_terminal
+from polars_tadoc.kernels.cuda.posting_cache import resident_postings as resident_postings
 from polars_tadoc.kernels.cuda.ranked_queries import search as search
 from polars_tadoc.kernels.cuda.sequences import derive_pairs as derive_pairs
 from polars_tadoc.kernels.cuda.sequences import derive_sequences as derive_sequences

@@ -31,7 +31,7 @@ MOST_SLOTS = 1 << 15
 _SLOT_BYTES = 2 * (3 * 8 + 4 + 2)
 _BLOCK_BYTES = 4 + 2 * 8
 _EXCEPTION_BYTES = 1 + 4
-_FIXED_BYTES = 3 * 8 + 8 + SPARE_BYTES
+_FIXED_BYTES = 3 * 8 + 8 + 8 + SPARE_BYTES
 
 
 class Arena:
@@ -121,7 +121,7 @@ class _Arrays:
         self._known_here, self._known_there = np.zeros(size, np.uint8), arrays.zeros(size, np.uint8)
         self._known = _known(self._known_here, sizes.slots)
         known = _known(self._known_there, sizes.slots)
-        low = arrays.zeros(sizes.bytes // 8 * 8 + SPARE_BYTES, np.uint8)
+        low = arrays.zeros(-(-sizes.bytes // 8) * 8 + SPARE_BYTES, np.uint8)
         places, highs = (arrays.zeros(sizes.exceptions, kind) for kind in (np.uint8, np.uint32))
         by_block = [arrays.zeros(sizes.blocks, np.int64) for _ in range(2)]
         none = arrays.zeros(1, np.int64)
