@@ -16,6 +16,8 @@ import polars as pl
 from polars_tadoc.index import change, storage
 from polars_tadoc.index.analyzer import Analyzer
 from polars_tadoc.index.documents import Documents
+from polars_tadoc.index.explain import explain
+from polars_tadoc.index.scoring import Scoring
 from polars_tadoc.index.search import FilterLike, QueriesLike, search
 from polars_tadoc.index.segment import Segment
 
@@ -175,6 +177,54 @@ class Index:
 
         """
         return search(self, queries, k, mode, scoring, k1, b, delta, filter, engine)
+
+    def explain(
+        self,
+        query: str,
+        id: Any,
+        *,
+        scoring: str = "lucene",
+        k1: float = 1.5,
+        b: float = 0.75,
+        delta: float = 0.5,
+    ) -> pl.DataFrame:
+        """Show what a document's score for a query is made of.
+
+        Parameters
+        ----------
+        query
+            One query, as for :meth:`search`.
+        id
+            What the document is called.
+        scoring, k1, b, delta
+            As for :meth:`search`.
+
+        Returns
+        -------
+        DataFrame
+            A row for each distinct word or phrase (in quotes): ``word: String``, ``count: UInt32`` (how often the
+            document holds it), ``document_frequency: UInt32``, ``idf: Float64`` (null where no document holds it),
+            ``weight: Float32`` (the most that it can add) and ``score: Float32`` (what it adds). For "bm25+" and
+            "bm25l" a last row without a word has what the query adds to all documents that it finds. Added up in
+            Float32 in this order, ``score`` is that of :meth:`search`, bit for bit.
+
+        Raises
+        ------
+        TypeError
+            ``query`` is no string, the id is of another type than the index's, or a constant is no number.
+        ValueError
+            No document has the id (the message names near ones), or several have; or as :meth:`search`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do", "do be do"]).tadoc.compress())
+        >>> index.explain('to "not to"', 0).select("word", "count", "document_frequency").rows()
+        [('"not to"', 1, 1), ('to', 2, 2)]
+
+        """
+        return explain(self, query, id, Scoring(scoring, k1, b, delta))
 
     def append(
         self,

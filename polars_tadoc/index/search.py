@@ -74,6 +74,10 @@ class Batch:
         How many postings all entries have, deleted ones too.
     extra
         By segment: lists made for this batch, those of phrases.
+    frequencies
+        int64 by distinct word: documents that hold it.
+    analyzed, phrases
+        The distinct words, and the phrases, which are numbered on after them; None where there are none.
 
     """
 
@@ -85,6 +89,14 @@ class Batch:
     bases: Float32
     postings: int
     extra: list[Lists | None]
+    frequencies: Int64
+    analyzed: QueryWords
+    phrases: Phrases | None
+
+    def names(self) -> list[tuple[str, ...]]:
+        """Return the words of each distinct word or phrase."""
+        words: list[tuple[str, ...]] = [(word,) for word in self.analyzed.strings()]
+        return words if self.phrases is None else words + self.phrases.words
 
     def queries(self, segment: int, require_all: bool, chosen: Bool | None = None) -> Queries:
         """Return the queries as lists of a segment; those not chosen, or that cannot find anything, have none."""
@@ -230,6 +242,9 @@ def weigh(index: Index, texts: pl.Series, scoring: Scoring) -> Batch:
         total,
         int(postings[items].sum()),
         extra,
+        frequencies,
+        words,
+        phrases,
     )
 
 
