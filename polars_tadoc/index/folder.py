@@ -139,9 +139,9 @@ class Reader:
         path = self._folder / HEADER
         try:
             text = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
+        except (FileNotFoundError, IsADirectoryError):
             raise InvalidIndexError(
-                f"load_index: {self._folder} has no {HEADER}: it is no saved index, or part of one; {_MEND}"
+                f"load_index: {self._folder} has no file {HEADER}: it is no saved index, or part of one; {_MEND}"
             ) from None
         except UnicodeDecodeError:
             raise self.damaged(HEADER, "it is no text") from None
@@ -226,8 +226,8 @@ class Reader:
                 if size != known["bytes"]:
                     raise self.damaged(name, f"it has {size:,} bytes, not {known['bytes']:,}")
                 return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if mapped else file.read()
-        except FileNotFoundError:
-            raise InvalidIndexError(f"load_index: {self._folder / name} is missing; {_MEND}") from None
+        except (FileNotFoundError, IsADirectoryError):
+            raise InvalidIndexError(f"load_index: there is no file {self._folder / name}; {_MEND}") from None
 
     def _require_checksum(self, name: str, known: dict[str, Any], data: Any) -> None:
         if zlib.crc32(data) != known["crc32"]:
@@ -237,6 +237,8 @@ class Reader:
 @contextmanager
 def new_folder(path: Path, overwrite: bool) -> Iterator[Path]:
     """Give an empty folder beside ``path``; it takes its name in the end, or goes on an error.
+
+    A process that dies leaves at most hidden folders beside: a started one, and for an instant the replaced one.
 
     Raises
     ------
@@ -257,11 +259,15 @@ def new_folder(path: Path, overwrite: bool) -> Iterator[Path]:
         _require_free(path, overwrite)
         if path.exists():
             os.replace(path, old)
-        os.replace(temporary, path)
+        try:
+            os.replace(temporary, path)
+        except OSError:
+            if old.exists():
+                os.replace(old, path)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-        if path.exists():  # else both names are lost only together
-            shutil.rmtree(old, ignore_errors=True)
 
 
 def _require_free(path: Path, overwrite: bool) -> None:
