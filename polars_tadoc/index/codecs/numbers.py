@@ -25,7 +25,7 @@ _HEADER = struct.Struct("<BQ")
 _SPARE = bytes(8)
 """Numbers are read eight bytes at a time."""
 
-_DEEPEST = 8
+_DEEPEST = 4
 """Arrays of exceptions within arrays of exceptions; the last one has none."""
 
 
@@ -98,9 +98,10 @@ def _width(lengths: npt.NDArray[np.int64]) -> int:
         exceptions = int(longer.sum())
         if not exceptions:
             return float(total * width)
-        # a step is about total / exceptions: of so many bits, and half a bit more for its own exceptions
-        step = np.log2(total / exceptions) + 1.5
-        return float(total * width + exceptions * step + int(longer @ np.arange(1, len(longer) + 1)))
+        # the steps' mean is total / exceptions; two bits more are what a geometric distribution's own exceptions cost
+        step = np.log2(total / exceptions) + 2
+        others = int(longer @ np.arange(1, len(longer) + 1))
+        return float(total * width + exceptions * step + others + 16 * _HEADER.size)
 
     return min(range(1, longest + 1), key=cost)
 
@@ -110,7 +111,7 @@ def _read(data: UInt8, at: int, size: int, depth: int) -> tuple[UInt64, int]:
         return np.empty(0, np.uint64), at
     if at + _HEADER.size > len(data):
         raise InvalidIndexError("packed numbers end within their header")
-    width, exceptions = _HEADER.unpack_from(memoryview(data), at)
+    width, exceptions = _HEADER.unpack(data[at : at + _HEADER.size].tobytes())
     start = at + _HEADER.size
     at = start + (width * size + 7) // 8
     if not 1 <= width <= kernels.MOST_BITS or exceptions > size or (exceptions and depth == _DEEPEST):
