@@ -90,20 +90,29 @@ def _pieces(numbers: UInt64, depth: int) -> list[bytes]:
 
 
 def _width(lengths: npt.NDArray[np.int64]) -> int:
-    """Choose the width of the fewest bits; at least 1, so that no few bytes can ask for endless memory."""
-    total, longest = int(lengths.sum()), max(1, int(np.flatnonzero(lengths)[-1]))
+    """Choose the width of the fewest bits for numbers of which ``lengths[w]`` have w significant bits.
 
-    def cost(width: int) -> float:
-        longer = lengths[width + 1 :]
-        exceptions = int(longer.sum())
-        if not exceptions:
-            return float(total * width)
-        # the steps' mean is total / exceptions; two bits more are what a geometric distribution's own exceptions cost
-        step = np.log2(total / exceptions) + 2
-        others = int(longer @ np.arange(1, len(longer) + 1))
-        return float(total * width + exceptions * step + others + 16 * _HEADER.size)
+    It is at least 1, so that no few bytes can ask for endless memory.
+    """
+    longest = max(1, int(np.flatnonzero(lengths)[-1]))
+    longer = [int(lengths[width + 1 :].sum()) for width in range(longest + 1)]  # have bits above the width
+    costs, widths = [0.0] * (longest + 1), [0] * (longest + 1)  # of bits above a width: the fewest, and up to which
+    longer[0] = int(lengths.sum())
+    for low in reversed(range(longest)):
+        costs[low], widths[low] = min(
+            (longer[low] * (width - low) + _step_bits(longer[low], longer[width]) + costs[width], width)
+            for width in range(low + 1, longest + 1)
+        )
+    return widths[0]
 
-    return min(range(1, longest + 1), key=cost)
+
+def _step_bits(total: int, exceptions: int) -> float:
+    """Estimate what it takes to say which of some numbers are exceptions."""
+    if not exceptions:
+        return 0
+    share = exceptions / total
+    entropy = -np.log2(share) - (np.log2(1 - share) * (1 - share) / share if share < 1 else 0)
+    return float(exceptions * (entropy + 0.5) + 16 * _HEADER.size)  # half a bit more is what steps were seen to take
 
 
 def _read(data: UInt8, at: int, size: int, depth: int) -> tuple[UInt64, int]:
