@@ -20,6 +20,7 @@ from polars_tadoc.index.explain import explain
 from polars_tadoc.index.scoring import Scoring
 from polars_tadoc.index.search import FilterLike, QueriesLike, search
 from polars_tadoc.index.segment import Segment
+from polars_tadoc.index.snippets import snippets
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -225,6 +226,61 @@ class Index:
 
         """
         return explain(self, query, id, Scoring(scoring, k1, b, delta))
+
+    def snippets(
+        self,
+        results: pl.DataFrame,
+        queries: QueriesLike,
+        *,
+        words: int = 30,
+        before: str = "**",
+        after: str = "**",
+    ) -> pl.DataFrame:
+        """Add to results the stretch of each document that answers the query best, with the words found marked.
+
+        It is the stretch of so many words in which the query's distinct words and phrases are worth most; of equal ones
+        that with most of them, then the first. Text is as it was, with its case and gaps.
+
+        Parameters
+        ----------
+        results
+            What :meth:`search` gave, or what was left of it after filters and joins: columns ``query`` and ``id``.
+            Where several documents have an id the first is taken.
+        queries
+            The queries that were searched for.
+        words
+            Length of a snippet in words, from 1 to 1,000.
+        before, after
+            What is put around each word or phrase that was found.
+
+        Returns
+        -------
+        DataFrame
+            The results with ``snippet: String``; "…" stands where text is left out.
+
+        Raises
+        ------
+        TypeError
+            ``results`` is no DataFrame, an argument of a wrong type, or ids are of another type than the index's.
+        ColumnMissingError
+            The results have no column ``query`` or ``id``.
+        ValueError
+            A result is of a query or a document that is not there, ``words`` is out of range, a double quote is not
+            closed, or the index was built with ``store=False``.
+        InvalidGrammarError
+            A row is damaged.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> index = tadoc.build_index(pl.Series("text", ["To be, or not to be: that is", "To do"]).tadoc.compress())
+        >>> found = index.search('"not to"')
+        >>> index.snippets(found, '"not to"', words=5)["snippet"].to_list()
+        ['…be, or **not to** be…']
+
+        """
+        return snippets(self, results, queries, words, before, after)
 
     def append(
         self,

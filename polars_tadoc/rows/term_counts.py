@@ -17,12 +17,13 @@ from polars_tadoc.kernels.cpu.bodies import read_only
 from polars_tadoc.kernels.cpu.counts import DELETED
 from polars_tadoc.kernels.cpu.image import map_rules
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
-from polars_tadoc.kernels.cpu.phrases import find_rows
+from polars_tadoc.kernels.cpu.phrases import Owners, find_rows
 from polars_tadoc.morphism import Morphism
 from polars_tadoc.rows.matching import Links
 from polars_tadoc.rows.token_count import document_words
 
 Int64 = npt.NDArray[np.int64]
+UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 
@@ -89,8 +90,7 @@ def document_lengths(corpus: Corpus, terms: Terms) -> UInt64:
     """Words of each document that the morphism keeps, uint64."""
     if terms.kept is None:
         return document_words(corpus)
-    rules = map_rules(load_rules(corpus.grammar), np.where(terms.kept, 0, DELETED).astype(np.uint32), 1)
-    lengths = np.concatenate([terms.kept.astype(np.uint64), rules.lengths])
+    lengths = kept_lengths(corpus, terms.kept)
     short = np.minimum(lengths, length_kernels.LONG).astype(np.uint8)
     words = np.empty(corpus.document_count, np.uint64)
 
@@ -101,6 +101,12 @@ def document_lengths(corpus: Corpus, terms: Terms) -> UInt64:
 
     map_parallel(count, weighted_chunks(corpus.root_offsets))
     return words
+
+
+def kept_lengths(corpus: Corpus, kept: npt.NDArray[np.bool_]) -> UInt64:
+    """Words of each symbol that are kept, uint64; ``kept`` is by word id."""
+    rules = map_rules(load_rules(corpus.grammar), np.where(kept, 0, DELETED).astype(np.uint32), 1)
+    return np.concatenate([kept.astype(np.uint64), rules.lengths])
 
 
 def count_terms(corpus: Corpus, terms: Terms) -> TermCounts:
@@ -122,18 +128,33 @@ def count_terms(corpus: Corpus, terms: Terms) -> TermCounts:
     return TermCounts(documents, numbers, np.minimum(counts, 0xFFFFFFFF).astype(np.uint32))
 
 
-def _count(corpus: Corpus, words: UInt32, columns: Int64, width: int) -> list[tuple[Int64, Int64, UInt64]]:
-    """Documents, terms and counts, by chunk of documents."""
-    if len(words) == 0:
-        return []
+def find_holders(corpus: Corpus, words: UInt32) -> tuple[Owners, UInt8, UInt32, UInt32]:
+    """Find the symbols of a corpus that hold words, without looking at others.
+
+    Returns
+    -------
+    (Owners, uint8 array, uint32 array, uint32 array)
+        The rules that name each symbol; by symbol whether it holds one; those that do, words first, each before those
+        that name it; by symbol its place among them, if it has one.
+
+    """
     rules = load_rules(corpus.grammar)
     owners = Links.of(rules, corpus.key).owners
     size = rules.terminals + rules.rule_count
     touched, holders, places = np.zeros(size, np.uint8), np.empty(size, np.uint32), np.empty(size, np.uint32)
     pending = np.zeros(-(-rules.rule_count // 64), np.uint64)
-    holders = holders[: kernels.find_holders(rules.terminals, owners, words, pending, touched, holders, places)]
+    count = kernels.find_holders(rules.terminals, owners, words, pending, touched, holders, places)
+    return owners, touched, holders[:count], places
+
+
+def _count(corpus: Corpus, words: UInt32, columns: Int64, width: int) -> list[tuple[Int64, Int64, UInt64]]:
+    """Documents, terms and counts, by chunk of documents."""
+    if len(words) == 0:
+        return []
+    owners, touched, holders, places = find_holders(corpus, words)
+    terminals = corpus.grammar.vocabulary_size
     counts = np.zeros((len(holders), width), np.uint64)
-    kernels.count_in_holders(rules.terminals, owners, columns.astype(np.uint32), holders, places, counts)
+    kernels.count_in_holders(terminals, owners, columns.astype(np.uint32), holders, places, counts)
     roots = read_only(corpus.roots)
 
     def sum_rows(chunk: tuple[int, int]) -> tuple[Int64, Int64, UInt64]:
