@@ -121,11 +121,16 @@ class Morphism:
                     "it must give one String (or null) for each"
                 )
             images = images.cast(pl.String)
-        stopwords = pl.Series(sorted(self.stopwords), dtype=pl.String)
         if self.lowercase:
-            images, stopwords = images.str.to_lowercase(), stopwords.str.to_lowercase()
-        gone = images.is_in(stopwords.implode()) | (images == "")
-        return images.to_frame("word").select(pl.when(~gone).then("word")).to_series()
+            images = images.str.to_lowercase()
+        gone = images == ""
+        if self.stopwords:
+            stopwords = pl.Series(sorted(self.stopwords), dtype=pl.String)
+            gone |= images.is_in((stopwords.str.to_lowercase() if self.lowercase else stopwords).implode())
+        return images.zip_with(~gone, _NOTHING).alias("word")  # not an expression: a query of few words is soon done
+
+
+_NOTHING = pl.Series([None], dtype=pl.String)
 
 
 def encode(images: pl.Series) -> Image:

@@ -9,17 +9,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
 
+from polars_tadoc.analytics.results import from_arrow
+from polars_tadoc.arrow import allocate
 from polars_tadoc.compress import characters
 from polars_tadoc.compress.compress import named_tokenizer, require_known
 from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.corpus import Corpus
+from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.cpu import phrase_words
-from polars_tadoc.kernels.cpu.query_words import find_terms, number_words
+from polars_tadoc.kernels.cpu.query_words import copy_words, find_terms, number_words
 from polars_tadoc.kernels.cpu.tokenize import BLOCK
 from polars_tadoc.morphism import Morphism
 from polars_tadoc.rows.phrase_words import PhraseWords
-from polars_tadoc.vocabulary import Vocabulary
 
 UInt8 = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
@@ -55,10 +58,10 @@ class QueryWords:
         data, spans = self.data.tobytes(), self.spans.tolist()
         return [data[start:stop].decode() for start, stop in zip(spans[::2], spans[1::2], strict=True)]
 
-    def find(self, terms: Vocabulary) -> Int64:
-        """Return each distinct word's number among ascending terms, int64, ``UNKNOWN`` where it is not there."""
+    def find(self, segment: Segment) -> Int64:
+        """Return the number of each distinct word's list, int64, ``UNKNOWN`` where a segment has none."""
         numbers = np.empty(self.distinct, np.int64)
-        find_terms(self.data, self.spans, _read_only(terms.offsets), _read_only(terms.data), numbers)
+        find_terms(self.data, self.spans, *segment.sought_terms, numbers)
         return numbers
 
 
@@ -105,17 +108,19 @@ class Analyzer:
         """Cut queries into words, and apply the morphism to each distinct one; a null query has none."""
         data, spans, offsets = self._cut(queries)
         words, firsts = _distinct(data, spans)
-        spans = spans.reshape(-1, 2)[firsts].reshape(-1)
         if self.morphism is None:
-            return QueryWords(offsets, words, data, spans)
-        images = self.morphism.images(_strings(data, spans))
-        kept = images.is_not_null().to_numpy()
+            return QueryWords(offsets, words, data, spans.reshape(-1, 2)[firsts].reshape(-1))
+        images = self.morphism.images(_strings(data, spans, firsts))
         data, ends = _bytes(images)
-        numbers, firsts = _distinct(data, np.stack([ends[:-1], ends[1:]], axis=1).reshape(-1))
-        spans = np.stack([ends[firsts], ends[firsts + 1]], axis=1).reshape(-1)
-        stays = kept[words]
-        before = np.append(0, np.cumsum(stays))
-        return QueryWords(before[offsets], numbers[words[stays]], data, spans)
+        spans = np.empty(2 * len(images), np.int64)
+        spans[::2], spans[1::2] = ends[:-1], ends[1:]
+        numbers, firsts = _distinct(data, spans)
+        words = numbers[words]
+        if images.null_count():  # its number is that of a word that occurs nowhere
+            stays = images.is_not_null().to_numpy()
+            stays = stays[firsts][words]
+            words, offsets = words[stays], np.append(0, np.cumsum(stays))[offsets]
+        return QueryWords(offsets, words, data, spans.reshape(-1, 2)[firsts].reshape(-1))
 
     def _cut(self, queries: pl.Series) -> tuple[UInt8, Int64, Int64]:
         if self.tokenizer.pattern is not None:
@@ -126,6 +131,11 @@ class Analyzer:
         classes = characters.classes(self.tokenizer.name)
         count = phrase_words.cut_words(data, ends, classes, np.empty(BLOCK, np.uint8), spans, offsets)
         return data, spans[: 2 * count], offsets
+
+
+def has_quotes(texts: pl.Series) -> bool:
+    """Tell whether any of some texts holds a double quote; of one query an expression would take longer than all."""
+    return bool((_bytes(texts)[0] == ord('"')).any())
 
 
 def _distinct(data: UInt8, spans: Int64) -> tuple[Int64, Int64]:
@@ -148,10 +158,14 @@ def _bytes(strings: pl.Series) -> tuple[UInt8, Int64]:
     return np.frombuffer(data, np.uint8, offsets[-1]) if offsets[-1] else _NO_BYTES, offsets
 
 
-def _strings(data: UInt8, spans: Int64) -> pl.Series:
-    """Make a String series of words."""
-    text = data.tobytes()
-    return pl.Series("word", [text[start:stop].decode() for start, stop in spans.reshape(-1, 2).tolist()], pl.String)
+def _strings(data: UInt8, spans: Int64, words: Int64) -> pl.Series:
+    """Make a String series of some words."""
+    offset_buffer, offsets = allocate(len(words) + 1, np.int64)
+    offsets[0] = 0
+    np.cumsum((spans[1::2] - spans[::2])[words], out=offsets[1:])
+    data_buffer, copied = allocate(int(offsets[-1]), np.uint8)
+    copy_words(data, spans, words, offsets, copied)
+    return from_arrow("word", pa.LargeStringArray.from_buffers(len(words), offset_buffer, data_buffer))
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from polars_tadoc.analytics.results import from_arrow, to_arrow
 from polars_tadoc.engine import CPU, GPU, Engine, require_engine
+from polars_tadoc.index.analyzer import has_quotes
 from polars_tadoc.index.filter import bitmap, filter_mask
 from polars_tadoc.index.phrases import Phrases, phrase_lists, take_phrases
 from polars_tadoc.index.prepared import Prepared, prepare_segment
@@ -41,6 +42,12 @@ GPU_REPAYS_AT = 1 << 22
 
 MOST_PLACES = 1 << 24
 """Results that are made room for at a time: so many documents of so many queries."""
+
+
+FEW = 200
+"""Below so many numbers, a list of Python's becomes a series sooner than Arrow's memory does."""
+
+_TYPES = {"uint32": pl.UInt32, "int64": pl.Int64, "float32": pl.Float32}
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,10 +203,9 @@ def allowed_by_segment(index: Index, filter: FilterLike) -> list[UInt32 | None]:
 
 def weigh(index: Index, texts: pl.Series, scoring: Scoring) -> Batch:
     """Find the words of queries in all segments, and weigh them by how many documents of the index hold each."""
-    quoted = texts.str.contains('"', literal=True).any()
-    phrases = take_phrases(texts, index.analyzer) if quoted else None
+    phrases = take_phrases(texts, index.analyzer) if has_quotes(texts) else None
     words = index.analyzer.analyze(texts if phrases is None else phrases.texts)
-    numbers = [words.find(segment.terms) for segment in index.segments]
+    numbers = [words.find(segment) for segment in index.segments]
     frequencies = np.zeros(words.distinct, np.int64)
     postings = np.zeros(words.distinct, np.int64)
     for segment, own in zip(index.segments, numbers, strict=True):
@@ -222,16 +228,16 @@ def weigh(index: Index, texts: pl.Series, scoring: Scoring) -> Batch:
     known = frequencies > 0
     for own in numbers:
         own[~known] = -1
-    order = ascending[np.argsort(frequencies[ascending], kind="stable")]
+    rank = np.empty(len(known), np.uint64)
+    rank[ascending] = np.arange(len(known), dtype=np.uint64)
+    order = np.argsort(frequencies.astype(np.uint64) << np.uint64(32) | rank)
     owners, items, times = _entries(offsets, occurring, order)
     weights, bases = np.zeros((2, len(known)), np.float64)
     weights[known] = scoring.weights(index.documents, frequencies[known])
     total = np.zeros(len(texts), np.float32)
     if scoring.has_base:
         bases[known] = scoring.bases(index.documents, frequencies[known])
-        place_of = np.empty(len(known), np.int64)
-        place_of[ascending] = np.arange(len(known))
-        by_term = np.lexsort((place_of[items], owners))  # in one order, that sums are the same to the last bit
+        by_term = np.lexsort((rank[items], owners))  # in one order, that sums are the same to the last bit
         total = np.bincount(owners[by_term], (times * bases[items])[by_term], len(texts)).astype(np.float32)
     return Batch(
         len(texts),
@@ -260,7 +266,7 @@ def _join(words: QueryWords, phrases: Phrases) -> tuple[Int64, Int64]:
 def _ascending(words: QueryWords, numbers: list[Int64]) -> Int64:
     """Return distinct words as terms ascend."""
     if len(numbers) == 1:
-        return np.argsort(numbers[0], kind="stable")
+        return np.argsort(numbers[0])
     return pl.Series(words.strings(), dtype=pl.String).arg_sort().to_numpy().astype(np.int64)
 
 
@@ -268,12 +274,14 @@ def _entries(offsets: Int64, words: Int64, order: Int64) -> tuple[Int64, Int64, 
     """Take each distinct word of each query once: queries ascend, words stand in an order; and how often it has it."""
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    keys = np.repeat(np.arange(len(offsets) - 1) * len(order), np.diff(offsets)) + place[words]
+    keys = np.repeat(np.arange(len(offsets) - 1) * len(order), offsets[1:] - offsets[:-1]) + place[words]
     keys.sort()
-    firsts = np.flatnonzero(np.diff(keys, prepend=-1))
-    times = np.diff(firsts, append=len(keys))
-    owners, places = np.divmod(keys[firsts], max(len(order), 1))
-    return owners, order[places], times
+    is_first = np.ones(len(keys) + 1, np.bool_)
+    np.not_equal(keys[1:], keys[:-1], out=is_first[1:-1])
+    firsts = np.flatnonzero(is_first)
+    keys = keys[firsts[:-1]]
+    owners = keys // max(len(order), 1)
+    return owners, order[keys - owners * len(order)], firsts[1:] - firsts[:-1]
 
 
 def find(
@@ -399,11 +407,13 @@ def frame(index: Index, found: Found) -> pl.DataFrame:
     starts = np.repeat(np.cumsum(counts) - counts - 1, counts)
     ranks = (np.arange(len(starts)) - starts).astype(np.uint32)
     owners = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
+    ids = index.stored.ids[_series("place", found.documents)]
     return pl.DataFrame(
-        [
-            from_arrow("query", to_arrow(owners)),
-            from_arrow("rank", to_arrow(ranks)),
-            index.stored.ids.gather(from_arrow("place", to_arrow(found.documents))).alias("id"),
-            from_arrow("score", to_arrow(found.scores)),
-        ]
+        [_series("query", owners), _series("rank", ranks), ids.alias("id"), _series("score", found.scores)]
     )
+
+
+def _series(name: str, numbers: npt.NDArray[Any]) -> pl.Series:
+    if len(numbers) < FEW:
+        return pl.Series(name, numbers.tolist(), _TYPES[numbers.dtype.name])
+    return from_arrow(name, to_arrow(numbers))

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.cpu import live_postings
+from polars_tadoc.kernels.cpu.query_words import fill_keys
 from polars_tadoc.kernels.postings import Postings, Stream
 from polars_tadoc.vocabulary import Vocabulary
 
@@ -89,6 +90,14 @@ class Segment:
         return live_postings.live_frequencies(self.postings, numbers)
 
     @cached_property
+    def sought_terms(self) -> tuple[npt.NDArray[Any], ...]:
+        """The terms as they are looked for: offsets, bytes and the first eight bytes of each as a number."""
+        offsets, data = _read_only(self.terms.offsets), _read_only(self.terms.data)
+        keys = np.empty(len(self.terms), np.uint64)
+        fill_keys(offsets, data, keys)
+        return offsets, data, keys
+
+    @cached_property
     def posting_count(self) -> int:
         """Number of postings, those of deleted documents too."""
         return int(self.postings.frequencies.sum(dtype=np.uint64))
@@ -103,7 +112,7 @@ class Segment:
     def with_deleted(self, deleted: UInt32) -> Segment:
         """Return the same segment with other documents marked as deleted; what is cached for the postings stays."""
         made = replace(self, deleted=deleted)
-        made.__dict__["key"] = self.key
+        made.__dict__.update({name: getattr(self, name) for name in ("key", "sought_terms")})
         return made
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 UInt8 = npt.NDArray[np.uint8]
+UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
 UNKNOWN = -1
@@ -66,8 +67,33 @@ def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, firsts
 
 
 @nb.njit(nogil=True, cache=True)
-def find_terms(data: UInt8, spans: Int64, offsets: Any, terms: Any, numbers: Int64) -> None:
-    """Find words among ascending terms by binary search.
+def copy_words(data: UInt8, spans: Int64, words: Int64, offsets: Int64, copied: UInt8) -> None:
+    """Copy some words one after another; ``offsets`` says where each goes."""
+    for k in range(len(words)):
+        start, at = spans[2 * words[k]], offsets[k]
+        for i in range(offsets[k + 1] - at):
+            copied[at + i] = data[start + i]
+
+
+@nb.njit(nogil=True, cache=True)
+def first_bytes(data: Any, start: int, stop: int) -> Any:
+    """Return the first eight bytes of a word, 0 beyond its end, such that numbers stand in the order of words."""
+    key = np.uint64(0)
+    for i in range(start, start + 8):
+        key = key << np.uint64(8) | (np.uint64(data[i]) if i < stop else np.uint64(0))
+    return key
+
+
+@nb.njit(nogil=True, cache=True)
+def fill_keys(offsets: Any, terms: Any, keys: UInt64) -> None:
+    """Fill in the first bytes of each term."""
+    for term in range(len(keys)):
+        keys[term] = first_bytes(terms, offsets[term], offsets[term + 1])
+
+
+@nb.njit(nogil=True, cache=True)
+def find_terms(data: UInt8, spans: Int64, offsets: Any, terms: Any, keys: Any, numbers: Int64) -> None:
+    """Find words among ascending terms by binary search, by their first bytes as long as these differ.
 
     Parameters
     ----------
@@ -75,16 +101,26 @@ def find_terms(data: UInt8, spans: Int64, offsets: Any, terms: Any, numbers: Int
         The words, as for :func:`number_words`.
     offsets, terms
         int64, terms + 1, and the UTF-8 bytes of the terms, ascending.
+    keys
+        uint64 by term, of :func:`fill_keys`.
     numbers
         Filled: each word's number among the terms, ``UNKNOWN`` where it is not there.
 
     """
     for word in range(len(numbers)):
         start, length = spans[2 * word], spans[2 * word + 1] - spans[2 * word]
-        low, high = 0, len(offsets) - 1
+        own = first_bytes(data, start, start + length)
+        low, high = 0, len(keys)
         numbers[word] = UNKNOWN
         while low < high:
             middle = (low + high) >> 1
+            key = keys[middle]
+            if key != own:
+                if key < own:
+                    low = middle + 1
+                else:
+                    high = middle
+                continue
             first, size = offsets[middle], offsets[middle + 1] - offsets[middle]
             i = 0
             while i < min(length, size) and terms[first + i] == data[start + i]:
