@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
+from polars_tadoc.kernels.cpu.blocks import kernel
 from polars_tadoc.kernels.cpu.memory import load_u64, trailing_zeros
 
 UInt8 = npt.NDArray[np.uint8]
@@ -34,7 +36,69 @@ _32, _GROUP, _LOWEST_32 = np.uint64(32), np.uint64(GROUP), np.uint64(0xFFFFFFFF)
 _GROUP_BYTES = np.uint64(4 * GROUP)
 _UNTOUCHED = -(1 << 31)
 
-_LANES = ir.VectorType(ir.IntType(32), GROUP)
+_I32, _I64, _FLOAT = ir.IntType(32), ir.IntType(64), ir.FloatType()
+_LANES = ir.VectorType(_I32, GROUP)
+_NUMBERS, _FLOATS = ir.VectorType(_I32, 16), ir.VectorType(_FLOAT, 16)
+
+
+def _to_all(builder: Any, value: Any, vector: Any) -> Any:
+    one = builder.insert_element(ir.Constant(vector, ir.Undefined), value, _I32(0))
+    zeros = ir.Constant(ir.VectorType(_I32, vector.count), None)
+    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
+
+
+@intrinsic
+def weigh(typing_context: Any, documents: Any, counts: Any, groups: Any, norms: Any, weight: Any, target: Any) -> Any:
+    """Write what postings add to scores: ``weight * (count / (count + norm))``.
+
+    ``documents``, ``counts``, ``norms`` (by document) and ``target`` are addresses; sixteen times ``groups`` postings
+    are read, those behind the last one, too, which must be documents.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        documents, counts, groups, norms, weight, target = arguments
+        weights = _to_all(builder, weight, _FLOATS)
+        norm_at = builder.inttoptr(norms, _FLOAT.as_pointer())
+        with cgutils.for_range(builder, groups, intp=_I64) as loop:
+            step = builder.mul(loop.index, _I64(64))
+
+            def load(address: Any) -> Any:
+                value = builder.load(builder.inttoptr(builder.add(address, step), _NUMBERS.as_pointer()))
+                value.align = 4
+                return value
+
+            numbers = load(documents)
+            gathered = ir.Constant(_FLOATS, ir.Undefined)
+            for lane in range(16):
+                document = builder.zext(builder.extract_element(numbers, _I32(lane)), _I64)
+                gathered = builder.insert_element(gathered, builder.load(builder.gep(norm_at, [document])), _I32(lane))
+            held = builder.uitofp(load(counts), _FLOATS)
+            added = builder.fmul(weights, builder.fdiv(held, builder.fadd(held, gathered)))
+            to = builder.inttoptr(builder.add(target, step), _FLOATS.as_pointer())
+            builder.store(added, to).align = 4
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64, types.uint64, types.uint64, types.float32, types.uint64), generate
+
+
+@intrinsic
+def as_bits(typing_context: Any, number: Any) -> Any:
+    """Return the bits of a float32 as int32."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], _I32)
+
+    return types.int32(types.float32), generate
+
+
+@intrinsic
+def as_float(typing_context: Any, bits: Any) -> Any:
+    """Return the float32 whose bits an int32 holds."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], _FLOAT)
+
+    return types.float32(types.int32), generate
 
 
 @intrinsic
@@ -44,10 +108,7 @@ def _at_least(typing_context: Any, address: Any, least: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         numbers = builder.load(builder.inttoptr(arguments[0], _LANES.as_pointer()))
         numbers.align = 4
-        one = builder.insert_element(ir.Constant(_LANES, ir.Undefined), arguments[1], ir.IntType(32)(0))
-        zeros = ir.Constant(_LANES, None)
-        all_least = builder.shuffle_vector(one, ir.Constant(_LANES, ir.Undefined), zeros)
-        return builder.bitcast(builder.icmp_signed(">=", numbers, all_least), ir.IntType(64))
+        return builder.bitcast(builder.icmp_signed(">=", numbers, _to_all(builder, arguments[1], _LANES)), _I64)
 
     return types.uint64(types.uint64, types.int32), generate
 
@@ -64,7 +125,7 @@ def _reset(typing_context: Any, address: Any) -> Any:
     return types.void(types.uint64), generate
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def push(heap: UInt64, size: int, key: int) -> Any:
     """Put a key into a heap of the largest keys; return how many it has then. Its first one is the smallest."""
     room = nb.uint64(len(heap))
@@ -83,7 +144,7 @@ def push(heap: UInt64, size: int, key: int) -> Any:
     return size
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _sift(heap: UInt64, size: int, key: int) -> None:
     """Put a key in place of a heap's first one."""
     at = _0
@@ -100,7 +161,7 @@ def _sift(heap: UInt64, size: int, key: int) -> None:
     heap[at] = key
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def write_best(heap: UInt64, size: int, documents: UInt32, scores: UInt32) -> None:
     """Empty a heap into a query's results, the best first; ``scores`` are their bits."""
     while size > 0:
@@ -110,20 +171,20 @@ def write_best(heap: UInt64, size: int, documents: UInt32, scores: UInt32) -> No
         _sift(heap, size, heap[size])
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def key_of(bits: int, document: int) -> Any:
     """Return what orders results: by score, given as its bits, equal ones by document, the smaller one higher."""
     return nb.uint64(bits) << _32 | (_LOWEST_32 - nb.uint64(document))
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def is_allowed(allowed: UInt32, document: int) -> Any:
     """Tell whether a document's bit is set; all are allowed if there are no bits."""
     word = nb.uint64(document) >> nb.uint64(5)
     return len(allowed) == 0 or (allowed[word] >> nb.uint32(document & nb.uint64(31))) & nb.uint32(1) != 0
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def push_touched(
     accumulators: Int32, marks: UInt8, first: int, allowed: UInt32, heap: UInt64, size: int, reset: bool
 ) -> Any:
@@ -175,7 +236,7 @@ def push_touched(
     return size
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def take_touched(
     accumulators: Int32, marks: UInt8, first: int, allowed: UInt32, least: int, documents: UInt32, scores: Int32
 ) -> Any:

@@ -30,6 +30,9 @@ UInt32 = npt.NDArray[np.uint32]
 _1, _2, _3, _4, _6, _7, _8 = (np.uint64(i) for i in (1, 2, 3, 4, 6, 7, 8))
 _63, _BLOCK, _BLOCK_BYTES = np.uint64(63), np.uint64(BLOCK), np.uint64(4 * BLOCK)
 
+kernel = nb.njit(nogil=True, cache=True, _nrt=False)
+"""Compiles a function that allocates nothing: it takes arrays without counting references, a third of the time."""
+
 ROW_BYTES = np.uint64(64)
 """What an opened list takes."""
 
@@ -48,7 +51,7 @@ NEXT_BLOCK = np.uint64(56)
 _PLAIN = ~np.uint64(0)
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def open_list(postings: Postings, extra: Lists, number: int, row: int) -> None:
     """Fill the row of a list; one that does not exist is empty."""
     own = len(postings.frequencies)
@@ -75,31 +78,31 @@ def open_list(postings: Postings, extra: Lists, number: int, row: int) -> None:
     store_u64(row + _COUNTS, nb.uint64(extra.counts.ctypes.data) + _4 * nb.uint64(first))
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def is_coded(row: int) -> Any:
     """Tell whether a list is one of the postings."""
     return load_u64(row + _NUMBER) != _PLAIN
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def head(row: int, block: int) -> Any:
     """Return the first document of one of the list's blocks."""
     return nb.uint64(load_u32(load_u64(row + _HEADS) + block * load_u64(row + _STRIDE)))
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def list_size(row: int) -> Any:
     """Return how many postings the list has."""
     return load_u64(row + _SIZE)
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _copy(source: int, size: int, target: int) -> None:
     for i in range(size):
         store_u32(target + _4 * i, load_u32(source + _4 * i))
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def read_documents(view: View, row: int, block: int, target: int) -> Any:
     """Decode the documents of a block.
 
@@ -112,7 +115,8 @@ def read_documents(view: View, row: int, block: int, target: int) -> Any:
     block
         uint64: which of the list's blocks.
     target
-        Address of room for ``BLOCK`` uint32; what stands behind the documents then is anything.
+        Address of room for ``BLOCK`` uint32; up to a multiple of sixteen some documents or other stand behind those
+        of the block then.
 
     Returns
     -------
@@ -125,10 +129,12 @@ def read_documents(view: View, row: int, block: int, target: int) -> Any:
         return decode_documents(view, number, load_u64(row + FIRST_BLOCK) + block, target)
     size = min(_BLOCK, load_u64(row + _SIZE) - block * _BLOCK)
     _copy(load_u64(row + _HEADS) + block * _BLOCK_BYTES, size, target)
+    for i in range(size, _BLOCK):
+        store_u32(target + _4 * i, nb.uint32(0))
     return size
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def read_counts(view: View, row: int, block: int, target: int) -> None:
     """Decode the counts of a block, as :func:`read_documents` its documents."""
     number = load_u64(row + _NUMBER)
@@ -139,7 +145,7 @@ def read_counts(view: View, row: int, block: int, target: int) -> None:
     _copy(load_u64(row + _COUNTS) + block * _BLOCK_BYTES, size, target)
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def read_count(view: View, row: int, block: int, place: int) -> Any:
     """Decode the count of one posting of a block."""
     number = load_u64(row + _NUMBER)
@@ -163,7 +169,7 @@ def read_count(view: View, row: int, block: int, place: int) -> Any:
     return nb.uint32((low | high << width) + _1)
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _read_exception(places: int, highs: int, start: int, stop: int, place: int) -> Any:
     for e in range(start, stop):
         at = nb.uint64(load_u8(places + e))
@@ -172,7 +178,7 @@ def _read_exception(places: int, highs: int, start: int, stop: int, place: int) 
     return nb.uint64(0)
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _read_unary(unary: int, end: int, bit: int, place: int) -> Any:
     """Count the zero bits before the one bit number ``place`` behind a bit, and behind the one before; 0 at the end."""
     at = unary + (bit >> _6) * _8

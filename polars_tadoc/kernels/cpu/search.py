@@ -19,11 +19,14 @@ import numpy.typing as npt
 from polars_tadoc.kernels.cpu.accumulators import (
     GROUP,
     WINDOW,
+    as_bits,
+    as_float,
     is_allowed,
     key_of,
     push,
     push_touched,
     take_touched,
+    weigh,
     write_best,
 )
 from polars_tadoc.kernels.cpu.blocks import (
@@ -33,13 +36,14 @@ from polars_tadoc.kernels.cpu.blocks import (
     ROW_BYTES,
     head,
     is_coded,
+    kernel,
     list_size,
     open_list,
     read_count,
     read_counts,
     read_documents,
 )
-from polars_tadoc.kernels.cpu.coding import View, addresses_of
+from polars_tadoc.kernels.cpu.coding import View, addresses_of, decode_counts, decode_documents
 from polars_tadoc.kernels.cpu.memory import load_u64, store_u64
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.kernels.postings import BLOCK, Lists, Postings, Queries
@@ -52,13 +56,37 @@ Int64 = npt.NDArray[np.int64]
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
-_0, _1, _2, _6, _8 = (np.uint64(i) for i in (0, 1, 2, 6, 8))
+_0, _1, _2, _4, _6, _15 = (np.uint64(i) for i in (0, 1, 2, 4, 6, 15))
 _WINDOW, _GROUP, _BLOCK = np.uint64(WINDOW), np.uint64(GROUP), np.uint64(BLOCK)
 _NONE = ~np.uint64(0)
 _CHUNK_BLOCKS = np.uint64(8)
 """Blocks of the shortest list of an AND that are looked up together."""
 _MANY = np.uint64(12)
 """Counts of a block from which on decoding all costs less than reading them one by one."""
+
+
+class Block(NamedTuple):
+    """Room for one block."""
+
+    documents: UInt32
+    counts: UInt32
+    places: UInt32
+    """In the window, or in the block."""
+    added: Float32
+    """What postings add to scores."""
+
+
+class Candidates(NamedTuple):
+    """Documents that are looked up in further lists, ascending."""
+
+    documents: UInt32
+    scores: Float32
+    bits: Int32
+    """The scores as integers."""
+    origins: UInt32
+    """Places in the shortest list's chunk (AND)."""
+    hits: UInt32
+    """Which of those before one block's end are in it."""
 
 
 class Workspace(NamedTuple):
@@ -68,17 +96,8 @@ class Workspace(NamedTuple):
     bits: Int32
     """The accumulators as integers."""
     marks: UInt8
-    candidates: UInt32
-    """Documents that are looked up in further lists."""
-    scores: Float32
-    """Of candidates."""
-    score_bits: Int32
-    origins: UInt32
-    """Of candidates: places in the shortest list's chunk (AND)."""
-    places: UInt32
-    """Of candidates: places in a block."""
-    block_documents: UInt32
-    block_counts: UInt32
+    found: Candidates
+    block: Block
 
 
 _own = threading.local()
@@ -89,23 +108,20 @@ def _workspace() -> Workspace:
     if not hasattr(_own, "workspace"):
         accumulators = np.full(WINDOW + GROUP, -0.0, np.float32)
         scores = np.empty(WINDOW, np.float32)
+        documents, origins = np.empty(WINDOW, np.uint32), np.empty(WINDOW, np.uint32)
+        rooms = [np.zeros(BLOCK, np.uint32) for _ in range(4)]
         _own.workspace = Workspace(
             accumulators,
             accumulators.view(np.int32),
             np.zeros(WINDOW // GROUP + 8, np.uint8),
-            np.empty(WINDOW, np.uint32),
-            scores,
-            scores.view(np.int32),
-            np.empty(WINDOW, np.uint32),
-            np.empty(WINDOW, np.uint32),
-            np.empty(2 * BLOCK, np.uint32),
-            np.empty(2 * BLOCK, np.uint32),
+            Candidates(documents, scores, scores.view(np.int32), origins, rooms[3]),
+            Block(*rooms[:3], np.empty(BLOCK, np.float32)),
         )
     workspace: Workspace = _own.workspace
     return workspace
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _below(documents: UInt32, document: int) -> Any:
     """Count the ascending documents of a full block that are below one; a block's last counts as not."""
     place = _0
@@ -116,7 +132,7 @@ def _below(documents: UInt32, document: int) -> Any:
     return place
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _find_block(row: int, block: int, document: int) -> Any:
     """Return the last block, from one on, whose head is not behind a document; that one if there is none."""
     blocks = load_u64(row + BLOCKS)
@@ -134,61 +150,78 @@ def _find_block(row: int, block: int, document: int) -> Any:
     return block
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@kernel
+def _mark(marks: UInt8, places: UInt32, size: int) -> None:
+    """Mark the groups of a block's places: all from the first to the last one where they are near each other."""
+    lowest, highest = nb.uint32(WINDOW), nb.uint32(0)
+    for i in range(size):
+        place = places[i]
+        lowest = min(lowest, place)
+        highest = max(highest, place if place < nb.uint32(WINDOW) else nb.uint32(0))
+    lowest, highest = nb.uint64(lowest) >> _6, nb.uint64(highest) >> _6
+    if highest < lowest + _BLOCK:
+        for group in range(lowest, highest + _1):
+            marks[group] = 1
+    else:
+        for i in range(size):
+            marks[nb.uint64(places[i]) >> _6] = 1
+
+
+@kernel
 def _score_window(
     view: View,
     row: int,
     weight: float,
-    norms: Float32,
+    norms: int,
     first: int,
+    stop: int,
     accumulators: Float32,
     marks: UInt8,
-    documents: UInt32,
-    counts: UInt32,
+    block: Block,
 ) -> Any:
     """Add a list's scores of the window's documents; return the list's first document behind it."""
-    stop, blocks, block = first + _WINDOW, load_u64(row + BLOCKS), load_u64(row + NEXT_BLOCK)
-    to_documents, to_counts = nb.uint64(documents.ctypes.data), nb.uint64(counts.ctypes.data)
+    documents, places, added = block.documents, block.places, block.added
+    to_documents, to_counts = nb.uint64(documents.ctypes.data), nb.uint64(block.counts.ctypes.data)
+    to_added = nb.uint64(added.ctypes.data)
+    blocks, number = load_u64(row + BLOCKS), load_u64(row + NEXT_BLOCK)
+    width, first_32 = nb.uint32(stop - first), nb.uint32(first)
     behind = _NONE
-    while block < blocks:
-        if head(row, block) >= stop:
-            behind = head(row, block)
+    while number < blocks:
+        if head(row, number) >= stop:
+            behind = head(row, number)
             break
-        size = read_documents(view, row, block, to_documents)
-        read_counts(view, row, block, to_counts)
+        size = read_documents(view, row, number, to_documents)
+        read_counts(view, row, number, to_counts)
+        weigh(to_documents, to_counts, (size + _15) >> _4, norms, weight, to_added)
         for i in range(size):
-            document = nb.uint64(documents[i])
-            place = min(document - first, _WINDOW)  # modulo 2^64: what lies before the window goes behind it, too
-            count = nb.float32(counts[i])
-            accumulators[place] += weight * (count / (count + norms[document]))
-            marks[place >> _6] = 1
-        if documents[size - _1] >= stop:
+            place = documents[i] - first_32  # modulo 2^32: what lies before the window goes behind it, too
+            places[i] = place if place < width else nb.uint32(WINDOW)
+        _mark(marks, places, size)
+        for i in range(size):
+            accumulators[nb.uint64(places[i])] += added[i]
+        if nb.uint64(documents[size - _1]) >= stop:
             inside = _0
             for i in range(size):
-                inside += nb.uint64(documents[i] < stop)
+                inside += nb.uint64(nb.uint64(documents[i]) < stop)
             behind = max(nb.uint64(documents[min(inside, size - _1)]), stop)
             break
-        block += _1
-    store_u64(row + NEXT_BLOCK, block)
+        number += _1
+    store_u64(row + NEXT_BLOCK, number)
     return behind
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@kernel
 def _look_up(
     view: View,
     row: int,
     weight: float,
     bounds: Float32,
-    norms: Float32,
+    norms: int,
     need: float,
     require: bool,
     count: int,
-    candidates: UInt32,
-    scores: Float32,
-    origins: UInt32,
-    places: UInt32,
-    documents: UInt32,
-    counts: UInt32,
+    found: Candidates,
+    block: Block,
 ) -> Any:
     """Add a list's scores to those of candidates; return how many candidates remain.
 
@@ -200,87 +233,107 @@ def _look_up(
         Whether candidates that are not in the list are left out.
 
     """
-    blocks, block = load_u64(row + BLOCKS), load_u64(row + NEXT_BLOCK)
-    to_documents, to_counts = nb.uint64(documents.ctypes.data), nb.uint64(counts.ctypes.data)
+    candidates, scores, origins, hits = found.documents, found.scores, found.origins, found.hits
+    documents, counts, places, added = block.documents, block.counts, block.places, block.added
+    to_documents, to_counts, to_added = (
+        nb.uint64(documents.ctypes.data),
+        nb.uint64(counts.ctypes.data),
+        nb.uint64(added.ctypes.data),
+    )
+    blocks, number = load_u64(row + BLOCKS), load_u64(row + NEXT_BLOCK)
     bounded = is_coded(row) and len(bounds) > 0
     first_block = load_u64(row + FIRST_BLOCK)
     kept, at = _0, _0
     while at < count:
-        block = _find_block(row, block, nb.uint64(candidates[at]))
-        limit = head(row, block + _1) if block + _1 < blocks else _NONE
-        bound = weight * bounds[first_block + block] if bounded else weight
+        number = _find_block(row, number, nb.uint64(candidates[at]))
+        limit = head(row, number + _1) if number + _1 < blocks else _NONE
+        bound = weight * bounds[first_block + number] if bounded else weight
         stop, best = at, nb.float32(-1)
-        while stop < count and nb.uint64(candidates[stop]) < limit:
+        most = min(count, at + _BLOCK)
+        while stop < most and nb.uint64(candidates[stop]) < limit:
             best = max(best, scores[stop])
             stop += _1
         stop = max(stop, at + _1)  # heads that do not ascend are damaged: go on all the same
         if nb.float32(best + bound) < need:
             at = stop
             continue
-        size = read_documents(view, row, block, to_documents)
+        size = read_documents(view, row, number, to_documents)
         for i in range(size, _BLOCK):
             documents[i] = nb.uint32(0xFFFFFFFF)
         matches = _0
         for c in range(at, stop):
             place = _below(documents, candidates[c])
-            matched = documents[place] == candidates[c]
-            places[c] = nb.uint32(place) if matched else nb.uint32(BLOCK)
-            matches += nb.uint64(matched)
-        whole = matches >= _MANY
-        if whole:
-            read_counts(view, row, block, to_counts)
-        for c in range(at, stop):
-            place = nb.uint64(places[c])
-            score = scores[c]
-            if place < size:
-                number = nb.float32(counts[place] if whole else read_count(view, row, block, place))
-                score += weight * (number / (number + norms[nb.uint64(candidates[c])]))
-            elif require:
-                continue
-            candidates[kept] = candidates[c]
-            origins[kept] = origins[c]
-            scores[kept] = score
-            kept += nb.uint64(score >= need)
+            hits[matches] = nb.uint32(c)
+            places[matches] = nb.uint32(place)
+            matches += nb.uint64(documents[place] == candidates[c])
+        if matches >= _MANY:
+            read_counts(view, row, number, to_counts)
+            for h in range(matches):
+                places[h] = counts[nb.uint64(places[h])]
+        else:
+            for h in range(matches):
+                places[h] = read_count(view, row, number, nb.uint64(places[h]))
+        for h in range(matches):
+            documents[h] = candidates[nb.uint64(hits[h])]
+        for h in range(matches, (matches + _15) & ~_15):
+            documents[h] = 0
+        weigh(to_documents, nb.uint64(places.ctypes.data), (matches + _15) >> _4, norms, weight, to_added)
+        if require:
+            for h in range(matches):
+                c = nb.uint64(hits[h])
+                score = scores[c] + added[h]
+                candidates[kept] = candidates[c]
+                origins[kept] = origins[c]
+                scores[kept] = score
+                kept += nb.uint64(score >= need)
+        else:
+            for h in range(matches):
+                scores[nb.uint64(hits[h])] += added[h]
+            for c in range(at, stop):
+                score = scores[c]
+                candidates[kept] = candidates[c]
+                scores[kept] = score
+                kept += nb.uint64(score >= need)
         at = stop
-    store_u64(row + NEXT_BLOCK, block)
+    store_u64(row + NEXT_BLOCK, number)
     return kept
 
 
-@nb.njit(nogil=True, cache=True)
-def _largest(bounds: Int32, first: int, blocks: int) -> Any:
+@kernel
+def _largest(bounds: Float32, first: int, blocks: int) -> Any:
     largest = nb.int32(0)
     for block in range(first, first + blocks):
-        largest = max(largest, bounds[block])
+        largest = max(largest, as_bits(bounds[block]))
     return largest
 
 
-@nb.njit(nogil=True, cache=True)
-def _bound_rest(
-    rows: UInt64, lists: int, weights: Float32, first: int, bounds: Float32, bound_bits: Int32, rest: Float64
-) -> None:
+@kernel
+def _bound_rest(rows: UInt64, lists: int, weights: Float32, first: int, bounds: Float32, rest: Float64) -> None:
     """Write what lists i and on add at most to ``rest[i]``."""
     base = nb.uint64(rows.ctypes.data)
     rest[lists] = 0.0
-    one = np.empty(1, np.int32)
-    as_float = one.view(np.float32)
     for back in range(lists):
         i = lists - _1 - nb.uint64(back)
         row = base + i * ROW_BYTES
         bound = 1.0
         if is_coded(row) and len(bounds) > 0:
-            one[0] = _largest(bound_bits, load_u64(row + FIRST_BLOCK), load_u64(row + BLOCKS))
-            bound = nb.float64(as_float[0])
+            bound = nb.float64(as_float(_largest(bounds, load_u64(row + FIRST_BLOCK), load_u64(row + BLOCKS))))
         rest[i] = rest[i + _1] + nb.float64(weights[first + i]) * bound
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
+def _score_of(key: int) -> Any:
+    return nb.float64(as_float(nb.int32(key >> nb.uint64(32))))
+
+
+@kernel
 def _needed(threshold: float, rest: float, lists: int) -> Any:
     """Return below which score (float32) one cannot reach a threshold by adding ``rest``, with room for rounding."""
     need = threshold * (1.0 - 1.2e-7 * (nb.float64(lists) + 8.0)) - rest
     return nb.float32(need - 1e-6 * abs(need))
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def search_any(
     postings: Postings,
     norms: Float32,
@@ -324,14 +377,10 @@ def search_any(
     """
     view = addresses_of(postings)
     accumulators, bits, marks = workspace.accumulators, workspace.bits, workspace.marks
-    candidates, scores_of, score_bits = workspace.candidates, workspace.scores, workspace.score_bits
-    origins, places = workspace.origins, workspace.places
-    block_documents, block_counts = workspace.block_documents, workspace.block_counts
+    candidates, block = workspace.found, workspace.block
+    norms_at = nb.uint64(norms.ctypes.data)
     offsets, numbers, weights = queries.offsets, queries.lists, queries.weights
-    bound_bits = bounds.view(np.int32)
     whole_marks = marks[: WINDOW // GROUP]
-    one_bits = np.empty(1, np.int32)
-    one_score = one_bits.view(np.float32)
     base = nb.uint64(rows.ctypes.data)
     room = nb.uint64(len(heap))
     for q in range(start, stop):
@@ -341,7 +390,7 @@ def search_any(
             row = base + i * ROW_BYTES
             open_list(postings, extra, numbers[first_list + i], row)
             behind[i] = head(row, _0) if load_u64(row + BLOCKS) != 0 else _NONE
-        _bound_rest(rows, lists, weights, first_list, bounds, bound_bits, rest)
+        _bound_rest(rows, lists, weights, first_list, bounds, rest)
         size, threshold, window_stop = _0, -1.0, _0
         while True:
             first = _NONE
@@ -368,87 +417,88 @@ def search_any(
                 ):
                     trial_size = push_touched(bits, whole_marks, first, allowed, trial, _0, False)
                     if trial_size == room:
-                        one_bits[0] = nb.int32(trial[_0] >> nb.uint64(32))
-                        threshold = max(threshold, nb.float64(one_score[0]))
+                        threshold = max(threshold, _score_of(trial[_0]))
                         if _needed(threshold, rest[i], lists) > 0:
                             break
                 if behind[i] < window_stop:
                     scored += list_size(row)
+                    weight = weights[first_list + i]
                     behind[i] = _score_window(
-                        view,
-                        row,
-                        weights[first_list + i],
-                        norms,
-                        first,
-                        accumulators,
-                        marks,
-                        block_documents,
-                        block_counts,
+                        view, row, weight, norms_at, first, window_stop, accumulators, marks, block
                     )
                 i += _1
             if i == lists:
                 size = push_touched(bits, whole_marks, first, allowed, heap, size, True)
             else:
-                one_score[0] = max(_needed(threshold, rest[i], lists), nb.float32(0))
-                count = take_touched(bits, whole_marks, first, allowed, one_bits[0], candidates, score_bits)
+                least = as_bits(max(_needed(threshold, rest[i], lists), nb.float32(0)))
+                count = take_touched(bits, whole_marks, first, allowed, least, candidates.documents, candidates.bits)
                 while i < lists and count > 0:
-                    count = _look_up(
-                        view,
-                        base + i * ROW_BYTES,
-                        weights[first_list + i],
-                        bounds,
-                        norms,
-                        _needed(threshold, rest[i + _1], lists),
-                        False,
-                        count,
-                        candidates,
-                        scores_of,
-                        origins,
-                        places,
-                        block_documents,
-                        block_counts,
-                    )
+                    row, weight = base + i * ROW_BYTES, weights[first_list + i]
+                    need = _needed(threshold, rest[i + _1], lists)
+                    count = _look_up(view, row, weight, bounds, norms_at, need, False, count, candidates, block)
                     i += _1
                 for c in range(count):
-                    size = push(heap, size, key_of(nb.uint32(score_bits[c]), candidates[c]))
+                    size = push(heap, size, key_of(nb.uint32(candidates.bits[c]), candidates.documents[c]))
             if size == room:
-                one_bits[0] = nb.int32(heap[_0] >> nb.uint64(32))
-                threshold = max(threshold, nb.float64(one_score[0]))
+                threshold = max(threshold, _score_of(heap[_0]))
         found[q] = nb.int64(size)
         write_best(heap, size, documents[q], scores[q])
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@kernel
+def _take_blocks(view: View, row: int, first: int, stop: int, allowed: UInt32, found: Candidates, block: Block) -> Any:
+    """Make the allowed documents of some blocks of a list the candidates; return how many they are."""
+    candidates, scores, origins, documents = found.documents, found.scores, found.origins, block.documents
+    count, origin = _0, _0
+    for number in range(first, stop):
+        size = read_documents(view, row, number, nb.uint64(documents.ctypes.data))
+        for i in range(size):
+            candidates[count] = documents[i]
+            origins[count] = origin + i
+            scores[count] = nb.float32(-0.0)
+            count += nb.uint64(is_allowed(allowed, nb.uint64(documents[i])))
+        origin += _BLOCK
+    return count
+
+
+@kernel
 def _add_own(
-    view: View,
-    row: int,
-    weight: float,
-    norms: Float32,
-    first_block: int,
-    count: int,
-    candidates: UInt32,
-    scores: Float32,
-    origins: UInt32,
-    counts: UInt32,
+    view: View, row: int, weight: float, norms: int, first_block: int, count: int, found: Candidates, block: Block
 ) -> None:
     """Add the scores of the list that the candidates came from, whose block ``first_block`` was their chunk's first."""
+    candidates, scores, origins = found.documents, found.scores, found.origins
+    documents, counts, places, added = block.documents, block.counts, block.places, block.added
     at = _0
     while at < count:
-        block = nb.uint64(origins[at]) // _BLOCK
+        number = nb.uint64(origins[at]) // _BLOCK
         stop = at
-        while stop < count and nb.uint64(origins[stop]) // _BLOCK == block:
+        while stop < count and nb.uint64(origins[stop]) // _BLOCK == number:
+            documents[stop - at] = candidates[stop]
             stop += _1
-        whole = stop - at >= _MANY
-        if whole:
-            read_counts(view, row, first_block + block, nb.uint64(counts.ctypes.data))
+        if stop - at >= _MANY:
+            read_counts(view, row, first_block + number, nb.uint64(counts.ctypes.data))
+            for c in range(at, stop):
+                places[c - at] = counts[nb.uint64(origins[c]) % _BLOCK]
+        else:
+            for c in range(at, stop):
+                places[c - at] = read_count(view, row, first_block + number, nb.uint64(origins[c]) % _BLOCK)
+        groups = (stop - at + _15) >> _4
+        for i in range(stop - at, groups << _4):
+            documents[i] = nb.uint32(0)
+        weigh(
+            nb.uint64(documents.ctypes.data),
+            nb.uint64(places.ctypes.data),
+            groups,
+            norms,
+            weight,
+            nb.uint64(added.ctypes.data),
+        )
         for c in range(at, stop):
-            place = nb.uint64(origins[c]) % _BLOCK
-            number = nb.float32(counts[place] if whole else read_count(view, row, first_block + block, place))
-            scores[c] += weight * (number / (number + norms[nb.uint64(candidates[c])]))
+            scores[c] += added[c - at]
         at = stop
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def search_all(
     postings: Postings,
     norms: Float32,
@@ -468,13 +518,9 @@ def search_all(
 ) -> None:
     """Answer queries ``start`` to ``stop`` with documents that stand in all of their lists: as :func:`search_any`."""
     view = addresses_of(postings)
-    candidates, scores_of, score_bits = workspace.candidates, workspace.scores, workspace.score_bits
-    origins, places = workspace.origins, workspace.places
-    block_documents, block_counts = workspace.block_documents, workspace.block_counts
+    candidates, block = workspace.found, workspace.block
+    norms_at = nb.uint64(norms.ctypes.data)
     offsets, numbers, weights = queries.offsets, queries.lists, queries.weights
-    bound_bits = bounds.view(np.int32)
-    one_bits = np.empty(1, np.int32)
-    one_score = one_bits.view(np.float32)
     base = nb.uint64(rows.ctypes.data)
     room = nb.uint64(len(heap))
     for q in range(start, stop):
@@ -486,89 +532,46 @@ def search_all(
             open_list(postings, extra, numbers[first_list + i], row)
             if list_size(row) < fewest:
                 shortest, fewest = i, list_size(row)
-        _bound_rest(rows, lists, weights, first_list, bounds, bound_bits, rest)
+        _bound_rest(rows, lists, weights, first_list, bounds, rest)
         own_row, blocks = base + shortest * ROW_BYTES, _0
         if lists != 0:
             blocks = load_u64(own_row + BLOCKS)
-        size, threshold, block = _0, -1.0, _0
-        while block < blocks and _needed(threshold, rest[_0], lists) <= 0:
-            first_block, count = block, _0
-            while block < min(first_block + _CHUNK_BLOCKS, blocks):
-                held = read_documents(view, own_row, block, nb.uint64(block_documents.ctypes.data))
-                for i in range(held):
-                    candidates[count] = block_documents[i]
-                    origins[count] = (block - first_block) * _BLOCK + i
-                    scores_of[count] = nb.float32(-0.0)
-                    count += nb.uint64(is_allowed(allowed, nb.uint64(block_documents[i])))
-                block += _1
+        size, threshold, number = _0, -1.0, _0
+        while number < blocks and _needed(threshold, rest[_0], lists) <= 0:
+            first_block = number
+            number = min(first_block + _CHUNK_BLOCKS, blocks)
+            count = _take_blocks(view, own_row, first_block, number, allowed, candidates, block)
             for step in range(lists):
                 # a + b is b + a: where the shortest list is the first, only what the second leaves of it is scored
                 i = _1 - step if shortest == 0 and lists > _1 and step < _2 else step
+                row, weight = base + i * ROW_BYTES, weights[first_list + i]
                 if i == shortest:
-                    _add_own(
-                        view,
-                        own_row,
-                        weights[first_list + i],
-                        norms,
-                        first_block,
-                        count,
-                        candidates,
-                        scores_of,
-                        origins,
-                        block_counts,
-                    )
+                    _add_own(view, row, weight, norms_at, first_block, count, candidates, block)
                 else:
-                    still = rest[i + _1] + (rest[_0] - rest[_1] if step < i else 0.0)
-                    count = _look_up(
-                        view,
-                        base + i * ROW_BYTES,
-                        weights[first_list + i],
-                        bounds,
-                        norms,
-                        _needed(threshold, still, lists),
-                        True,
-                        count,
-                        candidates,
-                        scores_of,
-                        origins,
-                        places,
-                        block_documents,
-                        block_counts,
-                    )
+                    need = _needed(threshold, rest[i + _1] + (rest[_0] - rest[_1] if step < i else 0.0), lists)
+                    count = _look_up(view, row, weight, bounds, norms_at, need, True, count, candidates, block)
             for c in range(count):
-                size = push(heap, size, key_of(nb.uint32(score_bits[c]), candidates[c]))
+                size = push(heap, size, key_of(nb.uint32(candidates.bits[c]), candidates.documents[c]))
             if size == room:
-                one_bits[0] = nb.int32(heap[_0] >> nb.uint64(32))
-                threshold = nb.float64(one_score[0])
+                threshold = _score_of(heap[_0])
         found[q] = nb.int64(size)
         write_best(heap, size, documents[q], scores[q])
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
-def _bound_blocks(
-    postings: Postings,
-    norms: Float32,
-    start: int,
-    stop: int,
-    documents: UInt32,
-    counts: UInt32,
-    row: UInt64,
-    extra: Lists,
-    bounds: Float32,
-) -> None:
+@kernel
+def _bound_blocks(postings: Postings, norms: int, start: int, stop: int, block: Block, bounds: Float32) -> None:
     view = addresses_of(postings)
-    at = nb.uint64(row.ctypes.data)
-    for number in range(start, stop):
-        open_list(postings, extra, number, at)
-        first = load_u64(at + FIRST_BLOCK)
-        for block in range(load_u64(at + BLOCKS)):
-            size = read_documents(view, at, block, nb.uint64(documents.ctypes.data))
-            read_counts(view, at, block, nb.uint64(counts.ctypes.data))
-            bound = nb.float32(0)
+    to_documents, to_counts = nb.uint64(block.documents.ctypes.data), nb.uint64(block.counts.ctypes.data)
+    to_added, added = nb.uint64(block.added.ctypes.data), block.added
+    for t in range(start, stop):
+        for number in range(postings.block_offsets[t], postings.block_offsets[t + 1]):
+            size = decode_documents(view, nb.uint64(t), nb.uint64(number), to_documents)
+            decode_counts(view, nb.uint64(t), nb.uint64(number), to_counts)
+            weigh(to_documents, to_counts, (size + _15) >> _4, norms, nb.float32(1), to_added)
+            bound = nb.int32(0)
             for i in range(size):
-                count = nb.float32(counts[i])
-                bound = max(bound, count / (count + norms[nb.uint64(documents[i])]))
-            bounds[first + block] = bound
+                bound = max(bound, as_bits(added[i]))
+            bounds[number] = as_float(bound)
 
 
 def block_bounds(postings: Postings, norms: Float32) -> Float32:
@@ -590,9 +593,7 @@ def block_bounds(postings: Postings, norms: Float32) -> Float32:
     bounds = np.empty(len(postings.heads), np.float32)
 
     def bound(chunk: tuple[int, int]) -> None:
-        documents, counts = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32)
-        row = np.empty(8, np.uint64)
-        _bound_blocks(postings, norms, *chunk, documents, counts, row, _no_lists(), bounds)
+        _bound_blocks(postings, norms.ctypes.data, *chunk, _workspace().block, bounds)
 
     map_parallel(bound, weighted_chunks(BLOCK * postings.block_offsets))
     return bounds
