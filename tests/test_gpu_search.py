@@ -152,3 +152,17 @@ def test_damaged_postings_are_searched_without_harm(codec: int) -> None:
         cpu.search(postings, np.ones(documents, np.float32), None, queries, 10, False),
         tuple(map(cuda.to_host, cuda.search(cuda.load_postings(postings), norms, None, queries, 10, False))),
     )
+
+
+def test_parts_raise_the_bar_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many parts of the same query at once: some end while others ask what they need to reach."""
+    random = np.random.default_rng(8)
+    documents, count = 20_000, 2_000
+    monkeypatch.setattr(ranked_queries, "_cut", lambda *_: (-(-documents // 1024), 1024))
+    sizes = [500, 2_000, 5_000, 15_000, 19_999, 20_000]
+    offsets, *lists = random_lists(random, documents, sizes)
+    postings = coding.encode(PFORDELTA, documents, offsets, *lists)
+    queries = random_queries(random, sizes, count, 4)
+    norms = random.random(documents).astype(np.float32)
+    for require_all in (False, True):
+        assert_same(*both(postings, norms, queries, 10, require_all))

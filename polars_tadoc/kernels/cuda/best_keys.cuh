@@ -17,6 +17,7 @@ constexpr u64 WINDOW = 1ull << (32 + 23 + 4);  // scores down to 2^-16 of the hi
 
 struct Selection {
     u32 bins[BINS];
+    u64 floor;
     u64 high;
     u32 held;
     u32 bin;  // the highest one that together with those above holds enough keys, or NONE
@@ -66,19 +67,22 @@ __device__ __forceinline__ void find_bin(Selection& chosen, u32 rank)
     __syncthreads();
 }
 
-// Copies to `kept` the k highest keys, in any order, and perhaps some more, at most `room` in all; keys below `floor`
-// do not matter. Returns how many, and sets `low` so that none below it was copied and, if there are k, k reach it.
-// The whole block calls it, BLOCK_THREADS threads; visit(f) calls f(key) for each key that is this thread's.
+// Copies to `kept` the k highest keys, in any order, and perhaps some more, at most `room` in all; keys below
+// `*least_wanted`, which other blocks may raise at any time, do not matter. Returns how many, and sets `low` so that
+// none below it was copied and, if there are k, k reach it. The whole block calls it, BLOCK_THREADS threads; visit(f)
+// calls f(key) for each key that is this thread's.
 template <u32 BLOCK_THREADS, typename Visit>
 __device__ __forceinline__ u32 keep_best(
-    Selection& chosen, u32 k, u32 room, u64 floor, u64* kept, u64& low, Visit visit)
+    Selection& chosen, u32 k, u32 room, const u64* least_wanted, u64* kept, u64& low, Visit visit)
 {
     __syncthreads();
     if (threadIdx.x == 0) {
+        chosen.floor = max(1ull, *const_cast<const volatile u64*>(least_wanted));  // the same for all threads
         chosen.high = 0;
         chosen.held = 0;
     }
     __syncthreads();
+    const u64 floor = chosen.floor;
     u64 best = 0;
     u32 own = 0;
     visit([&](u64 key) {

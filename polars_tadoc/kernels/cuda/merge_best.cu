@@ -55,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) merge_best(
             take(own[i]);
     };
     u64 low;
-    const u32 held = count == 0 ? 0 : keep_best<THREADS>(chosen, k, ROOM, max(1ull, floors[query]), kept, low, visit);
+    const u32 held = count == 0 ? 0 : keep_best<THREADS>(chosen, k, ROOM, floors + query, kept, low, visit);
     u32 size = 2;
     while (size < held)
         size *= 2;

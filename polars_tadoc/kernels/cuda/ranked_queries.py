@@ -26,10 +26,10 @@ MOST_KEPT = 1024
 WORKING_MEMORY = 1 << 28
 """Bytes of device memory for what parts of queries keep; a batch that needs more goes in turns."""
 
-_TILE_THREADS, _TILE_BLOCKS = 512, 2  # of search_any.cu: threads, and blocks of a multiprocessor
+_TILE_THREADS, _TILE_BLOCKS = 512, 3  # of search_any.cu: threads, and blocks of a multiprocessor
 _TILE_SHARED = 13 << 10  # static shared memory of score_tiles, and what the device takes of each block's
 _LEAST_TILE = 2048
-_STRETCH_THREADS, _STRETCH = 256, 4  # of search_all.cu
+_STRETCH_THREADS, _STRETCH = 128, 4  # of search_all.cu
 _LEAST_ROOM = 64  # fewer keys of a part are kept as they are
 _MERGE_THREADS, _WIDE_MERGE_THREADS, _MERGES = 128, 512, 256
 

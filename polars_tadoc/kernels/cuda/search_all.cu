@@ -7,7 +7,7 @@
 #include "best_keys.cuh"
 
 #ifndef THREADS
-#define THREADS 256
+#define THREADS 128
 #endif
 
 #ifndef STRETCH
@@ -15,7 +15,7 @@
 #endif
 
 #ifndef BLOCKS_PER_MULTIPROCESSOR
-#define BLOCKS_PER_MULTIPROCESSOR 4
+#define BLOCKS_PER_MULTIPROCESSOR 8
 #endif
 
 constexpr u32 WARPS = THREADS / 32;
@@ -288,8 +288,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
         return;
     }
     u64 low;
-    const u64 floor = max(1ull, *const_cast<volatile u64*>(floors + query));
-    const u32 best = keep_best<THREADS>(chosen, k, room, floor, kept, low, visit);
+    const u32 best = keep_best<THREADS>(chosen, k, room, floors + query, kept, low, visit);
     if (best == 0)
         return;
     if (threadIdx.x == 0 && best >= k)

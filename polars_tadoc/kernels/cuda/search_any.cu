@@ -10,7 +10,7 @@
 #endif
 
 #ifndef BLOCKS_PER_MULTIPROCESSOR
-#define BLOCKS_PER_MULTIPROCESSOR 2
+#define BLOCKS_PER_MULTIPROCESSOR 3
 #endif
 
 constexpr u32 WARPS = THREADS / 32;
@@ -163,8 +163,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
         return;
     }
     u64 low;
-    const u64 floor = max(1ull, *const_cast<volatile u64*>(floors + query));
-    const u32 held = keep_best<THREADS>(chosen, k, room, floor, kept, low, visit);
+    const u32 held = keep_best<THREADS>(chosen, k, room, floors + query, kept, low, visit);
     if (held == 0)
         return;
     if (threadIdx.x == 0 && held >= k && tiles > 1)
