@@ -48,6 +48,10 @@ class Engine:
         found = self.resident.get(place)
         return self.resident.put(place, make()) if found is None else found
 
+    def peek(self, key: str) -> Any | None:
+        """Return what is resident under a key, or None."""
+        return None if self.resident is None else self.resident.get(f"{self.kernels.current_device()}:{key}")
+
 
 CPU = Engine(cpu)
 GPU = Engine(cuda, ByteLRU(lambda: settings().device_cache_bytes, lambda value: int(value.nbytes)))

@@ -82,5 +82,9 @@ class EngineUnavailableError(TadocError, RuntimeError):
     """The engine asked for cannot run here; the message says what is missing and how to install it."""
 
 
+class DeadlineMissedError(TadocError, TimeoutError):
+    """A query to a server was given up: no engine could answer it in time any more."""
+
+
 class RepeatedGrammarsWarning(UserWarning):
     """A column or a file holds so many grammars, or copies of them, that they weigh more than its rows."""

@@ -1,13 +1,26 @@
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import polars_tadoc as tadoc
+from polars_tadoc.errors import DeadlineMissedError, EngineUnavailableError
+from polars_tadoc.index import search as search_module
+from polars_tadoc.index import server as server_module
+from polars_tadoc.index.index import Index
 from polars_tadoc.index.scheduler import CLEARLY, Scheduler, Traits, Work
+from polars_tadoc.index.search import Batch, Found
 
 PAIR = {"cpu": Traits(workers=2), "gpu": Traits(overhead=0.5, batch_seconds=2.0)}
 
@@ -199,3 +212,162 @@ def test_predicted_times_must_be_usable(predicted: dict[str, float]) -> None:
     scheduler: Scheduler[int] = Scheduler(PAIR)
     with pytest.raises(ValueError, match="predicted seconds"):
         scheduler.add(0, predicted)
+
+
+TEXTS = ["to be or not to be", "to do is to be", "do be do be do", "what is not to be done", ""] * 30
+QUERIES = ["be", "to do", "not be", "is what", "unknown", "", "do done", "be unknown", "to be or not"]
+
+
+@pytest.fixture(scope="module")
+def index() -> Index:
+    return tadoc.build_index(pl.Series("text", TEXTS).tadoc.compress())
+
+
+@pytest.mark.parametrize("mode", ["and", "or", "and_or"])
+def test_a_server_answers_as_a_search_does(index: Index, engine: str, mode: str) -> None:
+    with index.serve(k=4, mode=mode, engine=engine, scoring="bm25+") as server:
+        futures = [(query, server.submit(query)) for query in QUERIES * 20]
+    for query, future in futures:
+        assert future.result(timeout=0).equals(index.search(query, 4, mode=mode, scoring="bm25+", engine=engine))
+    statistics = server.statistics()
+    assert statistics.answered == {engine: len(futures)}
+    assert (statistics.late, statistics.missed, statistics.failed, statistics.waiting) == (0, 0, 0, 0)
+    assert 0 < statistics.latency["p50"] <= statistics.latency["p99"] <= statistics.latency["max"]
+
+
+def test_a_server_on_all_engines(index: Index) -> None:
+    mask = np.arange(len(TEXTS)) % 2 == 0
+    with index.serve(filter=mask, deadline=60.0) as server:
+        futures = [(query, server.submit(query)) for query in QUERIES * 20]
+        for query, future in futures:
+            assert future.result(timeout=60).equals(index.search(query, filter=mask))
+    assert sum(server.statistics().answered.values()) == len(futures)
+
+
+def test_many_threads_may_submit(index: Index) -> None:
+    expected = {query: index.search(query) for query in QUERIES}
+    with index.serve() as server, ThreadPoolExecutor(8) as pool:
+        futures = list(pool.map(lambda query: (query, server.submit(query)), QUERIES * 100))
+        assert all(future.result(timeout=60).equals(expected[query]) for query, future in futures)
+    assert sum(server.statistics().answered.values()) == 100 * len(QUERIES)
+
+
+def test_a_closed_server_says_so(index: Index) -> None:
+    server = index.serve()
+    server.close()
+    server.close()
+    with pytest.raises(RuntimeError, match="the server is closed; open another one"):
+        server.submit("be")
+
+
+class Gate:
+    """Lets the threads of servers wait before they search."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, fail_for: int | None = None) -> None:
+        self.reached, self.opened = threading.Event(), threading.Event()
+        find = search_module.find
+
+        def waiting(index: Index, batch: Batch, *arguments: Any) -> Found:
+            if threading.current_thread().name.startswith("tadoc-serve"):
+                self.reached.set()
+                assert self.opened.wait(timeout=60)
+                if (np.bincount(batch.owners) == fail_for).any():
+                    raise EngineUnavailableError("no luck")
+            return find(index, batch, *arguments)
+
+        monkeypatch.setattr(server_module, "find", waiting)
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    with tadoc.Config(threads=1):
+        yield
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_closing_may_cancel_what_waits(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate(monkeypatch)
+    server = index.serve(engine="cpu")
+    first = server.submit("be")
+    assert gate.reached.wait(timeout=60)
+    others = [server.submit("be") for _ in range(50)]
+    threading.Timer(0.1, gate.opened.set).start()
+    server.close(cancel=True)
+    assert first.result(timeout=0).equals(index.search("be"))
+    assert all(future.cancelled() for future in others)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_queries_that_wait_beyond_their_deadline_are_missed(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, now = Gate(monkeypatch), [0.0]
+    monkeypatch.setattr(server_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    with index.serve(deadline=0.3, engine="cpu") as server:
+        first = server.submit("be")
+        assert gate.reached.wait(timeout=60)
+        second = server.submit("be")
+        now[0] = 0.5
+        gate.opened.set()
+    assert first.result(timeout=0).equals(index.search("be"))
+    with pytest.raises(DeadlineMissedError, match=r"no engine could answer the query within its deadline of 0\.3 s"):
+        second.result(timeout=0)
+    assert isinstance(second.exception(), TimeoutError)
+    statistics = server.statistics()
+    assert (statistics.answered, statistics.late, statistics.missed) == ({"cpu": 1}, 1, 1)
+    assert statistics.latency["max"] == 0.5
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_missed_query_is_reported_while_nothing_else_happens(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    predicted = {"cpu": 1000.0}
+    monkeypatch.setattr(server_module, "predict", lambda name, *arguments: predicted[name])
+    with index.serve(deadline=1.0, engine="cpu") as server:
+        assert isinstance(server.submit("be").exception(timeout=60), DeadlineMissedError)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_an_error_arrives_in_its_own_future(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate(monkeypatch, fail_for=1)
+    with index.serve(engine="cpu") as server:
+        futures = [server.submit(query) for query in ["to do", "to do", "be", "to do"]]
+        wrong = server.submit(7)  # type: ignore[arg-type]
+        gate.opened.set()
+    with pytest.raises(EngineUnavailableError, match="no luck"):
+        futures[2].result(timeout=0)
+    assert all(futures[i].result(timeout=0).equals(index.search("to do")) for i in (0, 1, 3))
+    with pytest.raises(TypeError, match="a query is a string, not int"):
+        wrong.result(timeout=0)
+    assert server.statistics().failed == 2
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_query_that_nobody_has_taken_can_be_cancelled(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate(monkeypatch)
+    with index.serve(engine="cpu") as server:
+        server.submit("be")
+        assert gate.reached.wait(timeout=60)
+        assert server.submit("be").cancel()
+        gate.opened.set()
+    assert server.statistics().answered == {"cpu": 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"deadline": 0}, ValueError, "deadline=0 must be above 0"),
+        ({"deadline": math.nan}, ValueError, "deadline=nan must be above 0"),
+        ({"deadline": "soon"}, TypeError, "deadline='soon' must be a number"),
+        ({"mode": "xor"}, ValueError, "mode='xor'"),
+        ({"k": -1}, ValueError, "k"),
+        ({"engine": "tpu"}, ValueError, "engine='tpu'"),
+        ({"scoring": "tf"}, ValueError, "scoring='tf'"),
+    ],
+)
+def test_wrong_arguments(index: Index, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        index.serve(**arguments)
+
+
+def test_an_index_without_documents_can_be_served(engine: str) -> None:
+    empty = tadoc.build_index(pl.Series("text", [], pl.String).tadoc.compress())
+    with empty.serve(engine=engine) as server:
+        assert server.submit("be").result(timeout=60).is_empty()

@@ -20,6 +20,7 @@ from polars_tadoc.index.explain import explain
 from polars_tadoc.index.scoring import Scoring
 from polars_tadoc.index.search import FilterLike, QueriesLike, search
 from polars_tadoc.index.segment import Segment
+from polars_tadoc.index.server import Server
 from polars_tadoc.index.snippets import snippets
 
 
@@ -408,6 +409,64 @@ class Index:
 
         """
         return self._changed(change.compact(self._content))
+
+    def serve(
+        self,
+        k: int = 10,
+        *,
+        mode: str = "or",
+        deadline: float | None = None,
+        scoring: str = "lucene",
+        k1: float = 1.5,
+        b: float = 0.75,
+        delta: float = 0.5,
+        filter: FilterLike = None,
+        engine: str | None = None,
+    ) -> Server:
+        """Answer a stream of queries on all CPU threads, and on the GPU beside them where there is one.
+
+        Each query goes to the engine that is predicted to be faster; one that has nothing to do takes work of the
+        other (Ding et al., WWW 2009, section 9). The GPU takes several queries at once.
+
+        Parameters
+        ----------
+        k, mode, scoring, k1, b, delta, filter
+            As :meth:`search`'s, for all queries.
+        deadline
+            Seconds within which a query must be answered; one that no engine can answer in time any more is given up,
+            and its future says so. None: queries wait as long as they must.
+        engine
+            "auto": CPU and GPU, or the CPU alone where there is no GPU; "cpu" or "gpu": that one; by default what
+            ``tadoc.Config`` says.
+
+        Returns
+        -------
+        Server
+            With ``submit(query)``, which returns a ``concurrent.futures.Future`` of the frame that :meth:`search`
+            returns for that query, ``statistics()`` and ``close()``. As a context manager it is closed at the end,
+            after all queries are answered.
+
+        Raises
+        ------
+        TypeError
+            An argument is of a wrong type.
+        ValueError
+            There is no such ``mode``, ``scoring`` or ``engine``, or a number is out of range.
+        EngineUnavailableError
+            ``engine="gpu"`` cannot run here.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
+        >>> with index.serve(k=1, mode="and", deadline=10.0) as server:
+        ...     futures = [server.submit(query) for query in ["to be", "to do"]]
+        ...     [future.result().get_column("id").item() for future in futures]
+        [0, 1]
+
+        """
+        return Server(self, k, mode, Scoring(scoring, k1, b, delta), deadline, filter, engine)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the index as a folder of plain files, which :func:`polars_tadoc.load_index` reads.

@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from polars_tadoc.config import settings
 from polars_tadoc.engine import Engine
 from polars_tadoc.index.scoring import Scoring
@@ -18,6 +21,7 @@ from polars_tadoc.kernels.postings import Postings, Queries
 
 if TYPE_CHECKING:
     from polars_tadoc.index.index import Index
+    from polars_tadoc.index.segment import Segment
 
 SCORINGS = 8
 """Scorings whose norms and bounds an index keeps."""
@@ -106,6 +110,31 @@ def prepare_segment(index: Index, number: int, scoring: Scoring, engine: Engine,
     has_bounds = bounded and engine.resident is None  # a GPU decodes a block faster than it asks whether it must
     bounds = keep("bounds", lambda: kernels.block_bounds(postings, norms)) if has_bounds else None
     return Prepared(postings, norms, bounds)
+
+
+def missing_bytes(segment: Segment, lists: npt.NDArray[np.int64], engine: Engine) -> float:
+    """Return about how many bytes must be copied before an engine can read lists of a segment.
+
+    Parameters
+    ----------
+    segment
+        The segment.
+    lists
+        int64: numbers of lists; those below 0 or beyond are none of the segment's.
+    engine
+        Where they are to be read.
+
+    """
+    if engine.resident is None:
+        return 0.0
+    lists = lists[(lists >= 0) & (lists < len(segment.terms))]
+    found = engine.peek(f"{segment.key}:postings")
+    if found is not None:
+        if isinstance(found.value, Postings):
+            return 0.0
+        lists = lists[~found.value.is_resident(lists)]
+    postings = int(segment.postings.frequencies[lists].sum(dtype=np.uint64))
+    return postings * segment.nbytes / max(segment.posting_count, 1)
 
 
 def _kept(value: Any) -> _Kept:

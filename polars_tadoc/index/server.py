@@ -1,0 +1,292 @@
+"""Answers a stream of queries on CPU and GPU at once: threads around the scheduler.
+
+After Ding et al., WWW 2009, section 9.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import Counter, deque
+from concurrent.futures import Future
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import pairwise
+from types import TracebackType
+from typing import TYPE_CHECKING, get_args
+
+import numpy as np
+import polars as pl
+
+from polars_tadoc.config import one_thread, thread_count
+from polars_tadoc.engine import CPU, GPU, Engine, require_engine
+from polars_tadoc.errors import DeadlineMissedError
+from polars_tadoc.index.costs import BATCH_SECONDS, OVERHEADS, predict
+from polars_tadoc.index.prepared import missing_bytes
+from polars_tadoc.index.scheduler import Scheduler, Traits
+from polars_tadoc.index.scoring import Scoring
+from polars_tadoc.index.search import Batch, FilterLike, ModeName, allowed_by_segment, as_series, find, frame, weigh
+from polars_tadoc.kernels import cuda
+from polars_tadoc.traversal.options import MOST_COUNT, require_integer
+
+if TYPE_CHECKING:
+    from polars_tadoc.index.index import Index
+
+LATENCIES = 100_000
+"""Answers whose latencies are kept, the last ones."""
+
+
+@dataclass(frozen=True)
+class ServerStatistics:
+    """What a server has done so far."""
+
+    answered: dict[str, int]
+    """Queries by engine that have a result."""
+    stolen: dict[str, int]
+    """How many of them were predicted to be clearly faster on another engine."""
+    late: int
+    """How many of them came after the deadline."""
+    missed: int
+    """Queries that were given up, since no engine could answer them in time."""
+    failed: int
+    """Queries that ended with another error."""
+    waiting: int
+    """Queries that no engine has taken yet."""
+    latency: dict[str, float]
+    """Seconds from ``submit`` to the result: ``p50``, ``p95``, ``p99`` and ``max`` of the last 100,000 answers."""
+
+
+_WARM_UP = 64  # words that are searched for before the first query
+_TICK = 1e-4  # seconds by which a thread sleeps longer than a query can wait
+
+
+@dataclass(eq=False)
+class _Request:
+    query: str
+    batch: Batch
+    future: Future[pl.DataFrame]
+    submitted: float
+    deadline: float
+
+
+class Server:
+    """A stream of queries to one index; made by :meth:`polars_tadoc.index.index.Index.serve`."""
+
+    def __init__(
+        self,
+        index: Index,
+        k: int,
+        mode: str,
+        scoring: Scoring,
+        deadline: float | None,
+        filter: FilterLike,
+        engine: str | None,
+    ) -> None:
+        if mode not in get_args(ModeName):
+            raise ValueError(f'mode={mode!r}: use "and", "or" or "and_or"')
+        self._index, self._mode, self._scoring = index, mode, scoring
+        self._k = min(require_integer("k", k, 0), MOST_COUNT)
+        self._deadline = _seconds(deadline)
+        self._allowed = allowed_by_segment(index, filter)
+        self._engines = _engines(require_engine(engine))
+        workers = {name: thread_count() if name == "cpu" else 1 for name in self._engines}
+        self._scheduler: Scheduler[_Request] = Scheduler(
+            {name: Traits(workers[name], OVERHEADS[name], BATCH_SECONDS[name]) for name in self._engines}
+        )
+        self._lock = threading.Lock()
+        self._idle = {name: threading.Condition(self._lock) for name in workers}
+        self._is_closed = False
+        self._answered, self._stolen = Counter(dict.fromkeys(workers, 0)), Counter(dict.fromkeys(workers, 0))
+        self._late = self._missed = self._failed = 0
+        self._latencies: deque[float] = deque(maxlen=LATENCIES)
+        for one in self._engines.values():
+            self._prepare(one)
+        self._threads = [
+            threading.Thread(target=self._work, args=(name,), name=f"tadoc-serve-{name}-{number}", daemon=True)
+            for name, count in workers.items()
+            for number in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, query: str) -> Future[pl.DataFrame]:
+        """Ask a query; the calling thread cuts it into words, and returns while others find the documents.
+
+        Parameters
+        ----------
+        query
+            As one of :meth:`polars_tadoc.index.index.Index.search`.
+
+        Returns
+        -------
+        concurrent.futures.Future
+            Its result is the frame that :meth:`~polars_tadoc.index.index.Index.search` returns for this query alone.
+            Its exception is ``DeadlineMissedError`` where no engine could answer in time, else what searching raised.
+            It can be cancelled until an engine takes the query.
+
+        Raises
+        ------
+        RuntimeError
+            The server is closed.
+
+        """
+        submitted = time.monotonic()
+        future: Future[pl.DataFrame] = Future()
+        if self._is_closed:
+            raise RuntimeError("serve: the server is closed; open another one with index.serve()")
+        try:
+            if not isinstance(query, str):
+                raise TypeError(f"submit: a query is a string, not {type(query).__name__}")
+            request = _Request(query, self._weigh([query]), future, submitted, submitted + self._deadline)
+        except Exception as error:
+            future.set_exception(error)
+            with self._lock:
+                self._failed += 1
+            return future
+        seconds = self._predict(request.batch)
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("serve: the server was closed while the query was cut into words")
+            self._scheduler.add(request, seconds, request.deadline)
+            self._wake(1)
+        return future
+
+    def statistics(self) -> ServerStatistics:
+        """Return what has been done so far."""
+        with self._lock:
+            latencies = np.array(self._latencies)
+            counts = (self._late, self._missed, self._failed, len(self._scheduler))
+            answered, stolen = dict(self._answered), dict(self._stolen)
+        shares = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
+        latency = {
+            name: float(np.percentile(latencies, share)) if len(latencies) else math.nan
+            for name, share in shares.items()
+        }
+        return ServerStatistics(answered, stolen, *counts, latency)
+
+    def close(self, cancel: bool = False) -> None:
+        """Take no more queries, and wait until those that were asked are answered.
+
+        Parameters
+        ----------
+        cancel
+            Cancel those that no engine has taken yet.
+
+        """
+        with self._lock:
+            self._is_closed = True
+            waiting = self._scheduler.remove_all() if cancel else []
+            self._wake(len(self._threads))
+        for request in waiting:
+            request.future.cancel()
+        for thread in self._threads:
+            thread.join()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(cancel=error is not None)
+
+    def _weigh(self, queries: list[str]) -> Batch:
+        return weigh(self._index, as_series(queries), self._scoring)
+
+    def _predict(self, batch: Batch) -> dict[str, float]:
+        frequencies, documents = batch.frequencies[batch.items], self._index.documents
+        return {
+            name: predict(name, self._mode, frequencies, documents, self._k, self._missing_bytes(engine, batch))
+            for name, engine in self._engines.items()
+        }
+
+    def _missing_bytes(self, engine: Engine, batch: Batch) -> float:
+        segments = zip(self._index.segments, batch.numbers, strict=True)
+        return sum(missing_bytes(segment, numbers[batch.items], engine) for segment, numbers in segments)
+
+    def _prepare(self, engine: Engine) -> None:
+        """Make resident what searches need, and compile the kernels, before queries wait for it."""
+        for segment in self._index.segments:
+            self._find(engine, self._weigh(segment.terms.series.head(_WARM_UP).to_list()))
+
+    def _find(self, engine: Engine, batch: Batch) -> pl.DataFrame:
+        with one_thread() if engine is CPU else nullcontext():
+            found = find(self._index, batch, self._k, self._mode, self._scoring, self._allowed, engine)
+        return frame(self._index, found)
+
+    def _wake(self, count: int) -> None:
+        """Wake so many idle threads of each engine; the lock is held."""
+        for condition in self._idle.values():
+            condition.notify(count)
+
+    def _work(self, name: str) -> None:
+        while True:
+            with self._lock:
+                now = time.monotonic()
+                work = self._scheduler.take(name, now)
+                self._wake(work.moved)
+                if not work.keys and not work.missed:
+                    if self._is_closed and not len(self._scheduler):
+                        self._wake(len(self._threads))
+                        return
+                    expiry = self._scheduler.next_expiry()
+                    self._idle[name].wait(None if expiry == math.inf else max(0.0, expiry - now) + _TICK)
+                    continue
+            for request in work.missed:
+                self._give_up(request)
+            running = [request for request in work.keys if request.future.set_running_or_notify_cancel()]
+            if running:
+                self._answer(name, running, work.stolen)
+
+    def _give_up(self, request: _Request) -> None:
+        with self._lock:
+            self._missed += 1
+        if request.future.set_running_or_notify_cancel():
+            waited = time.monotonic() - request.submitted
+            request.future.set_exception(
+                DeadlineMissedError(
+                    f"serve: after {waited:.3f} s of waiting no engine could answer the query within its deadline of "
+                    f"{self._deadline:g} s; allow more, or ask fewer queries at a time"
+                )
+            )
+
+    def _answer(self, name: str, requests: list[_Request], stolen: int) -> None:
+        batch = requests[0].batch if len(requests) == 1 else self._weigh([request.query for request in requests])
+        try:
+            results = self._find(self._engines[name], batch)
+        except Exception as error:
+            if len(requests) > 1:  # the others are not to suffer for one
+                for request in requests:
+                    self._answer(name, [request], 0)
+                return
+            with self._lock:
+                self._failed += 1
+            requests[0].future.set_exception(error)
+            return
+        ends = np.searchsorted(results["query"].to_numpy(), np.arange(len(requests) + 1))
+        results = results.with_columns(query=pl.lit(0, pl.UInt32))
+        now = time.monotonic()
+        with self._lock:
+            self._answered[name] += len(requests)
+            self._stolen[name] += stolen
+            self._late += sum(request.deadline < now for request in requests)
+            self._latencies.extend(now - request.submitted for request in requests)
+        for request, (start, stop) in zip(requests, pairwise(ends.tolist()), strict=True):
+            request.future.set_result(results[start:stop])
+
+
+def _seconds(deadline: float | None) -> float:
+    if deadline is None:
+        return math.inf
+    if not isinstance(deadline, (int, float)) or isinstance(deadline, bool):
+        raise TypeError(f"deadline={deadline!r} must be a number of seconds, or None")
+    if not deadline > 0:
+        raise ValueError(f"deadline={deadline!r} must be above 0 seconds")
+    return float(deadline)
+
+
+def _engines(asked: str) -> dict[str, Engine]:
+    if asked == "auto":
+        return {"cpu": CPU} if cuda.device_problem() else {"cpu": CPU, "gpu": GPU}
+    return {asked: GPU if asked == "gpu" else CPU}
