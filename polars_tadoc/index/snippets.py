@@ -7,6 +7,7 @@ turned into text.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from polars_tadoc.index.scoring import Scoring
 from polars_tadoc.index.search import Batch, QueriesLike, as_series, weigh
 from polars_tadoc.kernels.cpu import load_rules
 from polars_tadoc.kernels.cpu import snippets as kernels
+from polars_tadoc.kernels.cpu.bodies import read_only
+from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.rows.cut import cut_words
 from polars_tadoc.rows.term_counts import Terms, find_holders, kept_lengths
 from polars_tadoc.rows.token_count import document_words
@@ -183,7 +186,13 @@ def _in_corpus(
     found = _occurrences(corpus, terms, sought, documents, queries)
     lengths = document_words(corpus).astype(np.int64)[documents]
     firsts, marks = np.empty(len(rows), np.int64), np.zeros(len(found.places), np.uint8)
-    kernels.choose_windows(found, sought, queries, lengths, size, firsts, marks)
+
+    def choose(chunk: tuple[int, int]) -> None:
+        own = slice(*chunk)
+        part = found._replace(offsets=found.offsets[chunk[0] : chunk[1] + 1])
+        kernels.choose_windows(part, sought, queries[own], lengths[own], size, firsts[own], marks)
+
+    map_parallel(choose, weighted_chunks(found.offsets))
     stops = np.minimum(firsts + size, lengths)
     marked = np.flatnonzero(marks)
     begins = np.flatnonzero(marks[marked] == kernels.BEGINS)
@@ -211,7 +220,12 @@ def _occurrences(
     lengths = np.concatenate([np.ones(rules.terminals, np.uint64), rules.lengths])
     kept = lengths if terms.kept is None else kept_lengths(corpus, terms.kept)
 
-    def find(write: bool, found: kernels.Occurrences) -> None:
+    chunks = weighted_chunks(np.append(0, np.cumsum(np.diff(corpus.root_offsets)[documents])))
+
+    sizes = np.zeros(len(documents), np.int64)
+
+    def find(write: bool, found: kernels.Occurrences, chunk: tuple[int, int]) -> None:
+        own = slice(*chunk)
         kernels.find_occurrences(
             rules.terminals,
             rules.rule_offsets,
@@ -222,21 +236,23 @@ def _occurrences(
             touched,
             names,
             corpus.root_offsets,
-            corpus.roots,
-            documents,
-            queries,
+            read_only(corpus.roots),
+            documents[own],
+            queries[own],
             sought.weights,
+            sizes[own],
             write,
-            found,
+            found._replace(offsets=found.offsets[own]),
         )
 
     none = np.zeros(0, np.int64)
-    counted = kernels.Occurrences(np.zeros(len(documents) + 1, np.int64), none, none, none, np.zeros(0, np.uint32))
-    find(False, counted)
-    total = int(counted.offsets[-1])
+    nothing = kernels.Occurrences(none, none, none, none, np.zeros(0, np.uint32))
+    map_parallel(partial(find, False, nothing), chunks)
+    offsets = np.append(0, np.cumsum(sizes))
+    total = int(offsets[-1])
     places, kept_places, words = (np.empty(total, np.int64) for _ in range(3))
-    found = kernels.Occurrences(counted.offsets, places, kept_places, words, np.empty(total, np.uint32))
-    find(True, found)
+    found = kernels.Occurrences(offsets, places, kept_places, words, np.empty(total, np.uint32))
+    map_parallel(partial(find, True, found), chunks)
     return found
 
 

@@ -58,10 +58,11 @@ def find_occurrences(
     documents: Int64,
     queries: Int64,
     weights: Int64,
+    sizes: Int64,
     write: bool,
     found: Occurrences,
 ) -> None:
-    """Count occurrences by row (``found.offsets``), or ``write`` them where these say.
+    """Count occurrences by row, or ``write`` them where ``found.offsets`` says.
 
     Parameters
     ----------
@@ -79,18 +80,20 @@ def find_occurrences(
         int64 by row.
     weights
         As :class:`Sought`.
-    write
-        Whether to write.
-    found
-        Filled.
+    sizes
+        int64 by row: filled with the number of occurrences.
+    write, found
+        Whether to write, and where.
 
     """
     position = np.empty(levels + 1, np.int64)
     end = np.empty(levels + 1, np.int64)
+    offsets, places, kept_places, words, word_terminals = found  # to take them out in the loop counts references
     for row in range(len(documents)):
         query = queries[row]
         place = kept = nb.int64(0)
-        at = found.offsets[row]
+        first = offsets[row] if write else nb.int64(0)
+        at = first
         depth = 0
         position[0], end[0] = root_offsets[documents[row]], root_offsets[documents[row] + 1]
         while depth >= 0:
@@ -107,28 +110,23 @@ def find_occurrences(
                 continue
             if touched[symbol] and weights[query, names[symbol]] >= 0:
                 if write:
-                    found.places[at], found.kept_places[at] = place, kept
-                    found.words[at], found.terminals[at] = names[symbol], symbol
+                    places[at], kept_places[at] = place, kept
+                    words[at], word_terminals[at] = names[symbol], symbol
                 at += 1
             place += nb.int64(lengths[symbol])
             kept += nb.int64(kept_lengths[symbol])
-        if not write:
-            found.offsets[row + 1] = at
+        sizes[row] = at - first
 
 
 @nb.njit(nogil=True, cache=True)
-def _phrase_end(found: Occurrences, at: int, stop: int, sought: Sought, phrase: int) -> Any:
+def _phrase_end(words: Int64, kept_places: Int64, at: int, stop: int, phrase_words: Int64, first: int, end: int) -> Any:
     """Number of the occurrence at which a phrase ends that begins at one; -1 where it does not begin there."""
-    first, size = sought.word_offsets[phrase], sought.word_offsets[phrase + 1] - sought.word_offsets[phrase]
-    if at + size > stop:
-        return -1
-    for i in range(size):
-        if (
-            found.words[at + i] != sought.phrase_words[first + i]
-            or found.kept_places[at + i] != found.kept_places[at] + i
-        ):
-            return -1
-    return at + size - 1
+    if words[at] != phrase_words[first] or at + end - first > stop:
+        return nb.int64(-1)
+    for i in range(1, end - first):
+        if words[at + i] != phrase_words[first + i] or kept_places[at + i] != kept_places[at] + i:
+            return nb.int64(-1)
+    return at + end - first - 1
 
 
 @nb.njit(nogil=True, cache=True)
@@ -153,49 +151,53 @@ def choose_windows(
         uint8 by occurrence, all zero; set within the stretch.
 
     """
-    word_seen = np.zeros(sought.weights.shape[1], np.int64)
-    phrase_seen = np.zeros(len(sought.phrase_weights), np.int64)
+    offsets, places, kept_places, words, _ = found
+    weights, phrase_offsets, phrase_weights, word_offsets, phrase_words = sought
+    word_seen = np.zeros(weights.shape[1], np.int64)
+    phrase_seen = np.zeros(len(phrase_weights), np.int64)
     stamp = nb.int64(0)
     for row in range(len(queries)):
         query = queries[row]
-        begin, stop = found.offsets[row], found.offsets[row + 1]
+        begin, stop = offsets[row], offsets[row + 1]
         best = most = best_first = nb.int64(0)
         best_last = nb.int64(-1)
         for i in range(begin, stop):
             stamp += 1
             worth = occurrences = nb.int64(0)
-            limit, last = found.places[i] + size, found.places[i] - 1
+            limit, last = places[i] + size, places[i] - 1
             j = i
-            while j < stop and found.places[j] < limit:
-                own = sought.weights[query, found.words[j]]
-                if own > 0:
+            while j < stop and places[j] < limit:
+                word = words[j]
+                if weights[query, word] > 0:
                     occurrences += 1
-                    last = max(last, found.places[j])
-                    if word_seen[found.words[j]] != stamp:
-                        word_seen[found.words[j]] = stamp
-                        worth += own
-                for phrase in range(sought.phrase_offsets[query], sought.phrase_offsets[query + 1]):
-                    end = _phrase_end(found, j, stop, sought, phrase)
-                    if end >= 0 and found.places[end] < limit:
+                    last = max(last, places[j])
+                    if word_seen[word] != stamp:
+                        word_seen[word] = stamp
+                        worth += weights[query, word]
+                for phrase in range(phrase_offsets[query], phrase_offsets[query + 1]):
+                    first_word, end_word = word_offsets[phrase], word_offsets[phrase + 1]
+                    end = _phrase_end(words, kept_places, j, stop, phrase_words, first_word, end_word)
+                    if end >= 0 and places[end] < limit:
                         occurrences += 1
-                        last = max(last, found.places[end])
+                        last = max(last, places[end])
                         if phrase_seen[phrase] != stamp:
                             phrase_seen[phrase] = stamp
-                            worth += sought.phrase_weights[phrase]
+                            worth += phrase_weights[phrase]
                 j += 1
             if worth > best or (worth == best and occurrences > most):
-                best, most, best_first, best_last = worth, occurrences, found.places[i], last
+                best, most, best_first, best_last = worth, occurrences, places[i], last
         first = best_first - (size - (best_last - best_first + 1)) // 2
         first = max(nb.int64(0), min(first, row_words[row] - size))
         firsts[row] = first
         for i in range(begin, stop):
-            if found.places[i] < first or found.places[i] >= first + size:
+            if places[i] < first or places[i] >= first + size:
                 continue
-            if sought.weights[query, found.words[i]] > 0 and marks[i] == OUTSIDE:
+            if weights[query, words[i]] > 0 and marks[i] == OUTSIDE:
                 marks[i] = BEGINS
-            for phrase in range(sought.phrase_offsets[query], sought.phrase_offsets[query + 1]):
-                end = _phrase_end(found, i, stop, sought, phrase)
-                if end >= 0 and found.places[end] < first + size:
+            for phrase in range(phrase_offsets[query], phrase_offsets[query + 1]):
+                first_word, end_word = word_offsets[phrase], word_offsets[phrase + 1]
+                end = _phrase_end(words, kept_places, i, stop, phrase_words, first_word, end_word)
+                if end >= 0 and places[end] < first + size:
                     marks[i] = max(marks[i], nb.uint8(BEGINS))
                     for k in range(i + 1, end + 1):
                         marks[k] = GOES_ON
