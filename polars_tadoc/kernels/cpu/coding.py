@@ -415,13 +415,11 @@ def addresses_of(postings: Postings) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def _add_unary(stream: StreamView, block: int, size: int, width: int, groups: int, target: int) -> None:
+def _add_unary(bit: int, unary: int, end: int, size: int, width: int, groups: int, target: int) -> None:
     """Add the high parts of a block of a Rice stream; those beyond the end of the bits are anything."""
-    ones = ones_on_stack() + nb.uint64(64)
-    bit = load_u64(stream.unary_offsets + (block << nb.uint64(3)))
-    word_at = stream.unary + (bit >> nb.uint64(3))
+    ones = ones_on_stack()
+    word_at = unary + (bit >> nb.uint64(3))
     before = nb.uint32(0) - nb.uint32(bit & nb.uint64(7))  # places count from the block's first bit, modulo 2^32
-    store_u32(ones - nb.uint64(4), nb.uint32(0xFFFFFFFF))
     word = load_u64(word_at) & (~nb.uint64(0) << (bit & nb.uint64(7)))
     found = nb.uint64(0)
     while True:
@@ -429,23 +427,27 @@ def _add_unary(stream: StreamView, block: int, size: int, width: int, groups: in
         found += nb.uint64(count_ones(word))
         before += nb.uint32(64)
         word_at += nb.uint64(8)
-        if found >= size or word_at >= stream.unary_end:
+        if found >= size or word_at >= end:
             break
         word = load_u64(word_at)
     add_high_parts(ones, width, groups, target)
 
 
 @nb.njit(nogil=True, cache=True)
-def _add_exceptions(stream: StreamView, block: int, width: int, target: int) -> None:
-    offsets = stream.exception_offsets + (block << nb.uint64(3))
-    for e in range(load_u64(offsets), load_u64(offsets + nb.uint64(8))):
-        place = nb.uint64(load_u8(stream.exception_places + e) & nb.uint8(BLOCK - 1))
-        at = target + (place << nb.uint64(2))
-        high = nb.uint64(load_u32(stream.exception_highs + (e << nb.uint64(2))))
+def _add_exceptions(first: int, last: int, places: int, highs: int, width: int, target: int) -> None:
+    for e in range(first, last):
+        at = target + (nb.uint64(load_u8(places + e) & nb.uint8(BLOCK - 1)) << nb.uint64(2))
+        high = nb.uint64(load_u32(highs + (e << nb.uint64(2))))
         store_u32(at, load_u32(at) | nb.uint32(high << width))
 
 
 @nb.njit(nogil=True, cache=True)
+def _unpack(source: int, width: int, groups: int, target: int) -> None:
+    unpack_block(source, width, groups, target)
+
+
+# put into their callers: to hand all addresses over took a third of a block's time
+@nb.njit(nogil=True, cache=True, inline="always")
 def _size(postings: View, number: int, block: int) -> Any:
     """Return how many postings a block has."""
     first = load_u64(postings.block_offsets + (number << nb.uint64(3)))
@@ -453,23 +455,26 @@ def _size(postings: View, number: int, block: int) -> Any:
     return min(nb.uint64(BLOCK), frequency - nb.uint64(BLOCK) * (block - first))
 
 
-@nb.njit(nogil=True, cache=True)
+@nb.njit(nogil=True, cache=True, inline="always")
 def _decode_values(postings: View, stream: StreamView, number: int, block: int, size: int, target: int) -> Any:
     """Decode a block's values to an address; return how many groups of ``UNPACKED`` were written."""
     width = nb.uint64(load_u8(stream.widths + number))
     groups = (size + nb.uint64(UNPACKED - 1)) // nb.uint64(UNPACKED)
     # a block begins with a whole byte: its 128 values of any width fill whole bytes
     before = (block - load_u64(postings.block_offsets + (number << nb.uint64(3)))) * nb.uint64(BLOCK // 8) * width
-    source = stream.low + load_u64(stream.low_offsets + (number << nb.uint64(3))) + before
-    unpack_block(source, width, groups, target)
+    _unpack(stream.low + load_u64(stream.low_offsets + (number << nb.uint64(3))) + before, width, groups, target)
     if postings.codec == nb.uint64(RICE):
-        _add_unary(stream, block, size, width, groups, target)
+        bit = load_u64(stream.unary_offsets + (block << nb.uint64(3)))
+        _add_unary(bit, stream.unary, stream.unary_end, size, width, groups, target)
     else:
-        _add_exceptions(stream, block, width, target)
+        offsets = stream.exception_offsets + (block << nb.uint64(3))
+        first, last = load_u64(offsets), load_u64(offsets + nb.uint64(8))
+        if first < last:
+            _add_exceptions(first, last, stream.exception_places, stream.exception_highs, width, target)
     return groups
 
 
-@nb.njit(nogil=True, cache=True)
+@nb.njit(nogil=True, cache=True, inline="always")
 def decode_documents(postings: View, number: int, block: int, target: int) -> Any:
     """Decode the documents of a block.
 
@@ -498,7 +503,7 @@ def decode_documents(postings: View, number: int, block: int, target: int) -> An
     return size
 
 
-@nb.njit(nogil=True, cache=True)
+@nb.njit(nogil=True, cache=True, inline="always")
 def decode_counts(postings: View, number: int, block: int, target: int) -> Any:
     """Decode the counts of a block, as :func:`decode_documents` its documents."""
     size = _size(postings, number, block)

@@ -42,8 +42,8 @@ def _on_stack(numbers: int) -> Any:
 block_on_stack = _on_stack(128)
 """Return the address of room for the uint32 of one block, which lasts while the calling function runs."""
 
-ones_on_stack = _on_stack(16 + 128 + 64)
-"""The same for the places of a block's one bits: what stands before them, and what a whole word writes beyond."""
+ones_on_stack = _on_stack(128 + 64)
+"""The same for the places of a block's one bits, and what a whole word writes beyond."""
 
 
 @intrinsic
@@ -73,27 +73,38 @@ def store_ones(typing_context: Any, word: Any, before: Any, target: Any) -> Any:
 def add_high_parts(typing_context: Any, ones: Any, width: Any, groups: Any, target: Any) -> Any:
     """Put unary numbers, as the places of their one bits, above the lowest ``width`` bits of sixteen times ``groups``.
 
-    There is at least one group; the place before the first one bit stands before ``ones``. The width is at most 32.
+    There is at least one group; places count from the first bit of all. The width is at most 32.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         ones, width, groups, target = arguments
         # numbers of 32 bits have no high part: any shift will do
         shifts = _to_all(builder, builder.and_(builder.trunc(width, _I32), _I32(31)))
-        with cgutils.for_range(builder, groups, intp=_I64) as loop:
-            step = builder.mul(loop.index, _I64(64))
-            here = builder.add(ones, step)
+        entry = builder.block
+        loop, done = builder.append_basic_block("high"), builder.append_basic_block("highs")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        group, before = builder.phi(_I64), builder.phi(_LANES)
+        group.add_incoming(_I64(0), entry)
+        before.add_incoming(ir.Constant(_LANES, [0xFFFFFFFF] * 16), entry)
+        step = builder.mul(group, _I64(64))
 
-            def load(address: Any) -> Any:
-                value = builder.load(_vector_pointer(builder, address))
-                value.align = 4
-                return value
+        def load(address: Any) -> Any:
+            value = builder.load(_vector_pointer(builder, address))
+            value.align = 4
+            return value
 
-            zeros = builder.sub(load(here), load(builder.sub(here, _I64(4))))
-            zeros = builder.sub(zeros, ir.Constant(_LANES, [1] * 16))
-            to = builder.add(target, step)
-            sums = builder.or_(load(to), builder.shl(zeros, shifts))
-            builder.store(sums, _vector_pointer(builder, to)).align = 4
+        places = load(builder.add(ones, step))
+        last = builder.shuffle_vector(before, places, ir.Constant(_LANES, list(range(15, 31))))
+        zeros = builder.sub(builder.sub(places, last), ir.Constant(_LANES, [1] * 16))
+        to = builder.add(target, step)
+        sums = builder.or_(load(to), builder.shl(zeros, shifts))
+        builder.store(sums, _vector_pointer(builder, to)).align = 4
+        following = builder.add(group, _I64(1))
+        group.add_incoming(following, loop)
+        before.add_incoming(places, loop)
+        builder.cbranch(builder.icmp_unsigned("<", following, groups), loop, done)
+        builder.position_at_end(done)
         return context.get_dummy_value()
 
     return types.void(types.uint64, types.uint64, types.uint64, types.uint64), generate
