@@ -49,6 +49,8 @@ ROW_BY_ROW = {
 
 PACKING = {"pack", "unpack", "write_packed", "sink_packed"}
 """Methods that only frames have: all columns take part."""
+INDEXING = {"build_index"}
+"""Methods that need all rows: of frames and series, not of plans and expressions."""
 
 
 STREAMED = set(REQUESTS)
@@ -60,7 +62,7 @@ def every_method(accessor: type) -> dict[str, Any]:
 
 
 def methods(accessor: type) -> dict[str, Any]:
-    return {name: f for name, f in every_method(accessor).items() if name not in PACKING}
+    return {name: f for name, f in every_method(accessor).items() if name not in PACKING | INDEXING}
 
 
 def options(function: Any) -> dict[str, tuple[object, object]]:
@@ -105,6 +107,16 @@ def test_options_are_those_of_the_function(accessor: type) -> None:
 def test_frames_pack() -> None:
     assert PACKING & set(every_method(TadocFrame)) == PACKING - {"sink_packed"}
     assert PACKING & set(every_method(TadocLazyFrame)) == PACKING - {"write_packed"}
+
+
+def test_frames_and_series_build_indices() -> None:
+    for accessor in ACCESSORS:
+        assert INDEXING <= set(every_method(accessor)) or accessor in (TadocLazyFrame, TadocExpr)
+    function = options(tadoc.build_index)
+    assert options(TadocSeries.build_index) == function
+    frame = {**options_in_a_frame(tadoc.build_index), "metadata": ("Iterable[str] | None", None)}
+    assert options(TadocFrame.build_index) == frame
+    assert "metadata\n    Names of columns" in inspect.getdoc(TadocFrame.build_index)
 
 
 def test_frames_have_the_same_methods() -> None:
