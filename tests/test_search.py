@@ -268,6 +268,23 @@ def test_pickled() -> None:
     assert not {segment.key for segment in again.segments} & {segment.key for segment in INDEX.segments}
 
 
+@pytest.mark.parametrize("codec", ["pfordelta", "rice"])
+def test_the_first_are_those_of_the_whole_ranking(codec: str, engine: str) -> None:
+    """Documents that cannot be among the first are left out early; nothing else may come of it."""
+    random = np.random.default_rng(5)
+    chosen = (random.zipf(1.3, 120_000) - 1) % 5000
+    ends = np.sort(random.integers(0, len(chosen), 8000))
+    texts = [" ".join(f"w{word}" for word in own) for own in np.split(chosen, ends)]
+    index = tadoc.build_index(tadoc.compress(pl.Series(texts)), codec=codec, engine=engine)
+    queries = [" ".join(f"w{word}" for word in (random.zipf(1.3, 1 + number % 6) - 1) % 5000) for number in range(60)]
+    for scoring in SCORINGS:
+        for mode in ("or", "and"):
+            whole = index.search(queries, len(texts), mode=mode, scoring=scoring, engine=engine)
+            for k in (1, 10, 100):
+                got = index.search(queries, k, mode=mode, scoring=scoring, engine=engine)
+                assert got.equals(whole.filter(pl.col("rank") <= k)), (scoring, mode, k)
+
+
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"queries": 5}, TypeError, "int"),
     ({"queries": b"cat"}, TypeError, "bytes"),
