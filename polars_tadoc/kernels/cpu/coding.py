@@ -191,22 +191,54 @@ def _value(numbers: UInt32, start: int, i: int, are_documents: bool) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def _fewest_bits(codec: int, size: int, lengths: Int64, sums: UInt64) -> Any:
-    """Return the width at which a list takes the fewest bits, the smallest of equal ones.
-
-    ``lengths[w]`` values have w significant bits, ``sums[w]`` is the sum of the values without their lowest w bits.
-    """
-    best, best_cost = 0, nb.uint64(0)
-    for width in range(_MOST_BITS + 1):
-        if codec == RICE:
-            cost = nb.uint64(size) * nb.uint64(width) + sums[width]
-        else:
-            cost = nb.uint64(size) * nb.uint64(width)
-            for longer in range(width + 1, _MOST_BITS + 1):
-                cost += nb.uint64(lengths[longer]) * nb.uint64(_PLACE_BITS + longer - width)
-        if width == 0 or cost < best_cost:
+def _pfordelta_width(numbers: UInt32, first: int, last: int, are_documents: bool, lengths: Int64) -> Any:
+    """Return the width at which a list takes the fewest bits, the smallest of equal ones; ``lengths`` is room."""
+    for length in range(_MOST_BITS + 1):
+        lengths[length] = 0
+    longest = 0
+    for i in range(first, last):
+        length = bit_length(_value(numbers, first, i, are_documents))
+        lengths[length] += 1
+        longest = max(longest, length)
+    best, exceptions = longest, 0
+    cost = best_cost = (last - first) * longest
+    for width in range(longest - 1, -1, -1):
+        cost += exceptions + lengths[width + 1] * (_PLACE_BITS + 1) - (last - first)
+        exceptions += lengths[width + 1]
+        if cost <= best_cost:
             best, best_cost = width, cost
     return best
+
+
+@nb.njit(nogil=True, cache=True)
+def _rice_bits(numbers: UInt32, first: int, last: int, are_documents: bool, width: int) -> Any:
+    """Return the bits that a list takes, without the one bit of each value."""
+    bits = nb.uint64((last - first) * width)
+    for i in range(first, last):
+        bits += _value(numbers, first, i, are_documents) >> nb.uint64(width)
+    return bits
+
+
+@nb.njit(nogil=True, cache=True)
+def _rice_width(numbers: UInt32, first: int, last: int, are_documents: bool) -> Any:
+    """Return the width at which a list takes the fewest bits, the smallest of equal ones.
+
+    With each further bit a value's high part shrinks by half of it, rounded up, which is less each time: what a list
+    takes has one valley, and the mean's width is in or near it.
+    """
+    width = bit_length(_rice_bits(numbers, first, last, are_documents, 0) // nb.uint64(max(1, last - first)))
+    bits = _rice_bits(numbers, first, last, are_documents, width)
+    while width < _MOST_BITS:
+        more = _rice_bits(numbers, first, last, are_documents, width + 1)
+        if more >= bits:
+            break
+        width, bits = width + 1, more
+    while width > 0:
+        less = _rice_bits(numbers, first, last, are_documents, width - 1)
+        if less > bits:
+            break
+        width, bits = width - 1, less
+    return width
 
 
 @nb.njit(nogil=True, cache=True)
@@ -223,20 +255,12 @@ def _choose_widths(
 ) -> None:
     """Choose each list's width; ``high_sizes`` becomes each block's number of exceptions or of unary bits."""
     lengths = np.empty(_MOST_BITS + 1, np.int64)
-    sums = np.empty(_MOST_BITS + 1, np.uint64)
     for t in range(start, stop):
-        for width in range(_MOST_BITS + 1):
-            lengths[width] = 0
-            sums[width] = nb.uint64(0)
         first, last = offsets[t], offsets[t + 1]
-        for i in range(first, last):
-            value = _value(numbers, first, i, are_documents)
-            if codec == RICE:
-                for width in range(_MOST_BITS):
-                    sums[width] += value >> nb.uint64(width)
-            else:
-                lengths[bit_length(value)] += 1
-        width = _fewest_bits(codec, last - first, lengths, sums)
+        if codec == RICE:
+            width = _rice_width(numbers, first, last, are_documents)
+        else:
+            width = _pfordelta_width(numbers, first, last, are_documents, lengths)
         widths[t] = width
         for q in range(block_offsets[t], block_offsets[t + 1]):
             place = first + BLOCK * (q - block_offsets[t])
