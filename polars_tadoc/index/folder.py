@@ -107,7 +107,7 @@ class Writer:
 class Reader:
     """Reads what :class:`Writer` wrote.
 
-    The header and Arrow files are checked always, arrays only with ``verify``.
+    The header and tables are checked always, for they are read as a whole; arrays with ``verify``.
 
     Parameters
     ----------
@@ -169,8 +169,15 @@ class Reader:
         """Bytes of a file."""
         return int(self._known(name)["bytes"])
 
-    def array(self, name: str) -> npt.NDArray[Any]:
+    def array(self, name: str, verify: bool = False) -> npt.NDArray[Any]:
         """Read an array of whole numbers; it cannot be written to.
+
+        Parameters
+        ----------
+        name
+            As it was written.
+        verify
+            Compare the checksum in any case.
 
         Raises
         ------
@@ -187,7 +194,7 @@ class Reader:
         data = self._data(name, known, self._mapped)
         if len(data) != len(start) + dtype.itemsize * length or data[: len(start)] != start:
             raise self.damaged(name, "it does not hold what the header says")
-        if self._verify:
+        if verify or self._verify:
             self._require_checksum(name, known, data)
         values = np.frombuffer(data, dtype, length, len(start)) if length else np.zeros(0, dtype)
         values.flags.writeable = False

@@ -24,8 +24,9 @@ def load_index(
     path
         The folder.
     verify
-        Read every file through and compare its checksum. Without, files that are mapped into memory are only checked
-        to fit together: where one is damaged, scores may be wrong, and nothing worse happens.
+        Read every file through and compare its checksum. Without, that is left out for numbers of postings and
+        lengths, which are only checked to fit together: where one is damaged, documents may be missed and scores may
+        be wrong, and nothing worse happens.
     mmap
         Leave the large arrays in their files, mapped into memory: they are read when searches first need them, and
         processes that load the same index share them. Without, they are read at once.

@@ -80,7 +80,7 @@ def _read_segment(reader: Reader, place: int, known: dict[str, Any], codec: Code
     size = int(known["documents"])
     terms = reader.strings(f"{name}.terms")
     lengths = reader.array(f"{name}.lengths").astype(np.uint32, copy=False)
-    deleted = reader.array(f"{name}.deleted") if known["deleted"] else None
+    deleted = reader.array(f"{name}.deleted", verify=True) if known["deleted"] else None
     arrays = {part: reader.array(f"{name}.{part}") for part in known["arrays"]}
     with _sound(reader):
         postings = codec.unpack(arrays, size, len(terms))
