@@ -248,3 +248,27 @@ def test_rows_cut_by_different_tokenizers() -> None:
     column = pl.concat([COLUMN, tadoc.compress(pl.Series("text", ["a-b"]), tokenizer=re.compile(r"\S+"))])
     with pytest.raises(ValueError, match=r"different tokenizers \(words, regex:"):
         tadoc.bm25(column, "cat")
+
+
+@given(case=cases(normalised=True), data=st.data(), scoring=st.sampled_from(SCORINGS))
+def test_scores_are_those_of_an_index(case: Case, data: Any, scoring: str) -> None:
+    """Bit for bit."""
+    query = " ".join(drawn_query(data, case.documents))
+    found = tadoc.build_index(case.column, **case.arguments).search(query, k=100, scoring=scoring)
+    scores = tadoc.bm25(case.column, query, scoring=scoring, **case.arguments)
+    wanted = dict(found.select("id", "score").rows())
+    assert scores.to_list() == [
+        None if words is None else wanted.get(row, 0.0) for row, words in enumerate(case.documents)
+    ]
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_scores_of_a_corpus_are_those_of_an_index(corpus: Any, scoring: str) -> None:
+    column = tadoc.compress(corpus("ir_vaswani_docs")["text"])
+    queries = corpus("ir_vaswani_queries")["text"].gather_every(5).to_list()
+    found = tadoc.build_index(column, lowercase=True).search(queries, k=len(column), scoring=scoring)
+    for number, query in enumerate(queries):
+        own = found.filter(pl.col("query") == number)
+        scores = tadoc.bm25(column, query, scoring=scoring, lowercase=True)
+        assert scores.gather(own["id"]).equals(own["score"])
+        assert (scores != 0).sum() <= own.height

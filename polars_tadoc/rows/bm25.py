@@ -216,7 +216,7 @@ class Request:
             counted.terms[order],
             counted.counts[order],
             weights.astype(np.float32)[pairs][order],
-            self.scoring.norms(lengths, averages[groups]),
+            self.scoring.norms(lengths, averages[groups] if count > 1 else averages[0]),
             bases.astype(np.float32)[groups],
             scores,
         )
