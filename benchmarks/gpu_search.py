@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ def search_batch(
     """Time a batch on the CPU, on the device, and from host to host."""
     resident, resident_norms = cuda.load_postings(postings), cuda.load_array(norms)
     there = on_device(queries)
-    expected = cpu.search(postings, norms, bounds, queries, K, require_all)
+    expected = cpu.search(postings, norms, None, queries, K, require_all)
     for one, other in zip(
         expected, to_host(cuda.search(resident, resident_norms, None, queries, K, require_all)), strict=True
     ):
@@ -140,10 +141,10 @@ def search_batch(
     }
 
 
-def collection_rows(name: str, repeat: int) -> list[dict[str, Any]]:
+def collection_rows(name: str, repeat: int) -> Iterator[dict[str, Any]]:
+    """Time batches over a collection."""
     collection = Collection(passages(*corpora.load(name)))
     offsets, documents, counts = collection.lists
-    rows = []
     for codec in CODECS:
         postings = coding.encode(CODECS[codec], collection.documents, offsets, documents, counts)
         bounds = cpu.block_bounds(postings, collection.norms)
@@ -157,15 +158,11 @@ def collection_rows(name: str, repeat: int) -> list[dict[str, Any]]:
             label = f"{name}, {collection.documents:,} documents, words of {kind}, {mean:,.0f} postings, {codec}"
             for require_all in (False, True):
                 queries = collection.coded(drawn)
-                rows.append(
-                    search_batch(
-                        label, postings, collection.norms, queries, None if require_all else bounds, require_all, repeat
-                    )
-                )
-    return rows
+                read = None if require_all else bounds
+                yield search_batch(label, postings, collection.norms, queries, read, require_all, repeat)
 
 
-def large_rows(repeat: int) -> list[dict[str, Any]]:
+def large_rows(repeat: int) -> Iterator[dict[str, Any]]:
     """Time single queries over very many documents."""
     random = np.random.default_rng(1)
     held = [random_list(random, size, LARGE / size) for size in LARGE_LISTS]
@@ -176,29 +173,26 @@ def large_rows(repeat: int) -> list[dict[str, Any]]:
     queries = Queries(
         np.array([0, len(held)], np.int64), np.arange(len(held), dtype=np.uint32), np.array([7, 5, 4, 3], np.float32)
     )
-    rows = []
     for codec in CODECS:
         postings = coding.encode(CODECS[codec], LARGE, offsets, np.concatenate(held), counts)
         for require_all in (False, True):
             label = f"one, {LARGE:,} documents, {int(offsets[-1]):,} postings, {codec}"
-            rows.append(search_batch(label, postings, norms, queries, None, require_all, repeat))
-    return rows
+            yield search_batch(label, postings, norms, queries, None, require_all, repeat)
 
 
-def report(rows: list[dict[str, Any]]) -> None:
-    for row in rows:
-        if "codec" in row:
-            print(
-                f"{row['codec']:10} 2^{row['postings'].bit_length() - 1}  {row['seconds'] * 1e6:9.1f} us  "
-                f"{row['per_second'] / 1e9:7.1f} G postings/s  {8 * row['bytes'] / row['postings']:5.2f} bits each"
-            )
-        else:
-            print(f"{row['queries']}, {row['mode']}:")
-            for what in ("cpu", "device", "whole"):
-                print(
-                    f"    {what:6} {row[what] * row['count'] * 1e3:9.3f} ms  {1 / row[what]:12,.0f} queries/s  "
-                    f"{row['cpu'] / row[what]:7.1f} x CPU"
-                )
+def report(row: dict[str, Any]) -> None:
+    if "codec" in row:
+        print(
+            f"{row['codec']:10} 2^{row['postings'].bit_length() - 1}  {row['seconds'] * 1e6:9.1f} us  "
+            f"{row['per_second'] / 1e9:7.1f} G postings/s  {8 * row['bytes'] / row['postings']:5.2f} bits each"
+        )
+        return
+    print(f"{row['queries']}, {row['mode']}:")
+    for what in ("cpu", "device", "whole"):
+        print(
+            f"    {what:6} {row[what] * row['count'] * 1e3:9.3f} ms  {1 / row[what]:12,.0f} queries/s  "
+            f"{row['cpu'] / row[what]:7.1f} x CPU"
+        )
 
 
 def main() -> None:
@@ -207,10 +201,15 @@ def main() -> None:
     args = parser.parse_args()
     name = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"].decode()
     print(f"machine: {name}; {corpora.machine()}")
-    rows = [decode(codec, size, args.repeat) for codec in CODECS for size in LENGTHS]
-    rows += [row for corpus in args.corpora or ["prose_books"] for row in collection_rows(corpus, args.repeat)]
-    rows += large_rows(args.repeat)
-    report(rows)
+    rows = []
+    given = args.corpora or ["prose_books"]
+    for row in chain(
+        (decode(codec, size, args.repeat) for codec in CODECS for size in LENGTHS),
+        (row for corpus in given for row in collection_rows(corpus, args.repeat)),
+        large_rows(args.repeat),
+    ):
+        rows.append(row)
+        report(row)
     if args.out:
         args.out.write_text(json.dumps(rows, indent=1))
 

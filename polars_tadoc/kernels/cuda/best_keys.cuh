@@ -18,7 +18,7 @@ constexpr u64 WINDOW = 1ull << (32 + 23 + 4);  // scores down to 2^-16 of the hi
 struct Selection {
     u32 bins[BINS];
     u64 floor;
-    u64 high;
+    int best;
     u32 held;
     u32 bin;  // the highest one that together with those above holds enough keys, or NONE
     u32 above;  // keys above it
@@ -69,49 +69,48 @@ __device__ __forceinline__ void find_bin(Selection& chosen, u32 rank)
 
 // Copies to `kept` the k highest keys, in any order, and perhaps some more, at most `room` in all; keys below
 // `*least_wanted`, which other blocks may raise at any time, do not matter. Returns how many, and sets `low` so that
-// none below it was copied and, if there are k, k reach it. The whole block calls it, BLOCK_THREADS threads; visit(f)
-// calls f(key) for each key that is this thread's.
-template <u32 BLOCK_THREADS, typename Visit>
+// none below it was copied and, if there are k, k reach it. The whole block calls it, BLOCK_THREADS threads.
+//
+// survey(score, best, count)  raises `best`, -1 at first, to the highest score of this thread's keys, as bits, and adds
+//                             to `count` how many have this score or a higher one
+// visit(low, f)               calls f(key) for each of this thread's keys from `low` on, and perhaps for lower ones
+template <u32 BLOCK_THREADS, typename Survey, typename Visit>
 __device__ __forceinline__ u32 keep_best(
-    Selection& chosen, u32 k, u32 room, const u64* least_wanted, u64* kept, u64& low, Visit visit)
+    Selection& chosen, u32 k, u32 room, const u64* least_wanted, u64* kept, u64& low, Survey survey, Visit visit)
 {
     __syncthreads();
     if (threadIdx.x == 0) {
         chosen.floor = max(1ull, *const_cast<const volatile u64*>(least_wanted));  // the same for all threads
-        chosen.high = 0;
+        chosen.best = -1;
         chosen.held = 0;
     }
     __syncthreads();
     const u64 floor = chosen.floor;
-    u64 best = 0;
-    u32 own = 0;
-    visit([&](u64 key) {
-        if (key >= floor) {
-            best = max(best, key);
-            ++own;
-        }
-    });
-    own = lanes_sum(own);
-    u64 warp_best = best;
+    int best = -1;
+    u32 held = 0;
+    survey(static_cast<int>(floor >> 32), best, held);
+    held = lanes_sum(held);
+    int warp_best = best;
     for (u32 step = 16; step > 0; step /= 2)
         warp_best = max(warp_best, __shfl_xor_sync(ALL_LANES, warp_best, step));
-    if (threadIdx.x % 32 == 0 && own != 0) {
-        atomicAdd(&chosen.held, own);
-        atomicMax(&chosen.high, warp_best);
+    if (threadIdx.x % 32 == 0 && held != 0) {
+        atomicAdd(&chosen.held, held);
+        atomicMax(&chosen.best, warp_best);
     }
     __syncthreads();
-    u64 high = chosen.high;
-    u32 held = chosen.held;
+    held = chosen.held;
     low = floor;
     if (held == 0)
         return 0;
+    u64 high = static_cast<u64>(chosen.best) << 32 | 0xFFFFFFFFu;
     if (held > room && k <= BLOCK_THREADS / 2) {
         // of each thread's best key the k-th highest has k keys that reach it
         const u64 least = max(floor, high > WINDOW ? high - WINDOW : 0);
         const u32 shift = bin_shift(least, high);
+        const u64 own = best < 0 ? 0 : static_cast<u64>(best) << 32;
         clear_bins(chosen);
-        if (best >= least)
-            atomicAdd(chosen.bins + ((best - least) >> shift), 1u);
+        if (own >= least)
+            atomicAdd(chosen.bins + ((own - least) >> shift), 1u);
         find_bin(chosen, k);
         if (chosen.bin != NONE)
             low = least + (static_cast<u64>(chosen.bin) << shift);
@@ -122,7 +121,7 @@ __device__ __forceinline__ u32 keep_best(
             for (u64 least = low;;) {
                 const u32 shift = bin_shift(least, high);
                 clear_bins(chosen);
-                visit([&](u64 key) {
+                visit(least, [&](u64 key) {
                     if (key >= least && key <= high)
                         atomicAdd(chosen.bins + ((key - least) >> shift), 1u);
                 });
@@ -141,7 +140,7 @@ __device__ __forceinline__ u32 keep_best(
         if (threadIdx.x == 0)
             chosen.held = 0;
         __syncthreads();
-        visit([&](u64 key) {
+        visit(low, [&](u64 key) {
             if (key >= low) {
                 const u32 place = atomicAdd(&chosen.held, 1u);
                 if (place < room)

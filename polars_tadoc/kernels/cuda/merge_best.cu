@@ -50,12 +50,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) merge_best(
     const u64 part = starts == nullptr ? static_cast<u64>(query) * parts : static_cast<u64>(starts[query]) - first_part;
     const u64* own = keys + part * room;
     const u64 count = written[query];
-    const auto visit = [&](auto take) {
+    const auto visit = [&](u64, auto take) {
         for (u64 i = threadIdx.x; i < count; i += THREADS)
             take(own[i]);
     };
+    const auto survey = [&](int least, int& best, u32& reached) {
+        for (u64 i = threadIdx.x; i < count; i += THREADS) {
+            const int score = static_cast<int>(own[i] >> 32);
+            best = max(best, score);
+            reached += score >= least;
+        }
+    };
     u64 low;
-    const u32 held = count == 0 ? 0 : keep_best<THREADS>(chosen, k, ROOM, floors + query, kept, low, visit);
+    const u32 held =
+        count == 0 ? 0 : keep_best<THREADS>(chosen, k, ROOM, floors + query, kept, low, survey, visit);
     u32 size = 2;
     while (size < held)
         size *= 2;

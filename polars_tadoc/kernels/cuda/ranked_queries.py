@@ -249,9 +249,12 @@ def _cut(documents: int, queries: int, room: int) -> tuple[int, int]:
 
     Few queries are cut further, so that all multiprocessors are at work, and many tiles into whole rounds of them.
     """
-    offered = device_attribute("MaxSharedMemoryPerMultiprocessor") // _TILE_BLOCKS
-    most = (min(offered, device_attribute("MaxSharedMemoryPerBlockOptin")) - _TILE_SHARED - 8 * room) // 4
-    resident = _TILE_BLOCKS * device_attribute("MultiProcessorCount")
+    whole, offered = (device_attribute(f"MaxSharedMemoryPer{of}") for of in ("Multiprocessor", "BlockOptin"))
+    for blocks in range(_TILE_BLOCKS, 0, -1):
+        most = (min(whole // blocks, offered) - _TILE_SHARED - 8 * room) // 4
+        if most >= _LEAST_TILE:
+            break
+    resident = blocks * device_attribute("MultiProcessorCount")
     tiles = max(-(-documents // most), min(resident // queries, documents // _LEAST_TILE), 1)
     if tiles > resident:
         tiles = -(-tiles // resident) * resident

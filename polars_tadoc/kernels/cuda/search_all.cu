@@ -279,16 +279,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
     if (count == 0)
         return;
 
-    const auto visit = [&](auto take) {
+    const auto visit = [&](u64, auto take) {
         for (u32 i = threadIdx.x; i < count; i += THREADS)
             take(key_of(__float_as_uint(own.scores[i]), own.documents[i]));
     };
     if (room == 0) {
-        visit([&](u64 key) { keys[atomicAdd(written, 1ull)] = ~key; });
+        visit(0, [&](u64 key) { keys[atomicAdd(written, 1ull)] = ~key; });
         return;
     }
+    const auto survey = [&](int least, int& highest, u32& reached) {
+        for (u32 i = threadIdx.x; i < count; i += THREADS) {
+            const int score = __float_as_int(own.scores[i]);
+            highest = max(highest, score);
+            reached += score >= least;
+        }
+    };
     u64 low;
-    const u32 best = keep_best<THREADS>(chosen, k, room, floors + query, kept, low, visit);
+    const u32 best = keep_best<THREADS>(chosen, k, room, floors + query, kept, low, survey, visit);
     if (best == 0)
         return;
     if (threadIdx.x == 0 && best >= k)

@@ -144,26 +144,39 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
     __syncthreads();
 
     const u32 size = stop_document - first_document;
-    const auto visit = [&](auto take) {
+    if (allowed != nullptr) {
+        for (u32 i = threadIdx.x; i < size; i += THREADS)
+            if ((allowed[(first_document + i) / 32] >> i % 32 & 1) == 0)
+                scores[i] = UNTOUCHED;
+        __syncthreads();
+    }
+    // as signed numbers the bits of scores order as scores do, and those of -0.0 are below 0
+    const auto visit = [&](u64 from, auto take) {
+        const int least = static_cast<int>(from >> 32);
         for (u32 i = 4 * threadIdx.x; i < size; i += 4 * THREADS) {
-            const uint4 four = *reinterpret_cast<const uint4*>(scores + i);
-            const u32 score[4] = {four.x, four.y, four.z, four.w};
-            if ((four.x & four.y & four.z & four.w & UNTOUCHED) != 0)
+            const int4 four = *reinterpret_cast<const int4*>(scores + i);
+            if (max(max(four.x, four.y), max(four.z, four.w)) < least)
                 continue;
-            const u32 document = first_document + i;
-            const u32 fit = allowed == nullptr ? 0xFFFFFFFFu : allowed[document / 32] >> document % 32;
+            const int score[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
             for (u32 j = 0; j < 4; ++j)
-                if ((score[j] & UNTOUCHED) == 0 && (fit >> j & 1) != 0)
-                    take(key_of(score[j], document + j));
+                if (score[j] >= least)
+                    take(key_of(static_cast<u32>(score[j]), first_document + i + j));
         }
     };
     if (room == 0) {
-        visit([&](u64 key) { keys[atomicAdd(written, 1ull)] = ~key; });
+        visit(0, [&](u64 key) { keys[atomicAdd(written, 1ull)] = ~key; });
         return;
     }
+    const auto survey = [&](int least, int& best, u32& count) {
+        for (u32 i = 4 * threadIdx.x; i < size; i += 4 * THREADS) {
+            const int4 four = *reinterpret_cast<const int4*>(scores + i);
+            best = max(best, max(max(four.x, four.y), max(four.z, four.w)));
+            count += (four.x >= least) + (four.y >= least) + (four.z >= least) + (four.w >= least);
+        }
+    };
     u64 low;
-    const u32 held = keep_best<THREADS>(chosen, k, room, floors + query, kept, low, visit);
+    const u32 held = keep_best<THREADS>(chosen, k, room, floors + query, kept, low, survey, visit);
     if (held == 0)
         return;
     if (threadIdx.x == 0 && held >= k && tiles > 1)
