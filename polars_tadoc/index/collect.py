@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.cpu.coding import encode
-from polars_tadoc.kernels.cpu.lists import gather_lists
+from polars_tadoc.kernels.cpu.lists import append_lists, gather_lists
 from polars_tadoc.traversal.options import Options
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
@@ -97,13 +98,24 @@ def _count(corpus: Corpus, rows: Int64, engine: Engine, options: Options) -> _Co
 def _join(parts: Sequence[_Counted]) -> _Counted:
     """Join the documents of several corpora, word by word."""
     words, maps = unify([part.words for part in parts])
-    owners = [np.repeat(own, np.diff(part.offsets)) for own, part in zip(maps, parts, strict=True)]
-    owner = np.concatenate([np.zeros(0, np.uint32), *owners])
-    documents = np.concatenate([np.zeros(0, np.uint32), *(part.documents for part in parts)])
-    counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in parts)])
-    order = np.argsort(owner.astype(np.uint64) << np.uint64(32) | documents)
-    offsets = np.append(0, np.cumsum(np.bincount(owner, minlength=len(words)))).astype(np.int64)
-    return _Counted(words, offsets, documents[order], counts[order])
+    sizes = np.zeros(len(words), np.int64)
+    for own, part in zip(maps, parts, strict=True):
+        sizes[own] += np.diff(part.offsets)
+    offsets = np.append(0, np.cumsum(sizes))
+    documents, counts = np.empty(offsets[-1], np.uint32), np.empty(offsets[-1], np.uint64)
+    free = offsets[:-1].copy()
+    for own, part in zip(maps, parts, strict=True):
+        append_lists(part.offsets, part.documents, part.counts, own, free, documents, counts)
+    if not _stand_apart(parts):
+        order = np.argsort(np.repeat(np.arange(len(words), dtype=np.uint64), sizes) << np.uint64(32) | documents)
+        documents, counts = documents[order], counts[order]
+    return _Counted(words, offsets, documents, counts)
+
+
+def _stand_apart(parts: Sequence[_Counted]) -> bool:
+    """Tell whether each corpus' documents stand behind all of those before, as they do unless rows were shuffled."""
+    ends = [(int(part.documents.min()), int(part.documents.max())) for part in parts if len(part.documents)]
+    return all(last < first for (_, last), (first, _) in pairwise(ends))
 
 
 def document_rows(corpora: Sequence[Corpus]) -> Int64:

@@ -44,3 +44,34 @@ def _gather(
         start = offsets[order[k]] - taken[k]
         for i in range(taken[k], taken[k + 1]):
             gathered[i] = values[start + i]
+
+
+@nb.njit(nogil=True, cache=True)
+def append_lists(
+    offsets: Int64,
+    documents: npt.NDArray[np.uint32],
+    counts: npt.NDArray[np.uint64],
+    owners: npt.NDArray[np.uint32],
+    free: Int64,
+    all_documents: npt.NDArray[np.uint32],
+    all_counts: npt.NDArray[np.uint64],
+) -> None:
+    """Copy lists of documents and counts behind what their owners have already.
+
+    Parameters
+    ----------
+    offsets, documents, counts
+        int64, lists + 1, and the lists one after another.
+    owners
+        uint32: whose each list is; no two have the same owner.
+    free
+        int64 by owner: where its next document goes; moved on.
+    all_documents, all_counts
+        Filled.
+
+    """
+    for own in range(len(owners)):
+        at = free[owners[own]] - offsets[own]
+        for i in range(offsets[own], offsets[own + 1]):
+            all_documents[at + i], all_counts[at + i] = documents[i], counts[i]
+        free[owners[own]] += offsets[own + 1] - offsets[own]
