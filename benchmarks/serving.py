@@ -1,0 +1,348 @@
+"""How many queries a second can be served within half a second: by the GPU, by the CPU, by both.
+
+    python -m benchmarks.serving --measure table.json [--engine gpu] [--documents 25200000]
+    python -m benchmarks.serving --fit table.json
+    python -m benchmarks.serving --simulate table.json
+    python -m benchmarks.serving --serve [--engine gpu] [--device-cache 1000000000]
+
+``--measure`` times the queries of ``benchmarks.gov2`` as a server's threads run them: one by one and in batches, on one
+CPU thread and on the GPU, and on all CPU threads at once. ``--fit`` fits what the scheduler predicts by to such a table
+and prints it for ``polars_tadoc/index/costs.py``. ``--simulate`` lets the scheduler that the server uses serve queries
+that come at random (a Poisson process), where each takes as long as it was measured to: the largest rate at which at
+most 1 % come later than the deadline or are given up, as in section 9 of Ding et al., WWW 2009. "Better" gives each
+query to the engine that is predicted to be faster, and nobody steals. ``--serve`` looks for the same rates on the real
+server, on this machine.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+import polars_tadoc as tadoc
+from benchmarks import corpora, gov2
+from benchmarks.strategies import fit
+from polars_tadoc.compress.tokenize import Tokenizer
+from polars_tadoc.config import one_thread, thread_count
+from polars_tadoc.engine import choose
+from polars_tadoc.index.analyzer import Analyzer
+from polars_tadoc.index.costs import BATCH_SECONDS, OVERHEADS, features_of, predict
+from polars_tadoc.index.documents import Documents
+from polars_tadoc.index.index import Index
+from polars_tadoc.index.scheduler import Scheduler, Traits
+from polars_tadoc.index.scoring import Scoring
+from polars_tadoc.index.search import find, frame, weigh
+from polars_tadoc.index.segment import Segment
+from polars_tadoc.kernels.postings import PFORDELTA, Queries
+from polars_tadoc.vocabulary import Vocabulary
+
+DEADLINE = 0.5
+LATE = 0.01
+"""Share of queries that may be late."""
+GROUP = 16
+"""Queries of a batch that is measured."""
+
+Float64 = npt.NDArray[np.float64]
+SCORING = Scoring("lucene", *gov2.K1_AND_B, 0.5)
+
+
+def make_index(collection: gov2.Collection) -> tuple[Index, list[str]]:
+    """Return an index of the collection, whose words are the numbers of lists, and the queries as texts."""
+    names = [f"w{number:06d}" for number in range(len(collection.postings.frequencies))]
+    segment = Segment(Vocabulary(pa.array(names, pa.large_string())), collection.postings, collection.lengths)
+    ids = pl.Series("id", np.arange(segment.size, dtype=np.uint32))
+    index = Index((segment,), Analyzer(Tokenizer("words")), Documents(ids, False, segment.size), "pfordelta")
+    offsets, lists = collection.queries.offsets, collection.queries.lists
+    return index, [" ".join(names[t] for t in lists[start:stop]) for start, stop in pairwise(offsets.tolist())]
+
+
+def run(index: Index, texts: list[str], mode: str, engine: str) -> Callable[[], pl.DataFrame]:
+    """Prepare a batch as ``submit`` does; what is returned does what a server's thread does."""
+    batch = weigh(index, pl.Series(texts), SCORING)
+    resolved = choose(engine, 0)
+    return lambda: frame(index, find(index, batch, gov2.K, mode, SCORING, [None], resolved))
+
+
+def clock(call: Callable[[], object], repeat: int = 2) -> float:
+    """Return the seconds of a call, the best of some."""
+    taken = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - start)
+    return min(taken)
+
+
+def measure(index: Index, collection: gov2.Collection, texts: list[str], engines: list[str]) -> dict[str, Any]:
+    """Time every query on every engine; seconds."""
+    queries = collection.queries
+    frequencies = [
+        collection.postings.frequencies[queries.lists[start:stop]].tolist()
+        for start, stop in pairwise(queries.offsets.tolist())
+    ]
+    table: dict[str, Any] = {"documents": index.documents, "threads": thread_count(), "frequencies": frequencies}
+    table["machine"] = corpora.machine()
+    for mode in ("and", "or"):
+        for engine in engines:
+            calls = [run(index, [text], mode, engine) for text in texts]
+            for call in calls[:20]:
+                call()
+            with one_thread():
+                alone = [clock(call) for call in calls]
+            row: dict[str, Any] = {"alone": alone}
+            groups = [texts[first : first + GROUP] for first in range(0, len(texts), GROUP)]
+            with one_thread():
+                row["groups"] = [clock(run(index, group, mode, engine)) for group in groups]
+            row["crowded"] = crowding(calls, sum(alone)) if engine == "cpu" else 1.0
+            table[f"{engine} {mode}"] = row
+            together = 1e3 * sum(row["groups"]) / len(texts)
+            print(
+                f"{engine} {mode}: {1e3 * statistics.fmean(alone):.3f} ms alone, {together:.3f} "
+                f"in batches of {GROUP}, {row['crowded']:.2f} times as long while all threads are busy",
+                flush=True,
+            )
+    if "gpu" in engines:
+        table["moved"] = moving(index, collection.queries)
+        print(f"{table['moved']:.3f} ns for a byte that is brought to the device", flush=True)
+    return table
+
+
+def crowding(calls: Sequence[Callable[[], object]], alone: float) -> float:
+    """Return how many times longer queries take on a CPU thread while all others are busy, too."""
+
+    def work(call: Callable[[], object]) -> None:
+        with one_thread():
+            call()
+
+    with ThreadPoolExecutor(thread_count()) as pool:
+        start = time.perf_counter()
+        list(pool.map(work, calls))
+        return (time.perf_counter() - start) * thread_count() / alone
+
+
+def moving(index: Index, queries: Queries) -> float:
+    """Return the nanoseconds that a byte takes to the device when lists are brought there one by one."""
+    segment = index.segments[0]
+    cache = choose("gpu", 0).kernels.resident_postings(segment.postings, segment.nbytes // 4)
+    moved, taken = 0, 0.0
+    for number in range(len(queries.offsets) - 1):
+        query = gov2.one(queries, number)
+        missing = query.lists[~cache.is_resident(query.lists)]
+        start = time.perf_counter()
+        list(cache.bring(query))
+        if len(missing):
+            taken += time.perf_counter() - start
+            moved += int(segment.postings.frequencies[missing].sum(dtype=np.int64))
+    return 1e9 * taken / (moved * segment.nbytes / segment.posting_count)
+
+
+TERMS = {
+    "and": ["calls", "queries", "lists", "candidates", "blocks"],
+    "or": ["calls", "queries", "lists", "postings", "shorter", "documents"],
+}
+"""Features that costs are fitted to."""
+
+
+def fit_costs(table: dict[str, Any]) -> tuple[dict[str, Any], dict[str, float]]:
+    """Return costs and overheads fitted to a table; prints how far off they are."""
+    features = [features_of(np.array(sizes), table["documents"]) for sizes in table["frequencies"]]
+    costs: dict[str, Any] = {}
+    overheads: dict[str, list[float]] = {}
+    for engine, (mode, terms) in product(("cpu", "gpu"), TERMS.items()):
+        if f"{engine} {mode}" not in table:
+            continue
+        row, own = table[f"{engine} {mode}"], [{**query[mode], "calls": 1.0} for query in features]
+        measured = [(query, {mode: 1e3 * seconds}) for query, seconds in zip(own, row["alone"], strict=True)]
+        for number, seconds in enumerate(row["groups"]):
+            group = own[number * GROUP : (number + 1) * GROUP]
+            sums = {term: sum(query[term] for query in group) for term in terms}
+            measured += GROUP * [({**sums, "calls": 1.0}, {mode: 1e3 * seconds})]
+        fitted = fit(measured, mode, terms)
+        ratios = [sum(fitted.get(t, 0) * q[t] for t in terms) / (1e6 * taken[mode]) for q, taken in measured]
+        print(f"{engine} {mode}: off by {statistics.median(max(r, 1 / r) for r in ratios):.2f} times in the median")
+        overheads.setdefault(engine, []).append(1e-9 * fitted.pop("calls", 0.0))
+        costs.setdefault(engine, {})[mode] = fitted
+    for engine in costs:
+        costs[engine]["all"] = {"moved": float(f"{table['moved']:.3g}")} if engine == "gpu" else {}
+    return costs, {engine: float(f"{statistics.fmean(seconds):.2g}") for engine, seconds in overheads.items()}
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds by query and engine, measured and predicted, beside what a batch takes whatever its size."""
+
+    measured: dict[str, Float64]
+    predicted: list[dict[str, float]]
+    overheads: dict[str, float]
+    threads: int
+
+
+def times_of(table: dict[str, Any], mode: str) -> Times:
+    """Take a mode's times from a table: what a query adds to a batch is its share of the batches measured."""
+    documents, measured = table["documents"], {}
+    frequencies = [np.array(sizes) for sizes in table["frequencies"]]
+    for engine in ("cpu", "gpu"):
+        if mode == "and_or":
+            few = np.array([documents * np.prod(sizes / documents) < gov2.K for sizes in frequencies])
+            first, second = (times_of(table, one).measured[engine] for one in ("and", "or"))
+            measured[engine] = first + few * second
+            continue
+        row = table[f"{engine} {mode}"]
+        alone = np.array(row["alone"])
+        shares = np.empty(len(alone))
+        for number, seconds in enumerate(row["groups"]):
+            own = slice(number * GROUP, (number + 1) * GROUP)
+            shares[own] = max(seconds - OVERHEADS[engine], 1e-6) * alone[own] / alone[own].sum()
+        measured[engine] = shares * row["crowded"]
+    predicted = [
+        {engine: predict(engine, mode, sizes, documents, gov2.K) for engine in measured} for sizes in frequencies
+    ]
+    return Times(measured, predicted, OVERHEADS, table["threads"])
+
+
+POLICIES = ("gpu", "cpu", "better", "both")
+_MOST_ARRIVALS = 50_000
+
+
+def share_late(times_: Times, policy: str, rate: float, seconds: float = 3.0, seed: int = 1) -> float:
+    """Serve a stream of queries by the measured times; return the share that is late or given up."""
+    random = np.random.default_rng(seed)
+    count = min(max(200, int(rate * seconds)), _MOST_ARRIVALS)
+    arrivals = np.cumsum(random.exponential(1 / rate, count)).tolist()
+    chosen = random.integers(0, len(times_.predicted), count).tolist()
+    traits = {
+        "cpu": Traits(times_.threads, OVERHEADS["cpu"], BATCH_SECONDS["cpu"]),
+        "gpu": Traits(1, OVERHEADS["gpu"], BATCH_SECONDS["gpu"]),
+    }
+    engines = [policy] if policy in traits else ["cpu", "gpu"]
+    if policy == "both":
+        schedulers = dict.fromkeys(engines, Scheduler[int](traits))
+    else:
+        schedulers = {engine: Scheduler[int]({engine: traits[engine]}) for engine in engines}
+    idle = {engine: traits[engine].workers for engine in engines}
+    ends: list[tuple[float, str]] = []
+    late = 0
+
+    def feed(now: float) -> int:
+        missed, again = 0, True
+        while again:
+            again = False
+            for engine in engines:
+                while idle[engine]:
+                    work = schedulers[engine].take(engine, now)
+                    missed += len(work.missed)
+                    again |= work.moved > 0
+                    if not work.keys:
+                        break
+                    idle[engine] -= 1
+                    end = now + times_.overheads[engine] + sum(times_.measured[engine][chosen[q]] for q in work.keys)
+                    missed += sum(end > arrivals[query] + DEADLINE for query in work.keys)
+                    heapq.heappush(ends, (end, engine))
+        return missed
+
+    for number, now in enumerate(arrivals):
+        while ends and ends[0][0] <= now:
+            end, engine = heapq.heappop(ends)
+            idle[engine] += 1
+            late += feed(end)
+        predicted = times_.predicted[chosen[number]]
+        best = min(engines, key=lambda engine: OVERHEADS[engine] + predicted[engine])
+        schedulers[best].add(number, predicted, now + DEADLINE)
+        late += feed(now)
+    while ends:
+        end, engine = heapq.heappop(ends)
+        idle[engine] += 1
+        late += feed(end)
+    return late / count
+
+
+def sustained(late: Callable[[float], float], start: float, precision: float = 0.03) -> float:
+    """Return the largest rate at which few enough are late, by doubling and halving."""
+    low, high = 0.0, start
+    while late(high) <= LATE:
+        low, high = high, 2 * high
+    while high - low > precision * high and high > 1:
+        middle = (low + high) / 2
+        low, high = (middle, high) if late(middle) <= LATE else (low, middle)
+    return low
+
+
+def simulate(table: dict[str, Any]) -> None:
+    """Print the sustained rates of all policies."""
+    print(f"simulated, {table['threads']} CPU threads and a GPU: queries a second, at most 1 % beyond {DEADLINE} s")
+    print(f"{'':8}" + "".join(f"{policy:>10}" for policy in POLICIES))
+    for mode in gov2.PAPER:
+        times_ = times_of(table, mode)
+        rates = [sustained(lambda rate, p=policy: share_late(times_, p, rate), 100.0) for policy in POLICIES]  # type: ignore[misc] # noqa: B023
+        print(f"{mode:8}" + "".join(f"{rate:10.0f}" for rate in rates), flush=True)
+
+
+def served_late(index: Index, texts: list[str], mode: str, engine: str, rate: float, seconds: float) -> float:
+    """Ask a real server at a rate; return the share that is late or given up."""
+    random = np.random.default_rng(int(rate))
+    arrivals = np.cumsum(random.exponential(1 / rate, max(50, int(rate * seconds))))
+    chosen = random.integers(0, len(texts), len(arrivals))
+    k1, b = gov2.K1_AND_B
+    with index.serve(k=gov2.K, mode=mode, deadline=DEADLINE, engine=engine, k1=k1, b=b) as server:
+        start = time.perf_counter()
+        for arrival, query in zip(arrivals, chosen, strict=True):
+            ahead = arrival - (time.perf_counter() - start)
+            if ahead > 0:
+                time.sleep(ahead)
+            server.submit(texts[query])
+        behind = time.perf_counter() - start - arrivals[-1]
+    done = server.statistics()
+    share = (done.late + done.missed) / len(arrivals)
+    print(
+        f"  {engine} {mode} at {rate:.0f}/s: {100 * share:.2f} % late; {done.answered}, stolen {done.stolen}, "
+        f"p50 {1e3 * done.latency['p50']:.1f} ms, p99 {1e3 * done.latency['p99']:.1f} ms, asked {behind:.2f} s late",
+        flush=True,
+    )
+    return 1.0 if behind > DEADLINE else share
+
+
+def main() -> None:
+    parser = gov2.arguments(__doc__ or "")
+    parser.add_argument("--measure", type=Path, help="write a table of times")
+    parser.add_argument("--fit", type=Path, help="fit costs to a table")
+    parser.add_argument("--simulate", type=Path, help="serve by the times of a table")
+    parser.add_argument("--serve", nargs="*", choices=list(gov2.PAPER), help="modes to serve on this machine")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each try of --serve")
+    parser.add_argument("--device-cache", type=int, help="bytes of the device's cache")
+    args = parser.parse_args()
+    if args.device_cache:
+        tadoc.Config.set(device_cache_bytes=args.device_cache)
+    engines = ["cpu", "gpu"][: 1 + (args.engine == "gpu")]
+    if args.measure or args.serve:
+        gov2.make_collection(1000, 2, PFORDELTA, args.seed)  # compiles
+        collection = gov2.make_collection(args.documents, args.queries, PFORDELTA, args.seed)
+        print(corpora.machine(), gov2.describe(collection), sep="\n", flush=True)
+        index, texts = make_index(collection)
+    if args.measure:
+        args.measure.write_text(json.dumps(measure(index, collection, texts, engines)))
+    if args.fit:
+        costs, overheads = fit_costs(json.loads(args.fit.read_text()))
+        print(f"COSTS = {json.dumps(costs, indent=4)}\nOVERHEADS = {json.dumps(overheads)}")
+    if args.simulate:
+        simulate(json.loads(args.simulate.read_text()))
+    for mode in args.serve or []:
+        for engine in [*engines[::-1], "auto"] if len(engines) > 1 else engines:
+            rate = sustained(lambda r, e=engine, m=mode: served_late(index, texts, m, e, r, args.seconds), 200.0, 0.1)  # type: ignore[misc]
+            print(f"served by {engine}, {mode}: {rate:.0f} queries/s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
