@@ -1,0 +1,67 @@
+"""Search two hundred years of presidential speeches, four sentences at a time."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+import polars as pl
+
+import polars_tadoc as tadoc
+
+DATA = Path(__file__).parent / "data"
+STOPWORDS = ["a", "an", "and", "are", "as", "be", "by", "for", "in", "is", "it", "of", "on", "or", "that", "the", "to"]
+
+
+def passages() -> pl.DataFrame:
+    """Speeches cut into passages of four sentences, compressed."""
+    sentences = pl.col("text").str.extract_all(r"(?:[^.!?]+[.!?]){1,4}")
+    speeches = pl.read_parquet(DATA / "speeches.parquet").with_columns(sentences)
+    return speeches.explode("text").with_row_index("passage").tadoc.compress("text")
+
+
+def main() -> None:
+    """Run the tour."""
+    df = passages()
+    pl.Config.set_fmt_str_lengths(110)
+
+    print("# An index is built from the compressed column; the text is not made again.")
+    index = df.tadoc.build_index("text", id="passage", lowercase=True, stopwords=STOPWORDS, metadata=["year"])
+    print(index)
+
+    print("\n# One query, or a column of them: the best passages for each, joined to what is known of them.")
+    queries = pl.Series("asked", ["war with Mexico", "peace treaty with Spain", "the economy and jobs"])
+    found = index.search(queries, k=2)
+    asked = queries.to_frame().with_row_index("query")
+    known = df.select(pl.col("passage").alias("id"), "year", "speaker")
+    print(asked.join(found, on="query").join(known, on="id").drop("query").sort("asked", "rank"))
+
+    print("\n# All words must occur, the phrase as it stands, and only since 1950.")
+    query = '"health care" insurance'
+    recent = index.search(query, k=3, mode="and", filter=pl.col("year") >= 1950)
+    print(index.snippets(recent, query, words=14).join(known, on="id").select("year", "speaker", "snippet"))
+
+    print("\n# Why the first one?")
+    print(index.explain(query, recent["id"][0]))
+
+    print("\n# Scores are an expression, too: here of each decade's own passages.")
+    score = pl.col("text").tadoc.bm25("jobs", lowercase=True)
+    decades = df.with_columns((pl.col("year") // 10 * 10).alias("decade"))
+    scored = decades.with_columns(score.over("decade").alias("score"))
+    passages_found = pl.col("score").gt(0).sum().alias("passages")
+    print(scored.group_by("decade").agg(passages_found).sort("passages", descending=True).head(3))
+
+    print("\n# Documents come and go; a saved index is mapped into memory, not read.")
+    with tempfile.TemporaryDirectory() as folder:
+        index.delete(recent["id"].head(1)).save(f"{folder}/speeches")
+        loaded = tadoc.load_index(f"{folder}/speeches")
+        print(loaded)
+        batch = [word for word in df.tadoc.word_count("text", lowercase=True, top=2000)["word"] if word.isalpha()]
+        started = time.perf_counter()
+        answers = loaded.search(batch)
+        print(f"{len(batch):,} queries, {len(answers):,} results in {1e3 * (time.perf_counter() - started):.0f} ms")
+
+
+if __name__ == "__main__":
+    main()
