@@ -31,6 +31,8 @@ OVERHEADS = {"cpu": 200e-6, "gpu": 500e-6}
 BATCH_SECONDS = {"cpu": 0.001, "gpu": 0.02}
 """How long a batch of several queries is predicted to last at most, beside the overhead."""
 
+_LEAST = 1000.0  # what a query without words may be predicted to take
+
 
 def features_of(frequencies: npt.NDArray[np.integer[Any]], documents: int) -> dict[str, dict[str, float]]:
     """Return what the time of a query depends on.
@@ -87,7 +89,8 @@ def predict(
         together = documents * float(np.prod(np.asarray(frequencies, np.float64) / max(documents, 1)))
         ways = ["and"] if together >= k else ["and", "or"]
     costs = COSTS[engine]
-    return 1e-9 * (
+    nanoseconds = (
         sum(cost * features[way].get(feature, 0.0) for way in ways for feature, cost in costs[way].items())
         + costs["all"].get("moved", 0.0) * moved
     )
+    return 1e-9 * max(nanoseconds, _LEAST)
