@@ -43,7 +43,7 @@ class Collection:
     """Word numbers by document, as each contender wants them."""
 
     def __init__(self, text: pl.Series) -> None:
-        from bm25s.stopwords import STOPWORDS_EN
+        from bm25s.stopwords import STOPWORDS_EN  # type: ignore[import-untyped]
 
         rows = pl.DataFrame({"document": np.arange(len(text), dtype=np.uint32), "word": text.str.to_lowercase()})
         words = rows.with_columns(pl.col("word").str.extract_all(r"\w\w+")).explode("word").drop_nulls()
@@ -98,7 +98,7 @@ class Collection:
 
 def bm25s_search(collection: Collection, queries: list[list[int]]) -> tuple[Callable[[], Any], Any]:
     """Index with bm25s, and return a call that runs all queries."""
-    import bm25s
+    import bm25s  # type: ignore[import-untyped]
 
     model = bm25s.BM25(method="lucene", k1=K1, b=B, backend="numba")
     vocabulary = {str(number): number for number in range(len(collection.vocabulary))}

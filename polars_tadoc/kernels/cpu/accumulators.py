@@ -19,7 +19,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from polars_tadoc.kernels.cpu.blocks import kernel
-from polars_tadoc.kernels.cpu.memory import load_u64, trailing_zeros
+from polars_tadoc.kernels.cpu.memory import count_ones, load_u64, trailing_zeros
 
 UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
@@ -31,9 +31,9 @@ WINDOW = 1 << 16
 
 GROUP = 64
 
-_0, _1, _3, _4, _6, _8 = (np.uint64(i) for i in (0, 1, 3, 4, 6, 8))
-_32, _GROUP, _LOWEST_32 = np.uint64(32), np.uint64(GROUP), np.uint64(0xFFFFFFFF)
-_GROUP_BYTES = np.uint64(4 * GROUP)
+_0, _1, _3, _4, _6, _8 = (nb.uint64(i) for i in (0, 1, 3, 4, 6, 8))
+_32, _GROUP, _LOWEST_32 = nb.uint64(32), nb.uint64(GROUP), nb.uint64(0xFFFFFFFF)
+_GROUP_BYTES = nb.uint64(4 * GROUP)
 _UNTOUCHED = -(1 << 31)
 
 _I32, _I64, _FLOAT = ir.IntType(32), ir.IntType(64), ir.FloatType()
@@ -234,6 +234,18 @@ def push_touched(
                 _reset(address)
                 marks[group] = 0
     return size
+
+
+@kernel
+def count_touched(accumulators: Int32, marks: UInt8, least: int) -> Any:
+    """Count the window's documents whose scores' bits are ``least`` or more."""
+    base, marks_at = nb.uint64(accumulators.ctypes.data), nb.uint64(marks.ctypes.data)
+    count = _0
+    for eight in range(nb.uint64(len(marks)) >> _3):
+        if load_u64(marks_at + eight * _8) != 0:
+            for group in range(eight * _8, eight * _8 + _8):
+                count += nb.uint64(count_ones(_at_least(base + group * _GROUP_BYTES, nb.int32(least))))
+    return count
 
 
 @kernel

@@ -27,28 +27,28 @@ from polars_tadoc.kernels.postings import BLOCK, RICE, Lists, Postings
 
 UInt32 = npt.NDArray[np.uint32]
 
-_1, _2, _3, _4, _6, _7, _8 = (np.uint64(i) for i in (1, 2, 3, 4, 6, 7, 8))
-_63, _BLOCK, _BLOCK_BYTES = np.uint64(63), np.uint64(BLOCK), np.uint64(4 * BLOCK)
+_1, _2, _3, _4, _6, _7, _8 = (nb.uint64(i) for i in (1, 2, 3, 4, 6, 7, 8))
+_63, _BLOCK, _BLOCK_BYTES = nb.uint64(63), nb.uint64(BLOCK), nb.uint64(4 * BLOCK)
 
 kernel = nb.njit(nogil=True, cache=True, _nrt=False)
 """Compiles a function that allocates nothing: it takes arrays without counting references, a third of the time."""
 
-ROW_BYTES = np.uint64(64)
+ROW_BYTES = nb.uint64(64)
 """What an opened list takes."""
 
 # bytes of a row from which on its numbers stand
-_HEADS = np.uint64(0)
-_STRIDE = np.uint64(8)
-BLOCKS = np.uint64(16)
+_HEADS = nb.uint64(0)
+_STRIDE = nb.uint64(8)
+BLOCKS = nb.uint64(16)
 """How many blocks the list has."""
-_SIZE = np.uint64(24)
-_NUMBER = np.uint64(32)
-FIRST_BLOCK = np.uint64(40)
+_SIZE = nb.uint64(24)
+_NUMBER = nb.uint64(32)
+FIRST_BLOCK = nb.uint64(40)
 """For a coded list: the number of its first block."""
-_COUNTS = np.uint64(48)
-NEXT_BLOCK = np.uint64(56)
+_COUNTS = nb.uint64(48)
+NEXT_BLOCK = nb.uint64(56)
 """The block that is read next; 0 at first."""
-_PLAIN = ~np.uint64(0)
+_PLAIN = ~nb.uint64(0)
 
 
 @kernel

@@ -1,10 +1,10 @@
 """Finds the best documents of queries (Ding et al., WWW 2009, sections 5 and 6), on the CPU.
 
 OR scores lists from the shortest on into accumulators, window by window. As soon as the k-th best score is above what
-all further lists can add, no new document can enter: in those only the documents that can still are looked up (MaxScore,
-Turtle and Flood, 1995, with the bounds of blocks of Ding and Suel, SIGIR 2011). AND looks up the shortest list's
-documents in the others. Only documents that are strictly below are given up, with room for rounding, and sums are in
-the lists' order, so results do not depend on any of this.
+all further lists can add, no new document can enter: those that still can are looked up in these lists, if they are few
+(MaxScore, Turtle and Flood, 1995, with bounds of blocks as in Ding and Suel, SIGIR 2011). AND looks up the shortest
+list's documents in the others. Only documents that are strictly below are given up, with room for rounding, and sums
+are in the lists' order, so results do not depend on any of this.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from polars_tadoc.kernels.cpu.accumulators import (
     WINDOW,
     as_bits,
     as_float,
+    count_touched,
     is_allowed,
     key_of,
     push,
@@ -56,12 +57,14 @@ Int64 = npt.NDArray[np.int64]
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
-_0, _1, _2, _4, _6, _15 = (np.uint64(i) for i in (0, 1, 2, 4, 6, 15))
-_WINDOW, _GROUP, _BLOCK = np.uint64(WINDOW), np.uint64(GROUP), np.uint64(BLOCK)
-_NONE = ~np.uint64(0)
-_CHUNK_BLOCKS = np.uint64(8)
+_0, _1, _2, _4, _6, _15 = (nb.uint64(i) for i in (0, 1, 2, 4, 6, 15))
+_WINDOW, _GROUP, _BLOCK = nb.uint64(WINDOW), nb.uint64(GROUP), nb.uint64(BLOCK)
+_NONE = ~nb.uint64(0)
+_POSTINGS_A_LOOKUP = nb.uint64(4)
+"""Scoring so many postings takes as long as looking up one document."""
+_CHUNK_BLOCKS = nb.uint64(8)
 """Blocks of the shortest list of an AND that are looked up together."""
-_MANY = np.uint64(12)
+_MANY = nb.uint64(12)
 """Counts of a block from which on decoding all costs less than reading them one by one."""
 
 
@@ -109,13 +112,17 @@ def _workspace() -> Workspace:
         accumulators = np.full(WINDOW + GROUP, -0.0, np.float32)
         scores = np.empty(WINDOW, np.float32)
         documents, origins = np.empty(WINDOW, np.uint32), np.empty(WINDOW, np.uint32)
-        rooms = [np.zeros(BLOCK, np.uint32) for _ in range(4)]
         _own.workspace = Workspace(
             accumulators,
             accumulators.view(np.int32),
             np.zeros(WINDOW // GROUP + 8, np.uint8),
-            Candidates(documents, scores, scores.view(np.int32), origins, rooms[3]),
-            Block(*rooms[:3], np.empty(BLOCK, np.float32)),
+            Candidates(documents, scores, scores.view(np.int32), origins, np.empty(BLOCK, np.uint32)),
+            Block(
+                np.empty(BLOCK, np.uint32),
+                np.empty(BLOCK, np.uint32),
+                np.zeros(BLOCK, np.uint32),
+                np.empty(BLOCK, np.float32),
+            ),
         )
     workspace: Workspace = _own.workspace
     return workspace
@@ -173,8 +180,8 @@ def _score_window(
     row: int,
     weight: float,
     norms: int,
-    first: int,
-    stop: int,
+    first: Any,
+    stop: Any,
     accumulators: Float32,
     marks: UInt8,
     block: Block,
@@ -183,7 +190,7 @@ def _score_window(
     documents, places, added = block.documents, block.places, block.added
     to_documents, to_counts = nb.uint64(documents.ctypes.data), nb.uint64(block.counts.ctypes.data)
     to_added = nb.uint64(added.ctypes.data)
-    blocks, number = load_u64(row + BLOCKS), load_u64(row + NEXT_BLOCK)
+    blocks, number = load_u64(row + BLOCKS), _find_block(row, load_u64(row + NEXT_BLOCK), first)
     width, first_32 = nb.uint32(stop - first), nb.uint32(first)
     behind = _NONE
     while number < blocks:
@@ -334,6 +341,12 @@ def _needed(threshold: float, rest: float, lists: int) -> Any:
 
 
 @kernel
+def _may_leave_out(scored: int, size: int, room: int, all_lists: float, rest: float) -> Any:
+    """Tell whether to look for the k-th best score so far: it may exceed ``rest``, and saves more than it takes."""
+    return scored > room and scored < size and all_lists > rest + rest
+
+
+@kernel
 def search_any(
     postings: Postings,
     norms: Float32,
@@ -405,21 +418,14 @@ def search_any(
             scored = _0
             i = _0
             while i < lists:
-                if _needed(threshold, rest[i], lists) > 0:
-                    break
                 row = base + i * ROW_BYTES
-                if (
-                    size < room
-                    and i > 0
-                    and rest[_0] > rest[i] + rest[i]
-                    and scored >= room
-                    and list_size(row) > scored
-                ):
-                    trial_size = push_touched(bits, whole_marks, first, allowed, trial, _0, False)
-                    if trial_size == room:
-                        threshold = max(threshold, _score_of(trial[_0]))
-                        if _needed(threshold, rest[i], lists) > 0:
-                            break
+                need = _needed(threshold, rest[i], lists)
+                if need <= 0 and size < room and _may_leave_out(scored, list_size(row), room, rest[_0], rest[i]):
+                    tried = push_touched(bits, whole_marks, first, allowed, trial, _0, False)
+                    threshold = _score_of(trial[_0]) if tried == room else threshold
+                    need = _needed(threshold, rest[i], lists)
+                if need > 0 and _POSTINGS_A_LOOKUP * count_touched(bits, whole_marks, as_bits(need)) <= list_size(row):
+                    break
                 if behind[i] < window_stop:
                     scored += list_size(row)
                     weight = weights[first_list + i]
