@@ -7,7 +7,14 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polars_tadoc.kernels.cpu.query_words import UNKNOWN, copy_words, fill_keys, find_terms, number_words
+from polars_tadoc.kernels.cpu.query_words import (
+    UNKNOWN,
+    copy_words,
+    fill_keys,
+    find_terms,
+    number_words,
+    word_keys,
+)
 from polars_tadoc.vocabulary import Vocabulary
 
 pieces = st.lists(st.sampled_from([b"", b"a", b"ab", b"\x00", b"\xff", b"common prefix", "日本".encode()]), max_size=4)
@@ -50,6 +57,9 @@ def test_find_terms(terms: set[str], words: list[str]) -> None:
     fill_keys(vocabulary.offsets, vocabulary.data, keys)
     assert (keys[1:] >= keys[:-1]).all()
     data, spans = spans_of([word.encode() for word in words])
-    numbers = np.empty(len(words), np.int64)
-    find_terms(data, spans, vocabulary.offsets, vocabulary.data, keys, numbers)
-    assert numbers.tolist() == [ascending.index(word) if word in terms else UNKNOWN for word in words]
+    own = np.empty(len(words), np.uint64)
+    word_keys(data, spans, own)
+    for order in (np.arange(len(words)), np.argsort(own)):
+        numbers = np.empty(len(words), np.int64)
+        find_terms(data, spans, order, vocabulary.offsets, vocabulary.data, keys, numbers)
+        assert numbers.tolist() == [ascending.index(word) if word in terms else UNKNOWN for word in words]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,16 @@ from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.cpu import phrase_words
-from polars_tadoc.kernels.cpu.query_words import copy_words, find_terms, number_words
+from polars_tadoc.kernels.cpu.query_words import copy_words, find_terms, number_words, word_keys
 from polars_tadoc.kernels.cpu.tokenize import BLOCK
 from polars_tadoc.morphism import Morphism
 from polars_tadoc.rows.phrase_words import PhraseWords
 
 UInt8 = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
+
+MANY = 64
+"""Words from which on it pays to sort them before they are looked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +65,17 @@ class QueryWords:
     def find(self, segment: Segment) -> Int64:
         """Return the number of each distinct word's list, int64, ``UNKNOWN`` where a segment has none."""
         numbers = np.empty(self.distinct, np.int64)
-        find_terms(self.data, self.spans, *segment.sought_terms, numbers)
+        find_terms(self.data, self.spans, self._order, *segment.sought_terms, numbers)
         return numbers
+
+    @cached_property
+    def _order(self) -> Int64:
+        """The order in which words are looked for: many of them by their first bytes, which is twice as fast."""
+        if self.distinct < MANY:
+            return np.arange(self.distinct)
+        keys = np.empty(self.distinct, np.uint64)
+        word_keys(self.data, self.spans, keys)
+        return np.argsort(keys)
 
 
 @dataclass(frozen=True, eq=False)

@@ -92,13 +92,16 @@ def fill_keys(offsets: Any, terms: Any, keys: UInt64) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
-def find_terms(data: UInt8, spans: Int64, offsets: Any, terms: Any, keys: Any, numbers: Int64) -> None:
-    """Find words among ascending terms by binary search, by their first bytes as long as these differ.
+def find_terms(data: UInt8, spans: Int64, order: Int64, offsets: Any, terms: Any, keys: Any, numbers: Int64) -> None:
+    """Find words among ascending terms, by their first bytes, then by comparison of those that share these.
 
     Parameters
     ----------
     data, spans
         The words, as for :func:`number_words`.
+    order
+        int64: the order in which they are looked for; each search begins where the last one ended, so that many
+        words in the order of their first bytes are found with one walk over the terms.
     offsets, terms
         int64, terms + 1, and the UTF-8 bytes of the terms, ascending.
     keys
@@ -107,20 +110,27 @@ def find_terms(data: UInt8, spans: Int64, offsets: Any, terms: Any, keys: Any, n
         Filled: each word's number among the terms, ``UNKNOWN`` where it is not there.
 
     """
-    for word in range(len(numbers)):
+    at, before = 0, np.uint64(0)
+    for word in order:
         start, length = spans[2 * word], spans[2 * word + 1] - spans[2 * word]
         own = first_bytes(data, start, start + length)
-        low, high = 0, len(keys)
-        numbers[word] = UNKNOWN
+        low, step = at if own >= before else 0, 1
+        while low + step < len(keys) and keys[low + step] < own:
+            low += step
+            step *= 2
+        high = min(low + step, len(keys))
         while low < high:
             middle = (low + high) >> 1
-            key = keys[middle]
-            if key != own:
-                if key < own:
-                    low = middle + 1
-                else:
-                    high = middle
-                continue
+            if keys[middle] < own:
+                low = middle + 1
+            else:
+                high = middle
+        at, before, numbers[word], step = low, own, UNKNOWN, 1
+        while low + step < len(keys) and keys[low + step] == own:
+            step *= 2
+        high = min(low + step, len(keys))
+        while low < high:
+            middle = (low + high) >> 1
             first, size = offsets[middle], offsets[middle + 1] - offsets[middle]
             i = 0
             while i < min(length, size) and terms[first + i] == data[start + i]:
@@ -132,3 +142,10 @@ def find_terms(data: UInt8, spans: Int64, offsets: Any, terms: Any, keys: Any, n
                 low = middle + 1
             else:
                 high = middle
+
+
+@nb.njit(nogil=True, cache=True)
+def word_keys(data: UInt8, spans: Int64, keys: UInt64) -> None:
+    """Fill in the first bytes of each word."""
+    for word in range(len(keys)):
+        keys[word] = first_bytes(data, spans[2 * word], spans[2 * word + 1])
