@@ -31,7 +31,14 @@ def paragraphs(texts: pl.Series) -> pl.Series:
     """Texts cut at blank lines, where they are long."""
     if texts.str.len_bytes().mean() < 10_000:
         return texts
-    return texts.str.split("\n\n").explode().str.strip_chars().to_frame("text").filter(pl.col("text") != "")["text"]
+    return (
+        texts.str.replace_all("\r\n", "\n", literal=True)
+        .str.split("\n\n")
+        .explode()
+        .str.strip_chars()
+        .to_frame("text")
+        .filter(pl.col("text") != "")["text"]
+    )
 
 
 def by_tadoc(column: pl.Series, query: str) -> np.ndarray:

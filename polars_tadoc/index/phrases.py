@@ -241,20 +241,19 @@ class _Rows:
 
     def count(self, documents: Int64, phrase: UInt32) -> UInt64:
         """Count a phrase, given as numbers of terms, in some documents."""
-        found = np.zeros(len(documents), np.uint64)
         distinct = np.unique(phrase)
         slices = [slice(self.word_offsets[term], self.word_offsets[term + 1]) for term in distinct]
         words = np.concatenate([self.words[own] for own in slices])
         names = np.repeat(distinct, [own.stop - own.start for own in slices])
-        offsets, roots = self._gather(documents)
+        most = 2 * len(documents) >= len(self.root_offsets) - 1  # to look at all is sooner done than to gather most
+        offsets, roots = (self.root_offsets, self.roots) if most else self._gather(documents)
+        found = np.zeros(len(offsets) - 1, np.uint64)
         target = Target(self.rules, offsets, roots, self.key, (words, names))
         target.count(phrase, np.array([0, len(phrase)], np.int64), False, found)
-        return found
+        return found[documents] if most else found
 
     def _gather(self, documents: Int64) -> tuple[Int64, UInt32]:
         """Symbols of some documents."""
-        if len(documents) == len(self.root_offsets) - 1:
-            return self.root_offsets, self.roots
         firsts = self.root_offsets[documents]
         sizes = self.root_offsets[documents + 1] - firsts
         offsets = np.append(0, np.cumsum(sizes))
