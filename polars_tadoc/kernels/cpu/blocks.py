@@ -12,7 +12,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.coding import View, decode_counts, decode_documents
+from polars_tadoc.kernels.cpu.coding import StreamView, View, decode_counts, decode_documents
 from polars_tadoc.kernels.cpu.memory import (
     bit_length,
     count_ones,
@@ -23,7 +23,7 @@ from polars_tadoc.kernels.cpu.memory import (
     store_u64,
     trailing_zeros,
 )
-from polars_tadoc.kernels.postings import BLOCK, RICE, Lists, Postings
+from polars_tadoc.kernels.postings import BLOCK, RICE, SPARE_BYTES, Lists, Postings, Stream
 
 UInt32 = npt.NDArray[np.uint32]
 
@@ -51,20 +51,35 @@ NEXT_BLOCK = nb.uint64(56)
 _PLAIN = ~nb.uint64(0)
 
 
+def view_of(postings: Postings) -> View:
+    """Return the addresses of postings, as uint64, for kernels; what takes the arrays takes seconds more to compile."""
+
+    def addresses(arrays: Any) -> list[Any]:
+        return [nb.uint64(array.ctypes.data) for array in arrays]
+
+    def stream(arrays: Stream) -> StreamView:
+        *before, unary, unary_offsets = addresses(arrays)
+        return StreamView._make([*before, unary, unary + nb.uint64(len(arrays.unary) - SPARE_BYTES), unary_offsets])
+
+    numbers = [nb.uint64(postings.codec), nb.uint64(postings.documents)]
+    arrays = addresses([postings.frequencies, postings.block_offsets, postings.heads])
+    return View._make([*numbers, *arrays, stream(postings.gaps), stream(postings.counts)])
+
+
 @kernel
-def open_list(postings: Postings, extra: Lists, number: int, row: int) -> None:
-    """Fill the row of a list; one that does not exist is empty."""
-    own = len(postings.frequencies)
+def open_list(view: View, own: int, extra: Lists, number: int, row: int) -> None:
+    """Fill the row of a list; one that does not exist is empty. ``own`` lists are coded."""
     number = nb.int64(number)
     store_u64(row + NEXT_BLOCK, nb.uint64(0))
     if number < own:
-        first = postings.block_offsets[number]
-        store_u64(row + _HEADS, nb.uint64(postings.heads.ctypes.data) + _4 * nb.uint64(first))
+        at = nb.uint64(number)
+        first = load_u64(view.block_offsets + _8 * at)
+        store_u64(row + _HEADS, view.heads + _4 * first)
         store_u64(row + _STRIDE, _4)
-        store_u64(row + BLOCKS, nb.uint64(postings.block_offsets[number + 1] - first))
-        store_u64(row + _SIZE, nb.uint64(postings.frequencies[number]))
-        store_u64(row + _NUMBER, nb.uint64(number))
-        store_u64(row + FIRST_BLOCK, nb.uint64(first))
+        store_u64(row + BLOCKS, load_u64(view.block_offsets + _8 * at + _8) - first)
+        store_u64(row + _SIZE, nb.uint64(load_u32(view.frequencies + _4 * at)))
+        store_u64(row + _NUMBER, at)
+        store_u64(row + FIRST_BLOCK, first)
         return
     first, size = nb.int64(0), nb.int64(0)
     if number - own < len(extra.offsets) - 1:

@@ -43,8 +43,9 @@ from polars_tadoc.kernels.cpu.blocks import (
     read_count,
     read_counts,
     read_documents,
+    view_of,
 )
-from polars_tadoc.kernels.cpu.coding import View, addresses_of, decode_counts, decode_documents
+from polars_tadoc.kernels.cpu.coding import View, decode_counts, decode_documents
 from polars_tadoc.kernels.cpu.memory import load_u64, store_u64
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.kernels.postings import BLOCK, Lists, Postings, Queries
@@ -348,8 +349,9 @@ def _may_leave_out(scored: int, size: int, room: int, all_lists: float, rest: fl
 
 @kernel
 def search_any(
-    postings: Postings,
-    norms: Float32,
+    view: View,
+    own: int,
+    norms: int,
     bounds: Float32,
     queries: Queries,
     extra: Lists,
@@ -370,7 +372,11 @@ def search_any(
 
     Parameters
     ----------
-    postings, norms, queries
+    view, own
+        Addresses of the postings, and how many lists they have.
+    norms
+        Address of float32 by document.
+    queries
         As for :func:`search`.
     bounds
         float32 by block, or none.
@@ -388,10 +394,8 @@ def search_any(
         Results; scores are float32 as bits.
 
     """
-    view = addresses_of(postings)
     accumulators, bits, marks = workspace.accumulators, workspace.bits, workspace.marks
     candidates, block = workspace.found, workspace.block
-    norms_at = nb.uint64(norms.ctypes.data)
     offsets, numbers, weights = queries.offsets, queries.lists, queries.weights
     whole_marks = marks[: WINDOW // GROUP]
     base = nb.uint64(rows.ctypes.data)
@@ -401,7 +405,7 @@ def search_any(
         lists = nb.uint64(offsets[q + 1]) - first_list
         for i in range(lists):
             row = base + i * ROW_BYTES
-            open_list(postings, extra, numbers[first_list + i], row)
+            open_list(view, own, extra, numbers[first_list + i], row)
             behind[i] = head(row, _0) if load_u64(row + BLOCKS) != 0 else _NONE
         _bound_rest(rows, lists, weights, first_list, bounds, rest)
         size, threshold, window_stop = _0, -1.0, _0
@@ -429,9 +433,7 @@ def search_any(
                 if behind[i] < window_stop:
                     scored += list_size(row)
                     weight = weights[first_list + i]
-                    behind[i] = _score_window(
-                        view, row, weight, norms_at, first, window_stop, accumulators, marks, block
-                    )
+                    behind[i] = _score_window(view, row, weight, norms, first, window_stop, accumulators, marks, block)
                 i += _1
             if i == lists:
                 size = push_touched(bits, whole_marks, first, allowed, heap, size, True)
@@ -441,7 +443,7 @@ def search_any(
                 while i < lists and count > 0:
                     row, weight = base + i * ROW_BYTES, weights[first_list + i]
                     need = _needed(threshold, rest[i + _1], lists)
-                    count = _look_up(view, row, weight, bounds, norms_at, need, False, count, candidates, block)
+                    count = _look_up(view, row, weight, bounds, norms, need, False, count, candidates, block)
                     i += _1
                 for c in range(count):
                     size = push(heap, size, key_of(nb.uint32(candidates.bits[c]), candidates.documents[c]))
@@ -506,8 +508,9 @@ def _add_own(
 
 @kernel
 def search_all(
-    postings: Postings,
-    norms: Float32,
+    view: View,
+    own: int,
+    norms: int,
     bounds: Float32,
     queries: Queries,
     extra: Lists,
@@ -523,9 +526,7 @@ def search_all(
     scores: UInt32,
 ) -> None:
     """Answer queries ``start`` to ``stop`` with documents that stand in all of their lists: as :func:`search_any`."""
-    view = addresses_of(postings)
     candidates, block = workspace.found, workspace.block
-    norms_at = nb.uint64(norms.ctypes.data)
     offsets, numbers, weights = queries.offsets, queries.lists, queries.weights
     base = nb.uint64(rows.ctypes.data)
     room = nb.uint64(len(heap))
@@ -535,7 +536,7 @@ def search_all(
         shortest, fewest = _0, _NONE
         for i in range(lists):
             row = base + i * ROW_BYTES
-            open_list(postings, extra, numbers[first_list + i], row)
+            open_list(view, own, extra, numbers[first_list + i], row)
             if list_size(row) < fewest:
                 shortest, fewest = i, list_size(row)
         _bound_rest(rows, lists, weights, first_list, bounds, rest)
@@ -552,10 +553,10 @@ def search_all(
                 i = _1 - step if shortest == 0 and lists > _1 and step < _2 else step
                 row, weight = base + i * ROW_BYTES, weights[first_list + i]
                 if i == shortest:
-                    _add_own(view, row, weight, norms_at, first_block, count, candidates, block)
+                    _add_own(view, row, weight, norms, first_block, count, candidates, block)
                 else:
                     need = _needed(threshold, rest[i + _1] + (rest[_0] - rest[_1] if step < i else 0.0), lists)
-                    count = _look_up(view, row, weight, bounds, norms_at, need, True, count, candidates, block)
+                    count = _look_up(view, row, weight, bounds, norms, need, True, count, candidates, block)
             for c in range(count):
                 size = push(heap, size, key_of(nb.uint32(candidates.bits[c]), candidates.documents[c]))
             if size == room:
@@ -565,14 +566,14 @@ def search_all(
 
 
 @kernel
-def _bound_blocks(postings: Postings, norms: int, start: int, stop: int, block: Block, bounds: Float32) -> None:
-    view = addresses_of(postings)
+def _bound_blocks(view: View, norms: int, start: int, stop: int, block: Block, bounds: Float32) -> None:
     to_documents, to_counts = nb.uint64(block.documents.ctypes.data), nb.uint64(block.counts.ctypes.data)
     to_added, added = nb.uint64(block.added.ctypes.data), block.added
     for t in range(start, stop):
-        for number in range(postings.block_offsets[t], postings.block_offsets[t + 1]):
-            size = decode_documents(view, nb.uint64(t), nb.uint64(number), to_documents)
-            decode_counts(view, nb.uint64(t), nb.uint64(number), to_counts)
+        offsets = view.block_offsets + nb.uint64(8 * t)
+        for number in range(load_u64(offsets), load_u64(offsets + nb.uint64(8))):
+            size = decode_documents(view, nb.uint64(t), number, to_documents)
+            decode_counts(view, nb.uint64(t), number, to_counts)
             weigh(to_documents, to_counts, (size + _15) >> _4, norms, nb.float32(1), to_added)
             bound = nb.int32(0)
             for i in range(size):
@@ -597,9 +598,10 @@ def block_bounds(postings: Postings, norms: Float32) -> Float32:
 
     """
     bounds = np.empty(len(postings.heads), np.float32)
+    view, norms_at = view_of(postings), nb.uint64(norms.ctypes.data)
 
     def bound(chunk: tuple[int, int]) -> None:
-        _bound_blocks(postings, norms.ctypes.data, *chunk, _workspace().block, bounds)
+        _bound_blocks(view, norms_at, *chunk, _workspace().block, bounds)
 
     map_parallel(bound, weighted_chunks(BLOCK * postings.block_offsets))
     return bounds
@@ -643,7 +645,8 @@ def search(
     longest = int(np.diff(queries.offsets).max())
     bounds = np.empty(0, np.float32) if bounds is None else bounds
     allowed = np.empty(0, np.uint32) if allowed is None else allowed
-    given = (postings, norms, bounds, queries, _no_lists() if extra is None else extra, allowed)
+    view, own, norms_at = view_of(postings), len(postings.frequencies), nb.uint64(norms.ctypes.data)
+    given = (view, own, norms_at, bounds, queries, _no_lists() if extra is None else extra, allowed)
 
     def answer(chunk: tuple[int, int]) -> None:
         heap, rows, rest = np.empty(kept, np.uint64), np.empty(8 * longest, np.uint64), np.empty(longest + 1)
