@@ -278,7 +278,7 @@ class Index:
         >>> index = tadoc.build_index(pl.Series("text", ["To be, or not to be: that is", "To do"]).tadoc.compress())
         >>> found = index.search('"not to"')
         >>> index.snippets(found, '"not to"', words=5)["snippet"].to_list()
-        ['…be, or **not to** be…']
+        ['…or **not to** be: that…']
 
         """
         return snippets(self, results, queries, words, before, after)
