@@ -130,9 +130,8 @@ def main() -> None:
             times = measure(calls, options.repeat)
             base = times["tadoc.bm25"]
             shown = ", ".join(f"{other} {taken:.1f} ({taken / base:.2f})" for other, taken in times.items())
-            print(
-                f"  {kind:12} {np.count_nonzero(scores):7,} rows: {shown}; scores differ from counted ones by at most {apart:.1e}"
-            )
+            rows = f"{np.count_nonzero(scores):7,} rows"
+            print(f"  {kind:12} {rows}: {shown}; scores differ from counted ones by at most {apart:.1e}")
 
 
 if __name__ == "__main__":
