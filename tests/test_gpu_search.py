@@ -166,3 +166,30 @@ def test_parts_raise_the_bar_for_each_other(monkeypatch: pytest.MonkeyPatch) -> 
     norms = random.random(documents).astype(np.float32)
     for require_all in (False, True):
         assert_same(*both(postings, norms, queries, 10, require_all))
+
+
+@pytest.mark.parametrize("require_all", [False, True])
+def test_few_queries_for_many_documents(require_all: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a query's parts would keep too much to be merged by one block, all that match are sorted."""
+    random = np.random.default_rng(9)
+    monkeypatch.setattr(ranked_queries, "_MOST_MERGED", 50)
+    sizes = [100, 3_000, 9_000]
+    offsets, *lists = random_lists(random, 10_000, sizes)
+    postings = coding.encode(PFORDELTA, 10_000, offsets, *lists)
+    queries = random_queries(random, sizes, 4, 3)
+    assert_same(*both(postings, np.ones(10_000, np.float32), queries, 60, require_all))
+
+
+def test_queries_of_few_postings_among_many_documents() -> None:
+    """Accumulators in a table, with lists of one block, of none of the allowed documents, and plain ones."""
+    random = np.random.default_rng(10)
+    documents = 1_000_000
+    sizes = [1, 1, 5, 128, 129, 600, 1_000]
+    offsets, *lists = random_lists(random, documents, sizes)
+    postings = coding.encode(PFORDELTA, documents, offsets, *lists)
+    norms = random.random(documents).astype(np.float32)
+    queries = random_queries(random, sizes, 300, 7)
+    allowed = random.integers(0, 1 << 32, documents // 32, dtype=np.uint64).astype(np.uint32)
+    for k in (1, 10, 1000):
+        assert_same(*both(postings, norms, queries, k, False))
+        assert_same(*both(postings, norms, queries, k, False, allowed))

@@ -29,8 +29,10 @@ WORKING_MEMORY = 1 << 28
 _TILE_THREADS, _TILE_BLOCKS = 512, 3  # of search_any.cu: threads, and blocks of a multiprocessor
 _TILE_SHARED = 13 << 10  # static shared memory of score_tiles, and what the device takes of each block's
 _LEAST_TILE = 2048
+_SLOTS = 4096  # of search_any.cu
 _STRETCH_THREADS, _STRETCH = 128, 4  # of search_all.cu
 _LEAST_ROOM = 64  # fewer keys of a part are kept as they are
+_MOST_MERGED, _FEW_QUERIES = 1 << 18, 8  # one block merges a query's keys; all that match are sorted in less time
 _MERGE_THREADS, _WIDE_MERGE_THREADS, _MERGES = 128, 512, 256
 
 
@@ -91,7 +93,7 @@ def search(
         elif require_all:
             batch.intersect(kept, found, documents, scores)
         else:
-            batch.score_tiles(kept, found, documents, scores)
+            batch.score(kept, found, documents, scores)
         return found, documents, scores
 
 
@@ -111,22 +113,44 @@ class _Batch:
         self.allowed = None if allowed is None else cupy.asarray(allowed)
         self.device = cupy.cuda.runtime.getDevice()
         self.defines = codec_defines(postings)
+        sizes = {"THREADS": _TILE_THREADS, "BLOCKS_PER_MULTIPROCESSOR": _TILE_BLOCKS}
+        self.tile_defines = (*self.defines, *(f"-D{macro}={value}" for macro, value in sizes.items()))
         self.lists = (coded(postings), plain(self.extra))
         self.read = (*self.lists, norms, self.allowed)
 
-    def score_tiles(self, k: int, found: Any, documents: Any, scores: Any) -> None:
+    def score(self, k: int, found: Any, documents: Any, scores: Any) -> None:
         """Answer queries whose words may stand alone."""
         import cupy
 
         room = _room(k)
         tiles, tile_size = _cut(self.documents, self.count, room)
+        if tiles * k > _MOST_MERGED and self.count < _FEW_QUERIES:
+            self.sort_all(k, found, documents, scores)
+            return
         floors, written = cupy.zeros((2, self.count), np.uint64)
         most = max(1, WORKING_MEMORY // (8 * room * tiles))
         for first in range(0, self.count, most):
             turn = slice(first, min(first + most, self.count))
             size = turn.stop - first
             keys = cupy.empty(size * tiles * room, np.uint64)
-            self._launch_tiles(turn, tiles, tile_size, k, room, floors[turn], written[turn], keys)
+            chosen, counts = cupy.empty((2, size), np.uint32), cupy.zeros(2, np.uint32)
+            offsets = self.queries.offsets[first:]
+            get_kernel("search_any", "sort_out", self.tile_defines)(
+                (-(-size // 8),),
+                (256,),
+                (*self.lists, offsets, self.queries.lists, np.uint32(size), chosen, counts),
+            )
+            kept = (np.uint32(k), np.uint32(room), floors[turn], written[turn], keys)
+            _shared_kernel(self.device, "score_few", self.tile_defines)(
+                (size,),
+                (_TILE_THREADS,),
+                (
+                    *(*self.read, offsets, self.queries.lists, self.queries.weights),
+                    *(chosen[0], counts, np.uint32(tiles), *kept),
+                ),
+                shared_mem=8 * _SLOTS + 8 * room,
+            )
+            self._launch_tiles(turn, chosen[1], counts[1:], tiles, tile_size, *kept)
             _merge(
                 size,
                 *(keys, None, np.uint64(0), np.uint32(tiles), np.uint32(room), floors[turn], written[turn]),
@@ -167,7 +191,8 @@ class _Batch:
             if self.require_all:
                 self._launch_stretches(before, turn, owners, starts, k, 0, floors, written, keys)
             else:
-                self._launch_tiles(turn, tiles, tile_size, k, 0, floors, written, keys)
+                kept = (np.uint32(k), np.uint32(0), floors, written, keys)
+                self._launch_tiles(turn, None, None, tiles, tile_size, *kept)
             matched = int(written.get()[0])  # synchronize!
             size = min(matched, k)
             found[query] = size
@@ -192,15 +217,15 @@ class _Batch:
         )
         return exclusive_scan(stretches), most
 
-    def _launch_tiles(self, turn: slice, tiles: int, tile_size: int, k: int, room: int, *kept: Any) -> None:
-        _tile_kernel(self.device, self.defines)(
+    def _launch_tiles(self, turn: slice, chosen: Any, count: Any, tiles: int, tile_size: int, *kept: Any) -> None:
+        _shared_kernel(self.device, "score_tiles", self.tile_defines)(
             ((turn.stop - turn.start) * tiles,),
             (_TILE_THREADS,),
             (
                 *(*self.read, self.queries.offsets[turn.start :], self.queries.lists, self.queries.weights),
-                *(np.uint32(tiles), np.uint32(tile_size), np.uint32(k), np.uint32(room), *kept),
+                *(chosen, count, np.uint32(tiles), np.uint32(tile_size), *kept),
             ),
-            shared_mem=4 * tile_size + 8 * room,
+            shared_mem=4 * tile_size + 8 * int(kept[1]),
         )
 
     def _launch_stretches(
@@ -273,10 +298,9 @@ def _turns(before: Any, most: int) -> Iterator[slice]:
 
 
 @cache
-def _tile_kernel(device: int, defines: tuple[str, ...]) -> Any:
-    """Return the kernel as the device, which is the current one, allows it all its shared memory."""
-    sizes = (f"-DTHREADS={_TILE_THREADS}", f"-DBLOCKS_PER_MULTIPROCESSOR={_TILE_BLOCKS}")
-    kernel = get_kernel("search_any", "score_tiles", (*defines, *sizes))
+def _shared_kernel(device: int, name: str, defines: tuple[str, ...]) -> Any:
+    """Return a kernel as the device, which is the current one, allows it all its shared memory."""
+    kernel = get_kernel("search_any", name, defines)
     kernel.max_dynamic_shared_size_bytes = device_attribute("MaxSharedMemoryPerBlockOptin") - _TILE_SHARED
     return kernel
 
