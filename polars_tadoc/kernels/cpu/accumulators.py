@@ -18,7 +18,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from polars_tadoc.kernels.cpu.blocks import kernel
+from polars_tadoc.kernels.cpu.blocks import inner
 from polars_tadoc.kernels.cpu.memory import count_ones, load_u64, trailing_zeros
 
 UInt8 = npt.NDArray[np.uint8]
@@ -125,7 +125,7 @@ def _reset(typing_context: Any, address: Any) -> Any:
     return types.void(types.uint64), generate
 
 
-@kernel
+@inner
 def push(heap: UInt64, size: int, key: int) -> Any:
     """Put a key into a heap of the largest keys; return how many it has then. Its first one is the smallest."""
     room = nb.uint64(len(heap))
@@ -144,7 +144,7 @@ def push(heap: UInt64, size: int, key: int) -> Any:
     return size
 
 
-@kernel
+@inner
 def _sift(heap: UInt64, size: int, key: int) -> None:
     """Put a key in place of a heap's first one."""
     at = _0
@@ -161,7 +161,7 @@ def _sift(heap: UInt64, size: int, key: int) -> None:
     heap[at] = key
 
 
-@kernel
+@inner
 def write_best(heap: UInt64, size: int, documents: UInt32, scores: UInt32) -> None:
     """Empty a heap into a query's results, the best first; ``scores`` are their bits."""
     while size > 0:
@@ -171,20 +171,20 @@ def write_best(heap: UInt64, size: int, documents: UInt32, scores: UInt32) -> No
         _sift(heap, size, heap[size])
 
 
-@kernel
+@inner
 def key_of(bits: int, document: int) -> Any:
     """Return what orders results: by score, given as its bits, equal ones by document, the smaller one higher."""
     return nb.uint64(bits) << _32 | (_LOWEST_32 - nb.uint64(document))
 
 
-@kernel
+@inner
 def is_allowed(allowed: UInt32, document: int) -> Any:
     """Tell whether a document's bit is set; all are allowed if there are no bits."""
     word = nb.uint64(document) >> nb.uint64(5)
     return len(allowed) == 0 or (allowed[word] >> nb.uint32(document & nb.uint64(31))) & nb.uint32(1) != 0
 
 
-@kernel
+@inner
 def push_touched(
     accumulators: Int32, marks: UInt8, first: int, allowed: UInt32, heap: UInt64, size: int, reset: bool
 ) -> Any:
@@ -236,7 +236,7 @@ def push_touched(
     return size
 
 
-@kernel
+@inner
 def count_touched(accumulators: Int32, marks: UInt8, least: int) -> Any:
     """Count the window's documents whose scores' bits are ``least`` or more."""
     base, marks_at = nb.uint64(accumulators.ctypes.data), nb.uint64(marks.ctypes.data)
@@ -248,7 +248,7 @@ def count_touched(accumulators: Int32, marks: UInt8, least: int) -> Any:
     return count
 
 
-@kernel
+@inner
 def take_touched(
     accumulators: Int32, marks: UInt8, first: int, allowed: UInt32, least: int, documents: UInt32, scores: Int32
 ) -> Any:

@@ -36,6 +36,7 @@ from polars_tadoc.kernels.cpu.blocks import (
     NEXT_BLOCK,
     ROW_BYTES,
     head,
+    inner,
     is_coded,
     kernel,
     list_size,
@@ -129,7 +130,7 @@ def _workspace() -> Workspace:
     return workspace
 
 
-@kernel
+@inner
 def _below(documents: UInt32, document: int) -> Any:
     """Count the ascending documents of a full block that are below one; a block's last counts as not."""
     place = _0
@@ -140,7 +141,7 @@ def _below(documents: UInt32, document: int) -> Any:
     return place
 
 
-@kernel
+@inner
 def _find_block(row: int, block: int, document: int) -> Any:
     """Return the last block, from one on, whose head is not behind a document; that one if there is none."""
     blocks = load_u64(row + BLOCKS)
@@ -158,7 +159,7 @@ def _find_block(row: int, block: int, document: int) -> Any:
     return block
 
 
-@kernel
+@inner
 def _mark(marks: UInt8, places: UInt32, size: int) -> None:
     """Mark the groups of a block's places: all from the first to the last one where they are near each other."""
     lowest, highest = nb.uint32(WINDOW), nb.uint32(0)
@@ -175,7 +176,7 @@ def _mark(marks: UInt8, places: UInt32, size: int) -> None:
             marks[nb.uint64(places[i]) >> _6] = 1
 
 
-@kernel
+@inner
 def _score_window(
     view: View,
     row: int,
@@ -218,7 +219,7 @@ def _score_window(
     return behind
 
 
-@kernel
+@inner
 def _look_up(
     view: View,
     row: int,
@@ -307,7 +308,7 @@ def _look_up(
     return kept
 
 
-@kernel
+@inner
 def _largest(bounds: Float32, first: int, blocks: int) -> Any:
     largest = nb.int32(0)
     for block in range(first, first + blocks):
@@ -315,7 +316,7 @@ def _largest(bounds: Float32, first: int, blocks: int) -> Any:
     return largest
 
 
-@kernel
+@inner
 def _bound_rest(rows: UInt64, lists: int, weights: Float32, first: int, bounds: Float32, rest: Float64) -> None:
     """Write what lists i and on add at most to ``rest[i]``."""
     base = nb.uint64(rows.ctypes.data)
@@ -329,19 +330,19 @@ def _bound_rest(rows: UInt64, lists: int, weights: Float32, first: int, bounds: 
         rest[i] = rest[i + _1] + nb.float64(weights[first + i]) * bound
 
 
-@kernel
+@inner
 def _score_of(key: int) -> Any:
     return nb.float64(as_float(nb.int32(key >> nb.uint64(32))))
 
 
-@kernel
+@inner
 def _needed(threshold: float, rest: float, lists: int) -> Any:
     """Return below which score (float32) one cannot reach a threshold by adding ``rest``, with room for rounding."""
     need = threshold * (1.0 - 1.2e-7 * (nb.float64(lists) + 8.0)) - rest
     return nb.float32(need - 1e-6 * abs(need))
 
 
-@kernel
+@inner
 def _may_leave_out(scored: int, size: int, room: int, all_lists: float, rest: float) -> Any:
     """Tell whether to look for the k-th best score so far: it may exceed ``rest``, and saves more than it takes."""
     return scored > room and scored < size and all_lists > rest + rest
@@ -453,7 +454,7 @@ def search_any(
         write_best(heap, size, documents[q], scores[q])
 
 
-@kernel
+@inner
 def _take_blocks(view: View, row: int, first: int, stop: int, allowed: UInt32, found: Candidates, block: Block) -> Any:
     """Make the allowed documents of some blocks of a list the candidates; return how many they are."""
     candidates, scores, origins, documents = found.documents, found.scores, found.origins, block.documents
@@ -469,7 +470,7 @@ def _take_blocks(view: View, row: int, first: int, stop: int, allowed: UInt32, f
     return count
 
 
-@kernel
+@inner
 def _add_own(
     view: View, row: int, weight: float, norms: int, first_block: int, count: int, found: Candidates, block: Block
 ) -> None:
