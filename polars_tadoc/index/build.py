@@ -39,7 +39,7 @@ def build_index(
         What documents are called, one value for each row; by default the numbers of their rows. Equal ids are allowed:
         to delete one deletes all of its documents.
     codec
-        How postings are kept: "pfordelta", the fastest, or "rice", the smallest.
+        How postings are kept: "pfordelta", the fastest, or "rice", smaller where neighbouring rows are unlike each other.
     normalize
         Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
         it runs over the vocabulary, once, and over the words of each batch of queries.
