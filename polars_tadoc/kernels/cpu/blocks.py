@@ -58,13 +58,13 @@ def view_of(postings: Postings) -> View:
     """Return the addresses of postings, as uint64, for kernels; what takes the arrays takes seconds more to compile."""
 
     def addresses(arrays: Any) -> list[Any]:
-        return [nb.uint64(array.ctypes.data) for array in arrays]
+        return [np.uint64(array.ctypes.data) for array in arrays]
 
     def stream(arrays: Stream) -> StreamView:
         *before, unary, unary_offsets = addresses(arrays)
-        return StreamView._make([*before, unary, unary + nb.uint64(len(arrays.unary) - SPARE_BYTES), unary_offsets])
+        return StreamView._make([*before, unary, unary + np.uint64(len(arrays.unary) - SPARE_BYTES), unary_offsets])
 
-    numbers = [nb.uint64(postings.codec), nb.uint64(postings.documents)]
+    numbers = [np.uint64(postings.codec), np.uint64(postings.documents)]
     arrays = addresses([postings.frequencies, postings.block_offsets, postings.heads])
     return View._make([*numbers, *arrays, stream(postings.gaps), stream(postings.counts)])
 

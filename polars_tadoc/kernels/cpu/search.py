@@ -599,7 +599,7 @@ def block_bounds(postings: Postings, norms: Float32) -> Float32:
 
     """
     bounds = np.empty(len(postings.heads), np.float32)
-    view, norms_at = view_of(postings), nb.uint64(norms.ctypes.data)
+    view, norms_at = view_of(postings), np.uint64(norms.ctypes.data)
 
     def bound(chunk: tuple[int, int]) -> None:
         _bound_blocks(view, norms_at, *chunk, _workspace().block, bounds)
@@ -646,7 +646,7 @@ def search(
     longest = int(np.diff(queries.offsets).max())
     bounds = np.empty(0, np.float32) if bounds is None else bounds
     allowed = np.empty(0, np.uint32) if allowed is None else allowed
-    view, own, norms_at = view_of(postings), len(postings.frequencies), nb.uint64(norms.ctypes.data)
+    view, own, norms_at = view_of(postings), len(postings.frequencies), np.uint64(norms.ctypes.data)
     given = (view, own, norms_at, bounds, queries, _no_lists() if extra is None else extra, allowed)
 
     def answer(chunk: tuple[int, int]) -> None:
