@@ -1,7 +1,7 @@
 """How many queries a second can be served within half a second: by the GPU, by the CPU, by both.
 
     python -m benchmarks.serving --measure table.json [--engine gpu] [--documents 25200000]
-    python -m benchmarks.serving --fit table.json
+    python -m benchmarks.serving --fit table.json …
     python -m benchmarks.serving --simulate table.json
     python -m benchmarks.serving --serve [--engine gpu] [--device-cache 1000000000]
 
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -34,12 +35,12 @@ import pyarrow as pa
 
 import polars_tadoc as tadoc
 from benchmarks import corpora, gov2
-from benchmarks.strategies import fit
+from benchmarks.strategies import Measured, fit
 from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.config import one_thread, thread_count
 from polars_tadoc.engine import choose
 from polars_tadoc.index.analyzer import Analyzer
-from polars_tadoc.index.costs import BATCH_SECONDS, OVERHEADS, features_of, predict
+from polars_tadoc.index.costs import BATCH_SECONDS, COSTS, OVERHEADS, features_of, predict
 from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.index import Index
 from polars_tadoc.index.scheduler import Scheduler, Traits
@@ -151,33 +152,39 @@ def moving(index: Index, queries: Queries) -> float:
 
 TERMS = {
     "and": ["calls", "queries", "lists", "candidates", "blocks"],
-    "or": ["calls", "queries", "lists", "postings", "shorter", "documents"],
+    "or": ["calls", "queries", "lists", "postings", "shorter", "spread"],
 }
 """Features that costs are fitted to."""
 
 
-def fit_costs(table: dict[str, Any]) -> tuple[dict[str, Any], dict[str, float]]:
-    """Return costs and overheads fitted to a table; prints how far off they are."""
-    features = [features_of(np.array(sizes), table["documents"]) for sizes in table["frequencies"]]
+def fit_costs(tables: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, float]]:
+    """Return costs and overheads fitted to tables; prints how far off they are."""
     costs: dict[str, Any] = {}
     overheads: dict[str, list[float]] = {}
     for engine, (mode, terms) in product(("cpu", "gpu"), TERMS.items()):
-        if f"{engine} {mode}" not in table:
+        if any(f"{engine} {mode}" not in table for table in tables):
             continue
-        row, own = table[f"{engine} {mode}"], [{**query[mode], "calls": 1.0} for query in features]
-        measured = [(query, {mode: 1e3 * seconds}) for query, seconds in zip(own, row["alone"], strict=True)]
-        for number, seconds in enumerate(row["groups"]):
-            group = own[number * GROUP : (number + 1) * GROUP]
-            sums = {term: sum(query[term] for query in group) for term in terms}
-            measured += GROUP * [({**sums, "calls": 1.0}, {mode: 1e3 * seconds})]
+        measured = [case for table in tables for case in cases(table, engine, mode, terms)]
         fitted = fit(measured, mode, terms)
         ratios = [sum(fitted.get(t, 0) * q[t] for t in terms) / (1e6 * taken[mode]) for q, taken in measured]
         print(f"{engine} {mode}: off by {statistics.median(max(r, 1 / r) for r in ratios):.2f} times in the median")
         overheads.setdefault(engine, []).append(1e-9 * fitted.pop("calls", 0.0))
         costs.setdefault(engine, {})[mode] = fitted
     for engine in costs:
-        costs[engine]["all"] = {"moved": float(f"{table['moved']:.3g}")} if engine == "gpu" else {}
+        costs[engine]["all"] = {"moved": float(f"{tables[-1]['moved']:.3g}")} if engine == "gpu" else {}
     return costs, {engine: float(f"{statistics.fmean(seconds):.2g}") for engine, seconds in overheads.items()}
+
+
+def cases(table: dict[str, Any], engine: str, mode: str, terms: list[str]) -> Measured:
+    """Return features and milliseconds of queries that ran alone, and in batches, which count as much."""
+    row = table[f"{engine} {mode}"]
+    features = [{**features_of(sizes, table["documents"])[mode], "calls": 1.0} for sizes in table["frequencies"]]
+    measured: Measured = [(own, {mode: 1e3 * seconds}) for own, seconds in zip(features, row["alone"], strict=True)]
+    for number, seconds in enumerate(row["groups"]):
+        group = features[number * GROUP : (number + 1) * GROUP]
+        sums = {term: sum(own[term] for own in group) for term in terms}
+        measured += len(group) * [({**sums, "calls": 1.0}, {mode: 1e3 * seconds})]
+    return measured
 
 
 @dataclass(frozen=True)
@@ -193,10 +200,10 @@ class Times:
 def times_of(table: dict[str, Any], mode: str) -> Times:
     """Take a mode's times from a table: what a query adds to a batch is its share of the batches measured."""
     documents, measured = table["documents"], {}
-    frequencies = [np.array(sizes) for sizes in table["frequencies"]]
+    frequencies = table["frequencies"]
     for engine in ("cpu", "gpu"):
         if mode == "and_or":
-            few = np.array([documents * np.prod(sizes / documents) < gov2.K for sizes in frequencies])
+            few = np.array([documents * math.prod(n / documents for n in sizes) < gov2.K for sizes in frequencies])
             first, second = (times_of(table, one).measured[engine] for one in ("and", "or"))
             measured[engine] = first + few * second
             continue
@@ -317,7 +324,7 @@ def served_late(index: Index, texts: list[str], mode: str, engine: str, rate: fl
 def main() -> None:
     parser = gov2.arguments(__doc__ or "")
     parser.add_argument("--measure", type=Path, help="write a table of times")
-    parser.add_argument("--fit", type=Path, help="fit costs to a table")
+    parser.add_argument("--fit", type=Path, nargs="+", help="fit costs to tables, and use them in what follows")
     parser.add_argument("--simulate", type=Path, help="serve by the times of a table")
     parser.add_argument("--serve", nargs="*", choices=list(gov2.PAPER), help="modes to serve on this machine")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each try of --serve")
@@ -334,13 +341,15 @@ def main() -> None:
     if args.measure:
         args.measure.write_text(json.dumps(measure(index, collection, texts, engines)))
     if args.fit:
-        costs, overheads = fit_costs(json.loads(args.fit.read_text()))
+        costs, overheads = fit_costs([json.loads(path.read_text()) for path in args.fit])
+        COSTS.update(costs)
+        OVERHEADS.update(overheads)
         print(f"COSTS = {json.dumps(costs, indent=4)}\nOVERHEADS = {json.dumps(overheads)}")
     if args.simulate:
         simulate(json.loads(args.simulate.read_text()))
     for mode in args.serve or []:
         for engine in [*engines[::-1], "auto"] if len(engines) > 1 else engines:
-            rate = sustained(lambda r, e=engine, m=mode: served_late(index, texts, m, e, r, args.seconds), 200.0, 0.1)  # type: ignore[misc]
+            rate = sustained(lambda r, e=engine, m=mode: served_late(index, texts, m, e, r, args.seconds), 400.0, 0.1)  # type: ignore[misc]
             print(f"served by {engine}, {mode}: {rate:.0f} queries/s", flush=True)
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+import math
+from collections.abc import Mapping, Sequence
 
 from polars_tadoc.kernels.postings import BLOCK
 
@@ -34,7 +31,7 @@ BATCH_SECONDS = {"cpu": 0.001, "gpu": 0.02}
 _LEAST = 1000.0  # what a query without words may be predicted to take
 
 
-def features_of(frequencies: npt.NDArray[np.integer[Any]], documents: int) -> dict[str, dict[str, float]]:
+def features_of(frequencies: Sequence[float], documents: int) -> dict[str, dict[str, float]]:
     """Return what the time of a query depends on.
 
     Parameters
@@ -47,25 +44,28 @@ def features_of(frequencies: npt.NDArray[np.integer[Any]], documents: int) -> di
     Returns
     -------
     dict
-        By mode, "and" and "or": ``queries``, which is 1; ``lists``; ``postings`` of all lists, and ``shorter`` of all
-        but the longest; ``candidates``, those of the shortest; ``blocks``, how many of the other lists can hold one
-        of them; ``documents``.
+        By mode, "and" and "or": ``queries``, which is 1; ``lists``; ``candidates``, the postings of the shortest;
+        ``blocks``, how many of the other lists can hold one of them; ``postings`` of all lists, and ``shorter`` of all
+        but the longest; ``spread``, documents for each list.
 
     """
-    sizes = np.asarray(frequencies, np.float64)
-    if not len(sizes):
+    if not frequencies:
         return {"and": {"queries": 1.0}, "or": {"queries": 1.0}}
-    blocks = np.minimum(np.ceil(sizes[1:] / BLOCK), sizes[0]).sum()
-    common = {"queries": 1.0, "lists": float(len(sizes)), "documents": float(documents)}
+    shortest, postings = frequencies[0], sum(frequencies)
+    common = {"queries": 1.0, "lists": float(len(frequencies))}
+    blocks = float(sum(min(-(-size // BLOCK), shortest) for size in frequencies[1:]))
     return {
-        "and": {**common, "candidates": float(sizes[0]), "blocks": float(blocks)},
-        "or": {**common, "postings": float(sizes.sum()), "shorter": float(sizes.sum() - sizes.max())},
+        "and": {**common, "candidates": float(shortest), "blocks": blocks},
+        "or": {
+            **common,
+            "postings": float(postings),
+            "shorter": float(postings - max(frequencies)),
+            "spread": float(len(frequencies) * documents),
+        },
     }
 
 
-def predict(
-    engine: str, mode: str, frequencies: npt.NDArray[np.integer[Any]], documents: int, k: int, moved: float = 0.0
-) -> float:
+def predict(engine: str, mode: str, frequencies: Sequence[float], documents: int, k: int, moved: float = 0.0) -> float:
     """Predict the seconds of a query beside what an engine takes for a batch, whatever its size.
 
     Parameters
@@ -86,11 +86,10 @@ def predict(
     features = features_of(frequencies, documents)
     ways = [mode]
     if mode == "and_or":
-        together = documents * float(np.prod(np.asarray(frequencies, np.float64) / max(documents, 1)))
+        together = documents * math.prod(size / max(documents, 1) for size in frequencies)
         ways = ["and"] if together >= k else ["and", "or"]
     costs = COSTS[engine]
-    nanoseconds = (
-        sum(cost * features[way].get(feature, 0.0) for way in ways for feature, cost in costs[way].items())
-        + costs["all"].get("moved", 0.0) * moved
-    )
+    nanoseconds = costs["all"].get("moved", 0.0) * moved
+    for way in ways:
+        nanoseconds += sum(cost * features[way].get(feature, 0.0) for feature, cost in costs[way].items())
     return 1e-9 * max(nanoseconds, _LEAST)

@@ -112,8 +112,8 @@ def prepare_segment(index: Index, number: int, scoring: Scoring, engine: Engine,
     return Prepared(postings, norms, bounds)
 
 
-def missing_bytes(segment: Segment, lists: npt.NDArray[np.int64], engine: Engine) -> float:
-    """Return about how many bytes must be copied before an engine can read lists of a segment.
+def missing_bytes(segment: Segment, lists: npt.NDArray[np.int64], engine: Engine) -> npt.NDArray[np.float64]:
+    """Return about how many bytes must be copied before an engine can read each of some lists.
 
     Parameters
     ----------
@@ -124,17 +124,21 @@ def missing_bytes(segment: Segment, lists: npt.NDArray[np.int64], engine: Engine
     engine
         Where they are to be read.
 
+    Returns
+    -------
+    float64 array
+        By list.
+
     """
-    if engine.resident is None:
-        return 0.0
-    lists = lists[(lists >= 0) & (lists < len(segment.terms))]
+    missing = np.zeros(len(lists))
     found = engine.peek(f"{segment.key}:postings")
+    if engine.resident is None or (found is not None and isinstance(found.value, Postings)):
+        return missing
+    places = np.flatnonzero((lists >= 0) & (lists < len(segment.terms)))
     if found is not None:
-        if isinstance(found.value, Postings):
-            return 0.0
-        lists = lists[~found.value.is_resident(lists)]
-    postings = int(segment.postings.frequencies[lists].sum(dtype=np.uint64))
-    return postings * segment.nbytes / max(segment.posting_count, 1)
+        places = places[~found.value.is_resident(lists[places])]
+    missing[places] = segment.postings.frequencies[lists[places]] * (segment.nbytes / max(segment.posting_count, 1))
+    return missing
 
 
 def _kept(value: Any) -> _Kept:

@@ -64,10 +64,11 @@ _TICK = 1e-4  # seconds by which a thread sleeps longer than a query can wait
 @dataclass(eq=False)
 class _Request:
     query: str
-    batch: Batch
     future: Future[pl.DataFrame]
     submitted: float
     deadline: float
+    batch: Batch | None = None
+    """Its words, where it was cut alone."""
 
 
 class Server:
@@ -96,6 +97,8 @@ class Server:
         )
         self._lock = threading.Lock()
         self._idle = {name: threading.Condition(self._lock) for name in workers}
+        self._inbox: list[_Request] = []  # asked, but not cut into words yet: many at once take little more than one
+        self._admitting = 0  # threads that cut queries into words
         self._is_closed = False
         self._answered, self._stolen = Counter(dict.fromkeys(workers, 0)), Counter(dict.fromkeys(workers, 0))
         self._late = self._missed = self._failed = 0
@@ -111,7 +114,7 @@ class Server:
             thread.start()
 
     def submit(self, query: str) -> Future[pl.DataFrame]:
-        """Ask a query; the calling thread cuts it into words, and returns while others find the documents.
+        """Ask a query; returns at once.
 
         Parameters
         ----------
@@ -131,32 +134,24 @@ class Server:
             The server is closed.
 
         """
-        submitted = time.monotonic()
         future: Future[pl.DataFrame] = Future()
-        if self._is_closed:
-            raise RuntimeError("serve: the server is closed; open another one with index.serve()")
-        try:
-            if not isinstance(query, str):
-                raise TypeError(f"submit: a query is a string, not {type(query).__name__}")
-            request = _Request(query, self._weigh([query]), future, submitted, submitted + self._deadline)
-        except Exception as error:
-            future.set_exception(error)
-            with self._lock:
-                self._failed += 1
-            return future
-        seconds = self._predict(request.batch)
+        submitted = time.monotonic()
         with self._lock:
             if self._is_closed:
-                raise RuntimeError("serve: the server was closed while the query was cut into words")
-            self._scheduler.add(request, seconds, request.deadline)
-            self._wake(1)
+                raise RuntimeError("serve: the server is closed; open another one with index.serve()")
+            if isinstance(query, str):
+                self._inbox.append(_Request(query, future, submitted, submitted + self._deadline))
+                self._wake(1)
+                return future
+            self._failed += 1
+        future.set_exception(TypeError(f"submit: a query is a string, not {type(query).__name__}"))
         return future
 
     def statistics(self) -> ServerStatistics:
         """Return what has been done so far."""
         with self._lock:
             latencies = np.array(self._latencies)
-            counts = (self._late, self._missed, self._failed, len(self._scheduler))
+            counts = (self._late, self._missed, self._failed, len(self._scheduler) + len(self._inbox))
             answered, stolen = dict(self._answered), dict(self._stolen)
         shares = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
         latency = {
@@ -176,7 +171,8 @@ class Server:
         """
         with self._lock:
             self._is_closed = True
-            waiting = self._scheduler.remove_all() if cancel else []
+            waiting = self._scheduler.remove_all() + self._inbox if cancel else []
+            self._inbox = [] if cancel else self._inbox
             self._wake(len(self._threads))
         for request in waiting:
             request.future.cancel()
@@ -194,16 +190,21 @@ class Server:
     def _weigh(self, queries: list[str]) -> Batch:
         return weigh(self._index, as_series(queries), self._scoring)
 
-    def _predict(self, batch: Batch) -> dict[str, float]:
-        frequencies, documents = batch.frequencies[batch.items], self._index.documents
-        return {
-            name: predict(name, self._mode, frequencies, documents, self._k, self._missing_bytes(engine, batch))
-            for name, engine in self._engines.items()
-        }
-
-    def _missing_bytes(self, engine: Engine, batch: Batch) -> float:
-        segments = zip(self._index.segments, batch.numbers, strict=True)
-        return sum(missing_bytes(segment, numbers[batch.items], engine) for segment, numbers in segments)
+    def _predict(self, batch: Batch) -> list[dict[str, float]]:
+        """Predict the seconds of each query on each engine."""
+        ends = np.searchsorted(batch.owners, np.arange(batch.size + 1)).tolist()
+        frequencies = batch.frequencies[batch.items].tolist()
+        predicted: list[dict[str, float]] = [{} for _ in range(batch.size)]
+        for name, engine in self._engines.items():
+            missing = np.zeros(len(batch.items))
+            for segment, numbers in zip(self._index.segments, batch.numbers, strict=True):
+                missing += missing_bytes(segment, numbers[batch.items], engine)
+            moved = np.bincount(batch.owners, missing, batch.size).tolist()
+            for query, (start, stop) in enumerate(pairwise(ends)):
+                predicted[query][name] = predict(
+                    name, self._mode, frequencies[start:stop], self._index.documents, self._k, moved[query]
+                )
+        return predicted
 
     def _prepare(self, engine: Engine) -> None:
         """Make resident what searches need, and compile the kernels, before queries wait for it."""
@@ -223,21 +224,56 @@ class Server:
     def _work(self, name: str) -> None:
         while True:
             with self._lock:
-                now = time.monotonic()
-                work = self._scheduler.take(name, now)
-                self._wake(work.moved)
-                if not work.keys and not work.missed:
-                    if self._is_closed and not len(self._scheduler):
-                        self._wake(len(self._threads))
-                        return
-                    expiry = self._scheduler.next_expiry()
-                    self._idle[name].wait(None if expiry == math.inf else max(0.0, expiry - now) + _TICK)
-                    continue
+                arrived, self._inbox = self._inbox, []
+                self._admitting += bool(arrived)
+                if not arrived:
+                    now = time.monotonic()
+                    work = self._scheduler.take(name, now)
+                    self._wake(work.moved)
+                    if not work.keys and not work.missed:
+                        if self._is_closed and not self._admitting and not len(self._scheduler):
+                            self._wake(len(self._threads))
+                            return
+                        expiry = self._scheduler.next_expiry()
+                        self._idle[name].wait(None if expiry == math.inf else max(0.0, expiry - now) + _TICK)
+                        continue
+            if arrived:
+                self._admit(arrived)
+                continue
             for request in work.missed:
                 self._give_up(request)
             running = [request for request in work.keys if request.future.set_running_or_notify_cancel()]
             if running:
                 self._answer(name, running, work.stolen)
+
+    def _admit(self, requests: list[_Request]) -> None:
+        """Cut queries into words, predict their times, and let them wait."""
+        ready = self._cut(requests)
+        with self._lock:
+            for request, seconds in ready:
+                self._scheduler.add(request, seconds, request.deadline)
+            self._admitting -= 1
+            self._wake(max(1, len(ready)))
+
+    def _cut(self, requests: list[_Request]) -> list[tuple[_Request, dict[str, float]]]:
+        """Cut queries into words all at once, or one by one where that fails: the others are not to suffer for one."""
+        try:
+            batch = self._weigh([request.query for request in requests])
+            predicted = self._predict(batch)
+        except Exception as error:
+            if len(requests) > 1:
+                return [ready for request in requests for ready in self._cut([request])]
+            self._fail(requests[0], error)
+            return []
+        if len(requests) == 1:
+            requests[0].batch = batch
+        return list(zip(requests, predicted, strict=True))
+
+    def _fail(self, request: _Request, error: Exception) -> None:
+        with self._lock:
+            self._failed += 1
+        if request.future.running() or request.future.set_running_or_notify_cancel():
+            request.future.set_exception(error)
 
     def _give_up(self, request: _Request) -> None:
         with self._lock:
@@ -252,17 +288,15 @@ class Server:
             )
 
     def _answer(self, name: str, requests: list[_Request], stolen: int) -> None:
-        batch = requests[0].batch if len(requests) == 1 else self._weigh([request.query for request in requests])
         try:
-            results = self._find(self._engines[name], batch)
+            batch = requests[0].batch if len(requests) == 1 else None
+            results = self._find(self._engines[name], batch or self._weigh([request.query for request in requests]))
         except Exception as error:
-            if len(requests) > 1:  # the others are not to suffer for one
-                for request in requests:
-                    self._answer(name, [request], 0)
+            if len(requests) == 1:
+                self._fail(requests[0], error)
                 return
-            with self._lock:
-                self._failed += 1
-            requests[0].future.set_exception(error)
+            for request in requests:
+                self._answer(name, [request], 0)
             return
         ends = np.searchsorted(results["query"].to_numpy(), np.arange(len(requests) + 1))
         results = results.with_columns(query=pl.lit(0, pl.UInt32))
