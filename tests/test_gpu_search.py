@@ -124,7 +124,7 @@ def damaged(postings: Postings, random: np.random.Generator) -> Postings:
         return stream._replace(**{field: flip(getattr(stream, field)) for field in fields})
 
     return postings._replace(
-        frequencies=flip(postings.frequencies),
+        frequencies=flip(postings.frequencies) if random.random() < 0.5 else postings.frequencies | 0xFF0000,
         heads=flip(postings.heads),
         gaps=flip_stream(postings.gaps),
         counts=flip_stream(postings.counts),

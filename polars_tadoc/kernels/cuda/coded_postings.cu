@@ -14,7 +14,7 @@ extern "C" __global__ void measure_lists(
     const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < count) {
         const List list = open_list(coded, Plain{}, lists[i]);
-        sizes[i] = min(list.size, list.blocks * BLOCK);
+        sizes[i] = list.postings();
         blocks[i] = (sizes[i] + BLOCK - 1) / BLOCK;
     }
 }

@@ -59,6 +59,12 @@ struct List {
         return heads[static_cast<u64>(block) * stride];
     }
 
+    // As many as there are blocks for.
+    __device__ __forceinline__ u32 postings() const
+    {
+        return static_cast<u32>(min(static_cast<u64>(size), static_cast<u64>(blocks) * BLOCK));
+    }
+
     __device__ __forceinline__ u32 block_size(u32 block) const
     {
         return min(BLOCK, size - min(size, block * BLOCK));

@@ -218,7 +218,7 @@ __device__ __forceinline__ u32 leave_out(Candidates& own, u32 count)
     return all;
 }
 
-// Stretches of each query's first list, and the postings of it that may be found at most: of one list or of all.
+// Stretches of each query's first list, and how many keys it can have at most; damaged lists may repeat a document.
 // One warp takes a query.
 extern "C" __global__ void plan_queries(
     const Coded coded, const Plain plain, const i64* __restrict__ query_offsets, const u32* __restrict__ query_lists,
@@ -232,8 +232,10 @@ extern "C" __global__ void plan_queries(
     const i64 end = query_offsets[query + 1];
     u64 sum = 0;
     for (i64 i = begin + lane; i < (require_all != 0 ? min(begin + 1, end) : end); i += 32)
-        sum += open_list(coded, plain, query_lists[i]).size;
-    sum = min(lanes_sum(sum), coded.documents);
+        sum += open_list(coded, plain, query_lists[i]).postings();
+    sum = lanes_sum(sum);
+    if (require_all == 0)
+        sum = min(sum, coded.documents);
     if (lane == 0) {
         const u32 blocks = begin < end ? open_list(coded, plain, query_lists[begin]).blocks : 0;
         stretches[query] = (blocks + STRETCH - 1) / STRETCH;

@@ -83,7 +83,7 @@ extern "C" __global__ void sort_out(
         return;
     u64 sum = 0;
     for (i64 i = query_offsets[query] + threadIdx.x % 32; i < query_offsets[query + 1]; i += 32)
-        sum += open_list(coded, plain, query_lists[i]).size;
+        sum += open_list(coded, plain, query_lists[i]).postings();
     sum = lanes_sum(sum);
     if (threadIdx.x % 32 == 0 && sum != 0) {
         const u32 kind = sum > FEW;
