@@ -221,7 +221,7 @@ def times_of(table: dict[str, Any], mode: str) -> Times:
 
 
 POLICIES = ("gpu", "cpu", "better", "both")
-_MOST_ARRIVALS = 50_000
+_MOST_ARRIVALS = 150_000
 
 
 def share_late(times_: Times, policy: str, rate: float, seconds: float = 3.0, seed: int = 1) -> float:
@@ -328,6 +328,7 @@ def main() -> None:
     parser.add_argument("--simulate", type=Path, help="serve by the times of a table")
     parser.add_argument("--serve", nargs="*", choices=list(gov2.PAPER), help="modes to serve on this machine")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each try of --serve")
+    parser.add_argument("--threads", type=int, nargs="+", default=[0], help="of the CPU that serve; 0 is one a core")
     parser.add_argument("--device-cache", type=int, help="bytes of the device's cache")
     args = parser.parse_args()
     if args.device_cache:
@@ -347,10 +348,14 @@ def main() -> None:
         print(f"COSTS = {json.dumps(costs, indent=4)}\nOVERHEADS = {json.dumps(overheads)}")
     if args.simulate:
         simulate(json.loads(args.simulate.read_text()))
-    for mode in args.serve or []:
+    for mode, threads in product(args.serve or [], args.threads):
         for engine in [*engines[::-1], "auto"] if len(engines) > 1 else engines:
-            rate = sustained(lambda r, e=engine, m=mode: served_late(index, texts, m, e, r, args.seconds), 400.0, 0.1)  # type: ignore[misc]
-            print(f"served by {engine}, {mode}: {rate:.0f} queries/s", flush=True)
+            with tadoc.Config(threads=threads):
+                rate = sustained(
+                    lambda r, e=engine, m=mode: served_late(index, texts, m, e, r, args.seconds),  # type: ignore[misc]
+                    *(400.0, 0.1),
+                )
+                print(f"served by {engine}, {thread_count()} CPU threads, {mode}: {rate:.0f} queries/s", flush=True)
 
 
 if __name__ == "__main__":

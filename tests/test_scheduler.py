@@ -161,6 +161,13 @@ def test_a_batch_lasts_no_longer_than_it_may() -> None:
     assert scheduler.take("gpu", now=0.0).keys == [9]
 
 
+def test_a_worker_leaves_the_others_their_share() -> None:
+    scheduler: Scheduler[int] = Scheduler({"cpu": Traits(workers=3, batch_seconds=100.0)})
+    for number in range(10):
+        scheduler.add(number, {"cpu": 1.0})
+    assert [scheduler.take("cpu", now=0.0).keys for _ in range(5)] == [[0, 1, 2, 3], [4, 5], [6, 7], [8], [9]]
+
+
 def test_nobody_steals_what_its_owner_answers_earlier() -> None:
     scheduler: Scheduler[int] = Scheduler({"cpu": Traits(), "gpu": Traits()})
     for number in range(5):

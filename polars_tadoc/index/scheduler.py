@@ -33,7 +33,8 @@ class Traits:
     overhead: float = 0.0
     """Seconds that taking work costs, however many queries it is."""
     batch_seconds: float = 0.0
-    """Several queries are taken at once while they are predicted to last no longer than this; 0: always one."""
+    """Several queries are taken at once, a worker's share of those that wait, while they are predicted to last no
+    longer than this; 0: always one."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,9 @@ class Scheduler(Generic[Key]):
         moved = sum(self._give_up_late(group, engine, now) for group in (engine, EITHER))
         keys: list[Key] = []
         stolen, lasts, deadline = 0, traits.overhead, math.inf
-        while True:
+        waiting = self._groups[engine].size + self._groups[EITHER].size or len(self._waiting)
+        share = -(-waiting // traits.workers) if traits.batch_seconds else 1
+        while len(keys) < share:
             number = self._earliest(engine)
             if number is None:
                 number = self._earliest(EITHER)
@@ -158,8 +161,6 @@ class Scheduler(Generic[Key]):
             keys.append(query.key)
             stolen += query.group not in (engine, EITHER)
             lasts = lasts_then
-            if not traits.batch_seconds:
-                break
         return Work(keys, missed, stolen, moved, lasts if keys else 0.0)
 
     def expire(self, now: float) -> list[Key]:
