@@ -41,8 +41,9 @@ class Case:
         self.extra = Lists(offsets, held, self.counts(len(held))) if extra else None
 
     def draw(self, size: int) -> Any:
-        chosen = self.random.choice(self.documents, min(size, self.documents), replace=False)
-        return np.sort(chosen).astype(np.uint32)
+        """Draw documents, of all or of the first few: such a list ends long before the others do."""
+        among = self.documents if self.random.random() < 0.6 else min(self.documents, size + 20)
+        return np.sort(self.random.choice(among, min(size, among), replace=False)).astype(np.uint32)
 
     def counts(self, size: int) -> Any:
         most = [2, 4, 300, 1 << 32][int(self.random.integers(4))]
@@ -128,6 +129,21 @@ def test_long_lists(engine: str, codec: int, require_all: bool, k: int) -> None:
     lists = np.array([0, 4, 0, 1, 4, 0, 1, 2, 3, 4, 4], np.uint32)
     weights = np.array([6, 1, 5, 4, 0.5, 5, 4, 3, 2, 1, 1], np.float32)
     case.check(engine, Queries(np.array([0, 2, 5, 10, 11], np.int64), lists, weights), k, require_all)
+
+
+@CODECS
+@MODES
+def test_a_list_that_ends_before_the_last_window(engine: str, codec: int, require_all: bool) -> None:
+    """Nothing is read behind its end, which is where the next list begins."""
+    case = Case(11, codec, 150_000, [], [])
+    lists = [case.draw(300), np.arange(3000, dtype=np.uint32), case.random.permutation(150_000)[:4000]]
+    offsets, held = concatenated([np.sort(one) for one in lists])
+    case.postings = coding.encode(codec, case.documents, offsets, held, np.ones(len(held), np.uint32))
+    for weights in ([6, 3, 1], [6, 5, 4]):
+        for chosen in ([0, 1], [0, 1, 2], [1, 2]):
+            numbers = np.array(chosen, np.uint32)
+            queries = Queries(np.array([0, len(chosen)], np.int64), numbers, np.array(weights, np.float32)[numbers])
+            case.check(engine, queries, 10, require_all)
 
 
 @CODECS

@@ -215,7 +215,7 @@ def _score_window(
             behind = max(nb.uint64(documents[min(inside, size - _1)]), stop)
             break
         number += _1
-    store_u64(row + NEXT_BLOCK, number)
+    store_u64(row + NEXT_BLOCK, min(number, blocks - _1))  # the last one stays: documents behind it may be looked up
     return behind
 
 
