@@ -58,6 +58,7 @@ class ServerStatistics:
 
 
 _WARM_UP = 64  # words that are searched for before the first query
+_FIRST = pl.Series("query", [0], pl.UInt32)
 _TICK = 1e-4  # seconds by which a thread sleeps longer than a query can wait
 
 
@@ -299,7 +300,8 @@ class Server:
                 self._answer(name, [request], 0)
             return
         ends = np.searchsorted(results["query"].to_numpy(), np.arange(len(requests) + 1))
-        results = results.with_columns(query=pl.lit(0, pl.UInt32))
+        if len(requests) > 1:  # to each its own first query; with_columns would take half a millisecond
+            results.replace_column(0, _FIRST.new_from_index(0, len(results)))
         now = time.monotonic()
         with self._lock:
             self._answered[name] += len(requests)
