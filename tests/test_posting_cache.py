@@ -4,6 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -157,3 +158,17 @@ def test_search_is_the_same_with_a_small_cache(engine: str) -> None:
                 ]
                 for mine, whole in zip(zip(*got, strict=True), expected, strict=True):
                     np.testing.assert_array_equal(np.concatenate(mine), whole)
+
+
+@pytest.mark.parametrize("device_cache_bytes", [0, 3_000, 40_000, 1 << 30])
+def test_an_index_finds_the_same_under_any_budget(engine: str, device_cache_bytes: int) -> None:
+    random = np.random.default_rng(7)
+    texts = [" ".join(f"w{word}" for word in random.zipf(1.3, 30) % 200) for _ in range(400)]
+    index = tadoc.build_index(pl.Series("text", texts).tadoc.compress())
+    index = index.append(pl.Series("text", texts[:100]).tadoc.compress()).delete([3, 450])
+    queries = [" ".join(f"w{word}" for word in random.integers(0, 210, 3)) for _ in range(60)] + ["", '"w1 w2"']
+    for mode in ("and", "or", "and_or"):
+        expected = index.search(queries, mode=mode, engine="cpu")
+        with tadoc.Config(device_cache_bytes=device_cache_bytes):
+            assert index.search(queries, mode=mode, engine=engine).equals(expected)
+            assert index.search(queries[::-1], mode=mode, engine=engine).height == expected.height
