@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
+from polars_tadoc.index import search as search_module
+from polars_tadoc.index.prepared import Prepared
 from polars_tadoc.kernels.cpu.coding import encode
 from polars_tadoc.kernels.cuda.posting_cache import Arena, PostingCache
 from polars_tadoc.kernels.postings import BLOCK, PFORDELTA, RICE, Postings, Queries, Stream
@@ -172,3 +175,25 @@ def test_an_index_finds_the_same_under_any_budget(engine: str, device_cache_byte
         with tadoc.Config(device_cache_bytes=device_cache_bytes):
             assert index.search(queries, mode=mode, engine=engine).equals(expected)
             assert index.search(queries[::-1], mode=mode, engine=engine).height == expected.height
+
+
+def test_a_search_that_fails_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
+    cache = PostingCache(index.segments[0].postings, 1 << 20, np)
+    prepared = search_module.prepare_segment
+
+    def prepare(*arguments: Any) -> Prepared:
+        return replace(prepared(*arguments), postings=cache)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("no luck")
+
+    monkeypatch.setattr(search_module, "prepare_segment", prepare)
+    expected = index.search(["to be", "do"], engine="cpu")
+    kernels: Any = tadoc.engine.CPU.kernels
+    with monkeypatch.context() as patched:
+        patched.setattr(kernels, "search", fail)
+        with pytest.raises(RuntimeError, match="no luck") as failed:
+            index.search(["to be", "do"], engine="cpu")
+    assert index.search(["to be", "do"], engine="cpu").equals(expected)
+    assert failed.value.__traceback__ is not None  # it was held all the time

@@ -7,7 +7,7 @@ GPU in the engine's cache, with the postings. Postings that are too large for it
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -51,14 +51,14 @@ class Prepared:
     bounds: Any
     """float32 by block, or None where the search does without."""
 
-    def bring(self, queries: Queries) -> Iterator[tuple[Postings, Queries]]:
+    def bring(self, queries: Queries) -> Generator[tuple[Postings, Queries], None, None]:
         """Give the postings that queries are searched in, for as many queries at a time as there is room.
 
         Yields
         ------
         (Postings, Queries)
             Arrays of the engine, and the next queries with numbers of lists among these. What is there may change as
-            soon as the next item is asked for.
+            soon as the next item is asked for. Close the generator where it is not used up: others wait for it.
 
         """
         if isinstance(self.postings, Postings):

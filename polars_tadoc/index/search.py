@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -367,15 +368,16 @@ def _in_segment(
 ) -> tuple[Int64, Int64, Float32]:
     """Search one segment; returns queries, documents among those of all segments, and scores."""
     kernels = engine.kernels
-    parts = [
-        [
-            kernels.to_host(array)
-            for array in kernels.search(
-                postings, ready.norms, ready.bounds, part, k, require_all, allowed=allowed, extra=extra
-            )
+    with closing(ready.bring(queries)) as brought:  # an error's traceback must not hold what it holds
+        parts = [
+            [
+                kernels.to_host(array)
+                for array in kernels.search(
+                    postings, ready.norms, ready.bounds, part, k, require_all, allowed=allowed, extra=extra
+                )
+            ]
+            for postings, part in brought
         ]
-        for postings, part in ready.bring(queries)
-    ]
     counts, documents, scores = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
     filled = np.arange(k) < counts[:, None]
     return (
