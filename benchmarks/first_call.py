@@ -34,6 +34,14 @@ done("extract")
 for name in ("term_vector", "inverted_index", "sequence_count", "ranked_inverted_index", "cooccurrence", "sort"):
     getattr(tadoc, name)(column)
     done(name)
+index = tadoc.build_index(column)
+done("build_index")
+index.search("to be")
+done("search")
+index.append(column).delete([0]).compact()
+done("append, delete and compact")
+tadoc.bm25(column, "to be")
+done("bm25")
 """
 
 
