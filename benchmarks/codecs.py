@@ -19,7 +19,8 @@ from benchmarks import corpora
 from benchmarks.side_by_side import times
 from polars_tadoc.index.build import build_index
 from polars_tadoc.index.codecs import CODECS, Codec
-from polars_tadoc.kernels.cpu.coding import addresses_of, decode_counts, decode_documents
+from polars_tadoc.kernels.cpu.decoding import View, decode_counts, decode_documents, view_of
+from polars_tadoc.kernels.cpu.jit import kernel
 from polars_tadoc.kernels.cpu.memory import move
 from polars_tadoc.kernels.postings import BLOCK, RICE, Postings
 
@@ -32,17 +33,16 @@ NUMBERS = 1 << 22
 """Decoded in each round, whatever the length of the list."""
 
 
-@nb.njit(nogil=True, cache=True)
-def decode_list(postings: Postings, documents: Any, counts: Any, with_counts: bool, times: int) -> None:
-    """Decode the first list, of whole blocks, so many times."""
-    addresses = addresses_of(postings)
+@kernel
+def decode_list(view: View, blocks: int, documents: Any, counts: Any, with_counts: bool, times: int) -> None:
+    """Decode the first list, of so many whole blocks, so many times."""
     for _ in range(times):
         to_documents, to_counts = nb.uint64(documents.ctypes.data), nb.uint64(counts.ctypes.data)
-        for block in range(len(postings.heads)):
-            decode_documents(addresses, nb.uint64(0), nb.uint64(block), to_documents)
+        for block in range(blocks):
+            decode_documents(view, nb.uint64(0), nb.uint64(block), to_documents)
             to_documents += nb.uint64(4 * BLOCK)
             if with_counts:
-                decode_counts(addresses, nb.uint64(0), nb.uint64(block), to_counts)
+                decode_counts(view, nb.uint64(0), nb.uint64(block), to_counts)
                 to_counts += nb.uint64(4 * BLOCK)
 
 
@@ -74,11 +74,14 @@ def print_speeds(repeat: int) -> None:
         for length in LENGTHS:
             documents, counts = random_list(length, density, 1)
             contenders: dict[str, Callable[[], object]] = {}
+            kept = []
             rounds, room = NUMBERS // length, np.empty((2, length), np.uint32)
             for name, codec in CODECS.items():
                 postings = codec.encode(np.array([0, length]), documents, counts, int(documents[-1]) + 1)
                 for what, suffix in ((False, "documents"), (True, "+counts")):
-                    contenders[f"{name} {suffix}"] = partial(decode_list, postings, room[0], room[1], what, rounds)
+                    given = (view_of(postings), len(postings.heads), room[0], room[1], what, rounds)
+                    contenders[f"{name} {suffix}"] = partial(decode_list, *given)
+                kept.append(postings)  # a view does not
             contenders["copy"] = partial(copy, room.reshape(-1), rounds)
             contenders |= {name: make(documents, rounds) for name, make in peers.items()}
             taken = times(contenders, repeat)

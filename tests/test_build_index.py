@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import ColumnMissingError, InvalidGrammarError, LimitExceededError, NotCompressedError
-from polars_tadoc.kernels.cpu import coding as kernels
+from polars_tadoc.kernels.cpu import decoding as kernels
 from polars_tadoc.kernels.reference_search import decode_list
 from tests import handmade
 from tests.analytic_cases import COLUMN, LABELS, STRATEGIES, Case, cases, strategies
@@ -191,8 +191,9 @@ def test_wrong_columns() -> None:
         frame.tadoc.build_index("text", metadata=["yaer"])
     with pytest.raises(ColumnMissingError, match="build_index"):
         frame.tadoc.build_index("text", id="day")
-    with pytest.raises(TypeError, match=r'metadata=\["year"\]'):
-        frame.tadoc.build_index("text", metadata="year")
+    for wrong in ("year", frame.select("year"), [0]):
+        with pytest.raises(TypeError, match=r'metadata=\["year"\]'):
+            frame.tadoc.build_index("text", metadata=wrong)
     with pytest.raises(NotCompressedError, match="compress it first"):
         tadoc.build_index(pl.Series("text", ["a"]))
     with pytest.raises(TypeError, match="build_index takes a Polars Series"):

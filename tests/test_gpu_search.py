@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from polars_tadoc.kernels import cpu, cuda
-from polars_tadoc.kernels.cpu import coding
+from polars_tadoc.kernels.cpu import coding, decoding
 from polars_tadoc.kernels.cuda import device_problem, ranked_queries
 from polars_tadoc.kernels.postings import PFORDELTA, RICE, Lists, Postings, Queries
 
@@ -105,7 +105,7 @@ def test_documents_up_to_the_largest(codec: int) -> None:
         counts[:] = 7
     postings = coding.encode(codec, documents, offsets, np.concatenate(held), counts)
     got = cuda.decode_lists(cuda.load_postings(postings), np.array([1, 0, 1], np.uint32))
-    expected = coding.decode_lists(postings, np.array([1, 0, 1], np.uint32))
+    expected = decoding.decode_lists(postings, np.array([1, 0, 1], np.uint32))
     assert_same(expected, tuple(map(cuda.to_host, got)))
 
 

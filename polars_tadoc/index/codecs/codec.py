@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from polars_tadoc.errors import InvalidIndexError
 from polars_tadoc.index.codecs.numbers import pack_numbers, unpack_numbers
-from polars_tadoc.kernels.cpu import coding
+from polars_tadoc.kernels.cpu import coding, decoding
+from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.postings import BLOCK, Postings, Stream
 
 UInt8 = npt.NDArray[np.uint8]
@@ -49,7 +50,7 @@ class Codec(ABC):
 
     def decode(self, postings: Postings, lists: UInt32) -> tuple[Int64, UInt32, UInt32]:
         """Decode whole lists: int64 offsets, uint32 documents, uint32 counts."""
-        return coding.decode_lists(postings, lists)
+        return decoding.decode_lists(postings, lists)
 
     def count(self, postings: Postings, number: int, place: int) -> int:
         """Return how often the document at ``place`` of list ``number`` holds the term; no list is decoded.
@@ -62,8 +63,7 @@ class Codec(ABC):
         """
         if not 0 <= number < len(postings.frequencies) or not 0 <= place < int(postings.frequencies[number]):
             raise IndexError(f"count: list {number} of {len(postings.frequencies)} has no posting {place}")
-        block = int(postings.block_offsets[number]) + place // BLOCK
-        return int(coding.value_at(self.number, postings.counts, number, block, place)) + 1
+        return decoding.count_at(postings, number, place)
 
     def pack(self, postings: Postings) -> Parts:
         """Return the arrays of a file."""
@@ -105,7 +105,7 @@ class Codec(ABC):
         if lists and int(frequencies.max()) >= documents:
             raise InvalidIndexError(f"a list has {int(frequencies.max()) + 1} postings, of {documents} documents")
         sizes = frequencies.astype(np.int64) + 1
-        block_offsets = coding.running_sum(-(-sizes // BLOCK))
+        block_offsets = running_sum(-(-sizes // BLOCK))
         heads = unpack_numbers(_part(parts, "heads"), int(block_offsets[-1]))
         _check_heads(heads, block_offsets, documents)
         gaps, counts = (self._unpack_stream(parts, name, sizes, block_offsets) for name in ("gaps", "counts"))

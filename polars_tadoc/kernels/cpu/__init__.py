@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.cpu import counts as _counts
-from polars_tadoc.kernels.cpu.coding import decode_lists as decode_lists
-from polars_tadoc.kernels.cpu.coding import load_postings as load_postings
+from polars_tadoc.kernels.cpu.decoding import decode_lists as decode_lists
+from polars_tadoc.kernels.cpu.decoding import load_postings as load_postings
 from polars_tadoc.kernels.cpu.merge import join_postings as join_postings
 from polars_tadoc.kernels.cpu.merge import sum_sequences as sum_sequences
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel

@@ -18,8 +18,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from polars_tadoc.kernels.cpu.blocks import inner
+from polars_tadoc.kernels.cpu.jit import inner
 from polars_tadoc.kernels.cpu.memory import count_ones, load_u64, trailing_zeros
+from polars_tadoc.kernels.cpu.vectors import load, store, to_all
 
 UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
@@ -37,14 +38,7 @@ _GROUP_BYTES = nb.uint64(4 * GROUP)
 _UNTOUCHED = -(1 << 31)
 
 _I32, _I64, _FLOAT = ir.IntType(32), ir.IntType(64), ir.FloatType()
-_LANES = ir.VectorType(_I32, GROUP)
-_NUMBERS, _FLOATS = ir.VectorType(_I32, 16), ir.VectorType(_FLOAT, 16)
-
-
-def _to_all(builder: Any, value: Any, vector: Any) -> Any:
-    one = builder.insert_element(ir.Constant(vector, ir.Undefined), value, _I32(0))
-    zeros = ir.Constant(ir.VectorType(_I32, vector.count), None)
-    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
+_GROUP_LANES, _FLOATS = ir.VectorType(_I32, GROUP), ir.VectorType(_FLOAT, 16)
 
 
 @intrinsic
@@ -57,25 +51,18 @@ def weigh(typing_context: Any, documents: Any, counts: Any, groups: Any, norms: 
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         documents, counts, groups, norms, weight, target = arguments
-        weights = _to_all(builder, weight, _FLOATS)
+        weights = to_all(builder, weight, _FLOATS)
         norm_at = builder.inttoptr(norms, _FLOAT.as_pointer())
         with cgutils.for_range(builder, groups, intp=_I64) as loop:
             step = builder.mul(loop.index, _I64(64))
-
-            def load(address: Any) -> Any:
-                value = builder.load(builder.inttoptr(builder.add(address, step), _NUMBERS.as_pointer()))
-                value.align = 4
-                return value
-
-            numbers = load(documents)
+            numbers = load(builder, builder.add(documents, step))
             gathered = ir.Constant(_FLOATS, ir.Undefined)
             for lane in range(16):
                 document = builder.zext(builder.extract_element(numbers, _I32(lane)), _I64)
                 gathered = builder.insert_element(gathered, builder.load(builder.gep(norm_at, [document])), _I32(lane))
-            held = builder.uitofp(load(counts), _FLOATS)
+            held = builder.uitofp(load(builder, builder.add(counts, step)), _FLOATS)
             added = builder.fmul(weights, builder.fdiv(held, builder.fadd(held, gathered)))
-            to = builder.inttoptr(builder.add(target, step), _FLOATS.as_pointer())
-            builder.store(added, to).align = 4
+            store(builder, added, builder.add(target, step))
         return context.get_dummy_value()
 
     return types.void(types.uint64, types.uint64, types.uint64, types.uint64, types.float32, types.uint64), generate
@@ -106,9 +93,8 @@ def _at_least(typing_context: Any, address: Any, least: Any) -> Any:
     """Of the 64 int32 at an address, bit i tells whether number i is ``least`` or more."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        numbers = builder.load(builder.inttoptr(arguments[0], _LANES.as_pointer()))
-        numbers.align = 4
-        return builder.bitcast(builder.icmp_signed(">=", numbers, _to_all(builder, arguments[1], _LANES)), _I64)
+        numbers = load(builder, arguments[0], _GROUP_LANES)
+        return builder.bitcast(builder.icmp_signed(">=", numbers, to_all(builder, arguments[1], _GROUP_LANES)), _I64)
 
     return types.uint64(types.uint64, types.int32), generate
 
@@ -118,8 +104,7 @@ def _reset(typing_context: Any, address: Any) -> Any:
     """Make the 64 accumulators at an address untouched."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        untouched = ir.Constant(_LANES, [1 << 31] * GROUP)
-        builder.store(untouched, builder.inttoptr(arguments[0], _LANES.as_pointer())).align = 4
+        store(builder, ir.Constant(_GROUP_LANES, [1 << 31] * GROUP), arguments[0])
         return context.get_dummy_value()
 
     return types.void(types.uint64), generate

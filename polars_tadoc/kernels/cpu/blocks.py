@@ -9,32 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import numba as nb
-import numpy as np
-import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.coding import StreamView, View, decode_counts, decode_documents
-from polars_tadoc.kernels.cpu.memory import (
-    bit_length,
-    count_ones,
-    load_u8,
-    load_u32,
-    load_u64,
-    store_u32,
-    store_u64,
-    trailing_zeros,
-)
-from polars_tadoc.kernels.postings import BLOCK, RICE, SPARE_BYTES, Lists, Postings, Stream
-
-UInt32 = npt.NDArray[np.uint32]
+from polars_tadoc.kernels.cpu.decoding import View, decode_count, decode_counts, decode_documents
+from polars_tadoc.kernels.cpu.jit import inner
+from polars_tadoc.kernels.cpu.memory import load_u32, load_u64, store_u32, store_u64
+from polars_tadoc.kernels.postings import BLOCK, Lists
 
 _1, _2, _3, _4, _6, _7, _8 = (nb.uint64(i) for i in (1, 2, 3, 4, 6, 7, 8))
 _63, _BLOCK, _BLOCK_BYTES = nb.uint64(63), nb.uint64(BLOCK), nb.uint64(4 * BLOCK)
-
-kernel = nb.njit(nogil=True, cache=True, _nrt=False)
-"""Compiles a function that allocates nothing: it takes arrays without counting references, a third of the time."""
-
-inner = nb.njit(nogil=True, cache=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""The same for functions that only kernels call: they compile sooner."""
 
 ROW_BYTES = nb.uint64(64)
 """What an opened list takes."""
@@ -52,21 +34,6 @@ _COUNTS = nb.uint64(48)
 NEXT_BLOCK = nb.uint64(56)
 """The block that is read next; 0 at first."""
 _PLAIN = ~nb.uint64(0)
-
-
-def view_of(postings: Postings) -> View:
-    """Return the addresses of postings, as uint64, for kernels; what takes the arrays takes seconds more to compile."""
-
-    def addresses(arrays: Any) -> list[Any]:
-        return [np.uint64(array.ctypes.data) for array in arrays]
-
-    def stream(arrays: Stream) -> StreamView:
-        *before, unary, unary_offsets = addresses(arrays)
-        return StreamView._make([*before, unary, unary + np.uint64(len(arrays.unary) - SPARE_BYTES), unary_offsets])
-
-    numbers = [np.uint64(postings.codec), np.uint64(postings.documents)]
-    arrays = addresses([postings.frequencies, postings.block_offsets, postings.heads])
-    return View._make([*numbers, *arrays, stream(postings.gaps), stream(postings.counts)])
 
 
 @inner
@@ -169,52 +136,4 @@ def read_count(view: View, row: int, block: int, place: int) -> Any:
     number = load_u64(row + _NUMBER)
     if number == _PLAIN:
         return load_u32(load_u64(row + _COUNTS) + block * _BLOCK_BYTES + _4 * place)
-    stream, at = view.counts, load_u64(row + FIRST_BLOCK) + block
-    width = nb.uint64(load_u8(stream.widths + number))
-    bit = (block * _BLOCK + place) * width
-    low = load_u64(stream.low + load_u64(stream.low_offsets + _8 * number) + (bit >> _3)) >> (bit & _7)
-    low &= (_1 << width) - _1
-    if view.codec == nb.uint64(RICE):
-        high = _read_unary(stream.unary, stream.unary_end, load_u64(stream.unary_offsets + _8 * at), place)
-    else:
-        high = _read_exception(
-            stream.exception_places,
-            stream.exception_highs,
-            load_u64(stream.exception_offsets + _8 * at),
-            load_u64(stream.exception_offsets + _8 * at + _8),
-            place,
-        )
-    return nb.uint32((low | high << width) + _1)
-
-
-@inner
-def _read_exception(places: int, highs: int, start: int, stop: int, place: int) -> Any:
-    for e in range(start, stop):
-        at = nb.uint64(load_u8(places + e))
-        if at >= place:
-            return nb.uint64(load_u32(highs + _4 * e)) if at == place else nb.uint64(0)
-    return nb.uint64(0)
-
-
-@inner
-def _read_unary(unary: int, end: int, bit: int, place: int) -> Any:
-    """Count the zero bits before the one bit number ``place`` behind a bit, and behind the one before; 0 at the end."""
-    at = unary + (bit >> _6) * _8
-    start = bit & _63
-    word = load_u64(at) & (~nb.uint64(0) << start)
-    zeros = nb.uint64(0) - start  # modulo 2^64: places of bits count from this word's first
-    while True:
-        ones = nb.uint64(count_ones(word))
-        if ones > place:
-            break
-        zeros = zeros + nb.uint64(64) if ones == 0 else nb.uint64(64 - bit_length(word))
-        place -= ones
-        at += _8
-        if at >= end:
-            return nb.uint64(0)
-        word = load_u64(at)
-    for _ in range(place):
-        one = nb.uint64(trailing_zeros(word))
-        zeros = nb.uint64(0) - one - _1
-        word &= word - _1
-    return zeros + nb.uint64(trailing_zeros(word))
+    return decode_count(view, number, load_u64(row + FIRST_BLOCK) + block, place)

@@ -1,27 +1,17 @@
-"""Encodes lists of postings and decodes them on the CPU (:mod:`polars_tadoc.kernels.postings` tells the form)."""
+"""Encodes lists of postings on the CPU (:mod:`polars_tadoc.kernels.postings` tells the form)."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba as nb
 import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.errors import LimitExceededError
-from polars_tadoc.kernels.cpu.memory import (
-    atomic_or,
-    bit_length,
-    count_ones,
-    load_u8,
-    load_u32,
-    load_u64,
-    store_u32,
-    store_u64,
-)
+from polars_tadoc.kernels.cpu.lists import running_sum
+from polars_tadoc.kernels.cpu.memory import atomic_or, bit_length, store_u64
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
-from polars_tadoc.kernels.cpu.unary import add_high_parts, block_on_stack, increment, ones_on_stack, store_ones
-from polars_tadoc.kernels.cpu.unpack import UNPACKED, sum_gaps, unpack_block
 from polars_tadoc.kernels.postings import BLOCK, RICE, SPARE_BYTES, Postings, Stream
 
 UInt8 = npt.NDArray[np.uint8]
@@ -80,44 +70,6 @@ def encode(codec: int, document_count: int, offsets: Int64, documents: UInt32, c
         _encode_stream(codec, offsets, block_offsets, documents, True),
         _encode_stream(codec, offsets, block_offsets, counts.astype(np.uint32, copy=False), False),
     )
-
-
-def decode_lists(postings: Postings, lists: UInt32) -> tuple[Int64, UInt32, UInt32]:
-    """Decode whole lists.
-
-    Parameters
-    ----------
-    postings
-        The coded lists.
-    lists
-        uint32: numbers of lists, in any order.
-
-    Returns
-    -------
-    (int64 array, uint32 array, uint32 array)
-        Where each list starts, lists + 1; documents, ascending within each; how often each holds the term.
-
-    """
-    offsets = running_sum(postings.frequencies[lists].astype(np.int64))
-    documents = np.empty(int(offsets[-1]), np.uint32)
-    counts = np.empty(int(offsets[-1]), np.uint32)
-    map_parallel(
-        lambda chunk: _decode_lists(postings, lists, offsets, chunk[0], chunk[1], documents, counts),
-        weighted_chunks(offsets),
-    )
-    return offsets, documents, counts
-
-
-def load_postings(postings: Postings) -> Postings:
-    """Make postings resident where the kernels run; here they are already."""
-    return postings
-
-
-def running_sum(sizes: npt.NDArray[np.integer]) -> Int64:
-    """Return the sums of what stands before each, and of all: int64, one more than there are."""
-    sums = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=sums[1:])
-    return sums
 
 
 def low_offsets(sizes: Int64, widths: npt.NDArray[np.unsignedinteger]) -> Int64:
@@ -354,212 +306,3 @@ def _write_exceptions(
                 places[at] = nb.uint8((i - offsets[t]) % BLOCK)
                 highs[at] = nb.uint32(high)
                 at += 1
-
-
-@nb.njit(nogil=True, cache=True)
-def value_at(codec: int, stream: Stream, number: int, block: int, place: int) -> Any:
-    """Decode one value: of list ``number`` at ``place``, which lies in ``block`` of all; uint64."""
-    width = nb.uint64(stream.widths[number])
-    bit = nb.uint64(place) * width
-    at = nb.uint64(stream.low.ctypes.data) + nb.uint64(stream.low_offsets[number]) + (bit >> nb.uint64(3))
-    value = (load_u64(at) >> (bit & nb.uint64(7))) & ((nb.uint64(1) << width) - nb.uint64(1))
-    within = place % BLOCK
-    if codec == RICE:
-        start, end = stream.unary_offsets[block], 8 * (len(stream.unary) - SPARE_BYTES)
-        bit_at = start
-        while bit_at < end:
-            byte = stream.unary[bit_at >> 3] >> nb.uint8(bit_at & 7)
-            if byte & nb.uint8(1):
-                if within == 0:
-                    break
-                within -= 1
-                start = bit_at + 1
-            bit_at += 1
-        return value | nb.uint64(bit_at - start) << width
-    for e in range(stream.exception_offsets[block], stream.exception_offsets[block + 1]):
-        if stream.exception_places[e] == within:
-            return value | nb.uint64(stream.exception_highs[e]) << width
-    return value
-
-
-class StreamView(NamedTuple):
-    """Addresses of a stream's arrays; reading them costs no counting of references, 100 of which a block would need."""
-
-    widths: Any
-    low: Any
-    low_offsets: Any
-    exception_offsets: Any
-    exception_places: Any
-    exception_highs: Any
-    unary: Any
-    unary_end: Any
-    unary_offsets: Any
-
-
-class View(NamedTuple):
-    """Addresses of the arrays of postings, which their owner keeps alive, for kernels that decode block by block."""
-
-    codec: Any
-    documents: Any
-    frequencies: Any
-    block_offsets: Any
-    heads: Any
-    gaps: StreamView
-    counts: StreamView
-
-
-@nb.njit(nogil=True, cache=True)
-def _view_stream(stream: Stream) -> Any:
-    unary = nb.uint64(stream.unary.ctypes.data)
-    return StreamView(
-        nb.uint64(stream.widths.ctypes.data),
-        nb.uint64(stream.low.ctypes.data),
-        nb.uint64(stream.low_offsets.ctypes.data),
-        nb.uint64(stream.exception_offsets.ctypes.data),
-        nb.uint64(stream.exception_places.ctypes.data),
-        nb.uint64(stream.exception_highs.ctypes.data),
-        unary,
-        unary + nb.uint64(len(stream.unary) - SPARE_BYTES),
-        nb.uint64(stream.unary_offsets.ctypes.data),
-    )
-
-
-@nb.njit(nogil=True, cache=True)
-def addresses_of(postings: Postings) -> Any:
-    """Return the addresses of postings, for :func:`decode_documents` and :func:`decode_counts`."""
-    return View(
-        nb.uint64(postings.codec),
-        nb.uint64(postings.documents),
-        nb.uint64(postings.frequencies.ctypes.data),
-        nb.uint64(postings.block_offsets.ctypes.data),
-        nb.uint64(postings.heads.ctypes.data),
-        _view_stream(postings.gaps),
-        _view_stream(postings.counts),
-    )
-
-
-@nb.njit(nogil=True, cache=True)
-def _add_unary(bit: int, unary: int, end: int, size: int, width: int, groups: int, target: int) -> None:
-    """Add the high parts of a block of a Rice stream; those beyond the end of the bits are anything."""
-    ones = ones_on_stack()
-    word_at = unary + (bit >> nb.uint64(3))
-    before = nb.uint32(0) - nb.uint32(bit & nb.uint64(7))  # places count from the block's first bit, modulo 2^32
-    word = load_u64(word_at) & (~nb.uint64(0) << (bit & nb.uint64(7)))
-    found = nb.uint64(0)
-    while True:
-        store_ones(word, before, ones + (found << nb.uint64(2)))
-        found += nb.uint64(count_ones(word))
-        before += nb.uint32(64)
-        word_at += nb.uint64(8)
-        if found >= size or word_at >= end:
-            break
-        word = load_u64(word_at)
-    add_high_parts(ones, width, groups, target)
-
-
-@nb.njit(nogil=True, cache=True)
-def _add_exceptions(first: int, last: int, places: int, highs: int, width: int, target: int) -> None:
-    for e in range(first, last):
-        at = target + (nb.uint64(load_u8(places + e) & nb.uint8(BLOCK - 1)) << nb.uint64(2))
-        high = nb.uint64(load_u32(highs + (e << nb.uint64(2))))
-        store_u32(at, load_u32(at) | nb.uint32(high << width))
-
-
-@nb.njit(nogil=True, cache=True)
-def _unpack(source: int, width: int, groups: int, target: int) -> None:
-    unpack_block(source, width, groups, target)
-
-
-# put into their callers: to hand all addresses over took a third of a block's time
-@nb.njit(nogil=True, cache=True, inline="always")
-def _size(postings: View, number: int, block: int) -> Any:
-    """Return how many postings a block has."""
-    first = load_u64(postings.block_offsets + (number << nb.uint64(3)))
-    frequency = nb.uint64(load_u32(postings.frequencies + (number << nb.uint64(2))))
-    return min(nb.uint64(BLOCK), frequency - nb.uint64(BLOCK) * (block - first))
-
-
-@nb.njit(nogil=True, cache=True, inline="always")
-def _decode_values(postings: View, stream: StreamView, number: int, block: int, size: int, target: int) -> Any:
-    """Decode a block's values to an address; return how many groups of ``UNPACKED`` were written."""
-    width = nb.uint64(load_u8(stream.widths + number))
-    groups = (size + nb.uint64(UNPACKED - 1)) // nb.uint64(UNPACKED)
-    # a block begins with a whole byte: its 128 values of any width fill whole bytes
-    before = (block - load_u64(postings.block_offsets + (number << nb.uint64(3)))) * nb.uint64(BLOCK // 8) * width
-    _unpack(stream.low + load_u64(stream.low_offsets + (number << nb.uint64(3))) + before, width, groups, target)
-    if postings.codec == nb.uint64(RICE):
-        bit = load_u64(stream.unary_offsets + (block << nb.uint64(3)))
-        _add_unary(bit, stream.unary, stream.unary_end, size, width, groups, target)
-    else:
-        offsets = stream.exception_offsets + (block << nb.uint64(3))
-        first, last = load_u64(offsets), load_u64(offsets + nb.uint64(8))
-        if first < last:
-            _add_exceptions(first, last, stream.exception_places, stream.exception_highs, width, target)
-    return groups
-
-
-@nb.njit(nogil=True, cache=True, inline="always")
-def decode_documents(postings: View, number: int, block: int, target: int) -> Any:
-    """Decode the documents of a block.
-
-    Parameters
-    ----------
-    postings
-        The addresses of the lists.
-    number
-        uint64: the list.
-    block
-        uint64: its block, as numbered over all lists; ``block_offsets[number]`` is the first.
-    target
-        uint64: address of room for ``BLOCK`` uint32. The documents are written there, each below the number of
-        documents even where the lists are damaged; what stands after them is anything.
-
-    Returns
-    -------
-    uint64
-        How many there are, at most ``BLOCK``.
-
-    """
-    size = _size(postings, number, block)
-    groups = _decode_values(postings, postings.gaps, number, block, size, target)
-    head = load_u32(postings.heads + (block << nb.uint64(2)))
-    sum_gaps(target, groups, head - nb.uint32(1), nb.uint32(postings.documents - nb.uint64(1)))
-    return size
-
-
-@nb.njit(nogil=True, cache=True, inline="always")
-def decode_counts(postings: View, number: int, block: int, target: int) -> Any:
-    """Decode the counts of a block, as :func:`decode_documents` its documents."""
-    size = _size(postings, number, block)
-    groups = _decode_values(postings, postings.counts, number, block, size, target)
-    increment(target, groups)
-    return size
-
-
-@nb.njit(nogil=True, cache=True)
-def _decode_lists(
-    postings: Postings, lists: UInt32, offsets: Int64, start: int, stop: int, documents: UInt32, counts: UInt32
-) -> None:
-    addresses = addresses_of(postings)
-    room = block_on_stack()
-    bytes_each = nb.uint64(4 * BLOCK)
-    for k in range(start, stop):
-        number = nb.uint64(lists[k])
-        size = offsets[k + 1] - offsets[k]
-        block = nb.uint64(postings.block_offsets[number])
-        to_documents = nb.uint64(documents.ctypes.data) + nb.uint64(4 * offsets[k])
-        to_counts = nb.uint64(counts.ctypes.data) + nb.uint64(4 * offsets[k])
-        for _ in range(size // BLOCK):
-            decode_documents(addresses, number, block, to_documents)
-            decode_counts(addresses, number, block, to_counts)
-            block += nb.uint64(1)
-            to_documents += bytes_each
-            to_counts += bytes_each
-        if size % BLOCK:  # whole groups are written: they would reach into the next list
-            place = offsets[k + 1] - size % BLOCK
-            decode_documents(addresses, number, block, room)
-            for i in range(size % BLOCK):
-                documents[place + i] = load_u32(room + nb.uint64(4 * i))
-            decode_counts(addresses, number, block, room)
-            for i in range(size % BLOCK):
-                counts[place + i] = load_u32(room + nb.uint64(4 * i))

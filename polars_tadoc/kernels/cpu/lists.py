@@ -1,4 +1,4 @@
-"""Puts lists into another order."""
+"""Lists that stand one after another: where each starts, and another order of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 Int64 = npt.NDArray[np.int64]
+
+
+def running_sum(sizes: npt.NDArray[np.integer]) -> Int64:
+    """Return the sums of what stands before each, and of all: int64, one more than there are."""
+    sums = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=sums[1:])
+    return sums
 
 
 def gather_lists(offsets: Int64, values: npt.NDArray[np.generic], order: npt.NDArray[np.integer]) -> tuple[Int64, ...]:
@@ -25,8 +32,7 @@ def gather_lists(offsets: Int64, values: npt.NDArray[np.generic], order: npt.NDA
         The lists taken, in that order.
 
     """
-    taken = np.zeros(len(order) + 1, np.int64)
-    np.cumsum((offsets[1:] - offsets[:-1])[order], out=taken[1:])
+    taken = running_sum((offsets[1:] - offsets[:-1])[order])
     gathered = np.empty(int(taken[-1]), values.dtype)
     _gather(offsets, values, order.astype(np.int64), taken, gathered)
     return taken, gathered

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.coding import addresses_of, decode_counts, decode_documents
+from polars_tadoc.kernels.cpu.decoding import View, decode_counts, decode_documents, view_of
+from polars_tadoc.kernels.cpu.jit import inner, kernel
+from polars_tadoc.kernels.cpu.lists import running_sum
+from polars_tadoc.kernels.cpu.memory import load_u32, load_u64
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
-from polars_tadoc.kernels.postings import BLOCK, Postings
+from polars_tadoc.kernels.cpu.unary import block_on_stack
+from polars_tadoc.kernels.postings import Postings
 
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
@@ -34,7 +40,8 @@ def live_frequencies(postings: Postings, numbers: UInt32) -> UInt32:
 
     """
     frequencies = np.empty(len(postings.frequencies), np.uint32)
-    map_parallel(lambda chunk: _count(postings, numbers, *chunk, frequencies), _chunks(postings))
+    view = view_of(postings)
+    map_parallel(lambda chunk: _count(view, numbers, *chunk, frequencies), _chunks(postings))
     return frequencies
 
 
@@ -58,49 +65,46 @@ def renumber(postings: Postings, numbers: UInt32, at: Int64, documents: UInt32, 
         Whether documents ascend and counts are at least 1, as they do unless the postings are damaged.
 
     """
-    return all(
-        map_parallel(lambda chunk: _renumber(postings, numbers, *chunk, at, documents, counts), _chunks(postings))
-    )
+    view = view_of(postings)
+    return all(map_parallel(lambda chunk: _renumber(view, numbers, *chunk, at, documents, counts), _chunks(postings)))
 
 
 def _chunks(postings: Postings) -> list[tuple[int, int]]:
-    before = np.zeros(len(postings.frequencies) + 1, np.int64)
-    np.cumsum(postings.frequencies, out=before[1:])
-    return weighted_chunks(before)
+    return weighted_chunks(running_sum(postings.frequencies))
 
 
-@nb.njit(nogil=True, cache=True)
-def _count(postings: Postings, numbers: UInt32, start: int, stop: int, frequencies: UInt32) -> None:
-    addresses = addresses_of(postings)
-    documents = np.empty(BLOCK, np.uint32)
-    target = nb.uint64(documents.ctypes.data)
+@kernel
+def _count(view: View, numbers: UInt32, start: int, stop: int, frequencies: UInt32) -> None:
+    documents = block_on_stack()
     for t in range(start, stop):
         live = 0
-        for block in range(postings.block_offsets[t], postings.block_offsets[t + 1]):
-            size = decode_documents(addresses, nb.uint64(t), nb.uint64(block), target)
+        for block in range(_first_block(view, t), _first_block(view, t + 1)):
+            size = decode_documents(view, nb.uint64(t), block, documents)
             for i in range(size):
-                live += nb.int64(numbers[documents[i]] != DELETED)
+                live += nb.int64(numbers[load_u32(documents + nb.uint64(4) * i)] != DELETED)
         frequencies[t] = live
 
 
-@nb.njit(nogil=True, cache=True)
-def _renumber(
-    postings: Postings, numbers: UInt32, start: int, stop: int, at: Int64, documents: UInt32, counts: UInt32
-) -> bool:
+@kernel
+def _renumber(view: View, numbers: UInt32, start: int, stop: int, at: Int64, documents: UInt32, counts: UInt32) -> bool:
     sound = True
-    addresses = addresses_of(postings)
-    own_documents, own_counts = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32)
-    to_documents, to_counts = nb.uint64(own_documents.ctypes.data), nb.uint64(own_counts.ctypes.data)
+    own_documents, own_counts = block_on_stack(), block_on_stack()
     for t in range(start, stop):
         place, least = at[t], nb.int64(0)
-        for block in range(postings.block_offsets[t], postings.block_offsets[t + 1]):
-            size = decode_documents(addresses, nb.uint64(t), nb.uint64(block), to_documents)
-            decode_counts(addresses, nb.uint64(t), nb.uint64(block), to_counts)
+        for block in range(_first_block(view, t), _first_block(view, t + 1)):
+            size = decode_documents(view, nb.uint64(t), block, own_documents)
+            decode_counts(view, nb.uint64(t), block, own_counts)
             for i in range(size):
-                number = numbers[own_documents[i]]
+                number = numbers[load_u32(own_documents + nb.uint64(4) * i)]
                 if number != DELETED:
-                    sound = sound and nb.int64(number) >= least and own_counts[i] > 0
+                    count = load_u32(own_counts + nb.uint64(4) * i)
+                    sound = sound and nb.int64(number) >= least and count > 0
                     documents[place] = number
-                    counts[place] = own_counts[i]
+                    counts[place] = count
                     place, least = place + 1, nb.int64(number) + 1
     return sound
+
+
+@inner
+def _first_block(view: View, number: int) -> Any:
+    return load_u64(view.block_offsets + nb.uint64(8) * nb.uint64(number))

@@ -36,17 +36,15 @@ from polars_tadoc.kernels.cpu.blocks import (
     NEXT_BLOCK,
     ROW_BYTES,
     head,
-    inner,
     is_coded,
-    kernel,
     list_size,
     open_list,
     read_count,
     read_counts,
     read_documents,
-    view_of,
 )
-from polars_tadoc.kernels.cpu.coding import View, decode_counts, decode_documents
+from polars_tadoc.kernels.cpu.decoding import View, decode_counts, decode_documents, view_of
+from polars_tadoc.kernels.cpu.jit import inner, kernel
 from polars_tadoc.kernels.cpu.memory import load_u64, store_u64
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.kernels.postings import BLOCK, Lists, Postings, Queries

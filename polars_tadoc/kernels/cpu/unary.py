@@ -13,18 +13,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from polars_tadoc.kernels.cpu.vectors import LANES, load, store, to_all
+
 _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
-_BYTES, _LANES = ir.VectorType(_I8, 64), ir.VectorType(_I32, 16)
-_BITS = ir.VectorType(ir.IntType(1), 64)
-
-
-def _vector_pointer(builder: Any, address: Any) -> Any:
-    return builder.inttoptr(address, _LANES.as_pointer())
-
-
-def _to_all(builder: Any, value: Any) -> Any:
-    one = builder.insert_element(ir.Constant(_LANES, ir.Undefined), value, _I32(0))
-    return builder.shuffle_vector(one, ir.Constant(_LANES, ir.Undefined), ir.Constant(_LANES, None))
+_BYTES, _BITS = ir.VectorType(_I8, 64), ir.VectorType(ir.IntType(1), 64)
 
 
 def _on_stack(numbers: int) -> Any:
@@ -57,13 +49,12 @@ def store_ones(typing_context: Any, word: Any, before: Any, target: Any) -> Any:
         )
         bits = ir.Constant(_BYTES, list(range(64)))
         places = builder.call(compress, [bits, builder.bitcast(word, _BITS), ir.Constant(_BYTES, None)])
-        first = _to_all(builder, before)
+        first = to_all(builder, before)
         for group in range(4):
-            chosen = ir.Constant(_LANES, [16 * group + k for k in range(16)])
+            chosen = ir.Constant(LANES, [16 * group + k for k in range(16)])
             part = builder.shuffle_vector(places, ir.Constant(_BYTES, ir.Undefined), chosen)
-            sums = builder.add(builder.zext(part, _LANES), first)
-            to = builder.add(target, _I64(64 * group))
-            builder.store(sums, _vector_pointer(builder, to)).align = 4
+            sums = builder.add(builder.zext(part, LANES), first)
+            store(builder, sums, builder.add(target, _I64(64 * group)))
         return context.get_dummy_value()
 
     return types.void(types.uint64, types.uint32, types.uint64), generate
@@ -79,27 +70,21 @@ def add_high_parts(typing_context: Any, ones: Any, width: Any, groups: Any, targ
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         ones, width, groups, target = arguments
         # numbers of 32 bits have no high part: any shift will do
-        shifts = _to_all(builder, builder.and_(builder.trunc(width, _I32), _I32(31)))
+        shifts = to_all(builder, builder.and_(builder.trunc(width, _I32), _I32(31)))
         entry = builder.block
         loop, done = builder.append_basic_block("high"), builder.append_basic_block("highs")
         builder.branch(loop)
         builder.position_at_end(loop)
-        group, before = builder.phi(_I64), builder.phi(_LANES)
+        group, before = builder.phi(_I64), builder.phi(LANES)
         group.add_incoming(_I64(0), entry)
-        before.add_incoming(ir.Constant(_LANES, [0xFFFFFFFF] * 16), entry)
+        before.add_incoming(ir.Constant(LANES, [0xFFFFFFFF] * 16), entry)
         step = builder.mul(group, _I64(64))
-
-        def load(address: Any) -> Any:
-            value = builder.load(_vector_pointer(builder, address))
-            value.align = 4
-            return value
-
-        places = load(builder.add(ones, step))
-        last = builder.shuffle_vector(before, places, ir.Constant(_LANES, list(range(15, 31))))
-        zeros = builder.sub(builder.sub(places, last), ir.Constant(_LANES, [1] * 16))
+        places = load(builder, builder.add(ones, step))
+        last = builder.shuffle_vector(before, places, ir.Constant(LANES, list(range(15, 31))))
+        zeros = builder.sub(builder.sub(places, last), ir.Constant(LANES, [1] * 16))
         to = builder.add(target, step)
-        sums = builder.or_(load(to), builder.shl(zeros, shifts))
-        builder.store(sums, _vector_pointer(builder, to)).align = 4
+        sums = builder.or_(load(builder, to), builder.shl(zeros, shifts))
+        store(builder, sums, to)
         following = builder.add(group, _I64(1))
         group.add_incoming(following, loop)
         before.add_incoming(places, loop)
@@ -117,10 +102,8 @@ def increment(typing_context: Any, target: Any, groups: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         target, groups = arguments
         with cgutils.for_range(builder, groups, intp=_I64) as loop:
-            pointer = _vector_pointer(builder, builder.add(target, builder.mul(loop.index, _I64(64))))
-            value = builder.load(pointer)
-            value.align = 4
-            builder.store(builder.add(value, ir.Constant(_LANES, [1] * 16)), pointer).align = 4
+            at = builder.add(target, builder.mul(loop.index, _I64(64)))
+            store(builder, builder.add(load(builder, at), ir.Constant(LANES, [1] * 16)), at)
         return context.get_dummy_value()
 
     return types.void(types.uint64, types.uint64), generate

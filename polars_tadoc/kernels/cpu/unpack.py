@@ -13,6 +13,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from polars_tadoc.kernels.cpu.vectors import LANES, load, store, to_all
+
 UNPACKED = 16
 """Numbers that are unpacked together."""
 
@@ -21,13 +23,8 @@ UNPACK_READS = 64
 
 _BYTE, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _BYTES = ir.VectorType(_BYTE, 64)
-_LANES = ir.VectorType(_I32, 16)
 _WIDEST_IN_32_BITS = 25
 """With up to seven bits before it a number of this width lies within four bytes."""
-
-
-def _constants(vector: Any, numbers: list[int]) -> Any:
-    return ir.Constant(vector, numbers)
 
 
 def _spread(builder: Any, source: Any, width: int, first: int, count: int, lane_bytes: int) -> Any:
@@ -39,24 +36,20 @@ def _spread(builder: Any, source: Any, width: int, first: int, count: int, lane_
         byte = k * width >> 3
         places += [byte + j if byte + j < 64 else none for j in range(lane_bytes)]
         shifts.append(k * width & 7)
-    mask = _constants(ir.VectorType(_I32, count * lane_bytes), places)
+    mask = ir.Constant(ir.VectorType(_I32, count * lane_bytes), places)
     lanes = builder.bitcast(builder.shuffle_vector(source, ir.Constant(_BYTES, None), mask), lane)
-    lanes = builder.lshr(lanes, _constants(lane, shifts))
-    return builder.and_(lanes, _constants(lane, [(1 << width) - 1] * count))
+    lanes = builder.lshr(lanes, ir.Constant(lane, shifts))
+    return builder.and_(lanes, ir.Constant(lane, [(1 << width) - 1] * count))
 
 
 def _unpacked(builder: Any, source: Any, width: int) -> Any:
     if width == 0:
-        return ir.Constant(_LANES, None)
+        return ir.Constant(LANES, None)
     if width <= _WIDEST_IN_32_BITS:
         return _spread(builder, source, width, 0, 16, 4)
     half = ir.VectorType(_I32, 8)
     low, high = (builder.trunc(_spread(builder, source, width, first, 8, 8), half) for first in (0, 8))
-    return builder.shuffle_vector(low, high, _constants(_LANES, list(range(16))))
-
-
-def _vector_pointer(builder: Any, address: Any, vector: Any) -> Any:
-    return builder.inttoptr(address, vector.as_pointer())
+    return builder.shuffle_vector(low, high, ir.Constant(LANES, list(range(16))))
 
 
 @intrinsic
@@ -78,10 +71,9 @@ def unpack_block(typing_context: Any, source: Any, width: Any, groups: Any, targ
                 group = builder.phi(_I64)
                 group.add_incoming(_I64(0), entry)
                 at = builder.add(source, builder.mul(group, _I64(2 * bits)))
-                packed = builder.load(_vector_pointer(builder, at, _BYTES))
-                packed.align = 1
+                packed = load(builder, at, _BYTES)
                 to = builder.add(target, builder.mul(group, _I64(64)))
-                builder.store(_unpacked(builder, packed, bits), _vector_pointer(builder, to, _LANES)).align = 4
+                store(builder, _unpacked(builder, packed, bits), to)
                 following = builder.add(group, _I64(1))
                 group.add_incoming(following, loop)
                 builder.cbranch(builder.icmp_unsigned("<", following, groups), loop, done)
@@ -100,30 +92,23 @@ def sum_gaps(typing_context: Any, address: Any, groups: Any, before: Any, last: 
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         address, groups, before, last = arguments
-
-        def to_all(value: Any) -> Any:
-            one = builder.insert_element(ir.Constant(_LANES, ir.Undefined), value, _I32(0))
-            return builder.shuffle_vector(one, ir.Constant(_LANES, ir.Undefined), ir.Constant(_LANES, None))
-
-        most, first = to_all(last), to_all(before)
+        most, first = to_all(builder, last), to_all(builder, before)
         entry = builder.block
         loop, done = builder.append_basic_block("sum"), builder.append_basic_block("summed")
         builder.branch(loop)
         builder.position_at_end(loop)
-        group, sums_before = builder.phi(_I64), builder.phi(_LANES)
+        group, sums_before = builder.phi(_I64), builder.phi(LANES)
         group.add_incoming(_I64(0), entry)
         sums_before.add_incoming(first, entry)
-        pointer = _vector_pointer(builder, builder.add(address, builder.mul(group, _I64(64))), _LANES)
-        sums = builder.load(pointer)
-        sums.align = 4
-        sums = builder.add(sums, _constants(_LANES, [1] * 16))
+        at = builder.add(address, builder.mul(group, _I64(64)))
+        sums = builder.add(load(builder, at), ir.Constant(LANES, [1] * 16))
         for step in (1, 2, 4, 8):
             moved = [16 + k - step if k >= step else k for k in range(16)]
-            shifted = builder.shuffle_vector(ir.Constant(_LANES, None), sums, _constants(_LANES, moved))
+            shifted = builder.shuffle_vector(ir.Constant(LANES, None), sums, ir.Constant(LANES, moved))
             sums = builder.add(sums, shifted)
         sums = builder.add(sums, sums_before)
-        builder.store(builder.select(builder.icmp_unsigned("<", sums, most), sums, most), pointer).align = 4
-        total = builder.shuffle_vector(sums, ir.Constant(_LANES, ir.Undefined), _constants(_LANES, [15] * 16))
+        store(builder, builder.select(builder.icmp_unsigned("<", sums, most), sums, most), at)
+        total = builder.shuffle_vector(sums, ir.Constant(LANES, ir.Undefined), ir.Constant(LANES, [15] * 16))
         following = builder.add(group, _I64(1))
         group.add_incoming(following, loop)
         sums_before.add_incoming(total, loop)
