@@ -44,10 +44,10 @@ from polars_tadoc.index.costs import BATCH_SECONDS, COSTS, OVERHEADS, features_o
 from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.index import Index
 from polars_tadoc.index.scheduler import Scheduler, Traits
-from polars_tadoc.index.scoring import Scoring
 from polars_tadoc.index.search import find, frame, weigh
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.postings import PFORDELTA, Queries
+from polars_tadoc.scoring import Scoring
 from polars_tadoc.vocabulary import Vocabulary
 
 DEADLINE = 0.5

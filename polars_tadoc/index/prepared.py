@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from polars_tadoc.config import settings
 from polars_tadoc.engine import Engine
-from polars_tadoc.index.scoring import Scoring
 from polars_tadoc.kernels.postings import Postings, Queries
+from polars_tadoc.scoring import Scoring
 
 if TYPE_CHECKING:
     from polars_tadoc.index.index import Index

@@ -53,7 +53,7 @@ def contribution(weight: Any, count: int, norm: Any) -> Any:
     """Return what one posting adds to a score, float32: every operation is rounded by itself.
 
     The five BM25 formulas of Kamphuis et al. (ECIR 2020) are this one, with other weights and norms, plus what a
-    query adds to all documents (:mod:`polars_tadoc.index.scoring`).
+    query adds to all documents (:mod:`polars_tadoc.scoring`).
     """
     count32 = np.float32(count)
     return np.float32(weight) * (count32 / (count32 + np.float32(norm)))

@@ -17,11 +17,11 @@ from polars_tadoc.arrow import allocate
 from polars_tadoc.column import in_rows, require_tadoc, split
 from polars_tadoc.compress.compress import named_tokenizer, require_known
 from polars_tadoc.corpus import Corpus, require_countable
-from polars_tadoc.index.scoring import Scoring
 from polars_tadoc.kernels.cpu.term_counts import score_rows
 from polars_tadoc.morphism import Morphism
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.rows.term_counts import TermCounts, Terms, count_terms, document_lengths
+from polars_tadoc.scoring import Scoring
 
 Float32 = npt.NDArray[np.float32]
 Int64 = npt.NDArray[np.int64]

@@ -32,6 +32,12 @@ IDFS: dict[str, Idf] = {
 """Inverse document frequency of words that ``df`` of ``n`` documents hold, by form; none is negative."""
 
 
+def contribution(weight: Any, count: Any, norm: Any) -> Any:
+    """Return what postings add to scores, float32 and rounded after every operation, as by the kernels."""
+    count32 = np.float32(count)
+    return np.float32(weight) * (count32 / (count32 + np.float32(norm)))
+
+
 @dataclass(frozen=True)
 class Scoring:
     """A form of BM25 and its constants, checked when it is made.
@@ -49,7 +55,7 @@ class Scoring:
 
     Examples
     --------
-    >>> from polars_tadoc.index.scoring import Scoring
+    >>> from polars_tadoc.scoring import Scoring
     >>> scoring = Scoring("lucene", k1=1.5, b=0.75, delta=0.5)
     >>> scoring.weights(1000, [10, 500]).round(3).tolist(), scoring.norms([50, 100], 100.0).round(4).tolist()
     ([4.557, 0.693], [0.9375, 1.5])
