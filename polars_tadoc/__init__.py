@@ -42,8 +42,7 @@ from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.typed import of
-
-__version__ = "0.1.0"
+from polars_tadoc.version import __version__ as __version__
 
 __all__ = [
     "DTYPE",

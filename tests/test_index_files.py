@@ -426,6 +426,42 @@ def test_normalize_is_not_needed(tmp_path: Path) -> None:
         tadoc.load_index(tmp_path / "index", normalize=pl.element())
 
 
+def test_another_normalize_is_refused(tmp_path: Path) -> None:
+    normalize = pl.element().str.to_lowercase().replace(pl.Series(["tail"]), pl.Series(["end"]))
+    index = tadoc.build_index(compressed(["Tail", "END"]), normalize=normalize)
+    index.save(tmp_path / "index")
+    loaded = tadoc.load_index(tmp_path / "index", normalize=normalize)
+    assert loaded.search("TAIL").equals(index.search("TAIL"))
+    python = pl.element().map_elements(str.lower, return_dtype=pl.String)
+    for wrong in (pl.element(), pl.element().str.to_lowercase(), python):
+        with pytest.raises(ValueError, match="is not what the index was built with"):
+            tadoc.load_index(tmp_path / "index", normalize=wrong)
+
+
+def test_a_normalize_that_this_polars_cannot_read_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    normalize = pl.element().str.to_lowercase()
+    index = tadoc.build_index(compressed(["A", "b"]), normalize=normalize)
+    index.save(tmp_path / "index")
+
+    def fail(*_: object, **__: object) -> None:
+        raise pl.exceptions.ComputeError("unknown function")
+
+    monkeypatch.setattr(pl.Expr, "deserialize", fail)
+    with pytest.raises(InvalidIndexError, match="cannot read the index's normalize"):
+        tadoc.load_index(tmp_path / "index")
+    assert tadoc.load_index(tmp_path / "index", normalize=normalize).search("a").equals(index.search("a"))
+
+
+@pytest.mark.parametrize("wrong", [{"verify": "no"}, {"mmap": "x"}, {"normalize": "lower"}])
+def test_wrong_options(wrong: dict[str, Any], tmp_path: Path) -> None:
+    index = tadoc.build_index(compressed(["a"]))
+    index.save(tmp_path / "index")
+    with pytest.raises(TypeError, match=f"load_index: {next(iter(wrong))}"):
+        tadoc.load_index(tmp_path / "index", **wrong)
+    with pytest.raises(TypeError, match="save: overwrite='yes' must be True or False"):
+        index.save(tmp_path / "index", overwrite="yes")  # type: ignore[arg-type]
+
+
 # Several threads and processes
 
 

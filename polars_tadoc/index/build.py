@@ -11,7 +11,7 @@ from polars_tadoc.index.analyzer import Analyzer
 from polars_tadoc.index.codecs import require_codec
 from polars_tadoc.index.collect import document_rows, documents_of, make_segment, require_rows
 from polars_tadoc.index.index import Index
-from polars_tadoc.traversal.options import Options
+from polars_tadoc.traversal.options import Options, require_bool
 
 
 def build_index(
@@ -39,7 +39,8 @@ def build_index(
         What documents are called, one value for each row; by default the numbers of their rows. Equal ids are allowed:
         to delete one deletes all of its documents.
     codec
-        How postings are kept: "pfordelta", the fastest, or "rice", smaller where neighbouring rows are unlike each other.
+        How postings are kept: "pfordelta", the fastest, or "rice", smaller where neighbouring rows are unlike each
+        other.
     normalize
         Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
         it runs over the vocabulary, once, and over the words of each batch of queries.
@@ -92,15 +93,10 @@ def build_index(
         normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
     )
     require_tadoc(column, "build_index")
-    _require_store(store)
+    require_bool("store", store, "build_index")
     require_rows(column, id, metadata)
     corpora = split(column)
     analyzer = Analyzer.of(corpora, options.morphism)
     rows = document_rows(corpora)
     segment = make_segment(corpora, rows, options, how.number)
     return Index((segment,), analyzer, documents_of(column, rows, id, metadata, store), how.name)
-
-
-def _require_store(store: object) -> None:
-    if not isinstance(store, bool):
-        raise TypeError(f"build_index: store={store!r} must be True or False")

@@ -17,16 +17,20 @@ from polars_tadoc.index import change, storage
 from polars_tadoc.index.analyzer import Analyzer
 from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.explain import explain
-from polars_tadoc.index.scoring import Scoring
 from polars_tadoc.index.search import FilterLike, QueriesLike, search
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.index.server import Server
 from polars_tadoc.index.snippets import snippets
+from polars_tadoc.scoring import Scoring
+from polars_tadoc.traversal.options import require_bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Index:
     """A search index, made by :func:`polars_tadoc.build_index`; it never changes.
+
+    For users are the methods, and of the attributes ``documents``, ``terms``, ``postings``, ``nbytes``, ``ids``,
+    ``metadata`` and ``codec``. All others belong to the package and may change with any release.
 
     Examples
     --------
@@ -152,15 +156,19 @@ class Index:
         -------
         DataFrame
             ``query: UInt32`` (number in the batch), ``rank: UInt32`` (from 1), ``id`` (of the ids' type) and ``score:
-            Float32``, in the order of query and rank. Of equal scores the earlier document comes first.
+            Float32``, in the order of query and rank. Of equal scores the earlier document comes first; under "bm25+"
+            and "bm25l" documents are ranked before what every document gets is added.
 
         Raises
         ------
         TypeError
             ``queries`` are no strings, or another argument is of a wrong type.
         ValueError
-            There is no such ``mode``, ``scoring`` or ``engine``, a number is out of range, a double quote is not
-            closed, or there is a phrase and the index was built with ``store=False``.
+            There is no such ``mode``, ``scoring`` or ``engine``, a number is out of range, a query is no text or opens
+            a double quote and does not close it, there is a phrase and the index was built with ``store=False``, or
+            ``filter`` has not one value for each document or cannot be computed.
+        ColumnMissingError
+            ``filter`` names a column that the metadata does not have.
         EngineUnavailableError
             ``engine="gpu"`` cannot run here.
 
@@ -294,6 +302,8 @@ class Index:
     ) -> Index:
         """Make an index with more documents; this one stays as it is, and both share what they have in common.
 
+        With a frame ``df.tadoc.append_to(index, "text", id="name")`` says the same.
+
         A search gives what it would give on an index built of all documents at once, with the same scores. New
         documents are a segment of their own, and every search reads all segments: where the new segment is at least as
         large as the last one, the two are merged, so that a million appended documents lie in at most about twenty.
@@ -305,7 +315,8 @@ class Index:
             Compressed column, cut by the tokenizer that cut the index's. Each row that is not null is a document.
         id
             What the new documents are called, of the type of the index's ids, if it has any; else they are called by
-            the numbers of their rows, counted on. To replace documents delete the old ones first.
+            the numbers of their rows, counted on. Ids that are there already are allowed, as in
+            :func:`polars_tadoc.build_index`; to replace documents delete the old ones first.
         metadata
             A row for each row of the column, with the columns of the index's metadata, if it has any.
         strategy, engine
@@ -325,7 +336,8 @@ class Index:
         ColumnMissingError
             Metadata lacks a column that the index's has.
         TypeError
-            ``id`` is missing or too many, or it or a column of the metadata is of another type than the index's.
+            ``column`` is no series, ``id`` is missing or too many, or it or a column of the metadata is of another
+            type than the index's.
         ValueError
             ``id`` or ``metadata`` has another length than the column, metadata is missing or too many, or the column
             was cut by another tokenizer.
@@ -353,7 +365,9 @@ class Index:
         ----------
         ids
             What the documents are called: one value, or a series, Arrow array or list of them; where several documents
-            have an id, all of them go. Or a Polars expression over the index's metadata, true for those that go.
+            have an id, all of them go. Leave out what may be gone:
+            ``ids.filter(ids.is_in(index.ids.implode()))``. Or a Polars expression over the index's metadata, true for
+            those that go.
 
         Returns
         -------
@@ -490,7 +504,7 @@ class Index:
         FileNotFoundError
             The folder to make it in is not there.
         TypeError
-            Ids or metadata hold Python objects.
+            Ids or metadata hold Python objects, or ``overwrite`` is no bool.
 
         Examples
         --------
@@ -504,6 +518,7 @@ class Index:
         Index of 2 documents, 5 terms, 6 postings, 629 bytes (pfordelta)
 
         """
+        require_bool("overwrite", overwrite, "save")
         storage.write(storage.Parts(self.segments, self.analyzer, self.stored, self.codec), Path(path), overwrite)
 
     @property

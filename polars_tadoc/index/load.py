@@ -9,6 +9,7 @@ import polars as pl
 
 from polars_tadoc.index import storage
 from polars_tadoc.index.index import Index
+from polars_tadoc.traversal.options import require_bool
 
 
 def load_index(
@@ -31,7 +32,7 @@ def load_index(
         Leave the large arrays in their files, mapped into memory: they are read when searches first need them, and
         processes that load the same index share them. Without, they are read at once.
     normalize
-        Needed where the index was built with a ``normalize=`` that calls a Python function (``map_elements``,
+        Needed only where the index was built with a ``normalize=`` that calls a Python function (``map_elements``,
         ``map_batches``), for functions are not saved: the same expression again.
 
     Returns
@@ -46,7 +47,9 @@ def load_index(
     InvalidIndexError
         It is no saved index, was saved in a format that this release does not read, or a file is missing or damaged.
     ValueError
-        ``normalize`` is needed and missing, or given and not needed.
+        ``normalize`` is needed and missing, or given and not what the index was built with.
+    TypeError
+        ``verify`` or ``mmap`` is no bool, or ``normalize`` no expression.
 
     Examples
     --------
@@ -60,4 +63,8 @@ def load_index(
     [1]
 
     """
+    require_bool("verify", verify, "load_index")
+    require_bool("mmap", mmap, "load_index")
+    if normalize is not None and not isinstance(normalize, pl.Expr):
+        raise TypeError(f"load_index: normalize is {type(normalize).__name__}, not a Polars expression")
     return Index(*storage.read(Path(path), verify, mmap, normalize))

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-import polars_tadoc
 from polars_tadoc.column import is_tadoc
 from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.errors import InvalidIndexError
@@ -23,6 +22,7 @@ from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.folder import HEADER, Reader, Writer, new_folder
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.morphism import Morphism
+from polars_tadoc.version import __version__
 from polars_tadoc.vocabulary import Vocabulary
 
 
@@ -43,7 +43,7 @@ def write(parts: Parts, path: Path, overwrite: bool) -> None:
         writer = Writer(folder)
         segments = [_write_segment(writer, place, one, codec) for place, one in enumerate(parts.segments)]
         contents = {
-            "polars_tadoc": polars_tadoc.__version__,
+            "polars_tadoc": __version__,
             "codec": codec.name,
             "analyzer": _describe(parts.analyzer),
             "documents": _write_documents(writer, parts.stored),
@@ -179,7 +179,7 @@ def _analyzer(described: dict[str, Any], normalize: pl.Expr | None) -> Analyzer:
     Raises
     ------
     ValueError
-        ``normalize`` is needed and not given, or given and the index has none.
+        ``normalize`` is needed and not given, or given and the index has none or another one.
 
     """
     name = described["tokenizer"]
@@ -194,18 +194,27 @@ def _analyzer(described: dict[str, Any], normalize: pl.Expr | None) -> Analyzer:
             "load_index: the index was built with a normalize= that calls a Python function, and those are not saved; "
             "pass the same expression, load_index(path, normalize=…)"
         )
-    if normalize is None and own["normalize"] is not None:
-        normalize = _expression(own["normalize"])
+    if own["normalize"] is not None:
+        normalize = _saved_normalize(own["normalize"], normalize)
     return Analyzer(tokenizer, Morphism(normalize, bool(own["lowercase"]), frozenset(own["stopwords"])))
 
 
-def _expression(serialized: Any) -> pl.Expr:
+def _saved_normalize(serialized: Any, given: pl.Expr | None) -> pl.Expr:
+    """Return the expression that was saved; where this Polars cannot read it, the one given."""
     if _calls_python(serialized):  # code from a file is never run
-        raise InvalidIndexError("load_index: the header's normalize calls a Python function; pass normalize= instead")
+        raise InvalidIndexError("load_index: the header's normalize calls a Python function, which no saved one does")
     try:
-        return pl.Expr.deserialize(io.StringIO(json.dumps(serialized)), format="json")
+        saved = pl.Expr.deserialize(io.StringIO(json.dumps(serialized)), format="json")
     except pl.exceptions.PolarsError as error:
+        if given is not None:
+            return given
         raise InvalidIndexError(
             f"load_index: this Polars, {pl.__version__}, cannot read the index's normalize ({error}); pass the same "
             "expression, load_index(path, normalize=…)"
         ) from None
+    if given is not None and not given.meta.eq(saved):
+        raise ValueError(
+            f"load_index: normalize={given} is not what the index was built with, {saved}, which is saved with it; "
+            "leave it out"
+        )
+    return saved

@@ -104,6 +104,12 @@ def require_integer(name: str, value: object, least: int | None = None, most: in
     return int(value)
 
 
+def require_bool(name: str, value: object, call: str) -> None:
+    """Raise ``TypeError`` unless an argument is True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{call}: {name}={value!r} must be True or False")
+
+
 def require_top(top: object) -> int | None:
     """Return ``top=``, checked, as kernels take it; errors as :func:`require_integer`'s."""
     return None if top is None else min(require_integer("top", top, 0), MOST_COUNT)
