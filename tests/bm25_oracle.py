@@ -48,8 +48,9 @@ def scores(
     b: float = 0.75,
     delta: float = 0.5,
     require_all: bool = False,
+    base: bool = True,
 ) -> dict[int, float]:
-    """Score each document that holds any of the words, or all."""
+    """Score each document that holds any of the words, or all; with or without what every document gets."""
     counts = [Counter(words) for words in documents]
     average = sum(map(len, documents)) / max(len(documents), 1)
     known = [word for word in query if any(word in own for own in counts)]
@@ -57,9 +58,11 @@ def scores(
     for number, own in enumerate(counts):
         wanted = all if require_all else any
         if query and known and wanted(word in own for word in (query if require_all else known)):
+            length = len(documents[number])
+            least = 0.0 if base else part(scoring, 0, length, average, k1, b, delta)
             found[number] = sum(
                 idf(scoring, len(documents), sum(word in other for other in counts))
-                * part(scoring, own[word], len(documents[number]), average, k1, b, delta)
+                * (part(scoring, own[word], length, average, k1, b, delta) - least)
                 for word in known
             )
     return found
@@ -74,7 +77,11 @@ def check(
     allowed: Sequence[bool] | None = None,
     **constants: float | str,
 ) -> None:
-    """Hold a result to the oracle; documents whose scores differ by rounding only may take each other's place."""
+    """Hold a result to the oracle; documents whose scores differ by rounding only may take each other's place.
+
+    Documents are ranked by their scores without what every document gets.
+    """
+    has_base = constants.get("scoring") in ("bm25l", "bm25+")
     assert got.schema == {"query": pl.UInt32, "rank": pl.UInt32, "id": got.schema["id"], "score": pl.Float32}
     assert got["query"].is_sorted()
     for number, query in enumerate(queries):
@@ -82,12 +89,15 @@ def check(
         expected = _allowed(scores(documents, query, require_all=mode != "or", **constants), allowed)  # type: ignore[arg-type]
         if mode == "and_or" and len(expected) < k:
             expected = _allowed(scores(documents, query, **constants), allowed)  # type: ignore[arg-type]
+        before = scores(documents, query, base=False, **constants)  # type: ignore[arg-type]
         best = sorted(expected.values(), reverse=True)[:k]
         rows = part.select("id", "score").rows()
         assert part["rank"].to_list() == list(range(1, len(best) + 1)), (number, query)
         assert len({document for document, _ in rows}) == len(rows)
-        assert rows == sorted(rows, key=lambda row: (-row[1], row[0]))
-        for (document, score), wanted in zip(rows, best, strict=True):
+        assert rows == sorted(rows, key=lambda row: (-row[1], 0 if has_base else row[0]))
+        highest = sorted((before[document] for document in expected), reverse=True)
+        for (document, score), wanted, own in zip(rows, best, highest, strict=False):
+            assert math.isclose(before[document], own, rel_tol=1e-4, abs_tol=1e-12), (number, query, document)
             assert math.isclose(score, wanted, rel_tol=1e-5, abs_tol=1e-5), (number, query)
             assert math.isclose(score, expected[document], rel_tol=1e-5, abs_tol=1e-5), (number, query, document)
 

@@ -90,11 +90,15 @@ def test_what_is_wrong_is_said() -> None:
         INDEX.explain("w1", None)
     with pytest.raises(TypeError, match="the index's ids are String; 3 is not one"):
         INDEX.explain("w1", 3)
+    with pytest.raises(TypeError, match="the index's ids are UInt32; True is not one"):
+        tadoc.build_index(COLUMN).explain("w1", True)
+    with pytest.raises(ValueError, match="explain: query is not text"):
+        INDEX.explain("\ud800", "doc 1")
     with pytest.raises(TypeError, match="query must be a string, not list"):
         INDEX.explain(["w1"], "doc 1")
     with pytest.raises(ValueError, match="scoring='x': use one of"):
         INDEX.explain("w1", "doc 1", scoring="x")
-    with pytest.raises(ValueError, match="does not close it"):
+    with pytest.raises(ValueError, match="explain: query 0 opens a double quote and does not close it"):
         INDEX.explain('w1 "w2', "doc 1")
     numbered = tadoc.build_index(COLUMN)
     with pytest.raises(ValueError, match="no document with id 40; did you mean 39"):

@@ -244,7 +244,7 @@ def test_a_server_answers_as_a_search_does(index: Index, engine: str, mode: str)
 
 def test_a_server_on_all_engines(index: Index) -> None:
     mask = np.arange(len(TEXTS)) % 2 == 0
-    with index.serve(filter=mask, deadline=60.0) as server:
+    with index.serve(filter=mask, deadline=np.float32(60)) as server:  # type: ignore[arg-type]
         futures = [(query, server.submit(query)) for query in QUERIES * 20]
         for query, future in futures:
             assert future.result(timeout=60).equals(index.search(query, filter=mask))
@@ -337,13 +337,18 @@ def test_an_error_arrives_in_its_own_future(index: Index, monkeypatch: pytest.Mo
     with index.serve(engine="cpu") as server:
         futures = [server.submit(query) for query in ["to do", "to do", "be", "to do"]]
         wrong = server.submit(7)  # type: ignore[arg-type]
+        no_text, open_quote = server.submit("\ud800"), server.submit('"to do')
         gate.opened.set()
     with pytest.raises(EngineUnavailableError, match="no luck"):
         futures[2].result(timeout=0)
     assert all(futures[i].result(timeout=0).equals(index.search("to do")) for i in (0, 1, 3))
     with pytest.raises(TypeError, match="a query is a string, not int"):
         wrong.result(timeout=0)
-    assert server.statistics().failed == 2
+    with pytest.raises(ValueError, match="submit: query 0 is not text"):
+        no_text.result(timeout=0)
+    with pytest.raises(ValueError, match="submit: query 0 opens a double quote"):
+        open_quote.result(timeout=0)
+    assert server.statistics().failed == 4
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -363,6 +368,7 @@ def test_a_query_that_nobody_has_taken_can_be_cancelled(index: Index, monkeypatc
         ({"deadline": 0}, ValueError, "deadline=0 must be above 0"),
         ({"deadline": math.nan}, ValueError, "deadline=nan must be above 0"),
         ({"deadline": "soon"}, TypeError, "deadline='soon' must be a number"),
+        ({"filter": "x"}, TypeError, "serve: filter must be"),
         ({"mode": "xor"}, ValueError, "mode='xor'"),
         ({"k": -1}, ValueError, "k"),
         ({"engine": "tpu"}, ValueError, "engine='tpu'"),

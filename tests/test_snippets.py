@@ -155,6 +155,15 @@ def test_after_append_and_delete() -> None:
         changed.snippets(INDEX.search("memory"), "memory")
 
 
+def test_integer_ids_of_any_width_and_the_first_of_equal_ones() -> None:
+    index = tadoc.build_index(tadoc.compress(pl.Series(["a first", "b", "a second"])), id=pl.Series([7, 8, 7]))
+    results = index.search("a")
+    wanted = index.snippets(results, "a")["snippet"].to_list()
+    assert wanted == ["**a** first"] * 2
+    for dtype in (pl.Int8, pl.UInt64, pl.Int128):
+        assert index.snippets(results.cast({"id": dtype}), "a")["snippet"].to_list() == wanted
+
+
 def test_without_gaps_words_come_joined_by_spaces() -> None:
     column = tadoc.compress(pl.Series(["To  be, or Not"]), lossless=False)
     index = tadoc.build_index(column)
@@ -178,14 +187,16 @@ WRONG: list[tuple[Any, Any, dict[str, Any], type[Exception], str]] = [
     (RESULTS.with_columns(query=-1), "memory", {}, ValueError, "a result is of query -1"),
     (RESULTS.with_columns(query=None), "memory", {}, TypeError, 'column "query" of the results must be integers'),
     (RESULTS.with_columns(query=pl.lit("a")), "memory", {}, TypeError, "must be integers, not String"),
-    (RESULTS.with_columns(id=1), "memory", {}, TypeError, 'ids are String, column "id" of the results is Int32'),
-    (RESULTS.with_columns(id=pl.lit("q")), "memory", {}, ValueError, "no document with id 'q'; pass results of this"),
+    (RESULTS.with_columns(id=1), "memory", {}, TypeError, "snippets: the index's ids are String, these are Int32"),
+    (RESULTS.with_columns(id=pl.lit("q")), "memory", {}, ValueError, "snippets: the index has no document with id 'q'"),
     (RESULTS, "memory", {"words": 0}, ValueError, "words=0 must be at least 1"),
     (RESULTS, "memory", {"words": 1_001}, ValueError, "words=1001 must be at most 1000"),
     (RESULTS, "memory", {"words": 2.5}, TypeError, "words=2.5 must be an integer"),
     (RESULTS, "memory", {"before": None}, TypeError, "before must be a string, not NoneType"),
-    (RESULTS, 7, {}, TypeError, "queries are strings"),
-    (RESULTS, '"memory', {}, ValueError, "does not close it"),
+    (RESULTS, "memory", {"after": "\ud800"}, ValueError, "snippets: after is not text"),
+    (RESULTS, 7, {}, TypeError, "snippets: queries are strings"),
+    (RESULTS, ["\ud800"], {}, ValueError, "snippets: query 0 is not text"),
+    (RESULTS, '"memory', {}, ValueError, "snippets: query 0 opens a double quote and does not close it"),
 ]
 
 

@@ -52,6 +52,12 @@ class QueryWords:
     data: UInt8
     spans: Int64
 
+    @classmethod
+    def of(cls, words: pl.Series) -> QueryWords:
+        """Take strings for words, one query each; they must differ."""
+        data, ends = _bytes(words)
+        return cls(np.arange(len(words) + 1), np.arange(len(words)), data, _spans(ends))
+
     @property
     def distinct(self) -> int:
         """Number of distinct words."""
@@ -125,8 +131,7 @@ class Analyzer:
             return QueryWords(offsets, words, data, spans.reshape(-1, 2)[firsts].reshape(-1))
         images = self.morphism.images(_strings(data, spans, firsts))
         data, ends = _bytes(images)
-        spans = np.empty(2 * len(images), np.int64)
-        spans[::2], spans[1::2] = ends[:-1], ends[1:]
+        spans = _spans(ends)
         numbers, firsts = _distinct(data, spans)
         words = numbers[words]
         if images.null_count():  # its number is that of a word that occurs nowhere
@@ -158,6 +163,13 @@ def _distinct(data: UInt8, spans: Int64) -> tuple[Int64, Int64]:
     numbers, firsts = np.empty(count, np.int64), np.empty(count, np.int64)
     distinct = number_words(data, spans, slots, numbers, firsts)
     return numbers, firsts[:distinct]
+
+
+def _spans(ends: Int64) -> Int64:
+    """Return where each of some strings starts and ends, one after another."""
+    spans = np.empty(2 * (len(ends) - 1), np.int64)
+    spans[::2], spans[1::2] = ends[:-1], ends[1:]
+    return spans
 
 
 def _bytes(strings: pl.Series) -> tuple[UInt8, Int64]:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import pyarrow as pa
 
 from polars_tadoc.column import require_tadoc, split
 from polars_tadoc.engine import require_engine
 from polars_tadoc.errors import ColumnMissingError, LimitExceededError
 from polars_tadoc.index.analyzer import Analyzer
 from polars_tadoc.index.collect import MOST_DOCUMENTS, document_rows, documents_of, make_segment, require_rows
-from polars_tadoc.index.documents import Documents
+from polars_tadoc.index.documents import Documents, find
 from polars_tadoc.index.filter import bitmap, filter_mask
 from polars_tadoc.index.merge import merge
 from polars_tadoc.index.segment import Segment
@@ -26,9 +24,6 @@ Bool = npt.NDArray[np.bool_]
 
 MOST_CHUNKS = 32
 """Pieces that ids, metadata and text may lie in, one for each append, before they are put together."""
-
-MOST_NAMED = 3
-"""Unknown ids that a message names."""
 
 
 class Content(NamedTuple):
@@ -57,6 +52,11 @@ def append(
     """Add documents; arguments and errors as for :meth:`polars_tadoc.Index.append`."""
     require_engine(engine)
     require_strategy(strategy)
+    if not isinstance(column, pl.Series):
+        raise TypeError(
+            f"append takes a compressed column, a Polars Series, not {type(column).__name__}; of a frame write "
+            'df.tadoc.append_to(index, "text", id="name"), or index.append(df["text"], id=df["name"])'
+        )
     require_tadoc(column, "append")
     require_rows(column, id, metadata, "append")
     stored = content.stored
@@ -89,8 +89,8 @@ def delete(content: Content, ids: Any) -> Content:
         known = None if metadata is None else metadata.filter(pl.Series(live))
         stays[live] = ~filter_mask(ids, known, int(np.count_nonzero(live)), "delete")
     else:
-        named = content.stored.ids.to_frame("id").with_row_index("place").filter(pl.Series(live))
-        stays[_places(named, _values(ids, content.stored.ids.dtype))] = False
+        _, documents = find(content.stored, live, ids, "delete")
+        stays[documents] = False
     starts = accumulate((segment.size for segment in content.segments), initial=0)
     segments = []
     for segment, start in zip(content.segments, starts, strict=False):
@@ -191,31 +191,3 @@ def _require_same_columns(known: pl.DataFrame | None, metadata: pl.DataFrame | N
     if more:
         raise ValueError(f'append: metadata has a column "{more[0]}", which the index has not; it has {names}')
     return metadata.select(known.columns)
-
-
-def _values(ids: Any, dtype: pl.DataType) -> pl.Series:
-    """Return the ids to delete as a series of the index's type."""
-    if isinstance(ids, (pl.Series, pa.Array, pa.ChunkedArray)):
-        values = pl.Series("id", ids)
-        if values.dtype == dtype or (values.dtype.is_integer() and dtype.is_integer()) or len(values) == 0:
-            return values.cast(dtype, strict=False)
-        raise TypeError(f"delete: the index's ids are {dtype}, these are {values.dtype}; cast them")
-    many = isinstance(ids, Iterable) and not isinstance(ids, (str, bytes, dict))
-    try:
-        return pl.Series("id", list(ids) if many else [ids], dtype)  # NumPy's numbers are copied, too
-    except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
-        raise TypeError(f"delete: the index's ids are {dtype}; these are not: {error}") from None
-
-
-def _places(named: pl.DataFrame, values: pl.Series) -> npt.NDArray[np.uint32]:
-    """Return the places of the documents that are called by some values."""
-    asked = values.to_frame("id").unique()
-    unknown = asked.join(named, on="id", how="anti", nulls_equal=True)["id"]
-    if len(unknown):
-        shown = ", ".join(repr(value) for value in unknown.head(MOST_NAMED).to_list())
-        more = f" and {len(unknown) - MOST_NAMED:,} more" if len(unknown) > MOST_NAMED else ""
-        raise ValueError(
-            f"delete: the index has no document with id {shown}{more}; leave out what may be gone, as with "
-            "ids.filter(ids.is_in(index.ids.implode()))"
-        )
-    return named.join(asked, on="id", how="semi", nulls_equal=True)["place"].to_numpy()

@@ -1,10 +1,26 @@
-"""What an index knows of its documents besides their words."""
+"""What an index knows of its documents besides their words, and which of them ids name."""
 
 from __future__ import annotations
 
+import difflib
+import reprlib
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
+
+Bool = npt.NDArray[np.bool_]
+Int64 = npt.NDArray[np.int64]
+
+MOST_NAMED = 3
+"""Unknown ids that a message names, and near ones that it offers."""
+
+MOST_COMPARED = 2_000
+"""Ids that are compared with an unknown one letter by letter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,3 +50,118 @@ class Documents:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+def find(stored: Documents, live: Bool | None, ids: Any, call: str) -> tuple[Int64, Int64]:
+    """Find the documents that ids name.
+
+    Integers of any width name by value; strings name strings; other values are cast to the type of the index's ids.
+
+    Parameters
+    ----------
+    stored
+        The documents.
+    live
+        Whether each of them is still there; None where all are.
+    ids
+        One value, or a series, Arrow array or list of them.
+    call
+        The call's name, for messages.
+
+    Returns
+    -------
+    (int64 array, int64 array)
+        Pairs of a place among ``ids`` and the number of a document that is called so, ascending.
+
+    Raises
+    ------
+    TypeError
+        The ids are of another type than the index's.
+    ValueError
+        No document has one of them; the message names near ones.
+
+    """
+    given = _as_ids(ids, stored.ids.dtype, call)
+    asked = given.cast(stored.ids.dtype, strict=False).to_frame("id").with_row_index("asked")
+    asked = asked.filter(asked["id"].is_not_null() | given.is_null())  # the type holds all others
+    known = stored.ids.to_frame("id").with_row_index("document")
+    if live is not None:
+        known = known.filter(pl.Series(live))
+    known = known.join(asked.select("id").unique(), on="id", how="semi", nulls_equal=True)
+    pairs = asked.join(known, on="id", nulls_equal=True).sort("asked", "document")
+    if pairs["asked"].n_unique() < len(given):
+        named = np.zeros(len(given), np.bool_)
+        named[pairs["asked"].to_numpy()] = True
+        left = stored.ids if live is None else stored.ids.filter(pl.Series(live))
+        raise ValueError(_unknown(given.filter(pl.Series(~named)).unique(maintain_order=True), left, call))
+    return pairs["asked"].cast(pl.Int64).to_numpy(), pairs["document"].cast(pl.Int64).to_numpy()
+
+
+def _as_ids(given: Any, dtype: pl.DataType, call: str) -> pl.Series:
+    """Return ids as a series that can be cast to the type of the index's."""
+    if isinstance(given, (pl.DataFrame, pl.LazyFrame)):
+        raise TypeError(f'{call}: ids are values, a series or a list of them, not a frame; pass df["id"]')
+    if isinstance(given, (pl.Series, pa.Array, pa.ChunkedArray)):
+        values = pl.Series("id", given)
+        if not _fits(values, dtype):
+            raise TypeError(f"{call}: the index's ids are {dtype}, these are {values.dtype}; cast them")
+        return values
+    many = isinstance(given, Iterable) and not isinstance(given, (str, bytes, dict))
+    listed = list(given) if many else [given]  # NumPy's numbers are copied, too
+    made = _from_list(listed, dtype)
+    if made is None or not _fits(made, dtype):
+        shown = f"{listed[0]!r} is not one" if len(listed) == 1 else f"not all of {reprlib.repr(listed)} are"
+        raise TypeError(f"{call}: the index's ids are {dtype}; {shown}")
+    return made
+
+
+def _from_list(values: list[Any], dtype: pl.DataType) -> pl.Series | None:
+    """Make a series of values: integers of any width, or of the index's type; None where that cannot be."""
+    if dtype.is_integer() and any(isinstance(one, (bool, np.bool_)) for one in values):
+        return None
+    try:
+        return pl.Series("id", values, None if dtype.is_integer() else dtype)
+    except (TypeError, OverflowError, UnicodeEncodeError, pl.exceptions.PolarsError):
+        return None
+
+
+def _fits(values: pl.Series, dtype: pl.DataType) -> bool:
+    """Tell whether values may name ids of a type."""
+    if values.null_count() == len(values):
+        return True
+    if dtype.is_integer():
+        return values.dtype.is_integer()
+    if dtype == pl.String:
+        return values.dtype in (pl.String, pl.Categorical, pl.Enum)
+    try:
+        values.cast(dtype)
+    except pl.exceptions.PolarsError:
+        return False
+    return True
+
+
+def _unknown(ids: pl.Series, known: pl.Series, call: str) -> str:
+    shown = ", ".join(map(repr, ids.head(MOST_NAMED).to_list()))
+    more = f" and {len(ids) - MOST_NAMED:,} more" if len(ids) > MOST_NAMED else ""
+    near = _near(known, ids[0])
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    return f"{call}: the index has no document with id {shown}{more}{hint}"
+
+
+def _near(ids: pl.Series, asked: Any) -> list[Any]:
+    """Return a few ids like an unknown one."""
+    if asked is None or not len(ids):
+        return []
+    if ids.dtype.is_integer():
+        wide = ids.cast(pl.Int128, strict=False)
+        below, above = wide.filter(wide < asked).max(), wide.filter(wide > asked).min()
+        return [near for near in (below, above) if near is not None]
+    if ids.dtype != pl.String:
+        return []
+    frame = ids.drop_nulls().unique().to_frame("id").with_columns(length=pl.col("id").str.len_chars())
+    like = frame.filter(
+        (pl.col("length").cast(pl.Int64) - len(asked)).abs() <= 3,
+        pl.col("id").str.starts_with(asked[:2]) | pl.col("id").str.ends_with(asked[-2:]),
+    )
+    closest = like["id"].sort().head(MOST_COMPARED).to_list() or frame["id"].sort().head(MOST_COMPARED).to_list()
+    return difflib.get_close_matches(asked, closest, n=MOST_NAMED, cutoff=0.5)

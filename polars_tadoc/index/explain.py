@@ -1,18 +1,17 @@
-"""What a score is made of, and which document an id names."""
+"""What a score is made of."""
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.index.scoring import Scoring
-from polars_tadoc.index.search import Batch, weigh
+from polars_tadoc.index.documents import find
+from polars_tadoc.index.search import Batch, as_series, weigh
 from polars_tadoc.kernels.cpu import decode_lists
-from polars_tadoc.kernels.reference_search import contribution
+from polars_tadoc.scoring import Scoring, contribution
 
 if TYPE_CHECKING:
     from polars_tadoc.index.index import Index
@@ -28,16 +27,13 @@ SCHEMA = {
     "score": pl.Float32,
 }
 
-MOST_COMPARED = 2_000
-"""Ids that are compared with an unknown one letter by letter."""
-
 
 def explain(index: Index, query: object, id: Any, scoring: Scoring) -> pl.DataFrame:
     """Answer :meth:`polars_tadoc.index.index.Index.explain`."""
     if not isinstance(query, str):
         raise TypeError(f"explain: query must be a string, not {type(query).__name__}")
-    document = document_of(index, id)
-    batch = weigh(index, pl.Series("query", [query]), scoring)
+    document = _document_of(index, id)
+    batch = weigh(index, as_series(query, "explain"), scoring, "explain")
     number = int(np.searchsorted(np.cumsum([segment.size for segment in index.segments]), document, side="right"))
     segment = index.segments[number]
     local = document - sum(other.size for other in index.segments[:number])
@@ -86,50 +82,9 @@ def _count(documents: Any, counts: Any, document: int) -> int:
     return int(counts[place]) if place < len(documents) and documents[place] == document else 0
 
 
-def document_of(index: Index, id: Any, call: str = "explain") -> int:
-    """Return the number of the document that an id names, among all that are stored.
-
-    Raises
-    ------
-    TypeError
-        The id is of another type than the index's.
-    ValueError
-        No document has it; the message names near ones. Or several have.
-
-    """
-    ids = index.stored.ids
-    try:
-        value = pl.Series("id", [id], ids.dtype)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        raise TypeError(f"{call}: the index's ids are {ids.dtype}; {id!r} is not one") from None
-    same = ids.eq_missing(value.new_from_index(0, len(ids)))
-    if index.live is not None:
-        same &= pl.Series(index.live)
-    places = same.arg_true()
-    if len(places) == 0:
-        near = _near(index.ids, value)
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-        raise ValueError(f"{call}: the index has no document with id {id!r}{hint}")
-    if len(places) > 1:
-        raise ValueError(f"{call}: {len(places):,} documents have id {id!r}; give them ids of their own")
-    return int(places.item())
-
-
-def _near(ids: pl.Series, value: pl.Series) -> list[Any]:
-    """At most three ids like an unknown one."""
-    if value.null_count() or not len(ids):
-        return []
-    if ids.dtype.is_integer():
-        asked = value.item()
-        below, above = ids.filter(ids < asked).max(), ids.filter(ids > asked).min()
-        return [near for near in (below, above) if near is not None]
-    if ids.dtype != pl.String:
-        return []
-    asked = value.item()
-    frame = ids.drop_nulls().unique().to_frame("id").with_columns(length=pl.col("id").str.len_chars())
-    like = frame.filter(
-        (pl.col("length").cast(pl.Int64) - len(asked)).abs() <= 3,
-        pl.col("id").str.starts_with(asked[:2]) | pl.col("id").str.ends_with(asked[-2:]),
-    )
-    closest = like["id"].sort().head(MOST_COMPARED).to_list() or frame["id"].sort().head(MOST_COMPARED).to_list()
-    return difflib.get_close_matches(asked, closest, n=3, cutoff=0.5)
+def _document_of(index: Index, id: Any) -> int:
+    """Return the number of the only document that an id names."""
+    _, documents = find(index.stored, index.live, [id], "explain")
+    if len(documents) > 1:
+        raise ValueError(f"explain: {len(documents):,} documents have id {id!r}; give them ids of their own")
+    return int(documents[0])

@@ -37,7 +37,8 @@ def filter_mask(given: object, metadata: pl.DataFrame | None, documents: int, ca
     TypeError
         It is none of these, or its values are not Boolean.
     ValueError
-        It has not one value for each document, or it is an expression and the index has no metadata.
+        It has not one value for each document, or it is an expression and Polars cannot compute it or the index has no
+        metadata.
 
     """
     if isinstance(given, pl.Expr):
@@ -52,9 +53,10 @@ def filter_mask(given: object, metadata: pl.DataFrame | None, documents: int, ca
         mend = ", such as pl.col(…) == value" if isinstance(given, pl.Expr) else ""
         raise TypeError(f"{call}: filter must be Boolean, one value for each document{mend}; {what} {values.dtype}")
     if len(values) != documents:
+        hint = "; null rows and deleted documents have none" if len(values) > documents else ""
         raise ValueError(
             f"{call}: filter must have one value for each of the index's {documents:,} documents; "
-            f"{what} {len(values):,}"
+            f"{what} {len(values):,}{hint}"
         )
     return values.fill_null(False).to_numpy()
 
@@ -86,7 +88,10 @@ def _evaluate(expression: pl.Expr, metadata: pl.DataFrame | None, documents: int
     for name in names:
         if name not in metadata.columns:
             raise ColumnMissingError.for_name(name, metadata.columns, f"{call}: filter")
-    found = metadata.select(expression)
+    try:
+        found = metadata.select(expression)
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"{call}: filter={expression} cannot be computed: {str(error).splitlines()[0]}") from error
     if found.width != 1:
         raise ValueError(
             f"{call}: filter gives {found.width} columns; join them into one, as with pl.all_horizontal(…)"
@@ -101,9 +106,11 @@ def _series(given: object, call: str) -> pl.Series:
     if isinstance(given, str) or not isinstance(given, (Iterable, np.ndarray)):
         raise TypeError(
             f"{call}: filter must be a Polars expression over the metadata, or Boolean values, one for each document; "
-            f"it is {type(given).__name__}"
+            f"it is {type(given).__name__}{', for all documents leave it out' if given is True else ''}"
         )
     values: Any = given if isinstance(given, np.ndarray) else list(given)
+    if len(values) and isinstance(values[0], pl.Expr):
+        raise TypeError(f"{call}: filter is several expressions; join them into one with &")
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise ValueError(f"{call}: filter must have one dimension; the array has {values.ndim}")
     try:

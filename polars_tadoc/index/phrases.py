@@ -17,18 +17,19 @@ import polars as pl
 
 from polars_tadoc.column import split
 from polars_tadoc.corpus import Corpus, require_countable
+from polars_tadoc.index.analyzer import Analyzer, QueryWords
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.cpu import decode_lists, load_rules
 from polars_tadoc.kernels.cpu.counts import DELETED
 from polars_tadoc.kernels.cpu.image import map_roots, map_rules
 from polars_tadoc.kernels.cpu.parallel import map_apart
+from polars_tadoc.kernels.cpu.query_words import UNKNOWN
 from polars_tadoc.kernels.postings import Lists
 from polars_tadoc.kernels.rules import Rules
 from polars_tadoc.rows.matching import Target, forget_links
 from polars_tadoc.rows.term_counts import Terms
 
 if TYPE_CHECKING:
-    from polars_tadoc.index.analyzer import Analyzer
     from polars_tadoc.index.index import Index
     from polars_tadoc.morphism import Morphism
 
@@ -63,8 +64,8 @@ class Phrases:
     words: list[tuple[str, ...]]
 
 
-def take_phrases(texts: pl.Series, analyzer: Analyzer, call: str = "search") -> Phrases:
-    """Take the parts in double quotes out of queries.
+def take_phrases(texts: pl.Series, analyzer: Analyzer, call: str) -> Phrases:
+    """Take the parts in double quotes out of queries; messages name the call.
 
     A phrase of which the index's analyzer leaves nothing is left out, as its words are.
 
@@ -107,7 +108,7 @@ def _cut(query: int, text: str, call: str) -> list[tuple[str, bool]]:
     return [(part, number % 2 == 1) for number, part in enumerate(parts)]
 
 
-def phrase_lists(index: Index, phrases: Sequence[tuple[str, ...]], call: str = "search") -> list[Lists]:
+def phrase_lists(index: Index, phrases: Sequence[tuple[str, ...]], call: str) -> list[Lists]:
     """Find the documents that hold each phrase, and how often.
 
     Parameters
@@ -181,12 +182,8 @@ def _in_segment(
 def _candidates(segment: Segment, phrases: Sequence[tuple[str, ...]]) -> list[Int64]:
     """Documents that hold all words of each phrase, ascending; none that is deleted."""
     words = sorted({word for phrase in phrases for word in phrase})
-    series = pl.Series("word", words, pl.String)
-    places = segment.terms.series.search_sorted(series).to_numpy().astype(np.int64)
-    places[places == len(segment.terms)] = 0
-    known = np.zeros(len(words), np.bool_)
-    if len(segment.terms):
-        known = (segment.terms.series.gather(places) == series).to_numpy()
+    places = QueryWords.of(pl.Series("word", words, pl.String)).find(segment)
+    known = places != UNKNOWN
     offsets, documents, _ = decode_lists(segment.postings, places[known].astype(np.uint32))
     number = np.cumsum(known) - 1
     lists = {word: documents[offsets[number[i]] : offsets[number[i] + 1]] for i, word in enumerate(words) if known[i]}

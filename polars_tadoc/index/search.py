@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,9 @@ from polars_tadoc.index.analyzer import has_quotes
 from polars_tadoc.index.filter import bitmap, filter_mask
 from polars_tadoc.index.phrases import Phrases, phrase_lists, take_phrases
 from polars_tadoc.index.prepared import Prepared, prepare_segment
-from polars_tadoc.index.scoring import Scoring
 from polars_tadoc.kernels import cuda
 from polars_tadoc.kernels.postings import Lists, Queries
+from polars_tadoc.scoring import Scoring
 from polars_tadoc.traversal.options import MOST_COUNT, require_integer
 
 if TYPE_CHECKING:
@@ -53,7 +53,10 @@ _TYPES = {"uint32": pl.UInt32, "int64": pl.Int64, "float32": pl.Float32}
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The best documents of queries, by query, then by score falling, equal ones by document."""
+    """The best documents of queries, by query, then by score falling, equal ones by document.
+
+    They are ordered by scores as they were before what all documents get was added.
+    """
 
     counts: Int64
     """int64 by query: how many were found."""
@@ -139,23 +142,26 @@ def search(
     if mode not in get_args(ModeName):
         raise ValueError(f'mode={mode!r}: use "and", "or" or "and_or"')
     asked = require_engine(engine)
-    texts = as_series(queries)
-    allowed = allowed_by_segment(index, filter)
-    batch = weigh(index, texts, form)
+    texts = as_series(queries, "search")
+    allowed = allowed_by_segment(index, filter, "search")
+    batch = weigh(index, texts, form, "search")
     chosen = choose_engine(asked, batch.postings)
     return frame(index, find(index, batch, k, mode, form, allowed, chosen))
 
 
-def as_series(queries: QueriesLike) -> pl.Series:
+def as_series(queries: QueriesLike, call: str) -> pl.Series:
     """Return queries as a String series.
 
     Raises
     ------
     TypeError
-        They are no strings.
+        They are no strings; the message names the call.
+    ValueError
+        One is no text.
 
     """
     if isinstance(queries, str):
+        require_text(queries, f"{call}: query")
         return pl.Series("query", [queries])
     if isinstance(queries, (pa.Array, pa.ChunkedArray)):
         queries = pl.Series("query", queries)
@@ -163,15 +169,28 @@ def as_series(queries: QueriesLike) -> pl.Series:
         if queries.dtype == pl.Null:
             return queries.cast(pl.String)
         if queries.dtype != pl.String:
-            raise TypeError(f"search: queries are a series of {queries.dtype}, not String; cast it first")
+            raise TypeError(f"{call}: queries are a series of {queries.dtype}, not String; cast it first")
         return queries
-    if not isinstance(queries, Iterable) or isinstance(queries, (bytes, pl.DataFrame)):
-        raise TypeError(f"search: queries are strings: one, a list, or a String series; not {type(queries).__name__}")
+    if not isinstance(queries, Iterable) or isinstance(queries, (bytes, dict, Set, pl.DataFrame)):
+        raise TypeError(f"{call}: queries are strings: one, a list, or a String series; not {type(queries).__name__}")
     texts = list(queries)
     for number, text in enumerate(texts):
         if not isinstance(text, str) and text is not None:
-            raise TypeError(f"search: query {number} is {type(text).__name__}, not a string")
-    return pl.Series("query", texts, pl.String)
+            raise TypeError(f"{call}: query {number} is {type(text).__name__}, not a string")
+    try:
+        return pl.Series("query", texts, pl.String)
+    except UnicodeEncodeError:
+        for number, text in enumerate(texts):
+            require_text(text or "", f"{call}: query {number}")
+        raise
+
+
+def require_text(text: str, what: str) -> None:
+    """Raise ``ValueError`` where a string holds half a character, which UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{what} is not text: {error.reason}") from None
 
 
 def choose_engine(asked: str, postings: int) -> Engine:
@@ -181,11 +200,11 @@ def choose_engine(asked: str, postings: int) -> Engine:
     return GPU if asked == "gpu" else CPU
 
 
-def allowed_by_segment(index: Index, filter: FilterLike) -> list[UInt32 | None]:
+def allowed_by_segment(index: Index, filter: FilterLike, call: str) -> list[UInt32 | None]:
     """Return which documents may be found, a bitmap for each segment; None where all may."""
     mask = None
     if filter is not None:
-        mask = filter_mask(filter, index.metadata, index.documents)
+        mask = filter_mask(filter, index.metadata, index.documents, call)
         if index.live is not None:  # users know of no others
             every = index.live.copy()
             every[every] = mask
@@ -202,57 +221,95 @@ def allowed_by_segment(index: Index, filter: FilterLike) -> list[UInt32 | None]:
     return allowed
 
 
-def weigh(index: Index, texts: pl.Series, scoring: Scoring) -> Batch:
+def weigh(index: Index, texts: pl.Series, scoring: Scoring, call: str) -> Batch:
     """Find the words of queries in all segments, and weigh them by how many documents of the index hold each."""
-    phrases = take_phrases(texts, index.analyzer) if has_quotes(texts) else None
+    phrases = take_phrases(texts, index.analyzer, call) if has_quotes(texts) else None
     words = index.analyzer.analyze(texts if phrases is None else phrases.texts)
-    numbers = [words.find(segment) for segment in index.segments]
-    frequencies = np.zeros(words.distinct, np.int64)
-    postings = np.zeros(words.distinct, np.int64)
-    for segment, own in zip(index.segments, numbers, strict=True):
-        has = own >= 0
-        frequencies[has] += segment.live_frequencies[own[has]]
-        postings[has] += segment.postings.frequencies[own[has]]
-    offsets, occurring = words.offsets, words.words
-    ascending = _ascending(words, numbers)
-    extra: list[Lists | None] = [None] * len(numbers)
+    known = _find_words(index, words)
     if phrases is not None and phrases.words:
-        lists = phrase_lists(index, phrases.words)
-        sizes = [np.diff(own.offsets) for own in lists]
-        for place, (segment, own) in enumerate(zip(index.segments, sizes, strict=True)):
-            named = len(segment.postings.frequencies) + np.arange(len(own))
-            numbers[place] = np.append(numbers[place], np.where(own > 0, named, -1))
-        frequencies, postings = (np.append(own, np.sum(sizes, axis=0)) for own in (frequencies, postings))
-        ascending = np.append(ascending, words.distinct + np.arange(len(phrases.words)))
-        offsets, occurring = _join(words, phrases)
-        extra = [*lists]
-    known = frequencies > 0
-    for own in numbers:
-        own[~known] = -1
-    rank = np.empty(len(known), np.uint64)
-    rank[ascending] = np.arange(len(known), dtype=np.uint64)
-    order = np.argsort(frequencies.astype(np.uint64) << np.uint64(32) | rank)
-    owners, items, times = _entries(offsets, occurring, order)
-    weights, bases = np.zeros((2, len(known)), np.float64)
-    weights[known] = scoring.weights(index.documents, frequencies[known])
+        known = _with_phrases(index, known, words, phrases, call)
+    for own in known.numbers:
+        own[known.frequencies == 0] = -1  # all its documents were deleted
+    rank = np.empty(len(known.ascending), np.uint64)
+    rank[known.ascending] = np.arange(len(rank), dtype=np.uint64)
+    order = np.argsort(known.frequencies.astype(np.uint64) << np.uint64(32) | rank)
+    owners, items, times = _entries(known.offsets, known.words, order)
+    weights, bases = _worth(index, known.frequencies, scoring)
     total = np.zeros(len(texts), np.float32)
     if scoring.has_base:
-        bases[known] = scoring.bases(index.documents, frequencies[known])
         by_term = np.lexsort((rank[items], owners))  # in one order, that sums are the same to the last bit
         total = np.bincount(owners[by_term], (times * bases[items])[by_term], len(texts)).astype(np.float32)
     return Batch(
         len(texts),
         owners,
         items,
-        numbers,
+        known.numbers,
         (times * weights[items]).astype(np.float32),
         total,
-        int(postings[items].sum()),
-        extra,
-        frequencies,
+        int(known.postings[items].sum()),
+        known.extra,
+        known.frequencies,
         words,
         phrases,
     )
+
+
+class _Known(NamedTuple):
+    """The distinct words of a batch, and what the segments have of each; phrases are numbered on after words."""
+
+    offsets: Int64
+    """int64 by query: where its words start."""
+    words: Int64
+    """int64 by place in a query: the word's number."""
+    numbers: list[Int64]
+    """By segment, int64 by word: its list."""
+    frequencies: Int64
+    postings: Int64
+    """int64 by word, deleted ones too."""
+    ascending: Int64
+    """The words' numbers as terms ascend, then the phrases'."""
+    extra: list[Lists | None]
+
+
+def _find_words(index: Index, words: QueryWords) -> _Known:
+    """Find words in all segments."""
+    numbers = [words.find(segment) for segment in index.segments]
+    frequencies, postings = np.zeros((2, words.distinct), np.int64)
+    for segment, own in zip(index.segments, numbers, strict=True):
+        has = own >= 0
+        frequencies[has] += segment.live_frequencies[own[has]]
+        postings[has] += segment.postings.frequencies[own[has]]
+    none: list[Lists | None] = [None] * len(numbers)
+    return _Known(words.offsets, words.words, numbers, frequencies, postings, _ascending(words, numbers), none)
+
+
+def _with_phrases(index: Index, known: _Known, words: QueryWords, phrases: Phrases, call: str) -> _Known:
+    """Find phrases, too; each segment's lists of them follow its own."""
+    lists = phrase_lists(index, phrases.words, call)
+    sizes = [np.diff(own.offsets) for own in lists]
+    numbers = []
+    for segment, own, found in zip(index.segments, sizes, known.numbers, strict=True):
+        named = len(segment.postings.frequencies) + np.arange(len(own))
+        numbers.append(np.append(found, np.where(own > 0, named, -1)))
+    total = np.sum(sizes, axis=0)
+    return _Known(
+        *_join(words, phrases),
+        numbers,
+        np.append(known.frequencies, total),
+        np.append(known.postings, total),
+        np.append(known.ascending, words.distinct + np.arange(len(phrases.words))),
+        [*lists],
+    )
+
+
+def _worth(index: Index, frequencies: Int64, scoring: Scoring) -> tuple[Float64, Float64]:
+    """Return words' weights, and what they add to all documents; 0 where no document holds one."""
+    known = frequencies > 0
+    weights, bases = np.zeros((2, len(known)), np.float64)
+    weights[known] = scoring.weights(index.documents, frequencies[known])
+    if scoring.has_base:
+        bases[known] = scoring.bases(index.documents, frequencies[known])
+    return weights, bases
 
 
 def _join(words: QueryWords, phrases: Phrases) -> tuple[Int64, Int64]:
@@ -340,7 +397,7 @@ def _find(
                 for first, part in _cut(queries, max(1, MOST_PLACES // own))
             ]
         start += segment.size
-    return _merge(parts, batch, k, len(index.segments) > 1 or scoring.has_base)
+    return _merge(parts, batch, k)
 
 
 def _cut(queries: Queries, size: int) -> Iterable[tuple[int, Queries]]:
@@ -387,20 +444,22 @@ def _in_segment(
     )
 
 
-def _merge(parts: list[tuple[Int64, Int64, Float32]], batch: Batch, k: int, sort: bool) -> Found:
-    """Join what segments gave: the best of each query, with what its words add to all documents."""
+def _merge(parts: list[tuple[Int64, Int64, Float32]], batch: Batch, k: int) -> Found:
+    """Join what segments gave: the best of each query, with what its words add to all documents.
+
+    That is added last: in float32 a large one makes scores equal, and which are best would depend on k and segments.
+    """
     none: tuple[Int64, Int64, Float32] = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
     owners, documents, scores = (np.concatenate(arrays) for arrays in zip(none, *parts, strict=True))
-    scores = scores + batch.bases[owners]
-    if sort:
+    if len(batch.numbers) > 1:
         order = np.lexsort((documents, -scores, owners))
         owners, documents, scores = owners[order], documents[order], scores[order]
     counts = np.bincount(owners, minlength=batch.size)
     ranks = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
     if len(ranks) and ranks.max() >= k:
         kept = ranks < k
-        documents, scores, counts = documents[kept], scores[kept], np.minimum(counts, k)
-    return Found(counts, documents, scores)
+        owners, documents, scores, counts = owners[kept], documents[kept], scores[kept], np.minimum(counts, k)
+    return Found(counts, documents, scores + batch.bases[owners])
 
 
 def frame(index: Index, found: Found) -> pl.DataFrame:

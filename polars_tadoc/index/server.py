@@ -25,9 +25,9 @@ from polars_tadoc.errors import DeadlineMissedError
 from polars_tadoc.index.costs import BATCH_SECONDS, OVERHEADS, predict
 from polars_tadoc.index.prepared import missing_bytes
 from polars_tadoc.index.scheduler import Scheduler, Traits
-from polars_tadoc.index.scoring import Scoring
 from polars_tadoc.index.search import Batch, FilterLike, ModeName, allowed_by_segment, as_series, find, frame, weigh
 from polars_tadoc.kernels import cuda
+from polars_tadoc.scoring import Scoring
 from polars_tadoc.traversal.options import MOST_COUNT, require_integer
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Server:
         self._index, self._mode, self._scoring = index, mode, scoring
         self._k = min(require_integer("k", k, 0), MOST_COUNT)
         self._deadline = _seconds(deadline)
-        self._allowed = allowed_by_segment(index, filter)
+        self._allowed = allowed_by_segment(index, filter, "serve")
         self._engines = _engines(require_engine(engine))
         workers = {name: thread_count() if name == "cpu" else 1 for name in self._engines}
         self._scheduler: Scheduler[_Request] = Scheduler(
@@ -189,7 +189,7 @@ class Server:
         self.close(cancel=error is not None)
 
     def _weigh(self, queries: list[str]) -> Batch:
-        return weigh(self._index, as_series(queries), self._scoring)
+        return weigh(self._index, as_series(queries, "submit"), self._scoring, "submit")
 
     def _predict(self, batch: Batch) -> list[dict[str, float]]:
         """Predict the seconds of each query on each engine."""
@@ -315,7 +315,7 @@ class Server:
 def _seconds(deadline: float | None) -> float:
     if deadline is None:
         return math.inf
-    if not isinstance(deadline, (int, float)) or isinstance(deadline, bool):
+    if not isinstance(deadline, (int, float, np.integer, np.floating)) or isinstance(deadline, bool):
         raise TypeError(f"deadline={deadline!r} must be a number of seconds, or None")
     if not deadline > 0:
         raise ValueError(f"deadline={deadline!r} must be above 0 seconds")

@@ -21,8 +21,8 @@ from polars_tadoc.column import split
 from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.decompress import Allowance, document_sizes, write_texts
 from polars_tadoc.errors import ColumnMissingError
-from polars_tadoc.index.scoring import Scoring
-from polars_tadoc.index.search import Batch, QueriesLike, as_series, weigh
+from polars_tadoc.index.documents import find
+from polars_tadoc.index.search import Batch, QueriesLike, as_series, require_text, weigh
 from polars_tadoc.kernels.cpu import load_rules
 from polars_tadoc.kernels.cpu import snippets as kernels
 from polars_tadoc.kernels.cpu.bodies import read_only
@@ -30,6 +30,7 @@ from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.rows.cut import cut_words
 from polars_tadoc.rows.term_counts import Terms, find_holders, kept_lengths
 from polars_tadoc.rows.token_count import document_words
+from polars_tadoc.scoring import Scoring
 from polars_tadoc.traversal.options import require_integer
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ def snippets(
     for name, mark in {"before": before, "after": after}.items():
         if not isinstance(mark, str):
             raise TypeError(f"snippets: {name} must be a string, not {type(mark).__name__}")
-    texts = as_series(queries)
+        require_text(mark, f"snippets: {name}")
+    texts = as_series(queries, "snippets")
     if index.stored.text is None:
         raise ValueError("snippets: this index does not have the text: build it with store=True")
     owners = _queries(results, texts)
@@ -120,34 +122,14 @@ def _documents(index: Index, results: pl.DataFrame) -> Int64:
     """Return the number of each result's document; of several with the same id the first."""
     if "id" not in results.columns:
         raise ColumnMissingError.for_name("id", results.columns, "snippets: results")
-    ids, asked = index.stored.ids, results["id"]
-    if asked.dtype != ids.dtype and len(asked):
-        raise TypeError(f'snippets: the index\'s ids are {ids.dtype}, column "id" of the results is {asked.dtype}')
-    known = ids.to_frame("id").with_row_index("place")
-    if index.live is not None:
-        known = known.filter(pl.Series(index.live))
-    known = known.join(asked.cast(ids.dtype).to_frame("id").unique(), on="id", how="semi", nulls_equal=True)
-    places = (
-        asked.cast(ids.dtype)
-        .to_frame("id")
-        .join(
-            known.unique("id", keep="first", maintain_order=True),
-            on="id",
-            how="left",
-            nulls_equal=True,
-            maintain_order="left",
-        )["place"]
-    )
-    if places.null_count():
-        unknown = asked.filter(places.is_null())[0]
-        raise ValueError(f"snippets: the index has no document with id {unknown!r}; pass results of this index")
-    return places.cast(pl.Int64).to_numpy()
+    places, documents = find(index.stored, index.live, results["id"], "snippets")
+    return documents[np.unique(places, return_index=True)[1]]
 
 
 def _find(index: Index, texts: pl.Series, rows: Int64, queries: Int64, documents: Int64, size: int) -> list[_Stretches]:
     """Find the stretches of results, given their numbers, queries and documents."""
     assert index.stored.text is not None
-    words, sought = _sought(weigh(index, texts, SCORING))
+    words, sought = _sought(weigh(index, texts, SCORING, "snippets"))
     distinct, stands = np.unique(documents, return_inverse=True)
     corpora = split(index.stored.text.gather(distinct))
     require_countable(corpora)
