@@ -19,6 +19,5 @@ def require_codec(name: str) -> Codec:
 
     """
     if name not in tuple(CODECS):  # which takes what has no hash, too
-        names = ", ".join(f'"{known}"' for known in CODECS)
-        raise ValueError(f'there is no codec "{name}"; the codecs are {names}')
+        raise ValueError(f"codec={name!r}: use {' or '.join(map(repr, CODECS))}")
     return CODECS[name]
