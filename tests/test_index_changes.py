@@ -56,11 +56,14 @@ def assert_equal(a: Any, b: Any) -> None:
         assert a == b
 
 
-def assert_finds_the_same(one: tadoc.Index, other: tadoc.Index, engine: str, scoring: str = "lucene") -> None:
+def assert_finds_the_same(
+    one: tadoc.Index, other: tadoc.Index, engine: str, scoring: str = "lucene", delta: float = 0.5
+) -> None:
     for mode in ("or", "and", "and_or"):
         for k in (3, 1000):
             found, expected = (
-                index.search(QUERIES, k, mode=mode, scoring=scoring, engine=engine) for index in (one, other)
+                index.search(QUERIES, k, mode=mode, scoring=scoring, delta=delta, engine=engine)
+                for index in (one, other)
             )
             assert found.equals(expected), (mode, k, found, expected)  # scores to the last bit
     chosen = {"k": 1000, "filter": pl.col("odd"), "engine": engine}
@@ -129,9 +132,9 @@ CHANGES = st.lists(
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@given(first=batches(), changes=CHANGES, scoring=st.sampled_from(SCORINGS))
+@given(first=batches(), changes=CHANGES, scoring=st.sampled_from(SCORINGS), delta=st.sampled_from([0.5, 1e5]))
 def test_any_chain_of_changes(
-    engine: str, codec: str, first: list[str | None], changes: list[tuple[Any, ...]], scoring: str
+    engine: str, codec: str, first: list[str | None], changes: list[tuple[Any, ...]], scoring: str, delta: float
 ) -> None:
     model = Model({}, index_of([], []))
     model.index = index_of(model.numbered(first), first, codec)
@@ -144,7 +147,7 @@ def test_any_chain_of_changes(
         fresh.terms,
         fresh.postings,
     )
-    assert_finds_the_same(model.index, fresh, engine, scoring)
+    assert_finds_the_same(model.index, fresh, engine, scoring, delta)
     assert_same_arrays(model.index.compact(), fresh)
 
 
@@ -258,6 +261,27 @@ def test_ids_come_in_many_forms(ids: Any) -> None:
     assert index_of([0, 1, 2], ["a", "b", "c"]).delete(ids).ids.to_list() == [0]
 
 
+def test_null_and_numbers_out_of_range_are_told_apart() -> None:
+    index = tadoc.build_index(compressed(["a", "b"]), id=pl.Series([1, None], dtype=pl.UInt8))
+    assert index.delete(pl.Series([None, 1])).documents == 0
+    for wrong in (300, -1, 2**70):
+        with pytest.raises(ValueError, match=f"no document with id {wrong}; did you mean 1"):
+            index.delete([wrong])
+
+
+def test_a_frame_is_appended(engine: str) -> None:
+    frame = pl.DataFrame({"name": ["x", "y", "z"], "year": [1, 2, 3], "more": [0, 0, 0], "text": ["a", "a b", None]})
+    frame = frame.tadoc.compress("text")
+    index = frame.head(1).tadoc.build_index("text", id="name", metadata=["year"])
+    more = frame.tail(2).tadoc.append_to(index, id="name", engine=engine)
+    assert_same_arrays(more.compact(), frame.tadoc.build_index("text", id="name", metadata=["year"]))
+    assert more.metadata is not None
+    assert more.metadata.rows() == [(1,), (2,)]
+    numbered = frame.head(1).tadoc.build_index("text", metadata=[])
+    assert numbered.metadata is None
+    assert frame.tail(2).tadoc.append_to(numbered).ids.to_list() == [0, 1]
+
+
 def test_null_is_not_true() -> None:
     metadata = pl.DataFrame({"year": [1990, None, 2010]})
     index = tadoc.build_index(compressed(["a", "b", "c"]), metadata=metadata)
@@ -275,7 +299,20 @@ WRONG: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
     "unknown id": (ValueError, "no document with id 7;", change(lambda index: index.delete([1, 7]))),
     "many unknown ids": (ValueError, " and 2 more;", change(lambda index: index.delete([3, 4, 5, 6, 7]))),
     "deleted id": (ValueError, "no document with id 1;", change(lambda index: index.delete(1).delete(1))),
-    "ids of another type": (TypeError, "ids are Int64", change(lambda index: index.delete("x"))),
+    "ids of another type": (TypeError, "ids are Int64; 'x' is not one", change(lambda index: index.delete("x"))),
+    "some ids of another type": (
+        TypeError,
+        "ids are Int64; not all of [1, 'x'] are",
+        change(lambda index: index.delete([1, "x"])),
+    ),
+    "truth for an integer": (TypeError, "ids are Int64; True is not one", change(lambda index: index.delete([True]))),
+    "a frame for ids": (TypeError, 'pass df["id"]', change(lambda index: index.delete(ODD))),
+    "near id": (ValueError, "no document with id 7; did you mean 2?", change(lambda index: index.delete([7]))),
+    "a frame for a column": (
+        TypeError,
+        'df.tadoc.append_to(index, "text", id="name")',
+        change(lambda index: index.append(ODD)),  # type: ignore[arg-type]
+    ),
     "series of another type": (TypeError, "these are Float64", change(lambda index: index.delete(pl.Series([1.5])))),
     "id out of range": (
         ValueError,
@@ -332,6 +369,16 @@ WRONG: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
         ValueError,
         "has no metadata",
         lambda: tadoc.build_index(compressed(["a"])).append(compressed(["b"]), metadata=ODD),
+    ),
+    "no frame of the index's metadata": (
+        ColumnMissingError,
+        "append_to: the index's metadata",
+        change(lambda index: compressed(["c"]).to_frame().with_columns(name=3).tadoc.append_to(index, id="name")),
+    ),
+    "no index": (
+        TypeError,
+        "append_to: index is str",
+        lambda: compressed(["c"]).to_frame().tadoc.append_to("text", "id"),  # type: ignore[arg-type]
     ),
     "text": (NotCompressedError, "append", lambda: tadoc.build_index(compressed(["a"])).append(pl.Series(["b"]))),
     "another tokenizer": (

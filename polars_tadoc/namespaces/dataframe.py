@@ -427,14 +427,72 @@ class TadocFrame:
             engine=engine,
         )
 
-    def _metadata(self, names: Iterable[str]) -> pl.DataFrame:
-        if isinstance(names, str) or not isinstance(names, Iterable):
-            raise TypeError(f'build_index: metadata={names!r} is no list of column names; write metadata=["year"]')
-        listed = list(names)
+    def _metadata(self, names: Iterable[str]) -> pl.DataFrame | None:
+        listed = None if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+        if listed is None or not all(isinstance(name, str) for name in listed):
+            given = repr(names) if isinstance(names, (str, list)) else type(names).__name__
+            raise TypeError(f'build_index: metadata={given} is no list of column names; write metadata=["year"]')
         for name in listed:
             if name not in self._df.columns:
-                raise ColumnMissingError.for_name(str(name), self._df.columns, "build_index: metadata")
-        return self._df[listed]
+                raise ColumnMissingError.for_name(name, self._df.columns, "build_index: metadata")
+        return self._df[listed] if listed else None
+
+    def append_to(
+        self,
+        index: Index,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> Index:
+        """Make an index with the documents of this frame added, as :meth:`polars_tadoc.Index.append` does.
+
+        Parameters
+        ----------
+        index
+            The index; it stays as it is.
+        column
+            Compressed column (may be left out where there is one), cut by the tokenizer that cut the index's.
+        id
+            Name of the column that says what the new documents are called, if the index has ids.
+        strategy
+            "auto", "top_down" or "bottom_up": which way the rules are traversed; the index is the same.
+        engine
+            "auto", "cpu" or "gpu": where words are counted; by default what ``tadoc.Config`` says.
+
+        Returns
+        -------
+        Index
+            The new index. Its metadata are the frame's columns of the same names.
+
+        Raises
+        ------
+        TypeError
+            ``index`` is no index, or as for :meth:`polars_tadoc.Index.append`.
+        ColumnMissingError
+            The frame has no such column, or lacks one of the index's metadata.
+        NotCompressedError, InvalidGrammarError, LimitExceededError, EngineUnavailableError, ValueError
+            As for :meth:`polars_tadoc.Index.append`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"year": [1, 2, 3], "text": ["to be", "to do", "do be"]}).tadoc.compress("text")
+        >>> index = df.head(2).tadoc.build_index("text", id="year", metadata=["year"])
+        >>> df.tail(1).tadoc.append_to(index, "text", id="year").search("do", filter=pl.col("year") > 2)["id"].to_list()
+        [3]
+
+        """
+        if not isinstance(index, Index):
+            raise TypeError(f"append_to: index is {type(index).__name__}, not an Index; build_index makes one")
+        texts, ids, known = self._column("append_to", column), self._labels("append_to", id), index.stored.metadata
+        for name in () if known is None else known.columns:
+            if name not in self._df.columns:
+                raise ColumnMissingError.for_name(name, self._df.columns, "append_to: the index's metadata")
+        metadata = None if known is None else self._df.select(known.columns)
+        return index.append(texts, id=ids, metadata=metadata, strategy=strategy, engine=engine)
 
     @documented_by(term_vector_analytic.term_vector, id=LABELS)
     def term_vector(
