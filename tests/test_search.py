@@ -81,7 +81,9 @@ def test_every_scoring_and_mode(engine: str, scoring: str, mode: str, k: int) ->
     check(by_document(got), DOCUMENTS, WORDS, k, mode, scoring=scoring)
 
 
-@pytest.mark.parametrize("constants", [{"k1": 0}, {"b": 0}, {"b": 1}, {"k1": 0, "delta": 0}, {"k1": 1e9}, {"delta": 4}])
+@pytest.mark.parametrize(
+    "constants", [{"k1": 0}, {"b": 0}, {"b": 1}, {"k1": 0, "delta": 0}, {"k1": 1e9}, {"delta": 4}, {"delta": 1e5}]
+)
 @pytest.mark.parametrize("scoring", SCORINGS)
 def test_constants_at_their_ends(engine: str, scoring: str, constants: dict[str, float]) -> None:
     got = INDEX.search(QUERIES, 10, scoring=scoring, engine=engine, **constants)
@@ -277,12 +279,23 @@ def test_the_first_are_those_of_the_whole_ranking(codec: str, engine: str) -> No
     texts = [" ".join(f"w{word}" for word in own) for own in np.split(chosen, ends)]
     index = tadoc.build_index(tadoc.compress(pl.Series(texts)), codec=codec, engine=engine)
     queries = [" ".join(f"w{word}" for word in (random.zipf(1.3, 1 + number % 6) - 1) % 5000) for number in range(60)]
-    for scoring in SCORINGS:
+    for scoring, delta in [*((scoring, 0.5) for scoring in SCORINGS), ("bm25l", 1e5), ("bm25+", 1e5)]:
         for mode in ("or", "and"):
-            whole = index.search(queries, len(texts), mode=mode, scoring=scoring, engine=engine)
+            how: dict[str, Any] = {"mode": mode, "scoring": scoring, "delta": delta, "engine": engine}
+            whole = index.search(queries, len(texts), **how)
             for k in (1, 10, 100):
-                got = index.search(queries, k, mode=mode, scoring=scoring, engine=engine)
-                assert got.equals(whole.filter(pl.col("rank") <= k)), (scoring, mode, k)
+                got = index.search(queries, k, **how)
+                assert got.equals(whole.filter(pl.col("rank") <= k)), (scoring, delta, mode, k)
+
+
+def test_what_every_document_gets_does_not_rank(engine: str) -> None:
+    """A large delta makes scores equal in float32; those of BM25+ are ranked as without."""
+    found, without = (
+        INDEX.search(QUERIES, 10, scoring="bm25+", delta=delta, engine=engine).drop("score") for delta in (1e7, 0)
+    )
+    assert found.equals(without)
+    whole = INDEX.search("the dog", 10, scoring="bm25+", delta=1e7, engine=engine)
+    assert whole["score"].n_unique() < len(whole)
 
 
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -290,6 +303,10 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"queries": b"cat"}, TypeError, "bytes"),
     ({"queries": ["cat", 5]}, TypeError, "query 1 is int"),
     ({"queries": None}, TypeError, "NoneType"),
+    ({"queries": {"a": 1}}, TypeError, "not dict"),
+    ({"queries": {"a"}}, TypeError, "not set"),
+    ({"queries": "\ud800"}, ValueError, "search: query is not text: surrogates"),
+    ({"queries": ["a", None, "b\udfff"]}, ValueError, "search: query 2 is not text"),
     ({"queries": pl.col("a")}, TypeError, "Expr"),
     ({"queries": pl.DataFrame({"a": ["cat"]})}, TypeError, "DataFrame"),
     ({"queries": pl.Series([1])}, TypeError, "Int64"),

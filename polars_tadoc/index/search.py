@@ -21,7 +21,7 @@ from polars_tadoc.index.prepared import Prepared, prepare_segment
 from polars_tadoc.kernels import cuda
 from polars_tadoc.kernels.postings import Lists, Queries
 from polars_tadoc.scoring import Scoring
-from polars_tadoc.traversal.options import MOST_COUNT, require_integer
+from polars_tadoc.traversal.options import MOST_COUNT, require_integer, require_text
 
 if TYPE_CHECKING:
     from polars_tadoc.index.analyzer import QueryWords
@@ -183,14 +183,6 @@ def as_series(queries: QueriesLike, call: str) -> pl.Series:
         for number, text in enumerate(texts):
             require_text(text or "", f"{call}: query {number}")
         raise
-
-
-def require_text(text: str, what: str) -> None:
-    """Raise ``ValueError`` where a string holds half a character, which UTF-8 cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"{what} is not text: {error.reason}") from None
 
 
 def choose_engine(asked: str, postings: int) -> Engine:

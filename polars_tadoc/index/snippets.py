@@ -22,7 +22,7 @@ from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.decompress import Allowance, document_sizes, write_texts
 from polars_tadoc.errors import ColumnMissingError
 from polars_tadoc.index.documents import find
-from polars_tadoc.index.search import Batch, QueriesLike, as_series, require_text, weigh
+from polars_tadoc.index.search import Batch, QueriesLike, as_series, weigh
 from polars_tadoc.kernels.cpu import load_rules
 from polars_tadoc.kernels.cpu import snippets as kernels
 from polars_tadoc.kernels.cpu.bodies import read_only
@@ -31,7 +31,7 @@ from polars_tadoc.rows.cut import cut_words
 from polars_tadoc.rows.term_counts import Terms, find_holders, kept_lengths
 from polars_tadoc.rows.token_count import document_words
 from polars_tadoc.scoring import Scoring
-from polars_tadoc.traversal.options import require_integer
+from polars_tadoc.traversal.options import require_integer, require_text
 
 if TYPE_CHECKING:
     from polars_tadoc.index.index import Index

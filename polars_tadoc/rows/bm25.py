@@ -22,6 +22,7 @@ from polars_tadoc.morphism import Morphism
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.rows.term_counts import TermCounts, Terms, count_terms, document_lengths
 from polars_tadoc.scoring import Scoring
+from polars_tadoc.traversal.options import require_text
 
 Float32 = npt.NDArray[np.float32]
 Int64 = npt.NDArray[np.int64]
@@ -129,10 +130,7 @@ class Request:
         """Check the arguments; errors as :func:`bm25`'s."""
         if not isinstance(query, str):
             raise TypeError(f"bm25: query must be a string, not {type(query).__name__}")
-        try:
-            query.encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(f"bm25: query is not text: {error.reason}") from None
+        require_text(query, "bm25: query")
         morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
         return cls(query, Scoring(scoring, k1, b, delta), morphism)
 

@@ -104,6 +104,14 @@ def require_integer(name: str, value: object, least: int | None = None, most: in
     return int(value)
 
 
+def require_text(text: str, what: str) -> None:
+    """Raise ``ValueError`` where a string holds half a character, which UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{what} is not text: {error.reason}") from None
+
+
 def require_bool(name: str, value: object, call: str) -> None:
     """Raise ``TypeError`` unless an argument is True or False."""
     if not isinstance(value, bool):
