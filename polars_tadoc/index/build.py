@@ -98,5 +98,5 @@ def build_index(
     corpora = split(column)
     analyzer = Analyzer.of(corpora, options.morphism)
     rows = document_rows(corpora)
-    segment = make_segment(corpora, rows, options, how.number)
+    segment = make_segment(corpora, rows, options, how)
     return Index((segment,), analyzer, documents_of(column, rows, id, metadata, store), how.name)

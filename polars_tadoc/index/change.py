@@ -13,6 +13,7 @@ from polars_tadoc.column import require_tadoc, split
 from polars_tadoc.engine import require_engine
 from polars_tadoc.errors import ColumnMissingError, LimitExceededError
 from polars_tadoc.index.analyzer import Analyzer
+from polars_tadoc.index.codecs import codec_of
 from polars_tadoc.index.collect import MOST_DOCUMENTS, document_rows, documents_of, make_segment, require_rows
 from polars_tadoc.index.documents import Documents, find
 from polars_tadoc.index.filter import bitmap, filter_mask
@@ -74,9 +75,8 @@ def append(
     if len(stored) + len(rows) > MOST_DOCUMENTS or stored.rows + len(column) > MOST_DOCUMENTS:
         raise LimitExceededError(f"append: an index holds at most {MOST_DOCUMENTS:,} documents; build another one")
     more = documents_of(column, rows, id, metadata, stored.text is not None)
-    segment = make_segment(
-        corpora, rows, Options(analyzer.morphism, strategy, engine), content.segments[0].postings.codec
-    )
+    codec = codec_of(content.segments[0].postings)
+    segment = make_segment(corpora, rows, Options(analyzer.morphism, strategy, engine), codec)
     return _merge_small(Content((*content.segments, segment), _joined(stored, more)))
 
 

@@ -15,10 +15,10 @@ from polars_tadoc.analytics.results import from_arrow, to_arrow
 from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.engine import Engine, choose
 from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.index.codecs import Codec
 from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.segment import Segment
-from polars_tadoc.kernels.cpu.coding import encode
-from polars_tadoc.kernels.cpu.lists import append_lists, gather_lists
+from polars_tadoc.kernels.cpu.lists import append_lists, gather_lists, running_sum
 from polars_tadoc.traversal.options import Options
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
@@ -44,7 +44,7 @@ class _Counted:
     counts: npt.NDArray[Any]
 
 
-def make_segment(corpora: Sequence[Corpus], rows: Int64, options: Options, codec: int) -> Segment:
+def make_segment(corpora: Sequence[Corpus], rows: Int64, options: Options, codec: Codec) -> Segment:
     """Make the postings of the documents of some corpora.
 
     Parameters
@@ -56,7 +56,7 @@ def make_segment(corpora: Sequence[Corpus], rows: Int64, options: Options, codec
     options
         Which words, which way, where.
     codec
-        ``PFORDELTA`` or ``RICE``.
+        How they are coded.
 
     """
     require_countable(corpora)
@@ -76,7 +76,7 @@ def make_segment(corpora: Sequence[Corpus], rows: Int64, options: Options, codec
     documents: Any
     offsets, documents = gather_lists(total.offsets, total.documents, order)
     _, counts = gather_lists(total.offsets, total.counts, order)
-    postings = encode(codec, len(rows), offsets, documents, counts)
+    postings = codec.encode(offsets, documents, counts, len(rows))
     terms: Any = total.words.series.gather(order).to_arrow(compat_level=pl.CompatLevel.oldest())
     return Segment(Vocabulary(terms), postings, lengths.astype(np.uint32))
 
@@ -101,7 +101,7 @@ def _join(parts: Sequence[_Counted]) -> _Counted:
     sizes = np.zeros(len(words), np.int64)
     for own, part in zip(maps, parts, strict=True):
         sizes[own] += np.diff(part.offsets)
-    offsets = np.append(0, np.cumsum(sizes))
+    offsets = running_sum(sizes)
     documents, counts = np.empty(offsets[-1], np.uint32), np.empty(offsets[-1], np.uint64)
     free = offsets[:-1].copy()
     for own, part in zip(maps, parts, strict=True):

@@ -10,9 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.errors import InvalidIndexError
+from polars_tadoc.index.codecs import codec_of
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.cpu import live_postings
-from polars_tadoc.kernels.cpu.coding import encode
+from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.cpu.live_postings import DELETED
 from polars_tadoc.vocabulary import Vocabulary, unify
 
@@ -34,8 +35,7 @@ def merge(segments: Sequence[Segment]) -> Segment:
     frequencies = np.zeros(len(terms), np.int64)
     for segment, own in zip(segments, numbers, strict=True):
         frequencies[own[own != DELETED]] += segment.live_frequencies[own != DELETED]
-    offsets = np.zeros(len(terms) + 1, np.int64)
-    np.cumsum(frequencies, out=offsets[1:])
+    offsets = running_sum(frequencies)
     documents, counts = np.empty(offsets[-1], np.uint32), np.empty(offsets[-1], np.uint32)
     free = np.append(offsets[:-1], 0)  # one element more, for terms without documents
     firsts = accumulate((segment.live_count for segment in segments), initial=0)
@@ -47,7 +47,7 @@ def merge(segments: Sequence[Segment]) -> Segment:
         free[places] += segment.live_frequencies
     lengths = [segment.lengths if segment.live is None else segment.lengths[segment.live] for segment in segments]
     joined = np.concatenate([np.zeros(0, np.uint32), *lengths])
-    postings = encode(segments[0].postings.codec, len(joined), offsets, documents, counts)
+    postings = codec_of(segments[0].postings).encode(offsets, documents, counts, len(joined))
     return Segment(terms, postings, joined)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from polars_tadoc.index.codecs.codec import Codec as Codec
 from polars_tadoc.index.codecs.pfordelta import PForDelta as PForDelta
 from polars_tadoc.index.codecs.rice import Rice as Rice
+from polars_tadoc.kernels.postings import Postings
 
 CODECS: dict[str, Codec] = {codec.name: codec for codec in (PForDelta(), Rice())}
 
@@ -21,3 +22,8 @@ def require_codec(name: str) -> Codec:
     if name not in tuple(CODECS):  # which takes what has no hash, too
         raise ValueError(f"codec={name!r}: use {' or '.join(map(repr, CODECS))}")
     return CODECS[name]
+
+
+def codec_of(postings: Postings) -> Codec:
+    """Return the codec of some postings."""
+    return next(codec for codec in CODECS.values() if codec.number == postings.codec)

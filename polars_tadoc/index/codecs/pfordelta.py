@@ -12,7 +12,12 @@ from polars_tadoc.kernels.postings import BLOCK, PFORDELTA, Stream
 
 
 class PForDelta(Codec):
-    """PForDelta as Ding et al. (WWW 2009, section 4.1) do it: a posting's low bits can be read by themselves."""
+    """PForDelta as Ding et al. (WWW 2009, section 4.1) do it: a posting's low bits can be read by themselves.
+
+    Their two arrays of exceptions are coded recursively. Here they are in a file only. In memory exceptions are one
+    level, 5 bytes each: places in their blocks (uint8) and high parts (uint32), found by block, so that a kernel
+    decodes a block, or one value of it, without decoding other arrays first.
+    """
 
     name = "pfordelta"
     number = PFORDELTA
