@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.kernels.cpu.jit import inner, kernel
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.cpu.memory import atomic_or, bit_length, store_u64
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
@@ -93,12 +94,12 @@ def _encode_stream(codec: int, offsets: Int64, block_offsets: Int64, numbers: UI
     chunks = weighted_chunks(offsets)
     widths = np.empty(lists, np.uint8)
     high_sizes = np.empty(blocks, np.int64)
-    map_parallel(
-        lambda chunk: _choose_widths(
-            codec, offsets, block_offsets, numbers, are_documents, chunk[0], chunk[1], widths, high_sizes
-        ),
-        chunks,
-    )
+
+    def choose(chunk: tuple[int, int]) -> None:
+        room = np.empty(_MOST_BITS + 1, np.int64)
+        _choose_widths(codec, offsets, block_offsets, numbers, are_documents, *chunk, widths, high_sizes, room)
+
+    map_parallel(choose, chunks)
     starts = low_offsets(np.diff(offsets), widths)
     high_offsets = running_sum(high_sizes)
     low = np.zeros(padded(int(starts[-1])), np.uint8)
@@ -125,14 +126,14 @@ def _encode_stream(codec: int, offsets: Int64, block_offsets: Int64, numbers: UI
     return stream
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _copy_heads(offsets: Int64, block_offsets: Int64, documents: UInt32, start: int, stop: int, heads: UInt32) -> None:
     for t in range(start, stop):
         for q in range(block_offsets[t], block_offsets[t + 1]):
             heads[q] = documents[offsets[t] + BLOCK * (q - block_offsets[t])]
 
 
-@nb.njit(nogil=True, cache=True)
+@inner
 def _value(numbers: UInt32, start: int, i: int, are_documents: bool) -> Any:
     """Return what is coded for posting i of the list that starts at ``start``."""
     if not are_documents:
@@ -142,7 +143,7 @@ def _value(numbers: UInt32, start: int, i: int, are_documents: bool) -> Any:
     return nb.uint64(numbers[i]) - nb.uint64(numbers[i - 1]) - nb.uint64(1)
 
 
-@nb.njit(nogil=True, cache=True)
+@inner
 def _pfordelta_width(numbers: UInt32, first: int, last: int, are_documents: bool, lengths: Int64) -> Any:
     """Return the width at which a list takes the fewest bits, the smallest of equal ones; ``lengths`` is room."""
     for length in range(_MOST_BITS + 1):
@@ -162,7 +163,7 @@ def _pfordelta_width(numbers: UInt32, first: int, last: int, are_documents: bool
     return best
 
 
-@nb.njit(nogil=True, cache=True)
+@inner
 def _rice_bits(numbers: UInt32, first: int, last: int, are_documents: bool, width: int) -> Any:
     """Return the bits that a list takes, without the one bit of each value."""
     bits = nb.uint64((last - first) * width)
@@ -171,7 +172,7 @@ def _rice_bits(numbers: UInt32, first: int, last: int, are_documents: bool, widt
     return bits
 
 
-@nb.njit(nogil=True, cache=True)
+@inner
 def _rice_width(numbers: UInt32, first: int, last: int, are_documents: bool) -> Any:
     """Return the width at which a list takes the fewest bits, the smallest of equal ones.
 
@@ -193,7 +194,7 @@ def _rice_width(numbers: UInt32, first: int, last: int, are_documents: bool) -> 
     return width
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _choose_widths(
     codec: int,
     offsets: Int64,
@@ -204,9 +205,9 @@ def _choose_widths(
     stop: int,
     widths: UInt8,
     high_sizes: Int64,
+    lengths: Int64,
 ) -> None:
     """Choose each list's width; ``high_sizes`` becomes each block's number of exceptions or of unary bits."""
-    lengths = np.empty(_MOST_BITS + 1, np.int64)
     for t in range(start, stop):
         first, last = offsets[t], offsets[t + 1]
         if codec == RICE:
@@ -224,7 +225,7 @@ def _choose_widths(
             high_sizes[q] = bits
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _write_low(
     offsets: Int64,
     numbers: UInt32,
@@ -257,7 +258,7 @@ def _write_low(
             at += nb.uint64(1)
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _write_unary(
     offsets: Int64,
     block_offsets: Int64,
@@ -285,7 +286,7 @@ def _write_unary(
     atomic_or(unary, at, word)
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _write_exceptions(
     offsets: Int64,
     block_offsets: Int64,

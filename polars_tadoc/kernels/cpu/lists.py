@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
+
+from polars_tadoc.kernels.cpu.jit import kernel
 
 Int64 = npt.NDArray[np.int64]
 
@@ -38,7 +39,7 @@ def gather_lists(offsets: Int64, values: npt.NDArray[np.generic], order: npt.NDA
     return taken, gathered
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _gather(
     offsets: Int64,
     values: npt.NDArray[np.generic],
@@ -52,7 +53,7 @@ def _gather(
             gathered[i] = values[start + i]
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def append_lists(
     offsets: Int64,
     documents: npt.NDArray[np.uint32],
