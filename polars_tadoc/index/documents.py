@@ -87,8 +87,7 @@ def find(stored: Documents, live: Bool | None, ids: Any, call: str) -> tuple[Int
     known = stored.ids.to_frame("id").with_row_index("document")
     if live is not None:
         known = known.filter(pl.Series(live))
-    known = known.join(asked.select("id").unique(), on="id", how="semi", nulls_equal=True)
-    pairs = asked.join(known, on="id", nulls_equal=True).sort("asked", "document")
+    pairs = asked.join(known, on="id", nulls_equal=True, maintain_order="left_right")
     if pairs["asked"].n_unique() < len(given):
         named = np.zeros(len(given), np.bool_)
         named[pairs["asked"].to_numpy()] = True
