@@ -41,6 +41,9 @@ only."""
 ROW_CALLS = {"token_count", "extract", "head", "tail", "count_phrase", "contains_phrase", "contains_any", "bm25"}
 """Calls that series and expressions have, but frames do not."""
 
+FRAME_CALLS = {"to_csr", "build_index"}
+"""Calls that series and frames have, but expressions do not."""
+
 _NO_ROOTS = np.zeros(0, np.uint32)
 _NO_ROOTS.flags.writeable = False  # as symbols of rows are: kernels are compiled for one type
 
@@ -63,7 +66,7 @@ def require_series(series: object, call: str) -> None:
     """Raise ``TypeError`` unless it is a Polars series."""
     if isinstance(series, pl.Series):
         return
-    if call in ROW_CALLS or (isinstance(series, pl.Expr) and call != "to_csr"):
+    if call in ROW_CALLS or (isinstance(series, pl.Expr) and call not in FRAME_CALLS):
         advice = f'; pass df["text"], or use pl.col("text").tadoc.{call}(…)'
     elif call.isidentifier():
         advice = f'; with a frame call df.tadoc.{call}("text") or pass df["text"]'

@@ -94,7 +94,7 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     ([True] * 69, ValueError, "each of the index's 70 documents; it has 69"),
     ([1] * 70, TypeError, "must be Boolean, one value for each document; it has Int64"),
     ("year > 2000", TypeError, "or Boolean values, one for each document; it is str"),
-    (True, TypeError, "it is bool, for all documents leave it out"),
+    (True, TypeError, "it is bool; leave it out where all may be found"),
     (np.ones((70, 1), bool), ValueError, "one dimension; the array has 2"),
     ([True, "x"] * 35, TypeError, "filter must hold Boolean values"),
 ]

@@ -106,7 +106,7 @@ def _series(given: object, call: str) -> pl.Series:
     if isinstance(given, str) or not isinstance(given, (Iterable, np.ndarray)):
         raise TypeError(
             f"{call}: filter must be a Polars expression over the metadata, or Boolean values, one for each document; "
-            f"it is {type(given).__name__}{', for all documents leave it out' if given is True else ''}"
+            f"it is {type(given).__name__}{'; leave it out where all may be found' if given is True else ''}"
         )
     values: Any = given if isinstance(given, np.ndarray) else list(given)
     if len(values) and isinstance(values[0], pl.Expr):

@@ -379,7 +379,8 @@ class Index:
         TypeError
             The ids are of another type than the index's, or the expression is not Boolean.
         ValueError
-            No document has one of the ids, or the index has no metadata for an expression.
+            No document has one of the ids (the message names near ones), or the expression cannot be computed, as where
+            the index has no metadata.
         ColumnMissingError
             The expression names a column that the metadata does not have.
 
@@ -465,7 +466,8 @@ class Index:
         TypeError
             An argument is of a wrong type.
         ValueError
-            There is no such ``mode``, ``scoring`` or ``engine``, or a number is out of range.
+            There is no such ``mode``, ``scoring`` or ``engine``, a number is out of range, or ``filter`` has not one
+            value for each document or cannot be computed.
         EngineUnavailableError
             ``engine="gpu"`` cannot run here.
 
