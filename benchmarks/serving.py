@@ -5,24 +5,23 @@
     python -m benchmarks.serving --simulate table.json
     python -m benchmarks.serving --serve [--engine gpu] [--device-cache 1000000000]
 
-``--measure`` times the queries of ``benchmarks.gov2`` as a server's threads run them: one by one and in batches, on one
-CPU thread and on the GPU, and on all CPU threads at once. ``--fit`` fits what the scheduler predicts by to such a table
-and prints it for ``polars_tadoc/index/costs.py``. ``--simulate`` lets the scheduler that the server uses serve queries
-that come at random (a Poisson process), where each takes as long as it was measured to: the largest rate at which at
-most 1 % come later than the deadline or are given up, as in section 9 of Ding et al., WWW 2009. "Better" gives each
-query to the engine that is predicted to be faster, and nobody steals. ``--serve`` looks for the same rates on the real
-server, on this machine.
+``--measure`` times the queries of ``benchmarks.gov2`` one by one and in batches, on one CPU thread and on the GPU, and
+in larger batches as a server's threads run them, on all CPU threads. ``--fit`` fits what the scheduler predicts by to
+such a table and prints it for ``polars_tadoc/index/costs.py``. ``--simulate`` lets the scheduler that the server uses
+serve queries that come at random (a Poisson process), where each takes as long as it was measured to: the largest rate
+at which at most 1 % come later than the deadline or are given up, as in section 9 of Ding et al., WWW 2009. "Better"
+gives each query to the engine that is predicted to be faster, and nobody steals. ``--serve`` looks for the same rates
+on the real server, on this machine.
 """
 
 from __future__ import annotations
 
+import argparse
 import heapq
 import json
-import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise, product
 from pathlib import Path
@@ -40,7 +39,7 @@ from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.config import one_thread, thread_count
 from polars_tadoc.engine import choose
 from polars_tadoc.index.analyzer import Analyzer
-from polars_tadoc.index.costs import BATCH_SECONDS, COSTS, OVERHEADS, features_of, predict
+from polars_tadoc.index.costs import BATCH_SECONDS, COSTS, CROWDING, OVERHEADS, features_of, predict, together
 from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.index import Index
 from polars_tadoc.index.scheduler import Scheduler, Traits
@@ -53,10 +52,11 @@ from polars_tadoc.vocabulary import Vocabulary
 DEADLINE = 0.5
 LATE = 0.01
 """Share of queries that may be late."""
-GROUP = 16
-"""Queries of a batch that is measured."""
+GROUP, LARGE = 16, 160
+"""Queries of batches that are measured: on one CPU thread, and on all."""
 
 Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
 SCORING = Scoring("lucene", *gov2.K1_AND_B, 0.5)
 
 
@@ -71,8 +71,8 @@ def make_index(collection: gov2.Collection) -> tuple[Index, list[str]]:
 
 
 def run(index: Index, texts: list[str], mode: str, engine: str) -> Callable[[], pl.DataFrame]:
-    """Prepare a batch as ``submit`` does; what is returned does what a server's thread does."""
-    batch = weigh(index, pl.Series(texts), SCORING)
+    """Prepare a batch as a server does; what is returned does what a server's thread does."""
+    batch = weigh(index, pl.Series(texts), SCORING, "submit")
     resolved = choose(engine, 0)
     return lambda: frame(index, find(index, batch, gov2.K, mode, SCORING, [None], resolved))
 
@@ -107,31 +107,22 @@ def measure(index: Index, collection: gov2.Collection, texts: list[str], engines
             groups = [texts[first : first + GROUP] for first in range(0, len(texts), GROUP)]
             with one_thread():
                 row["groups"] = [clock(run(index, group, mode, engine)) for group in groups]
-            row["crowded"] = crowding(calls, sum(alone)) if engine == "cpu" else 1.0
+            row["large"] = [
+                clock(run(index, texts[first : first + LARGE], mode, engine)) for first in range(0, len(texts), LARGE)
+            ]
+            row["crowded"] = thread_count() * sum(row["large"]) / sum(row["groups"]) if engine == "cpu" else 1.0
             table[f"{engine} {mode}"] = row
             together = 1e3 * sum(row["groups"]) / len(texts)
             print(
                 f"{engine} {mode}: {1e3 * statistics.fmean(alone):.3f} ms alone, {together:.3f} "
-                f"in batches of {GROUP}, {row['crowded']:.2f} times as long while all threads are busy",
+                f"in batches of {GROUP}, {1e3 * sum(row['large']) / len(texts):.3f} of {LARGE} on all threads, "
+                f"{row['crowded']:.2f} times as long while all threads are busy",
                 flush=True,
             )
     if "gpu" in engines:
         table["moved"] = moving(index, collection.queries)
         print(f"{table['moved']:.3f} ns for a byte that is brought to the device", flush=True)
     return table
-
-
-def crowding(calls: Sequence[Callable[[], object]], alone: float) -> float:
-    """Return how many times longer queries take on a CPU thread while all others are busy, too."""
-
-    def work(call: Callable[[], object]) -> None:
-        with one_thread():
-            call()
-
-    with ThreadPoolExecutor(thread_count()) as pool:
-        start = time.perf_counter()
-        list(pool.map(work, calls))
-        return (time.perf_counter() - start) * thread_count() / alone
 
 
 def moving(index: Index, queries: Queries) -> float:
@@ -178,7 +169,11 @@ def fit_costs(tables: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, f
 def cases(table: dict[str, Any], engine: str, mode: str, terms: list[str]) -> Measured:
     """Return features and milliseconds of queries that ran alone, and in batches, which count as much."""
     row = table[f"{engine} {mode}"]
-    features = [{**features_of(sizes, table["documents"])[mode], "calls": 1.0} for sizes in table["frequencies"]]
+    arrays = features_of(*lists_of(table), table["documents"])[mode]
+    features = [
+        {**{term: float(own[query]) for term, own in arrays.items()}, "calls": 1.0}
+        for query in range(len(table["frequencies"]))
+    ]
     measured: Measured = [(own, {mode: 1e3 * seconds}) for own, seconds in zip(features, row["alone"], strict=True)]
     for number, seconds in enumerate(row["groups"]):
         group = features[number * GROUP : (number + 1) * GROUP]
@@ -187,23 +182,28 @@ def cases(table: dict[str, Any], engine: str, mode: str, terms: list[str]) -> Me
     return measured
 
 
+def lists_of(table: dict[str, Any]) -> tuple[Int64, Int64]:
+    """Return the lists' frequencies of all queries, and where each query's start."""
+    sizes = table["frequencies"]
+    return np.cumsum([0, *map(len, sizes)]), np.array([size for own in sizes for size in own], np.int64)
+
+
 @dataclass(frozen=True)
 class Times:
-    """Seconds by query and engine, measured and predicted, beside what a batch takes whatever its size."""
+    """Seconds by query and engine, on one CPU thread, measured and predicted, beside what a batch takes anyway."""
 
     measured: dict[str, Float64]
     predicted: list[dict[str, float]]
-    overheads: dict[str, float]
     threads: int
 
 
 def times_of(table: dict[str, Any], mode: str) -> Times:
     """Take a mode's times from a table: what a query adds to a batch is its share of the batches measured."""
     documents, measured = table["documents"], {}
-    frequencies = table["frequencies"]
+    lists = lists_of(table)
     for engine in ("cpu", "gpu"):
         if mode == "and_or":
-            few = np.array([documents * math.prod(n / documents for n in sizes) < gov2.K for sizes in frequencies])
+            few = together(*lists, documents) < gov2.K
             first, second = (times_of(table, one).measured[engine] for one in ("and", "or"))
             measured[engine] = first + few * second
             continue
@@ -213,11 +213,10 @@ def times_of(table: dict[str, Any], mode: str) -> Times:
         for number, seconds in enumerate(row["groups"]):
             own = slice(number * GROUP, (number + 1) * GROUP)
             shares[own] = max(seconds - OVERHEADS[engine], 1e-6) * alone[own] / alone[own].sum()
-        measured[engine] = shares * row["crowded"]
-    predicted = [
-        {engine: predict(engine, mode, sizes, documents, gov2.K) for engine in measured} for sizes in frequencies
-    ]
-    return Times(measured, predicted, OVERHEADS, table["threads"])
+        measured[engine] = shares
+    both = [predict(engine, mode, *lists, documents, gov2.K).tolist() for engine in measured]
+    predicted = [dict(zip(measured, seconds, strict=True)) for seconds in zip(*both, strict=True)]
+    return Times(measured, predicted, table["threads"])
 
 
 POLICIES = ("gpu", "cpu", "better", "both")
@@ -230,16 +229,17 @@ def share_late(times_: Times, policy: str, rate: float, seconds: float = 3.0, se
     count = min(max(200, int(rate * seconds)), _MOST_ARRIVALS)
     arrivals = np.cumsum(random.exponential(1 / rate, count)).tolist()
     chosen = random.integers(0, len(times_.predicted), count).tolist()
+    threads = times_.threads if policy == "cpu" else max(1, times_.threads - 2)
     traits = {
-        "cpu": Traits(times_.threads, OVERHEADS["cpu"], BATCH_SECONDS["cpu"]),
-        "gpu": Traits(1, OVERHEADS["gpu"], BATCH_SECONDS["gpu"]),
+        "cpu": Traits(threads / CROWDING if threads > 1 else 1.0, OVERHEADS["cpu"], BATCH_SECONDS["cpu"]),
+        "gpu": Traits(1.0, OVERHEADS["gpu"], BATCH_SECONDS["gpu"]),
     }
     engines = [policy] if policy in traits else ["cpu", "gpu"]
     if policy == "both":
         schedulers = dict.fromkeys(engines, Scheduler[int](traits))
     else:
         schedulers = {engine: Scheduler[int]({engine: traits[engine]}) for engine in engines}
-    idle = {engine: traits[engine].workers for engine in engines}
+    idle = dict.fromkeys(engines, True)
     ends: list[tuple[float, str]] = []
     late = 0
 
@@ -254,8 +254,9 @@ def share_late(times_: Times, policy: str, rate: float, seconds: float = 3.0, se
                     again |= work.moved > 0
                     if not work.keys:
                         break
-                    idle[engine] -= 1
-                    end = now + times_.overheads[engine] + sum(times_.measured[engine][chosen[q]] for q in work.keys)
+                    idle[engine] = False
+                    own = [float(times_.measured[engine][chosen[query]]) for query in work.keys]
+                    end = now + traits[engine].lasts(sum(own), max(own))
                     missed += sum(end > arrivals[query] + DEADLINE for query in work.keys)
                     heapq.heappush(ends, (end, engine))
         return missed
@@ -263,24 +264,24 @@ def share_late(times_: Times, policy: str, rate: float, seconds: float = 3.0, se
     for number, now in enumerate(arrivals):
         while ends and ends[0][0] <= now:
             end, engine = heapq.heappop(ends)
-            idle[engine] += 1
+            idle[engine] = True
             late += feed(end)
         predicted = times_.predicted[chosen[number]]
-        best = min(engines, key=lambda engine: OVERHEADS[engine] + predicted[engine])
+        best = min(engines, key=lambda engine: OVERHEADS[engine] + predicted[engine] / traits[engine].threads)
         schedulers[best].add(number, predicted, now + DEADLINE)
         late += feed(now)
     while ends:
         end, engine = heapq.heappop(ends)
-        idle[engine] += 1
+        idle[engine] = True
         late += feed(end)
     return late / count
 
 
-def sustained(late: Callable[[float], float], start: float, precision: float = 0.03) -> float:
-    """Return the largest rate at which few enough are late, by doubling and halving."""
+def sustained(late: Callable[[float], float], start: float, precision: float = 0.03, growth: float = 2.0) -> float:
+    """Return the largest rate at which few enough are late, by growing and halving."""
     low, high = 0.0, start
     while late(high) <= LATE:
-        low, high = high, 2 * high
+        low, high = high, growth * high
     while high - low > precision * high and high > 1:
         middle = (low + high) / 2
         low, high = (middle, high) if late(middle) <= LATE else (low, middle)
@@ -321,41 +322,54 @@ def served_late(index: Index, texts: list[str], mode: str, engine: str, rate: fl
     return 1.0 if behind > DEADLINE else share
 
 
+def serve(
+    index: Index, texts: list[str], mode: str, engines: list[str], threads: int, args: argparse.Namespace
+) -> None:
+    """Print the sustained rates of the real server."""
+    for engine in [*engines[::-1], "auto"] if len(engines) > 1 else engines:
+        with tadoc.Config(threads=threads):
+            rate = sustained(
+                lambda rate, e=engine: served_late(index, texts, mode, e, rate, args.seconds),  # type: ignore[misc]
+                *(args.start, 0.05, 1.5),
+            )
+            print(f"served by {engine}, {thread_count()} CPU threads, {mode}: {rate:.0f} queries/s", flush=True)
+
+
 def main() -> None:
     parser = gov2.arguments(__doc__ or "")
     parser.add_argument("--measure", type=Path, help="write a table of times")
     parser.add_argument("--fit", type=Path, nargs="+", help="fit costs to tables, and use them in what follows")
     parser.add_argument("--simulate", type=Path, help="serve by the times of a table")
     parser.add_argument("--serve", nargs="*", choices=list(gov2.PAPER), help="modes to serve on this machine")
+    parser.add_argument("--serve-after", nargs="*", choices=list(gov2.PAPER), help="modes to serve after measuring")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each try of --serve")
+    parser.add_argument("--start", type=float, default=400.0, help="queries a second that --serve tries first")
     parser.add_argument("--threads", type=int, nargs="+", default=[0], help="of the CPU that serve; 0 is one a core")
     parser.add_argument("--device-cache", type=int, help="bytes of the device's cache")
     args = parser.parse_args()
     if args.device_cache:
         tadoc.Config.set(device_cache_bytes=args.device_cache)
     engines = ["cpu", "gpu"][: 1 + (args.engine == "gpu")]
-    if args.measure or args.serve:
+    if args.measure or args.serve or args.serve_after:
         gov2.make_collection(1000, 2, PFORDELTA, args.seed)  # compiles
         collection = gov2.make_collection(args.documents, args.queries, PFORDELTA, args.seed)
         print(corpora.machine(), gov2.describe(collection), sep="\n", flush=True)
         index, texts = make_index(collection)
+    for mode, threads in product(args.serve or [], args.threads):
+        serve(index, texts, mode, engines, threads, args)
     if args.measure:
         args.measure.write_text(json.dumps(measure(index, collection, texts, engines)))
+    for mode in args.serve_after or []:
+        serve(index, texts, mode, engines, args.threads[0], args)
     if args.fit:
         costs, overheads = fit_costs([json.loads(path.read_text()) for path in args.fit])
         COSTS.update(costs)
         OVERHEADS.update(overheads)
         print(f"COSTS = {json.dumps(costs, indent=4)}\nOVERHEADS = {json.dumps(overheads)}")
+        rows = [row for row in (json.loads(path.read_text()).get("cpu or") for path in args.fit) if "large" in row]
+        print(f"CROWDING = {statistics.fmean(row['crowded'] for row in rows):.2f}" if rows else "")
     if args.simulate:
         simulate(json.loads(args.simulate.read_text()))
-    for mode, threads in product(args.serve or [], args.threads):
-        for engine in [*engines[::-1], "auto"] if len(engines) > 1 else engines:
-            with tadoc.Config(threads=threads):
-                rate = sustained(
-                    lambda r, e=engine, m=mode: served_late(index, texts, m, e, r, args.seconds),  # type: ignore[misc]
-                    *(400.0, 0.1),
-                )
-                print(f"served by {engine}, {thread_count()} CPU threads, {mode}: {rate:.0f} queries/s", flush=True)
 
 
 if __name__ == "__main__":

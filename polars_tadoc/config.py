@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, replace
 from types import TracebackType
 from typing import Any, Literal, get_args
@@ -58,14 +58,19 @@ _own = threading.local()
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Keep parallel kernels that this thread calls on this thread."""
+def own_threads(count: int) -> Iterator[None]:
+    """Keep parallel kernels that this thread calls on so many threads; on 1, they stay on this one."""
     before = getattr(_own, "threads", 0)
-    _own.threads = 1
+    _own.threads = count
     try:
         yield
     finally:
         _own.threads = before
+
+
+def one_thread() -> AbstractContextManager[None]:
+    """Keep parallel kernels that this thread calls on this thread."""
+    return own_threads(1)
 
 
 def thread_count() -> int:

@@ -22,14 +22,14 @@ from polars_tadoc.index.index import Index
 from polars_tadoc.index.scheduler import CLEARLY, Scheduler, Traits, Work
 from polars_tadoc.index.search import Batch, Found
 
-PAIR = {"cpu": Traits(workers=2), "gpu": Traits(overhead=0.5, batch_seconds=2.0)}
+PAIR = {"cpu": Traits(2, 0.1, 1.0), "gpu": Traits(overhead=0.5, batch_seconds=2.0)}
 
 seconds = st.floats(0.01, 8.0)
 queries = st.lists(
     st.tuples(st.floats(0.0, 5.0), seconds, seconds | st.just(math.inf), st.floats(0.0, 30.0) | st.just(math.inf)),
     max_size=40,
 )
-engine_sets = st.sampled_from([PAIR, {"cpu": Traits(workers=2)}, {"cpu": Traits(3, 0.1, 1.0), "gpu": Traits()}])
+engine_sets = st.sampled_from([PAIR, {"cpu": Traits(2)}, {"cpu": Traits(3.5, 0.1, 1.0), "gpu": Traits()}])
 
 
 @dataclass
@@ -42,17 +42,18 @@ class Run:
 
 
 def group_of(engines: dict[str, Traits], predicted: dict[str, float]) -> str:
-    order = sorted(engines, key=predicted.__getitem__)
-    if len(order) > 1 and predicted[order[1]] < CLEARLY * predicted[order[0]]:
+    shares = {name: predicted[name] / traits.threads for name, traits in engines.items()}
+    order = sorted(engines, key=shares.__getitem__)
+    if len(order) > 1 and shares[order[1]] < CLEARLY * shares[order[0]]:
         return "either"
     return order[0]
 
 
 def simulate(engines: dict[str, Traits], stream: list[tuple[float, float, float, float]]) -> Run:
-    """Every worker asks whenever it has no work, after each arrival and each end of work."""
+    """Every engine asks whenever it has no work, after each arrival and each end of work."""
     scheduler: Scheduler[int] = Scheduler(engines)
     arrivals = sorted((offset, number) for number, (offset, *_) in enumerate(stream))
-    free_at = {(name, worker): 0.0 for name, traits in engines.items() for worker in range(traits.workers)}
+    free_at = dict.fromkeys(engines, 0.0)
     run, now = Run(), 0.0
     while True:
         while arrivals and arrivals[0][0] <= now:
@@ -62,16 +63,16 @@ def simulate(engines: dict[str, Traits], stream: list[tuple[float, float, float,
         for missed in scheduler.expire(now):
             assert missed not in run.missed
             run.missed[missed] = now
-        for worker, free in free_at.items():
+        for name, free in free_at.items():
             if free <= now:
-                work = scheduler.take(worker[0], now)
+                work = scheduler.take(name, now)
                 assert not work.missed  # they have just been taken out
-                run.works.append((now, worker[0], work))
+                run.works.append((now, name, work))
                 for number in work.keys:
                     assert number not in run.started
-                    run.started[number] = (now, now + work.seconds, worker[0])
+                    run.started[number] = (now, now + work.seconds, name)
                 if work.keys:
-                    free_at[worker] = now + work.seconds
+                    free_at[name] = now + work.seconds
         later = [free for free in free_at.values() if free > now]
         later += [arrivals[0][0]] if arrivals else []
         expiry = scheduler.next_expiry()
@@ -161,11 +162,35 @@ def test_a_batch_lasts_no_longer_than_it_may() -> None:
     assert scheduler.take("gpu", now=0.0).keys == [9]
 
 
-def test_a_worker_leaves_the_others_their_share() -> None:
-    scheduler: Scheduler[int] = Scheduler({"cpu": Traits(workers=3, batch_seconds=100.0)})
+def test_a_batch_is_searched_by_all_threads_and_lasts_as_long_as_its_longest_query() -> None:
+    scheduler: Scheduler[int] = Scheduler({"cpu": Traits(threads=4, overhead=0.5, batch_seconds=3.0)})
     for number in range(10):
-        scheduler.add(number, {"cpu": 1.0})
-    assert [scheduler.take("cpu", now=0.0).keys for _ in range(5)] == [[0, 1, 2, 3], [4, 5], [6, 7], [8], [9]]
+        scheduler.add(number, {"cpu": 1.0}, deadline=100.0)
+    scheduler.add(10, {"cpu": 5.0}, deadline=200.0)
+    for number in range(11, 30):
+        scheduler.add(number, {"cpu": 1.0}, deadline=300.0)
+    works = [scheduler.take("cpu", now=0.0) for _ in range(3)]
+    assert [work.keys for work in works] == [[*range(10)], [*range(10, 26)], [*range(26, 30)]]
+    assert [work.seconds for work in works] == [3.0, 5.5, 1.5]
+
+
+def test_too_many_queries_do_not_make_batches_small() -> None:
+    scheduler: Scheduler[int] = Scheduler({"gpu": Traits(overhead=1.0, batch_seconds=4.0)})
+    for number in range(10):
+        scheduler.add(number, {"gpu": 1.0}, deadline=3.0 + number)
+    assert scheduler.take("gpu", now=0.0).keys == [2, 3, 4, 5]
+    work = scheduler.take("gpu", now=5.0)
+    assert (work.missed, work.keys) == ([0, 1], [7, 8, 9])
+    assert scheduler.take("gpu", now=9.0).missed == [6]
+
+
+def test_what_was_put_off_is_answered_when_nothing_else_waits() -> None:
+    scheduler: Scheduler[int] = Scheduler({"gpu": Traits(overhead=0.5, batch_seconds=2.0)})
+    scheduler.add(0, {"gpu": 1.0}, deadline=2.0)
+    for number in (1, 2):
+        scheduler.add(number, {"gpu": 1.0}, deadline=90.0)
+    assert scheduler.take("gpu", now=0.0).keys == [1, 2]
+    assert scheduler.take("gpu", now=0.25).keys == [0]
 
 
 def test_nobody_steals_what_its_owner_answers_earlier() -> None:
@@ -325,8 +350,7 @@ def test_queries_that_wait_beyond_their_deadline_are_missed(index: Index, monkey
 
 @pytest.mark.usefixtures("one_thread")
 def test_a_missed_query_is_reported_while_nothing_else_happens(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    predicted = {"cpu": 1000.0}
-    monkeypatch.setattr(server_module, "predict", lambda name, *arguments: predicted[name])
+    monkeypatch.setattr(server_module, "predict", lambda *arguments: np.array([1000.0]))
     with index.serve(deadline=1.0, engine="cpu") as server:
         assert isinstance(server.submit("be").exception(timeout=60), DeadlineMissedError)
 

@@ -3,7 +3,9 @@
 After Ding et al., WWW 2009, section 9. A query is predicted to take so long on each engine. It belongs to the group
 of the engine that is clearly faster, or to those that either may take. An engine without work takes from its own
 group, then from "either", then what it can finish earlier than the engine whose group it is would. Inside a group the
-earliest deadline goes first. A query that no engine can finish in time any more is handed back as missed.
+earliest deadline goes first. A query that no engine can finish in time any more is handed back as missed. Where more
+wait than a batch holds, a query that a full batch would make late is put off until nothing else waits: to hurry for it
+would make batches small, and more of the others late.
 The server (:mod:`polars_tadoc.index.server`) and the simulation (``benchmarks/serving.py``) both run this.
 """
 
@@ -20,6 +22,9 @@ Key = TypeVar("Key", bound=Hashable)
 EITHER = "either"
 """The group of queries that no engine is clearly faster for."""
 
+PUT_OFF = "put off"
+"""The group of queries that are answered when nothing else waits."""
+
 CLEARLY = 2.0
 """How many times faster an engine is that is clearly faster."""
 
@@ -28,13 +33,16 @@ CLEARLY = 2.0
 class Traits:
     """How one engine takes work."""
 
-    workers: int = 1
-    """How many take work at the same time."""
+    threads: float = 1.0
+    """How many queries of a batch it works on at the same time."""
     overhead: float = 0.0
-    """Seconds that taking work costs, however many queries it is."""
+    """Seconds that a batch costs, however many queries it is."""
     batch_seconds: float = 0.0
-    """Several queries are taken at once, a worker's share of those that wait, while they are predicted to last no
-    longer than this; 0: always one."""
+    """Several queries are taken at once while they are predicted to last no longer than this; 0: always one."""
+
+    def lasts(self, total: float, longest: float) -> float:
+        """Return the seconds of a batch: what its queries take one after another, and the longest of them."""
+        return self.overhead + max(longest, total / self.threads)
 
 
 @dataclass(frozen=True)
@@ -68,8 +76,8 @@ class _Group:
     by_deadline: list[tuple[float, int]] = field(default_factory=list)
     by_loss: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
     """For each other engine: how many times longer it takes, the least first."""
-    seconds: float = 0.0
-    """What the group's own engine would take for all."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """What each engine would take for all, one after another."""
     size: int = 0
 
 
@@ -85,7 +93,7 @@ class Scheduler(Generic[Key]):
 
     Examples
     --------
-    >>> scheduler = Scheduler({"cpu": Traits(workers=2), "gpu": Traits(overhead=0.001, batch_seconds=0.01)})
+    >>> scheduler = Scheduler({"cpu": Traits(threads=2), "gpu": Traits(overhead=0.001, batch_seconds=0.01)})
     >>> for number, (cpu, gpu) in enumerate([(0.02, 0.001), (0.0001, 0.001), (0.03, 0.001)]):
     ...     scheduler.add(number, {"cpu": cpu, "gpu": gpu}, deadline=0.5)
     >>> scheduler.take("gpu", now=0.0).keys
@@ -97,8 +105,9 @@ class Scheduler(Generic[Key]):
 
     def __init__(self, engines: Mapping[str, Traits]) -> None:
         self._engines = dict(engines)
+        self._only = next(iter(engines))
         self._waiting: dict[int, _Query[Key]] = {}
-        self._groups = {name: _Group() for name in (*self._engines, EITHER)}
+        self._groups = {name: _Group() for name in (*self._engines, EITHER, PUT_OFF)}
         self._by_latest_start: list[tuple[float, int]] = []
         self._next = 0
 
@@ -127,7 +136,7 @@ class Scheduler(Generic[Key]):
             raise ValueError(f"predicted seconds {dict(seconds)} must be above 0, and below infinity for some engine")
         number = self._next
         self._next += 1
-        query = _Query(key, deadline, dict(seconds), EITHER)
+        query = _Query(key, deadline, {name: seconds[name] for name in self._engines}, EITHER)
         self._waiting[number] = query
         self._put(number, query, self._group_of(query))
         if deadline < math.inf:
@@ -140,28 +149,52 @@ class Scheduler(Generic[Key]):
         missed = self.expire(now)
         traits = self._engines[engine]
         moved = sum(self._give_up_late(group, engine, now) for group in (engine, EITHER))
+        self._put_off(engine, now)
         keys: list[Key] = []
-        stolen, lasts, deadline = 0, traits.overhead, math.inf
-        waiting = self._groups[engine].size + self._groups[EITHER].size or len(self._waiting)
-        share = -(-waiting // traits.workers) if traits.batch_seconds else 1
-        while len(keys) < share:
-            number = self._earliest(engine)
-            if number is None:
-                number = self._earliest(EITHER)
-            if number is None and len(keys) == stolen:
-                number = self._least_loss(engine, lasts, now)
+        stolen, total, longest, lasts, deadline = 0, 0.0, 0.0, traits.overhead, math.inf
+        while not keys or traits.batch_seconds:
+            number = self._next_for(engine, len(keys) == stolen, total, longest, now)
             if number is None:
                 break
             query = self._waiting[number]
-            lasts_then, deadline = lasts + query.seconds[engine], min(deadline, query.deadline)
-            is_late = deadline - lasts_then < now
-            if keys and (is_late or lasts_then > traits.overhead + traits.batch_seconds):
+            own = query.seconds[engine]
+            lasts_then, deadline = traits.lasts(total + own, max(longest, own)), min(deadline, query.deadline)
+            is_long = lasts_then > max(lasts, traits.overhead + traits.batch_seconds)
+            if keys and (is_long or deadline - lasts_then < now):
                 break
             self._remove(number)
             keys.append(query.key)
-            stolen += query.group not in (engine, EITHER)
-            lasts = lasts_then
+            stolen += query.group not in (engine, EITHER, PUT_OFF)
+            total, longest, lasts = total + own, max(longest, own), lasts_then
         return Work(keys, missed, stolen, moved, lasts if keys else 0.0)
+
+    def _next_for(self, engine: str, may_steal: bool, total: float, longest: float, now: float) -> int | None:
+        """Return the query that an engine takes next."""
+        for group in (engine, EITHER):
+            number = self._earliest(group)
+            if number is not None:
+                return number
+        number = self._least_loss(engine, total, longest, now) if may_steal else None
+        if number is None:
+            number = self._earliest(PUT_OFF)
+            if number is not None and self._latest_start(self._waiting[number], engine) < now:
+                return None  # another engine may still be in time
+        return number
+
+    def _put_off(self, engine: str, now: float) -> None:
+        """Put off what a full batch would make late, where one waits."""
+        traits = self._engines[engine]
+        groups = (self._groups[engine], self._groups[EITHER])
+        total = sum(group.seconds.get(engine, 0.0) for group in groups)
+        if not 0 < traits.batch_seconds <= total / traits.threads:
+            return
+        for group in (engine, EITHER):
+            while (number := self._earliest(group)) is not None:
+                query = self._waiting[number]
+                if query.deadline - traits.overhead - traits.batch_seconds >= now:
+                    break
+                self._leave(query)
+                self._put(number, query, PUT_OFF)
 
     def expire(self, now: float) -> list[Key]:
         """Take out the queries that no engine can answer before their deadline any more."""
@@ -183,10 +216,14 @@ class Scheduler(Generic[Key]):
         return [self._remove(number).key for number in sorted(self._waiting)]
 
     def _group_of(self, query: _Query[Key]) -> str:
-        fastest, *others = sorted(self._engines, key=query.seconds.__getitem__)
-        if others and query.seconds[others[0]] < CLEARLY * query.seconds[fastest]:
-            return EITHER
-        return fastest
+        if len(self._engines) == 1:
+            return self._only
+        fastest, second = sorted(self._engines, key=lambda name: self._share(query, name))[:2]
+        return EITHER if self._share(query, second) < CLEARLY * self._share(query, fastest) else fastest
+
+    def _share(self, query: _Query[Key], engine: str) -> float:
+        """Return what a query adds to a large batch."""
+        return query.seconds[engine] / self._engines[engine].threads
 
     def _latest_start(self, query: _Query[Key], engine: str) -> float:
         return query.deadline - (self._engines[engine].overhead + query.seconds[engine])
@@ -196,20 +233,22 @@ class Scheduler(Generic[Key]):
         heaps = self._groups[group]
         heapq.heappush(heaps.by_deadline, (query.deadline, number))
         heaps.size += 1
-        if group != EITHER:
-            heaps.seconds += query.seconds[group]
-            for thief in self._engines:
-                if thief != group and query.seconds[thief] < math.inf:
-                    loss = query.seconds[thief] / query.seconds[group]
-                    heapq.heappush(heaps.by_loss.setdefault(thief, []), (loss, number))
+        for name, seconds in query.seconds.items():
+            if seconds < math.inf:
+                heaps.seconds[name] = heaps.seconds.get(name, 0.0) + seconds
+                if name != group and group in self._engines:
+                    loss = self._share(query, name) / self._share(query, group)
+                    heapq.heappush(heaps.by_loss.setdefault(name, []), (loss, number))
 
     def _leave(self, query: _Query[Key]) -> None:
         heaps = self._groups[query.group]
         heaps.size -= 1
         if not heaps.size:
             self._groups[query.group] = _Group()  # sums start anew, what the heaps still name is forgotten
-        elif query.group != EITHER:
-            heaps.seconds -= query.seconds[query.group]
+            return
+        for name, seconds in query.seconds.items():
+            if seconds < math.inf:
+                heaps.seconds[name] -= seconds
 
     def _remove(self, number: int) -> _Query[Key]:
         query = self._waiting.pop(number)
@@ -238,7 +277,7 @@ class Scheduler(Generic[Key]):
             self._put(number, query, max(self._engines, key=lambda name: self._latest_start(query, name)))
             moved += 1
 
-    def _least_loss(self, thief: str, lasts: float, now: float) -> int | None:
+    def _least_loss(self, thief: str, total: float, longest: float, now: float) -> int | None:
         """Return the query of another group whose stealing loses least, if it is answered earlier so."""
         best: tuple[float, int] | None = None
         for owner, traits in self._engines.items():
@@ -247,8 +286,9 @@ class Scheduler(Generic[Key]):
             while heap and not self._can_steal(heap[0][1], owner, thief, now):
                 heapq.heappop(heap)
             if heap and (best is None or heap[0] < best):
-                ends = lasts + self._waiting[heap[0][1]].seconds[thief]
-                if ends < traits.overhead + heaps.seconds / traits.workers:
+                own = self._waiting[heap[0][1]].seconds[thief]
+                ends = self._engines[thief].lasts(total + own, max(longest, own))
+                if ends < traits.overhead + heaps.seconds[owner] / traits.threads:
                     best = heap[0]
         return None if best is None else best[1]
 

@@ -13,8 +13,10 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.results import from_arrow, to_arrow
+from polars_tadoc.config import thread_count
 from polars_tadoc.engine import CPU, GPU, Engine, require_engine
 from polars_tadoc.index.analyzer import has_quotes
+from polars_tadoc.index.costs import OVERHEADS, predict
 from polars_tadoc.index.filter import bitmap, filter_mask
 from polars_tadoc.index.phrases import Phrases, phrase_lists, take_phrases
 from polars_tadoc.index.prepared import Prepared, prepare_segment
@@ -37,9 +39,6 @@ ModeName = Literal["and", "or", "and_or"]
 QueriesLike = str | pl.Series | Iterable[str | None]
 """Arrow arrays are iterable, too."""
 FilterLike = pl.Series | pl.Expr | npt.NDArray[np.bool_] | Iterable[bool | None] | None
-
-GPU_REPAYS_AT = 1 << 22
-"""Postings that a batch's queries read from which "auto" takes a GPU."""
 
 MOST_PLACES = 1 << 24
 """Results that are made room for at a time: so many documents of so many queries."""
@@ -145,7 +144,7 @@ def search(
     texts = as_series(queries, "search")
     allowed = allowed_by_segment(index, filter, "search")
     batch = weigh(index, texts, form, "search")
-    chosen = choose_engine(asked, batch.postings)
+    chosen = choose_engine(asked, index, batch, mode, k)
     return frame(index, find(index, batch, k, mode, form, allowed, chosen))
 
 
@@ -185,10 +184,17 @@ def as_series(queries: QueriesLike, call: str) -> pl.Series:
         raise
 
 
-def choose_engine(asked: str, postings: int) -> Engine:
-    """Choose the engine for queries that read so many postings."""
+def choose_engine(asked: str, index: Index, batch: Batch, mode: str, k: int) -> Engine:
+    """Choose the engine for a batch: "auto" takes the one that is predicted to be faster with the index resident."""
     if asked == "auto":
-        return GPU if postings >= GPU_REPAYS_AT and cuda.device_problem() is None else CPU
+        if cuda.device_problem() is not None:
+            return CPU
+        offsets = np.searchsorted(batch.owners, np.arange(batch.size + 1))
+        taken = {}
+        for engine, threads in ((CPU, thread_count()), (GPU, 1)):
+            own = predict(engine.name, mode, offsets, batch.frequencies[batch.items], index.documents, k)
+            taken[engine] = OVERHEADS[engine.name] + max(own.sum() / threads, own.max(initial=0.0))
+        return min(taken, key=lambda engine: taken[engine])
     return GPU if asked == "gpu" else CPU
 
 

@@ -9,20 +9,22 @@ import math
 import threading
 import time
 from collections import Counter, deque
+from collections.abc import Iterable
 from concurrent.futures import Future
-from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from types import TracebackType
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.config import one_thread, thread_count
+from polars_tadoc.config import own_threads, thread_count
 from polars_tadoc.engine import CPU, GPU, Engine, require_engine
 from polars_tadoc.errors import DeadlineMissedError
-from polars_tadoc.index.costs import BATCH_SECONDS, OVERHEADS, predict
+from polars_tadoc.index.batches import join, select
+from polars_tadoc.index.costs import BATCH_SECONDS, CROWDING, OVERHEADS, predict
 from polars_tadoc.index.prepared import missing_bytes
 from polars_tadoc.index.scheduler import Scheduler, Traits
 from polars_tadoc.index.search import Batch, FilterLike, ModeName, allowed_by_segment, as_series, find, frame, weigh
@@ -39,12 +41,25 @@ LATENCIES = 100_000
 
 @dataclass(frozen=True)
 class ServerStatistics:
-    """What a server has done so far."""
+    """What a server has done so far.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
+    >>> with index.serve(engine="cpu") as server:
+    ...     futures = [server.submit(query) for query in ["to be", "to do"]]
+    >>> statistics = server.statistics()
+    >>> statistics.answered, statistics.late, statistics.waiting
+    ({'cpu': 2}, 0, 0)
+
+    """
 
     answered: dict[str, int]
     """Queries by engine that have a result."""
     stolen: dict[str, int]
-    """How many of them were predicted to be clearly faster on another engine."""
+    """How many of them were predicted to be clearly faster on another engine, which had too much to do."""
     late: int
     """How many of them came after the deadline."""
     missed: int
@@ -60,20 +75,50 @@ class ServerStatistics:
 _WARM_UP = 64  # words that are searched for before the first query
 _FIRST = pl.Series("query", [0], pl.UInt32)
 _TICK = 1e-4  # seconds by which a thread sleeps longer than a query can wait
+_MOST_ADMITTED = 512  # queries that are cut into words at once: nobody can ask one while they are let wait
+_PATIENCE = 0.005  # seconds until another engine than the first cuts queries into words
+_SPARE = 2  # cores for the threads that ask queries and work for the GPU, where a GPU serves beside the CPU
 
 
-@dataclass(eq=False)
+class _Answer(Future[pl.DataFrame]):
+    """Cuts its rows from those of its batch when it is asked for them: that is not to hold up the next batch."""
+
+    rows = (0, 0)
+    """The first one, and how many."""
+
+    def result(self, timeout: float | None = None) -> pl.DataFrame:
+        return super().result(timeout).slice(*self.rows)
+
+
+@dataclass(eq=False, slots=True)
 class _Request:
     query: str
-    future: Future[pl.DataFrame]
+    future: _Answer
     submitted: float
     deadline: float
     batch: Batch | None = None
-    """Its words, where it was cut alone."""
+    """Its words, with those of queries that came when it came."""
+    number: int = 0
+    """Which query of the batch it is."""
 
 
 class Server:
-    """A stream of queries to one index; made by :meth:`polars_tadoc.index.index.Index.serve`."""
+    """A stream of queries to one index; made by :meth:`polars_tadoc.index.index.Index.serve`.
+
+    Any thread may ask. One thread of the server's takes what waits in batches, which all CPU threads search; a second
+    one does so for the GPU, where there is one.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
+    >>> with index.serve(k=1, deadline=10.0) as server:
+    ...     future = server.submit("do")
+    ...     future.result().get_column("id").to_list()
+    [1]
+
+    """
 
     def __init__(
         self,
@@ -92,24 +137,26 @@ class Server:
         self._deadline = _seconds(deadline)
         self._allowed = allowed_by_segment(index, filter, "serve")
         self._engines = _engines(require_engine(engine))
-        workers = {name: thread_count() if name == "cpu" else 1 for name in self._engines}
-        self._scheduler: Scheduler[_Request] = Scheduler(
-            {name: Traits(workers[name], OVERHEADS[name], BATCH_SECONDS[name]) for name in self._engines}
-        )
+        threads = thread_count()
+        self._cpu_threads = max(1, threads - _SPARE) if "gpu" in self._engines else threads
+        self._scheduler: Scheduler[_Request] = Scheduler({name: self._traits(name) for name in self._engines})
         self._lock = threading.Lock()
-        self._idle = {name: threading.Condition(self._lock) for name in workers}
+        self._idle = {name: threading.Condition(self._lock) for name in self._engines}
+        self._first = [*self._engines][-1]
         self._inbox: list[_Request] = []  # asked, but not cut into words yet: many at once take little more than one
         self._admitting = 0  # threads that cut queries into words
         self._is_closed = False
-        self._answered, self._stolen = Counter(dict.fromkeys(workers, 0)), Counter(dict.fromkeys(workers, 0))
+        self._answered, self._stolen = (
+            Counter(dict.fromkeys(self._engines, 0)),
+            Counter(dict.fromkeys(self._engines, 0)),
+        )
         self._late = self._missed = self._failed = 0
         self._latencies: deque[float] = deque(maxlen=LATENCIES)
         for one in self._engines.values():
             self._prepare(one)
         self._threads = [
-            threading.Thread(target=self._work, args=(name,), name=f"tadoc-serve-{name}-{number}", daemon=True)
-            for name, count in workers.items()
-            for number in range(count)
+            threading.Thread(target=self._work, args=(name,), name=f"tadoc-serve-{name}", daemon=True)
+            for name in self._engines
         ]
         for thread in self._threads:
             thread.start()
@@ -135,14 +182,15 @@ class Server:
             The server is closed.
 
         """
-        future: Future[pl.DataFrame] = Future()
+        future = _Answer()
         submitted = time.monotonic()
         with self._lock:
             if self._is_closed:
                 raise RuntimeError("serve: the server is closed; open another one with index.serve()")
             if isinstance(query, str):
                 self._inbox.append(_Request(query, future, submitted, submitted + self._deadline))
-                self._wake(1)
+                is_old = submitted - self._inbox[0].submitted > _PATIENCE
+                self._wake(self._engines if is_old else (self._first,))
                 return future
             self._failed += 1
         future.set_exception(TypeError(f"submit: a query is a string, not {type(query).__name__}"))
@@ -174,7 +222,7 @@ class Server:
             self._is_closed = True
             waiting = self._scheduler.remove_all() + self._inbox if cancel else []
             self._inbox = [] if cancel else self._inbox
-            self._wake(len(self._threads))
+            self._wake(self._engines)
         for request in waiting:
             request.future.cancel()
         for thread in self._threads:
@@ -191,21 +239,26 @@ class Server:
     def _weigh(self, queries: list[str]) -> Batch:
         return weigh(self._index, as_series(queries, "submit"), self._scoring, "submit")
 
+    def _traits(self, name: str) -> Traits:
+        """Return how an engine takes work: one thread takes a batch; the CPU's is searched by all of its threads."""
+        threads = self._cpu_threads if name == "cpu" else 1
+        return Traits(threads / CROWDING if threads > 1 else 1.0, OVERHEADS[name], BATCH_SECONDS[name])
+
     def _predict(self, batch: Batch) -> list[dict[str, float]]:
         """Predict the seconds of each query on each engine."""
-        ends = np.searchsorted(batch.owners, np.arange(batch.size + 1)).tolist()
-        frequencies = batch.frequencies[batch.items].tolist()
-        predicted: list[dict[str, float]] = [{} for _ in range(batch.size)]
+        offsets = np.searchsorted(batch.owners, np.arange(batch.size + 1))
+        frequencies = batch.frequencies[batch.items]
+        predicted = []
         for name, engine in self._engines.items():
-            missing = np.zeros(len(batch.items))
-            for segment, numbers in zip(self._index.segments, batch.numbers, strict=True):
-                missing += missing_bytes(segment, numbers[batch.items], engine)
-            moved = np.bincount(batch.owners, missing, batch.size).tolist()
-            for query, (start, stop) in enumerate(pairwise(ends)):
-                predicted[query][name] = predict(
-                    name, self._mode, frequencies[start:stop], self._index.documents, self._k, moved[query]
-                )
-        return predicted
+            moved: npt.NDArray[np.float64] | float = 0.0
+            if engine.resident is not None:
+                missing = np.zeros(len(batch.items))
+                for segment, numbers in zip(self._index.segments, batch.numbers, strict=True):
+                    missing += missing_bytes(segment, numbers[batch.items], engine)
+                moved = np.bincount(batch.owners, missing, batch.size).astype(np.float64)
+            own = predict(name, self._mode, offsets, frequencies, self._index.documents, self._k, moved)
+            predicted.append(own.tolist())
+        return [dict(zip(self._engines, seconds, strict=True)) for seconds in zip(*predicted, strict=True)]
 
     def _prepare(self, engine: Engine) -> None:
         """Make resident what searches need, and compile the kernels, before queries wait for it."""
@@ -213,27 +266,38 @@ class Server:
             self._find(engine, self._weigh(segment.terms.series.head(_WARM_UP).to_list()))
 
     def _find(self, engine: Engine, batch: Batch) -> pl.DataFrame:
-        with one_thread() if engine is CPU else nullcontext():
+        with own_threads(self._cpu_threads):
             found = find(self._index, batch, self._k, self._mode, self._scoring, self._allowed, engine)
         return frame(self._index, found)
 
-    def _wake(self, count: int) -> None:
-        """Wake so many idle threads of each engine; the lock is held."""
-        for condition in self._idle.values():
-            condition.notify(count)
+    def _wake(self, names: Iterable[str]) -> None:
+        """Wake engines that have nothing to do; the lock is held."""
+        for name in names:
+            self._idle[name].notify()
+
+    def _arrived(self, name: str, now: float) -> list[_Request]:
+        """Take queries that an engine is to cut into words; the lock is held.
+
+        One engine does it as soon as it can, the other when queries wait long: many at once take little more than one.
+        """
+        is_due = self._inbox and (name == self._first or now - self._inbox[0].submitted > _PATIENCE or self._is_closed)
+        arrived = self._inbox[:_MOST_ADMITTED] if is_due else []
+        self._inbox = self._inbox[len(arrived) :]
+        self._admitting += bool(arrived)
+        return arrived
 
     def _work(self, name: str) -> None:
         while True:
             with self._lock:
-                arrived, self._inbox = self._inbox, []
-                self._admitting += bool(arrived)
+                now = time.monotonic()
+                arrived = self._arrived(name, now)
                 if not arrived:
-                    now = time.monotonic()
                     work = self._scheduler.take(name, now)
-                    self._wake(work.moved)
+                    if work.moved:
+                        self._wake(self._engines)
                     if not work.keys and not work.missed:
                         if self._is_closed and not self._admitting and not len(self._scheduler):
-                            self._wake(len(self._threads))
+                            self._wake(self._engines)
                             return
                         expiry = self._scheduler.next_expiry()
                         self._idle[name].wait(None if expiry == math.inf else max(0.0, expiry - now) + _TICK)
@@ -254,7 +318,7 @@ class Server:
             for request, seconds in ready:
                 self._scheduler.add(request, seconds, request.deadline)
             self._admitting -= 1
-            self._wake(max(1, len(ready)))
+            self._wake(self._engines)
 
     def _cut(self, requests: list[_Request]) -> list[tuple[_Request, dict[str, float]]]:
         """Cut queries into words all at once, or one by one where that fails: the others are not to suffer for one."""
@@ -266,8 +330,8 @@ class Server:
                 return [ready for request in requests for ready in self._cut([request])]
             self._fail(requests[0], error)
             return []
-        if len(requests) == 1:
-            requests[0].batch = batch
+        for number, request in enumerate(requests):
+            request.batch, request.number = batch, number
         return list(zip(requests, predicted, strict=True))
 
     def _fail(self, request: _Request, error: Exception) -> None:
@@ -289,9 +353,13 @@ class Server:
             )
 
     def _answer(self, name: str, requests: list[_Request], stolen: int) -> None:
+        by_batch: dict[int, list[_Request]] = {}
+        for request in requests:
+            by_batch.setdefault(id(request.batch), []).append(request)
+        requests = [request for own in by_batch.values() for request in own]
         try:
-            batch = requests[0].batch if len(requests) == 1 else None
-            results = self._find(self._engines[name], batch or self._weigh([request.query for request in requests]))
+            parts = [select(own[0].batch, [one.number for one in own]) for own in by_batch.values() if own[0].batch]
+            results = self._find(self._engines[name], join(self._index, parts))
         except Exception as error:
             if len(requests) == 1:
                 self._fail(requests[0], error)
@@ -299,7 +367,7 @@ class Server:
             for request in requests:
                 self._answer(name, [request], 0)
             return
-        ends = np.searchsorted(results["query"].to_numpy(), np.arange(len(requests) + 1))
+        ends = np.searchsorted(results["query"].to_numpy(), np.arange(len(requests) + 1)).tolist()
         if len(requests) > 1:  # to each its own first query; with_columns would take half a millisecond
             results.replace_column(0, _FIRST.new_from_index(0, len(results)))
         now = time.monotonic()
@@ -308,8 +376,9 @@ class Server:
             self._stolen[name] += stolen
             self._late += sum(request.deadline < now for request in requests)
             self._latencies.extend(now - request.submitted for request in requests)
-        for request, (start, stop) in zip(requests, pairwise(ends.tolist()), strict=True):
-            request.future.set_result(results[start:stop])
+        for request, (start, stop) in zip(requests, pairwise(ends), strict=True):
+            request.future.rows = start, stop - start
+            request.future.set_result(results)
 
 
 def _seconds(deadline: float | None) -> float:

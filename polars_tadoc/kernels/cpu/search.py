@@ -64,6 +64,8 @@ _POSTINGS_A_LOOKUP = nb.uint64(4)
 """Scoring so many postings takes as long as looking up one document."""
 _CHUNK_BLOCKS = nb.uint64(8)
 """Blocks of the shortest list of an AND that are looked up together."""
+_CHUNK_POSTINGS = 1 << 20
+"""Postings of queries that are worth handing to a thread; or 32 queries."""
 _MANY = nb.uint64(12)
 """Counts of a block from which on decoding all costs less than reading them one by one."""
 
@@ -656,5 +658,6 @@ def search(
             trial, behind = np.empty(kept, np.uint64), np.empty(longest, np.uint64)
             search_any(*given, *chunk, _workspace(), heap, trial, rows, behind, rest, *results)
 
-    map_parallel(answer, even_chunks(count, 32, 4))
+    read = int(postings.frequencies[np.minimum(queries.lists, own - 1)].sum(dtype=np.int64)) if own else 0
+    map_parallel(answer, even_chunks(count, max(1, min(32, _CHUNK_POSTINGS * count // max(read, 1))), 4))
     return found, documents, scores
