@@ -15,12 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
+from polars_tadoc.engine import CPU, Engine
 from polars_tadoc.errors import DeadlineMissedError, EngineUnavailableError
 from polars_tadoc.index import search as search_module
 from polars_tadoc.index import server as server_module
+from polars_tadoc.index.batches import join, select
 from polars_tadoc.index.index import Index
 from polars_tadoc.index.scheduler import CLEARLY, Scheduler, Traits, Work
-from polars_tadoc.index.search import Batch, Found
+from polars_tadoc.index.search import Batch, Found, find, frame, weigh
+from polars_tadoc.scoring import Scoring
 
 PAIR = {"cpu": Traits(2, 0.1, 1.0), "gpu": Traits(overhead=0.5, batch_seconds=2.0)}
 
@@ -284,6 +287,39 @@ def test_many_threads_may_submit(index: Index) -> None:
     assert sum(server.statistics().answered.values()) == 100 * len(QUERIES)
 
 
+def test_two_engines_answer_together(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "_engines", lambda asked: {"cpu": CPU, "gpu": Engine(CPU.kernels)})
+    expected = {query: index.search(query) for query in QUERIES}
+    with index.serve() as server, ThreadPoolExecutor(4) as pool:
+        futures = list(pool.map(lambda query: (query, server.submit(query)), QUERIES * 100))
+        assert all(future.result(timeout=60).equals(expected[query]) for query, future in futures)
+    assert sum(server.statistics().answered.values()) == 100 * len(QUERIES)
+
+
+def test_queries_of_several_batches_are_searched_as_one(index: Index) -> None:
+    scoring = Scoring("bm25+", 1.5, 0.75, 0.5)
+    texts = [['"to be" or', "do", '"not to"'], ["be", '"to do" "to be"', ""], ["unknown", "not be"]]
+    batches = [weigh(index, pl.Series(own), scoring, "submit") for own in texts]
+    chosen = [[2, 0], [0, 1, 2], [1]]
+    joined = join(index, [select(batch, own) for batch, own in zip(batches, chosen, strict=True)])
+    found = find(index, joined, 5, "or", scoring, [None] * len(index.segments), CPU)
+    expected = [own[number] for own, numbers in zip(texts, chosen, strict=True) for number in numbers]
+    assert frame(index, found).equals(index.search(expected, 5, scoring="bm25+", engine="cpu"))
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [('to "be', "submit: query 0 opens a double quote"), ("\ud800", "submit: query 0 is not text")],
+)
+def test_a_wrong_query_says_so_and_no_other_suffers(index: Index, query: str, message: str) -> None:
+    with index.serve(deadline=np.float32(60.0)) as server:
+        futures = [server.submit(one) for one in ["be", query, "to do"]]
+    with pytest.raises(ValueError, match=message):
+        futures[1].result(timeout=0)
+    assert futures[0].result(timeout=0).equals(index.search("be"))
+    assert futures[2].result(timeout=0).equals(index.search("to do"))
+
+
 def test_a_closed_server_says_so(index: Index) -> None:
     server = index.serve()
     server.close()
@@ -397,6 +433,7 @@ def test_a_query_that_nobody_has_taken_can_be_cancelled(index: Index, monkeypatc
         ({"k": -1}, ValueError, "k"),
         ({"engine": "tpu"}, ValueError, "engine='tpu'"),
         ({"scoring": "tf"}, ValueError, "scoring='tf'"),
+        ({"filter": "x"}, TypeError, "serve: filter"),
     ],
 )
 def test_wrong_arguments(index: Index, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
