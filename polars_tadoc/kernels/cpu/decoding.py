@@ -8,7 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.jit import inner, kernel
+from polars_tadoc.kernels.cpu.jit import address_of, call, inner, kernel
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.cpu.memory import (
     bit_length,
@@ -90,6 +90,10 @@ class View(NamedTuple):
     heads: Any
     gaps: StreamView
     counts: StreamView
+    unpack: Any
+    """Address of ``_unpack``, compiled: with it in six kernels the first search took five seconds more to compile."""
+    add_unary: Any
+    """Address of ``_add_unary``, compiled."""
 
 
 def view_of(postings: Postings) -> View:
@@ -104,10 +108,14 @@ def view_of(postings: Postings) -> View:
 
     numbers = [np.uint64(postings.codec), np.uint64(postings.documents)]
     arrays = addresses([postings.frequencies, postings.block_offsets, postings.heads])
-    return View._make([*numbers, *arrays, stream(postings.gaps), stream(postings.counts)])
+    compiled = [address_of(_unpack, 4), address_of(_add_unary, 7)]
+    return View._make([*numbers, *arrays, stream(postings.gaps), stream(postings.counts), *compiled])
 
 
-@inner
+def _unpack(source: int, width: int, groups: int, target: int) -> None:
+    unpack_block(source, width, groups, target)
+
+
 def _add_unary(bit: int, unary: int, end: int, size: int, width: int, groups: int, target: int) -> None:
     """Add the high parts of a block of a Rice stream; those beyond the end of the bits are anything."""
     ones = ones_on_stack()
@@ -134,11 +142,6 @@ def _add_exceptions(first: int, last: int, places: int, highs: int, width: int, 
         store_u32(at, load_u32(at) | nb.uint32(high << width))
 
 
-@inner
-def _unpack(source: int, width: int, groups: int, target: int) -> None:
-    unpack_block(source, width, groups, target)
-
-
 # put into their callers: to hand all addresses over took a third of a block's time
 @nb.njit(nogil=True, cache=True, inline="always")
 def _size(postings: View, number: int, block: int) -> Any:
@@ -155,10 +158,11 @@ def _decode_values(postings: View, stream: StreamView, number: int, block: int, 
     groups = (size + nb.uint64(UNPACKED - 1)) // nb.uint64(UNPACKED)
     # a block begins with a whole byte: its 128 values of any width fill whole bytes
     before = (block - load_u64(postings.block_offsets + (number << nb.uint64(3)))) * nb.uint64(BLOCK // 8) * width
-    _unpack(stream.low + load_u64(stream.low_offsets + (number << nb.uint64(3))) + before, width, groups, target)
+    source = stream.low + load_u64(stream.low_offsets + (number << nb.uint64(3))) + before
+    call(postings.unpack, source, width, groups, target)
     if postings.codec == nb.uint64(RICE):
         bit = load_u64(stream.unary_offsets + (block << nb.uint64(3)))
-        _add_unary(bit, stream.unary, stream.unary_end, size, width, groups, target)
+        call(postings.add_unary, bit, stream.unary, stream.unary_end, size, width, groups, target)
     else:
         offsets = stream.exception_offsets + (block << nb.uint64(3))
         first, last = load_u64(offsets), load_u64(offsets + nb.uint64(8))
