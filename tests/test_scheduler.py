@@ -366,6 +366,24 @@ def test_closing_may_cancel_what_waits(index: Index, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.usefixtures("one_thread")
+def test_a_callback_may_close_the_server(
+    index: Index, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = Gate(monkeypatch)
+    server = index.serve(engine="cpu")
+    futures = [server.submit("be") for _ in range(3)]
+    assert gate.reached.wait(timeout=60)
+    futures[0].add_done_callback(lambda _: server.close())
+    gate.opened.set()
+    for future in futures:
+        assert future.result(timeout=60).equals(index.search("be"))
+    server.close()
+    assert not caplog.records  # where a callback raises it is logged
+    with pytest.raises(RuntimeError, match="closed"):
+        server.submit("be")
+
+
+@pytest.mark.usefixtures("one_thread")
 def test_queries_that_wait_beyond_their_deadline_are_missed(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     gate, now = Gate(monkeypatch), [0.0]
     monkeypatch.setattr(server_module, "time", SimpleNamespace(monotonic=lambda: now[0]))

@@ -210,7 +210,7 @@ class Server:
         return ServerStatistics(answered, stolen, *counts, latency)
 
     def close(self, cancel: bool = False) -> None:
-        """Take no more queries, and wait until those that were asked are answered.
+        """Take no more queries, and wait until those that were asked are answered (in a future's callback: do not wait).
 
         Parameters
         ----------
@@ -226,7 +226,8 @@ class Server:
         for request in waiting:
             request.future.cancel()
         for thread in self._threads:
-            thread.join()
+            if thread is not threading.current_thread():  # a future's callback runs on one of them
+                thread.join()
 
     def __enter__(self) -> Server:
         return self
