@@ -210,7 +210,9 @@ class Server:
         return ServerStatistics(answered, stolen, *counts, latency)
 
     def close(self, cancel: bool = False) -> None:
-        """Take no more queries, and wait until those that were asked are answered (in a future's callback: do not wait).
+        """Take no more queries, and wait until those that were asked are answered.
+
+        A future's callback may close its server, too; that does not wait for the engine that it runs on.
 
         Parameters
         ----------
