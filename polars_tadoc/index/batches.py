@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.index.collection import Collection
+from polars_tadoc.index.search import Batch
 from polars_tadoc.kernels.postings import Lists
-
-if TYPE_CHECKING:
-    from polars_tadoc.index.index import Index
-    from polars_tadoc.index.search import Batch
 
 Int64 = npt.NDArray[np.int64]
 
@@ -39,7 +36,7 @@ def select(batch: Batch, queries: Sequence[int]) -> Batch:
     )
 
 
-def join(index: Index, batches: Sequence[Batch]) -> Batch:
+def join(index: Collection, batches: Sequence[Batch]) -> Batch:
     """Return the queries of batches one after another, to be searched for; its words are named as the first's."""
     if len(batches) == 1:
         return batches[0]

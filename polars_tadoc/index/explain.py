@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.documents import find
 from polars_tadoc.index.search import Batch, as_series, weigh
 from polars_tadoc.kernels.cpu import decode_lists
 from polars_tadoc.scoring import Scoring, contribution
-
-if TYPE_CHECKING:
-    from polars_tadoc.index.index import Index
 
 Int64 = npt.NDArray[np.int64]
 
@@ -28,7 +26,7 @@ SCHEMA = {
 }
 
 
-def explain(index: Index, query: object, id: Any, scoring: Scoring) -> pl.DataFrame:
+def explain(index: Collection, query: object, id: Any, scoring: Scoring) -> pl.DataFrame:
     """Answer :meth:`polars_tadoc.index.index.Index.explain`."""
     if not isinstance(query, str):
         raise TypeError(f"explain: query must be a string, not {type(query).__name__}")
@@ -55,7 +53,7 @@ def _shown(words: tuple[str, ...]) -> str:
     return words[0] if len(words) == 1 else f'"{" ".join(words)}"'
 
 
-def _counts(index: Index, batch: Batch, number: int, local: int) -> list[int]:
+def _counts(index: Collection, batch: Batch, number: int, local: int) -> list[int]:
     """How often a document of a segment holds each word or phrase of the only query."""
     postings, extra = index.segments[number].postings, batch.extra[number]
     lists = batch.numbers[number][batch.items]
@@ -82,7 +80,7 @@ def _count(documents: Any, counts: Any, document: int) -> int:
     return int(counts[place]) if place < len(documents) and documents[place] == document else 0
 
 
-def _document_of(index: Index, id: Any) -> int:
+def _document_of(index: Collection, id: Any) -> int:
     """Return the number of the only document that an id names."""
     _, documents = find(index.stored, index.live, [id], "explain")
     if len(documents) > 1:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ import polars as pl
 from polars_tadoc.column import split
 from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.index.analyzer import Analyzer, QueryWords
+from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.cpu import decode_lists, load_rules
 from polars_tadoc.kernels.cpu.counts import DELETED
@@ -26,12 +26,9 @@ from polars_tadoc.kernels.cpu.parallel import map_apart
 from polars_tadoc.kernels.cpu.query_words import UNKNOWN
 from polars_tadoc.kernels.postings import Lists
 from polars_tadoc.kernels.rules import Rules
+from polars_tadoc.morphism import Morphism
 from polars_tadoc.rows.matching import Target, forget_links
 from polars_tadoc.rows.term_counts import Terms
-
-if TYPE_CHECKING:
-    from polars_tadoc.index.index import Index
-    from polars_tadoc.morphism import Morphism
 
 Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]
@@ -108,7 +105,7 @@ def _cut(query: int, text: str, call: str) -> list[tuple[str, bool]]:
     return [(part, number % 2 == 1) for number, part in enumerate(parts)]
 
 
-def phrase_lists(index: Index, phrases: Sequence[tuple[str, ...]], call: str) -> list[Lists]:
+def phrase_lists(index: Collection, phrases: Sequence[tuple[str, ...]], call: str) -> list[Lists]:
     """Find the documents that hold each phrase, and how often.
 
     Parameters

@@ -9,19 +9,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.config import settings
 from polars_tadoc.engine import Engine
+from polars_tadoc.index.collection import Collection
+from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.postings import Postings, Queries
 from polars_tadoc.scoring import Scoring
-
-if TYPE_CHECKING:
-    from polars_tadoc.index.index import Index
-    from polars_tadoc.index.segment import Segment
 
 SCORINGS = 8
 """Scorings whose norms and bounds an index keeps."""
@@ -67,7 +65,7 @@ class Prepared:
             yield from self.postings.bring(queries)
 
 
-def prepare_segment(index: Index, number: int, scoring: Scoring, engine: Engine, bounded: bool) -> Prepared:
+def prepare_segment(index: Collection, number: int, scoring: Scoring, engine: Engine, bounded: bool) -> Prepared:
     """Return a segment of an index as the kernels of an engine take it; the second call does nothing.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,8 @@ import pyarrow as pa
 from polars_tadoc.analytics.results import from_arrow, to_arrow
 from polars_tadoc.config import thread_count
 from polars_tadoc.engine import CPU, GPU, Engine, require_engine
-from polars_tadoc.index.analyzer import has_quotes
+from polars_tadoc.index.analyzer import QueryWords, has_quotes
+from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.costs import OVERHEADS, predict
 from polars_tadoc.index.filter import bitmap, filter_mask
 from polars_tadoc.index.phrases import Phrases, phrase_lists, take_phrases
@@ -24,10 +25,6 @@ from polars_tadoc.kernels import cuda
 from polars_tadoc.kernels.postings import Lists, Queries
 from polars_tadoc.scoring import Scoring
 from polars_tadoc.traversal.options import MOST_COUNT, require_integer, require_text
-
-if TYPE_CHECKING:
-    from polars_tadoc.index.analyzer import QueryWords
-    from polars_tadoc.index.index import Index
 
 Bool = npt.NDArray[np.bool_]
 UInt32 = npt.NDArray[np.uint32]
@@ -124,7 +121,7 @@ class Batch:
 
 
 def search(
-    index: Index,
+    index: Collection,
     queries: QueriesLike,
     k: int,
     mode: str,
@@ -184,7 +181,7 @@ def as_series(queries: QueriesLike, call: str) -> pl.Series:
         raise
 
 
-def choose_engine(asked: str, index: Index, batch: Batch, mode: str, k: int) -> Engine:
+def choose_engine(asked: str, index: Collection, batch: Batch, mode: str, k: int) -> Engine:
     """Choose the engine for a batch: "auto" takes the one that is predicted to be faster with the index resident."""
     if asked == "auto":
         if cuda.device_problem() is not None:
@@ -198,7 +195,7 @@ def choose_engine(asked: str, index: Index, batch: Batch, mode: str, k: int) -> 
     return GPU if asked == "gpu" else CPU
 
 
-def allowed_by_segment(index: Index, filter: FilterLike, call: str) -> list[UInt32 | None]:
+def allowed_by_segment(index: Collection, filter: FilterLike, call: str) -> list[UInt32 | None]:
     """Return which documents may be found, a bitmap for each segment; None where all may."""
     mask = None
     if filter is not None:
@@ -219,7 +216,7 @@ def allowed_by_segment(index: Index, filter: FilterLike, call: str) -> list[UInt
     return allowed
 
 
-def weigh(index: Index, texts: pl.Series, scoring: Scoring, call: str) -> Batch:
+def weigh(index: Collection, texts: pl.Series, scoring: Scoring, call: str) -> Batch:
     """Find the words of queries in all segments, and weigh them by how many documents of the index hold each."""
     phrases = take_phrases(texts, index.analyzer, call) if has_quotes(texts) else None
     words = index.analyzer.analyze(texts if phrases is None else phrases.texts)
@@ -269,7 +266,7 @@ class _Known(NamedTuple):
     extra: list[Lists | None]
 
 
-def _find_words(index: Index, words: QueryWords) -> _Known:
+def _find_words(index: Collection, words: QueryWords) -> _Known:
     """Find words in all segments."""
     numbers = [words.find(segment) for segment in index.segments]
     frequencies, postings = np.zeros((2, words.distinct), np.int64)
@@ -281,7 +278,7 @@ def _find_words(index: Index, words: QueryWords) -> _Known:
     return _Known(words.offsets, words.words, numbers, frequencies, postings, _ascending(words, numbers), none)
 
 
-def _with_phrases(index: Index, known: _Known, words: QueryWords, phrases: Phrases, call: str) -> _Known:
+def _with_phrases(index: Collection, known: _Known, words: QueryWords, phrases: Phrases, call: str) -> _Known:
     """Find phrases, too; each segment's lists of them follow its own."""
     lists = phrase_lists(index, phrases.words, call)
     sizes = [np.diff(own.offsets) for own in lists]
@@ -300,7 +297,7 @@ def _with_phrases(index: Index, known: _Known, words: QueryWords, phrases: Phras
     )
 
 
-def _worth(index: Index, frequencies: Int64, scoring: Scoring) -> tuple[Float64, Float64]:
+def _worth(index: Collection, frequencies: Int64, scoring: Scoring) -> tuple[Float64, Float64]:
     """Return words' weights, and what they add to all documents; 0 where no document holds one."""
     known = frequencies > 0
     weights, bases = np.zeros((2, len(known)), np.float64)
@@ -341,7 +338,7 @@ def _entries(offsets: Int64, words: Int64, order: Int64) -> tuple[Int64, Int64, 
 
 
 def find(
-    index: Index,
+    index: Collection,
     batch: Batch,
     k: int,
     mode: str,
@@ -374,7 +371,7 @@ def _replace(first: Found, second: Found, again: Bool) -> Found:
 
 
 def _find(
-    index: Index,
+    index: Collection,
     batch: Batch,
     k: int,
     require_all: bool,
@@ -460,7 +457,7 @@ def _merge(parts: list[tuple[Int64, Int64, Float32]], batch: Batch, k: int) -> F
     return Found(counts, documents, scores + batch.bases[owners])
 
 
-def frame(index: Index, found: Found) -> pl.DataFrame:
+def frame(index: Collection, found: Found) -> pl.DataFrame:
     """Return results as a frame."""
     counts = found.counts
     starts = np.repeat(np.cumsum(counts) - counts - 1, counts)

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise
 from types import TracebackType
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from polars_tadoc.config import own_threads, thread_count
 from polars_tadoc.engine import CPU, GPU, Engine, require_engine
 from polars_tadoc.errors import DeadlineMissedError
 from polars_tadoc.index.batches import join, select
+from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.costs import BATCH_SECONDS, CROWDING, OVERHEADS, predict
 from polars_tadoc.index.prepared import missing_bytes
 from polars_tadoc.index.scheduler import Scheduler, Traits
@@ -31,9 +32,6 @@ from polars_tadoc.index.search import Batch, FilterLike, ModeName, allowed_by_se
 from polars_tadoc.kernels import cuda
 from polars_tadoc.scoring import Scoring
 from polars_tadoc.traversal.options import MOST_COUNT, require_integer
-
-if TYPE_CHECKING:
-    from polars_tadoc.index.index import Index
 
 LATENCIES = 100_000
 """Answers whose latencies are kept, the last ones."""
@@ -122,7 +120,7 @@ class Server:
 
     def __init__(
         self,
-        index: Index,
+        index: Collection,
         k: int,
         mode: str,
         scoring: Scoring,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from polars_tadoc.column import split
 from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.decompress import Allowance, document_sizes, write_texts
 from polars_tadoc.errors import ColumnMissingError
+from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.documents import find
 from polars_tadoc.index.search import Batch, QueriesLike, as_series, weigh
 from polars_tadoc.kernels.cpu import load_rules
@@ -32,9 +33,6 @@ from polars_tadoc.rows.term_counts import Terms, find_holders, kept_lengths
 from polars_tadoc.rows.token_count import document_words
 from polars_tadoc.scoring import Scoring
 from polars_tadoc.traversal.options import require_integer, require_text
-
-if TYPE_CHECKING:
-    from polars_tadoc.index.index import Index
 
 Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]
@@ -76,7 +74,7 @@ class _Stretches:
 
 
 def snippets(
-    index: Index, results: pl.DataFrame, queries: QueriesLike, words: int, before: str, after: str
+    index: Collection, results: pl.DataFrame, queries: QueriesLike, words: int, before: str, after: str
 ) -> pl.DataFrame:
     """Answer :meth:`polars_tadoc.index.index.Index.snippets`."""
     if not isinstance(results, pl.DataFrame):
@@ -118,7 +116,7 @@ def _queries(results: pl.DataFrame, texts: pl.Series) -> Int64:
     return numbers.cast(pl.Int64).to_numpy()
 
 
-def _documents(index: Index, results: pl.DataFrame) -> Int64:
+def _documents(index: Collection, results: pl.DataFrame) -> Int64:
     """Return the number of each result's document; of several with the same id the first."""
     if "id" not in results.columns:
         raise ColumnMissingError.for_name("id", results.columns, "snippets: results")
@@ -126,7 +124,9 @@ def _documents(index: Index, results: pl.DataFrame) -> Int64:
     return documents[np.unique(places, return_index=True)[1]]
 
 
-def _find(index: Index, texts: pl.Series, rows: Int64, queries: Int64, documents: Int64, size: int) -> list[_Stretches]:
+def _find(
+    index: Collection, texts: pl.Series, rows: Int64, queries: Int64, documents: Int64, size: int
+) -> list[_Stretches]:
     """Find the stretches of results, given their numbers, queries and documents."""
     assert index.stored.text is not None
     words, sought = _sought(weigh(index, texts, SCORING, "snippets"))

@@ -1,0 +1,75 @@
+"""A collection of documents with their postings: what searches read."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.index.analyzer import Analyzer
+from polars_tadoc.index.documents import Documents
+from polars_tadoc.index.segment import Segment
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Collection:
+    """Segments of postings, what is known of their documents, and how queries become words."""
+
+    segments: tuple[Segment, ...]
+    analyzer: Analyzer
+    stored: Documents
+    codec: str
+    """Name of the codec of its postings."""
+    prepared: OrderedDict[Any, Any] = field(default_factory=OrderedDict, init=False)
+    """What searches keep for the next ones (:mod:`polars_tadoc.index.prepared`)."""
+
+    @cached_property
+    def documents(self) -> int:
+        """Number of documents."""
+        return sum(segment.live_count for segment in self.segments)
+
+    @cached_property
+    def average_length(self) -> float:
+        """Words of a document on average; 0 without documents."""
+        return sum(segment.live_words for segment in self.segments) / max(self.documents, 1)
+
+    @cached_property
+    def terms(self) -> int:
+        """Number of distinct words that documents hold."""
+        words = [segment.terms.series.filter(pl.Series(segment.live_frequencies > 0)) for segment in self.segments]
+        return len(words[0]) if len(words) == 1 else pl.concat(words).n_unique() if words else 0
+
+    @cached_property
+    def postings(self) -> int:
+        """Number of pairs of a document and a word that it holds."""
+        return sum(int(segment.live_frequencies.sum(dtype="uint64")) for segment in self.segments)
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes of postings, words and lengths; ids, metadata and text, shared with frames, are not counted."""
+        return sum(segment.nbytes for segment in self.segments)
+
+    @property
+    def ids(self) -> pl.Series:
+        """What documents are called, in their order."""
+        return self.stored.ids if self.live is None else self.stored.ids.filter(pl.Series(self.live))
+
+    @property
+    def metadata(self) -> pl.DataFrame | None:
+        """What is known of documents, a row for each, in their order; None where nothing was given."""
+        metadata = self.stored.metadata
+        return metadata if metadata is None or self.live is None else metadata.filter(pl.Series(self.live))
+
+    @cached_property
+    def live(self) -> npt.NDArray[np.bool_] | None:
+        """Whether each document that is stored is still there; None where all are."""
+        if all(segment.live is None for segment in self.segments):
+            return None
+        return np.concatenate(
+            [np.ones(segment.size, np.bool_) if segment.live is None else segment.live for segment in self.segments]
+        )
