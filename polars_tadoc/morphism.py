@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -123,12 +124,22 @@ class Morphism:
             images = images.cast(pl.String)
         if self.lowercase:
             images = images.str.to_lowercase()
-        gone = images == ""
-        if self.stopwords:
-            stopwords = pl.Series(sorted(self.stopwords), dtype=pl.String)
-            gone |= images.is_in((stopwords.str.to_lowercase() if self.lowercase else stopwords).implode())
-        return images.zip_with(~gone, _NOTHING).alias("word")  # not an expression: a query of few words is soon done
+        deleted = self._deleted
+        if len(images) <= FEW:  # each step of Polars' takes as long as all words of a query
+            kept = [None if word in deleted else word for word in images.to_list()]
+            return pl.Series("word", kept, pl.String)
+        gone = images.is_in(pl.Series(sorted(deleted), dtype=pl.String).implode())
+        return images.zip_with(~gone, _NOTHING).alias("word")
 
+    @cached_property
+    def _deleted(self) -> frozenset[str]:
+        """The empty string, and stop words as they are compared."""
+        words = pl.Series(sorted(self.stopwords), dtype=pl.String)
+        return frozenset(["", *(words.str.to_lowercase() if self.lowercase else words).to_list()])
+
+
+FEW = 256
+"""Words that are looked up one by one."""
 
 _NOTHING = pl.Series([None], dtype=pl.String)
 
