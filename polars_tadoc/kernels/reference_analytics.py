@@ -70,6 +70,18 @@ def count_by_document(
     ]
 
 
+def terms_by_document(rows: Rows, rank: Sequence[int] | None = None) -> list[Counted]:
+    """Count each document's terminals, by rank.
+
+    Examples
+    --------
+    >>> terms_by_document([[1, 0, 1], []])
+    [[(0, 1), (1, 2)], []]
+
+    """
+    return [sorted(Counter(row).items(), key=lambda item: item[0] if rank is None else rank[item[0]]) for row in rows]
+
+
 def count_by_terminal(rows: Rows, terminals: int) -> list[Counted]:
     """List the documents that hold each terminal, ascending, and how often each does.
 
