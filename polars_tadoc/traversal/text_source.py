@@ -1,0 +1,141 @@
+"""A plain String column ready to be traversed: rows of word ids, without rules, on the engine chosen for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.compress.number_words import NumberedWords, number_words
+from polars_tadoc.compress.tokenize import Tokenizer
+from polars_tadoc.engine import Engine
+from polars_tadoc.kernels.cpu.counts import DELETED
+from polars_tadoc.kernels.cpu.text_words import UNKNOWN
+from polars_tadoc.kernels.rules import Rules
+from polars_tadoc.morphism import Morphism
+from polars_tadoc.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from polars_tadoc.dictionary import Dictionary
+
+
+@dataclass(frozen=True, eq=False)
+class TextSource:
+    """What the kernels of weights read of a String column: as :class:`polars_tadoc.traversal.source.Source`.
+
+    Parameters
+    ----------
+    engine
+        Whose arrays these are.
+    words
+        The terminals, in code point order.
+    rules
+        None: the number of terminals only.
+    root_offsets, roots
+        int64, documents + 1, and uint32, arrays of the engine: the documents' words.
+    rows
+        int64, in host memory, ascending: where each document, a row that is not null, stands in the column.
+    lengths
+        uint64 by document, an array of the engine: its words, with those that are not in a dictionary.
+
+    """
+
+    engine: Engine
+    words: Vocabulary
+    rules: Rules
+    root_offsets: Any
+    roots: Any
+    rows: npt.NDArray[np.int64]
+    lengths: Any
+
+    @property
+    def rank(self) -> None:
+        """Terminals are numbered in code point order."""
+
+
+def prepare_text(
+    text: pl.Series,
+    tokenizer: Tokenizer,
+    engine: Engine,
+    morphism: Morphism | None = None,
+    dictionary: Dictionary | None = None,
+    mapping: str | None = None,
+) -> TextSource:
+    """Cut a String series into words and number them.
+
+    Parameters
+    ----------
+    text
+        String series; a null row is no document.
+    tokenizer
+        How to cut.
+    engine
+        Where.
+    morphism
+        What words become, and which are left out.
+    dictionary
+        Only its words, after the morphism, are kept; others count to the documents' lengths.
+    mapping
+        How words are mapped to ids; the result is the same. None: what is fastest.
+
+    Raises
+    ------
+    ValueError
+        A row is not UTF-8.
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    numbered = _NUMBER[engine.name](text, tokenizer, _chooser(morphism, dictionary), mapping)
+    rows = np.flatnonzero(text.is_not_null().to_numpy())
+    offsets, lengths = numbered.offsets, numbered.lengths
+    if len(rows) < len(text):  # a null row has no words: leaving out its start is enough
+        load = engine.kernels.load_array
+        offsets, lengths = offsets[load(np.append(rows, len(text)))], lengths[load(rows)]
+    none = np.zeros(1, np.int64)
+    rules = Rules(
+        len(numbered.words),
+        engine.kernels.load_array(none),
+        engine.kernels.load_symbols(np.zeros(0, np.uint32)),
+        none,
+        engine.kernels.load_array(np.zeros(0, np.uint64)),
+    )
+    return TextSource(engine, numbered.words, rules, offsets, numbered.ids, rows, lengths)
+
+
+_NUMBER: dict[str, Callable[..., NumberedWords]] = {"cpu": number_words}
+
+
+def _chooser(
+    morphism: Morphism | None, dictionary: Dictionary | None
+) -> Callable[[pa.LargeStringArray], tuple[Vocabulary, npt.NDArray[np.uint32] | None]]:
+    """Make what names the words of a text: called with its distinct words in code point order.
+
+    It returns the words to be kept, in code point order, and by given word its number among them: ``DELETED`` for one
+    that is as if not there, ``UNKNOWN`` for one that counts to lengths only. None: all are kept as they are.
+    """
+
+    def choose(strings: pa.LargeStringArray) -> tuple[Vocabulary, npt.NDArray[np.uint32] | None]:
+        words = Vocabulary(strings)
+        if morphism is None and dictionary is None:
+            return words, None
+        ids = np.arange(len(words), dtype=np.uint32)
+        if morphism is not None:
+            image = morphism.apply(words.series)
+            words, ids = image.words, image.ids
+        kept = np.ones(len(words), np.bool_)
+        if dictionary is not None:
+            kept = (dictionary.ids(words.series) != dictionary.unknown).to_numpy()
+        numbers = np.full(len(words) + 1, UNKNOWN, np.uint32)
+        numbers[-1] = DELETED
+        by_rank = words.by_rank[kept[words.by_rank]]
+        numbers[by_rank] = np.arange(len(by_rank), dtype=np.uint32)
+        chosen = words.strings.take(pa.array(by_rank))
+        return Vocabulary(chosen), numbers[np.minimum(ids, np.uint32(len(words)))]
+
+    return choose
