@@ -51,12 +51,15 @@ class Vocabulary:
     @cached_property
     def data(self) -> npt.NDArray[np.uint8]:
         """UTF-8 bytes of all words and eight spare ones, so that kernels may read eight at a time."""
-        size = int(self.offsets[-1])
-        padded = np.zeros(size + 8, np.uint8)
-        if size:
-            first = int(self._stored_offsets()[0])
-            padded[:size] = np.frombuffer(self.strings.buffers()[2], np.uint8, size, first)
+        stored = self._stored_data()
+        padded = np.zeros(len(stored) + 8, np.uint8)
+        padded[: len(stored)] = stored
         return padded
+
+    def _stored_data(self) -> npt.NDArray[np.uint8]:
+        size = int(self.offsets[-1])
+        first = int(self._stored_offsets()[0]) if size else 0
+        return np.frombuffer(self.strings.buffers()[2], np.uint8, size, first) if size else np.zeros(0, np.uint8)
 
     def _stored_offsets(self) -> npt.NDArray[np.int64]:
         buffer = self.strings.buffers()[1]
@@ -91,7 +94,10 @@ class Vocabulary:
 
 
 def unify(vocabularies: Sequence[Vocabulary]) -> tuple[Vocabulary, list[npt.NDArray[np.uint32]]]:
-    """Make one vocabulary of several.
+    """Make one vocabulary of several, numbered by first appearance.
+
+    Words that all of them begin with, as those of columns that were compressed with one dictionary do, keep their ids
+    and are compared byte by byte; only what follows is looked up.
 
     Returns
     -------
@@ -99,8 +105,42 @@ def unify(vocabularies: Sequence[Vocabulary]) -> tuple[Vocabulary, list[npt.NDAr
         All words, each once, and by vocabulary the new id of each of its words.
 
     """
-    parts = [pl.Series("word", [], pl.String), *(own.series for own in vocabularies)]
+    start = common_start(vocabularies)
+    kept = np.arange(start, dtype=np.uint32)
+    if vocabularies and all(len(own) == start for own in vocabularies):
+        return vocabularies[0], [kept] * len(vocabularies)
+    parts = [pl.Series("word", [], pl.String), *(own.series.slice(start) for own in vocabularies)]
     encoded: Any = pl.concat(parts).rechunk().to_arrow().dictionary_encode()
-    ids = encoded.indices.to_numpy().astype(np.uint32)
-    ends = np.cumsum([len(own) for own in vocabularies], dtype=np.int64)
-    return Vocabulary(encoded.dictionary.cast(pa.large_string())), np.split(ids, ends)[:-1]
+    ids = encoded.indices.to_numpy().astype(np.uint32) + np.uint32(start)
+    ends = np.cumsum([len(own) - start for own in vocabularies], dtype=np.int64)
+    words = encoded.dictionary.cast(pa.large_string())
+    if start:
+        words = pa.concat_arrays([vocabularies[0].strings.slice(0, start), words])
+    return Vocabulary(words), [np.concatenate([kept, own]) for own in np.split(ids, ends)[:-1]]
+
+
+def common_start(vocabularies: Sequence[Vocabulary]) -> int:
+    """Count the words that all vocabularies begin with."""
+    size = min((len(own) for own in vocabularies), default=0)
+    for other in vocabularies[1:]:
+        size = _equal_words(vocabularies[0], other, size)
+    return size
+
+
+def _equal_words(one: Vocabulary, other: Vocabulary, limit: int) -> int:
+    """Count the words, at most ``limit``, that two vocabularies begin with."""
+    one_data, other_data = one._stored_data(), other._stored_data()
+    at, step = 0, 1 << 8  # longer and longer steps: vocabularies that differ mostly do so soon
+    while at < limit:
+        stop = min(at + step, limit)
+        ends = one.offsets[at + 1 : stop + 1]
+        unequal = np.flatnonzero(ends != other.offsets[at + 1 : stop + 1])
+        same_ends = at + int(unequal[0]) if len(unequal) else stop
+        first, last = int(one.offsets[at]), int(one.offsets[same_ends])
+        unequal = np.flatnonzero(one_data[first:last] != other_data[first:last])
+        if len(unequal):
+            return int(np.searchsorted(one.offsets, first + unequal[0], side="right")) - 1
+        if same_ends < stop:
+            return same_ends
+        at, step = stop, 4 * step
+    return limit
