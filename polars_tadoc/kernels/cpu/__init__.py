@@ -17,6 +17,7 @@ from polars_tadoc.kernels.cpu.results import count_by_document as count_by_docum
 from polars_tadoc.kernels.cpu.results import count_by_terminal as count_by_terminal
 from polars_tadoc.kernels.cpu.results import load_rules as load_rules
 from polars_tadoc.kernels.cpu.results import terminal_counts as terminal_counts
+from polars_tadoc.kernels.cpu.results import terms_by_document as terms_by_document
 from polars_tadoc.kernels.cpu.search import block_bounds as block_bounds
 from polars_tadoc.kernels.cpu.search import search as search
 from polars_tadoc.kernels.cpu.sequences import derive_pairs as derive_pairs
@@ -24,6 +25,11 @@ from polars_tadoc.kernels.cpu.sequences import derive_sequences as derive_sequen
 from polars_tadoc.kernels.cpu.sequences import pair_counts as pair_counts
 from polars_tadoc.kernels.cpu.sequences import sequence_counts as sequence_counts
 from polars_tadoc.kernels.cpu.sequences import sequence_postings as sequence_postings
+from polars_tadoc.kernels.cpu.weights import document_frequencies as document_frequencies
+from polars_tadoc.kernels.cpu.weights import document_lengths as document_lengths
+from polars_tadoc.kernels.cpu.weights import top_weights as top_weights
+from polars_tadoc.kernels.cpu.weights import weigh_bm25 as weigh_bm25
+from polars_tadoc.kernels.cpu.weights import weigh_tfidf as weigh_tfidf
 
 if TYPE_CHECKING:
     from polars_tadoc.grammar import Grammar

@@ -120,3 +120,44 @@ def order_documents(
                 counts[to] = spare_counts[k]
             shift += _8
         start += n
+
+
+@nb.njit(nogil=True, cache=True)
+def rank_documents(
+    sizes: Int64,
+    first: int,
+    stop: int,
+    at: int,
+    terminals: UInt32,
+    counts: Any,
+    rank: UInt32,
+    by_rank: UInt32,
+    marks: UInt64,
+    summary: UInt64,
+    spare_counts: Any,
+) -> None:
+    """Put the terminals of documents in order by rank alone, otherwise as :func:`order_documents`."""
+    start = nb.uint64(at)
+    for m in range(first, stop):
+        n = nb.uint64(sizes[m])
+        for k in range(start, start + n):
+            place = nb.uint64(rank[terminals[k]])
+            marks[place >> _6] |= _1 << (place & _63)
+            summary[place >> _12] |= _1 << (place >> _6 & _63)
+            spare_counts[place] = counts[k]
+        to = start
+        for i in range(nb.uint64(len(summary))):
+            words = summary[i]
+            summary[i] = 0
+            while words != 0:
+                word = (i << _6) + nb.uint64(trailing_zeros(words))
+                words &= words - _1
+                bits = marks[word]
+                marks[word] = 0
+                while bits != 0:
+                    place = (word << _6) + nb.uint64(trailing_zeros(bits))
+                    bits &= bits - _1
+                    terminals[to] = by_rank[place]
+                    counts[to] = spare_counts[place]
+                    to += _1
+        start += n

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,7 +17,7 @@ from polars_tadoc.kernels.cpu import counts as _counts
 from polars_tadoc.kernels.cpu import documents as _documents
 from polars_tadoc.kernels.cpu.classes import Classes, classes_of
 from polars_tadoc.kernels.cpu.kept import load_tables
-from polars_tadoc.kernels.cpu.order import COUNTERS, FEW, order_documents
+from polars_tadoc.kernels.cpu.order import COUNTERS, FEW, order_documents, rank_documents
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.postings import (
     copy_documents,
@@ -180,8 +180,33 @@ def count_by_document(
     """
     classes = classes_of(root_offsets, roots, rules.terminals + rules.rule_count)
     stretches = _count(rules, root_offsets, roots, classes, strategy, rank, min_count, top)
-    documents = len(root_offsets) - 1
-    offsets = np.empty(documents + 1, np.int64)
+    return _by_document(stretches, classes)
+
+
+def terms_by_document(
+    rules: Rules, root_offsets: Int64, roots: UInt32, strategy: str, rank: UInt32 | None = None
+) -> tuple[Int64, UInt32, UInt64]:
+    """Count each document's terminals, each once, by rank.
+
+    Parameters
+    ----------
+    rules, root_offsets, roots, strategy
+        As for :func:`count_by_document`.
+    rank
+        uint32 by terminal: its place in the order; None for the terminals' own order.
+
+    Returns
+    -------
+    (int64 array, uint32 array, uint64 array)
+        Where each document's stretch starts, documents + 1; terminals and counts, within a document by rank.
+
+    """
+    classes = classes_of(root_offsets, roots, rules.terminals + rules.rule_count)
+    return _by_document(_count(rules, root_offsets, roots, classes, strategy, rank, 1, None, order="rank"), classes)
+
+
+def _by_document(stretches: _Stretches, classes: Classes) -> tuple[Int64, UInt32, UInt64]:
+    offsets = np.empty(len(classes.of) + 1, np.int64)
     offset_documents(stretches.sizes, classes.of, offsets)
     terminals, counts = np.empty(offsets[-1], np.uint32), np.empty(offsets[-1], np.uint64)
 
@@ -222,7 +247,7 @@ def count_by_terminal(
     """
     classes = classes_of(root_offsets, roots, rules.terminals + rules.rule_count)
     if counted:
-        stretches = _count(rules, root_offsets, roots, classes, strategy, None, 1, None, in_order=False)
+        stretches = _count(rules, root_offsets, roots, classes, strategy, None, 1, None, order=None)
     else:
         stretches = _list(rules, root_offsets, roots, classes, strategy)
     before = np.empty(len(root_offsets), np.int64)
@@ -325,14 +350,15 @@ def _count(
     rank: UInt32 | None,
     min_count: int,
     top: int | None,
-    in_order: bool = True,
+    order: Literal["count", "rank"] | None = "count",
 ) -> _Stretches:
     tables = load_tables(rules, roots, strategy)
     size, symbols = rules.terminals, rules.terminals + rules.rule_count
-    by_rank = np.arange(size if in_order else 0, dtype=np.uint32)
+    ordered = rank is None  # as long documents are counted
+    by_rank = np.arange(size if order else 0, dtype=np.uint32)
     if rank is None:
         rank = by_rank
-    elif in_order:
+    elif order:
         by_rank[rank] = np.arange(size, dtype=np.uint32)
     most = int(rules.lengths.max(initial=1)) * int(np.diff(root_offsets).max(initial=0))
     dtype = count_type(most)
@@ -346,19 +372,23 @@ def _count(
         buffers = np.empty(_documents.BUFFER, np.uint32), np.empty(_documents.BUFFER, dtype)
         waiting, queue = np.empty(symbols + 1, np.uint32), np.empty(rules.rule_count + 1, np.uint32)
         bitmap = _bitmap(rules.rule_count)
-        order_scratch = _order_scratch(size, dtype) if in_order else ()
+        order_scratch = _order_scratch(size, dtype) if order == "count" else ()
+        rank_scratch = (*_bitmap(size), np.empty(size, dtype)) if order == "rank" else ()
 
         def run(long: bool, first: int, stop: int, at: int, terminals: UInt32, counts: Any) -> tuple[int, int]:
-            where = (*documents, first, stop, at, terminals, found.sizes, found.terminals, least, weights)
+            what = (*documents, first, stop, at, terminals, found.sizes, found.terminals, least, weights)
             out = counts, found.counts
             if long:
-                done, end = _documents.count_long_documents(size, *arrays, tables.parents, *where, *buffers, *out)
+                done, end = _documents.count_long_documents(size, *arrays, tables.parents, *what, *buffers, *out)
             else:
                 done, end = _documents.count_documents(
-                    size, *arrays, tables.waits, *where, waiting, queue, *buffers, *bitmap, *out
+                    size, *arrays, tables.waits, *what, waiting, queue, *buffers, *bitmap, *out
                 )
-            if in_order:
-                order_documents(found.sizes, first, done, at, terminals, counts, rank, by_rank, *order_scratch)
+            where = found.sizes, first, done, at, terminals, counts, rank, by_rank
+            if order == "count":
+                order_documents(*where, *order_scratch)
+            elif order == "rank" and not (long and ordered):
+                rank_documents(*where, *rank_scratch)
             return done, end
 
         return run
