@@ -54,19 +54,20 @@ __device__ u64 hash_bytes(const unsigned char* __restrict__ bytes, u32 begin, u3
     return (h ^ h >> 29) & HASH_MASK;
 }
 
-__device__ bool equal_bytes(const unsigned char* __restrict__ bytes, u32 a, u32 b, u32 length)
+__device__ bool equal_bytes(const unsigned char* __restrict__ bytes_a, u32 a, const unsigned char* __restrict__ bytes_b,
+    u32 b, u32 length)
 {
     u32 i = 0;
     for (; length - i >= 64; i += 64) {
         u64 differences = 0;
 #pragma unroll
         for (u32 k = 0; k < 64; k += 8)
-            differences |= load_eight(bytes, a + i + k) ^ load_eight(bytes, b + i + k);
+            differences |= load_eight(bytes_a, a + i + k) ^ load_eight(bytes_b, b + i + k);
         if (differences != 0)
             return false;
     }
     for (; i < length; i += 8)
-        if (load_part(bytes, a + i, length - i) != load_part(bytes, b + i, length - i))
+        if (load_part(bytes_a, a + i, length - i) != load_part(bytes_b, b + i, length - i))
             return false;
     return true;
 }

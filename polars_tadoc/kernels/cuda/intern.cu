@@ -28,7 +28,7 @@ __device__ u32 find_slot(const unsigned char* __restrict__ bytes, const u32* __r
         if (static_cast<u32>(seen >> 32) == tag) {
             const u32 known = static_cast<u32>(seen) - 1;
             const u32 known_begin = starts[known];
-            if (stops[known] - known_begin == length && equal_bytes(bytes, known_begin, begin, length))
+            if (stops[known] - known_begin == length && equal_bytes(bytes, known_begin, bytes, begin, length))
                 return slot;
         }
         slot = (slot + 1) & mask;
@@ -38,7 +38,8 @@ __device__ u32 find_slot(const unsigned char* __restrict__ bytes, const u32* __r
 
 // Interns strings bytes[starts[i]:stops[i]]. string_slots[i]: the slot of each, NONE for those without bytes if
 // they are to be left out. slot_counts: occurrences. entries: the slots taken, in no order. state: how many
-// were taken; more than `limit` mean that the table is too full, and the rest of the work is not done.
+// were taken; more than `limit` mean that the table is too full, and the rest of the work is not done. Occurrences
+// are not counted where slot_counts is null.
 extern "C" __global__ void __launch_bounds__(THREADS) intern(const unsigned char* __restrict__ bytes,
     const u32* __restrict__ starts, const u32* __restrict__ stops, u32 strings, u32 leave_empty_out, u64* slots,
     u32 mask, u32 limit, u32* __restrict__ string_slots, u32* slot_counts, u32* __restrict__ entries, u32* state)
@@ -67,12 +68,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) intern(const unsigned char
             if (entry < limit)
                 entries[entry] = slot;
         }
-        held.add_warp(slot);
+        if (slot_counts != nullptr)
+            held.add_warp(slot);
     }
     held.flush();
 }
 
-// What the distinct strings are ordered by first: falling counts. Also gives their spans.
+// What the distinct strings are ordered by first, unless it is null: falling counts. Also gives their spans.
 extern "C" __global__ void describe_entries(const u32* __restrict__ entries, u32 count,
     const u64* __restrict__ slots, const u32* __restrict__ slot_counts, const u32* __restrict__ starts,
     const u32* __restrict__ stops, u32* __restrict__ falling, u32* __restrict__ entry_starts,
@@ -83,7 +85,8 @@ extern "C" __global__ void describe_entries(const u32* __restrict__ entries, u32
         return;
     const u32 slot = entries[entry];
     const u32 place = static_cast<u32>(slots[slot]) - 1;
-    falling[entry] = ~slot_counts[slot];
+    if (falling != nullptr)
+        falling[entry] = ~slot_counts[slot];
     entry_starts[entry] = starts[place];
     entry_stops[entry] = stops[place];
 }
