@@ -27,6 +27,7 @@ from polars_tadoc.kernels.cpu.postings import (
     scatter_postings,
 )
 from polars_tadoc.kernels.cpu.tables import LANES, add_tables, count_type
+from polars_tadoc.kernels.cpu.text_terms import terms_of_text
 from polars_tadoc.kernels.rules import Rules
 
 if TYPE_CHECKING:
@@ -201,6 +202,8 @@ def terms_by_document(
         Where each document's stretch starts, documents + 1; terminals and counts, within a document by rank.
 
     """
+    if rules.rule_count == 0:
+        return terms_of_text(rules.terminals, root_offsets, roots, rank)
     classes = classes_of(root_offsets, roots, rules.terminals + rules.rule_count)
     return _by_document(_count(rules, root_offsets, roots, classes, strategy, rank, 1, None, order="rank"), classes)
 
