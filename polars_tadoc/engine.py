@@ -78,9 +78,9 @@ def require_engine(engine: str | None) -> str:
     return asked
 
 
-def choose(engine: str | None, symbols: int) -> Engine:
-    """Choose the engine for work over so many symbols; errors as :func:`require_engine`'s."""
+def choose(engine: str | None, symbols: int, repays_at: int = GPU_REPAYS_AT) -> Engine:
+    """Choose the engine for work over so many symbols, or other things; errors as :func:`require_engine`'s."""
     asked = require_engine(engine)
     if asked == "auto":
-        return GPU if symbols >= GPU_REPAYS_AT and cuda.device_problem() is None else CPU
+        return GPU if symbols >= repays_at and cuda.device_problem() is None else CPU
     return GPU if asked == "gpu" else CPU

@@ -74,6 +74,10 @@ class InvalidIndexError(TadocError, ValueError):
     """The files of a saved index are damaged, or are no index; the message names the file and what to do."""
 
 
+class InvalidDictionaryError(TadocError, ValueError):
+    """The file of a saved dictionary is damaged, or is no dictionary; the message names the file and what to do."""
+
+
 class LimitExceededError(TadocError, ValueError):
     """What was asked for would expand beyond a limit; the message names the limit and how to raise it."""
 

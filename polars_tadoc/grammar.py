@@ -51,7 +51,8 @@ class Grammar:
 
     Symbol ``s`` below the vocabulary's size is word ``s``; any other is rule ``s - len(vocabulary)``.
     A rule's body names words and rules of lower levels only; rules of one level stand together.
-    Words are numbered by falling frequency, equal ones in code point order.
+    Words are numbered by falling frequency, equal ones in code point order; after those of a dictionary, if the rows
+    were compressed with one, which come first by its ids and need not occur.
 
     Parameters
     ----------

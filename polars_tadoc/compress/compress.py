@@ -18,8 +18,10 @@ from polars_tadoc.column import DTYPE, require_series, require_string, require_t
 from polars_tadoc.compress import batch_repair, sequitur
 from polars_tadoc.compress.append import Recent, encode, row_bytes
 from polars_tadoc.compress.gaps import predict_gaps
+from polars_tadoc.compress.known_words import number_by
 from polars_tadoc.compress.prune import LevelledRules, prune
 from polars_tadoc.compress.tokenize import Tokenizer, Tokens, require_utf8, tokenize
+from polars_tadoc.dictionary.dictionary import Dictionary, require_dictionary
 from polars_tadoc.engine import require_engine
 from polars_tadoc.errors import EngineUnavailableError, InvalidGrammarError
 from polars_tadoc.grammar import Grammar
@@ -57,6 +59,8 @@ class Compression:
     engine: str
     recent: Recent | None = None
     """A grammar to encode rows with where that pays."""
+    dictionary: Dictionary | None = None
+    """What words are numbered by."""
     cached: bool = True
     """Keep decoded grammars in the cache, as they are made."""
 
@@ -65,6 +69,7 @@ class Compression:
         cls,
         *,
         like: pl.Series | None,
+        dictionary: Dictionary | None = None,
         tokenizer: str | re.Pattern[str] | None,
         method: str,
         lossless: bool | None,
@@ -85,6 +90,13 @@ class Compression:
         if require_engine(engine) == "gpu" and method == "sequitur":
             raise EngineUnavailableError('engine="gpu": "sequitur" takes one word after another; use engine="cpu"')
         cut = None if tokenizer is None else Tokenizer.from_argument(tokenizer)
+        if dictionary is not None:
+            require_dictionary(dictionary, "compress")
+            if like is not None:
+                raise ValueError(
+                    "compress: like= takes the words' numbers from a grammar, dictionary= from a dictionary; leave one "
+                    "out: rows compressed with the same dictionary can be appended to each other as they are"
+                )
         recent = None
         if like is not None:
             if not isinstance(like, pl.Series):
@@ -106,7 +118,7 @@ class Compression:
                 recent = None  # its grammar does not fit, its tokenizer does
             else:
                 lossless = recent.lossless
-        return cls(cut, method, lossless, rows_per_grammar, progress, require_engine(engine), recent)
+        return cls(cut, method, lossless, rows_per_grammar, progress, require_engine(engine), recent, dictionary)
 
     def uses_gpu(self, size: int) -> bool:
         """Choose the engine for so many bytes; here, and nowhere else."""
@@ -147,6 +159,7 @@ def compress(
     text: pl.Series,
     *,
     like: pl.Series | None = None,
+    dictionary: Dictionary | None = None,
     tokenizer: str | re.Pattern[str] | None = None,
     method: str = "batch_repair",
     lossless: bool | None = None,
@@ -165,6 +178,12 @@ def compress(
         words and rules that are there, if that takes fewer bytes than a new grammar for all rows; the grammar is the
         one that most of its last 250,000 rows use. The result holds the new rows only:
         ``pl.concat([column, tadoc.compress(text, like=column)])``.
+    dictionary
+        What words are numbered by, so that they have the same ids in all columns that are compressed with it: every
+        grammar's vocabulary begins with all words of the dictionary, in the order of their ids, whether they occur or
+        not; words that it has not come after them. Results are the same as without one, and those of several such
+        columns are put together sooner. Not together with ``like``. Each grammar holds all of the dictionary: see
+        :class:`polars_tadoc.Dictionary`.
     tokenizer
         By default that of ``like``, else ``"words"``: runs of Unicode word characters (as ``\w+`` in Polars), each Han
         or kana character a word by itself; ``"whitespace"``: what ``str.split()`` of Python gives; or a compiled regex
@@ -191,11 +210,13 @@ def compress(
     Raises
     ------
     TypeError
-        The series is not String, ``like`` is no series, or ``lossless`` or ``progress`` no bool.
+        The series is not String, ``like`` is no series, ``dictionary`` no ``tadoc.Dictionary``, or ``lossless`` or
+        ``progress`` no bool.
     NotCompressedError
         ``like`` is not a compressed column.
     ValueError
-        Unknown tokenizer, method or engine, a regex that Polars cannot run, or a tokenizer other than that of ``like``.
+        Unknown tokenizer, method or engine, a regex that Polars cannot run, a tokenizer other than that of ``like``,
+        or ``like`` and ``dictionary`` together.
     EngineUnavailableError
         ``engine="gpu"`` cannot run here, or not this.
 
@@ -210,6 +231,7 @@ def compress(
     """
     return Compression.from_arguments(
         like=like,
+        dictionary=dictionary,
         tokenizer=tokenizer,
         method=method,
         lossless=lossless,
@@ -328,6 +350,8 @@ def _encode(
     valid: pl.Series | None,
 ) -> _Block:
     predicted_gaps, gap_offsets, gap_data = gaps
+    if how.dictionary is not None:
+        vocabulary, rules, predicted_gaps = number_by(how.dictionary, vocabulary, rules, predicted_gaps)
     grammar = Grammar(
         vocabulary=vocabulary,
         rule_offsets=rules.rule_offsets,

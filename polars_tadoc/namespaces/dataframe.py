@@ -21,6 +21,7 @@ from polars_tadoc.analytics.info import info
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.decompress import decompress
+from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.errors import ColumnMissingError
 from polars_tadoc.index.build import build_index
 from polars_tadoc.index.index import Index
@@ -66,6 +67,7 @@ class TadocFrame:
         column: str,
         *,
         like: pl.Series | None = None,
+        dictionary: Dictionary | None = None,
         tokenizer: str | re.Pattern[str] | None = None,
         method: str = "batch_repair",
         lossless: bool | None = None,
@@ -92,6 +94,7 @@ class TadocFrame:
             compress(
                 df[name],
                 like=like,
+                dictionary=dictionary,
                 tokenizer=tokenizer,
                 method=method,
                 lossless=lossless,

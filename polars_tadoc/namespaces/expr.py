@@ -22,6 +22,7 @@ from polars_tadoc.column import DTYPE
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
 from polars_tadoc.compress.recompress import Recompression, recompress
 from polars_tadoc.decompress import decompress
+from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.morphism import Morphism
 from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.namespaces.uncached import uncached
@@ -73,6 +74,7 @@ class TadocExpr:
         self,
         *,
         like: pl.Series | None = None,
+        dictionary: Dictionary | None = None,
         tokenizer: str | re.Pattern[str] | None = None,
         method: str = "batch_repair",
         lossless: bool | None = None,
@@ -97,6 +99,7 @@ class TadocExpr:
         """
         how = Compression.from_arguments(
             like=like,
+            dictionary=dictionary,
             tokenizer=tokenizer,
             method=method,
             lossless=lossless,

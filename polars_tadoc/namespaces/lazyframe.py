@@ -25,6 +25,7 @@ from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compre
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.compress.stream import compress_stream
 from polars_tadoc.decompress import decompress
+from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.namespaces.columns import compressed_column, label_column, packed_column, string_column
 from polars_tadoc.namespaces.dataframe import LABELS
 from polars_tadoc.namespaces.documented import documented_by
@@ -65,6 +66,7 @@ class TadocLazyFrame:
         column: str,
         *,
         like: pl.Series | None = None,
+        dictionary: Dictionary | None = None,
         tokenizer: str | re.Pattern[str] | None = None,
         method: str = "batch_repair",
         lossless: bool | None = None,
@@ -91,6 +93,7 @@ class TadocLazyFrame:
         schema = lf.collect_schema()
         how = Compression.from_arguments(
             like=like,
+            dictionary=dictionary,
             tokenizer=tokenizer,
             method=method,
             lossless=lossless,

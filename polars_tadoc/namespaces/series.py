@@ -19,6 +19,7 @@ from polars_tadoc.analytics.info import info
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.decompress import decompress
+from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.index.build import build_index
 from polars_tadoc.index.index import Index
 from polars_tadoc.namespaces.documented import documented_by
@@ -51,6 +52,7 @@ class TadocSeries:
         self,
         *,
         like: pl.Series | None = None,
+        dictionary: Dictionary | None = None,
         tokenizer: str | re.Pattern[str] | None = None,
         method: str = "batch_repair",
         lossless: bool | None = None,
@@ -71,6 +73,7 @@ class TadocSeries:
         return compress(
             self._series,
             like=like,
+            dictionary=dictionary,
             tokenizer=tokenizer,
             method=method,
             lossless=lossless,

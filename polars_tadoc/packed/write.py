@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import io
-import os
-import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,8 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from polars_tadoc.replacing import replacing, target
 
 ENCODINGS = {
     "vocabulary": "DELTA_BYTE_ARRAY",
@@ -58,7 +57,7 @@ def write_packed(rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, p
     empty = pl.DataFrame(schema=schema).to_arrow(compat_level=pl.CompatLevel.oldest())
     leaves = Counter(_leaves(empty))
     others = [leaf for leaf in leaves if not leaf.startswith(f"{column}.")]
-    with _replacing(_target(path)) as temporary:
+    with replacing(target(path, "write_packed")) as temporary:
         rows = iter(rows)
         first = list(islice(rows, 1))
         encodings = {f"{column}.{name}.list.element": encoding for name, encoding in ENCODINGS.items()}
@@ -100,29 +99,3 @@ def _leaves(empty: pa.Table) -> list[str]:
     pq.write_table(empty, file)
     leaves = pq.ParquetFile(file).schema
     return [leaves.column(place).path for place in range(len(leaves))]
-
-
-def _target(path: Path) -> Path:
-    """Return the file that a path means; errors as for :func:`write_packed`."""
-    path = Path(os.path.realpath(path.expanduser()))
-    if path.is_dir():
-        raise IsADirectoryError(f"write_packed: {path} is a folder; name a file in it")
-    if path.exists() and not path.is_file():
-        raise OSError(f"write_packed: {path} is no ordinary file, and cannot be replaced by one")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"write_packed: there is no folder {path.parent}")
-    return path
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary name beside the file's; it takes the file's name in the end, or goes on an error."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        temporary.touch()  # so that a folder that may not be written to is found out at once
-        yield temporary
-        if path.exists():
-            temporary.chmod(path.stat().st_mode)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Words and their ids in a succinct trie."""

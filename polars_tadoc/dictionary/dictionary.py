@@ -1,0 +1,417 @@
+"""The dictionary that users hold: words and their ids, both ways, in a succinct trie."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.arrow import owned
+from polars_tadoc.dictionary import storage
+from polars_tadoc.dictionary.words import as_strings, sorted_words
+from polars_tadoc.engine import CPU, Engine, choose
+from polars_tadoc.errors import InvalidDictionaryError
+from polars_tadoc.kernels import cpu
+from polars_tadoc.traversal.options import require_bool
+from polars_tadoc.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from polars_tadoc.kernels.trie import Trie
+
+GPU_REPAYS_AT = 1 << 20
+"""Words from which "auto" looks them up on a GPU."""
+
+UInt32 = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dictionary:
+    """Words and their ids, both ways, in a succinct trie (LOUDS: Jacobson, FOCS 1989); it never changes.
+
+    Made by :meth:`from_words` or :meth:`load`. Ids are dense from 0, in the trie's own order (by depth, not by code
+    points); the same words always get the same ids, however they come. All words that a dictionary has not share one
+    id, :attr:`unknown`.
+
+    Given to :func:`polars_tadoc.compress`, it makes the word ids of separate columns the same. Every grammar then holds
+    the whole dictionary: see there.
+
+    For users are the methods and the attributes ``unknown`` and ``nbytes``. All others belong to the package and may
+    change with any release.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> words = tadoc.Dictionary.from_words(pl.Series(["to", "be", "or", "not"]))
+    >>> len(words), "be" in words, "do" in words
+    (4, True, False)
+    >>> ids = words.ids(pl.Series(["be", "do", None]))
+    >>> ids.to_list(), words.unknown
+    ([0, 4, None], 4)
+    >>> words.words(ids).to_list()
+    ['be', None, None]
+
+    """
+
+    trie: Trie
+
+    @classmethod
+    def from_words(cls, words: pl.Series) -> Dictionary:
+        """Make a dictionary of words.
+
+        Parameters
+        ----------
+        words
+            String series (or Categorical, or Enum), each word once, in any order. Words that are sorted already, by
+            code points as ``Series.sort`` does, save the time of sorting.
+
+        Returns
+        -------
+        Dictionary
+            The dictionary.
+
+        Raises
+        ------
+        TypeError
+            It is no series, or one of another type.
+        ValueError
+            A word is null, empty, not UTF-8, holds NUL or stands there twice; the message names it and its rows.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> column = pl.Series("text", ["to be or not to be"]).tadoc.compress()
+        >>> tadoc.Dictionary.from_words(column.tadoc.word_count()["word"])
+        Dictionary of 4 words
+
+        """
+        ordered = sorted_words(as_strings(words, "Dictionary.from_words"))
+        return cls(cpu.build_trie(ordered.offsets, ordered.data))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Dictionary:
+        """Load what :meth:`save` wrote. The file is mapped into memory: processes that load it share what they read.
+
+        Do not change a loaded file in place: it is read while the dictionary is used. Saving another one over it makes
+        a new file and does no harm.
+
+        Parameters
+        ----------
+        path
+            The file.
+        verify
+            Read the file through and compare its checksums. Without, only what it begins with and its size are
+            checked, and it is read when look-ups first need it: where it is damaged, ids and words may be wrong, and
+            nothing worse happens.
+
+        Returns
+        -------
+        Dictionary
+            The dictionary.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is no such file.
+        InvalidDictionaryError
+            It is no saved dictionary, was saved in a format that this release does not read, or is damaged.
+        TypeError
+            ``verify`` is no bool.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> import tempfile
+        >>> words = tadoc.Dictionary.from_words(pl.Series(["to", "be"]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     words.save(f"{folder}/words.dictionary")
+        ...     tadoc.Dictionary.load(f"{folder}/words.dictionary") == words
+        True
+
+        """
+        require_bool("verify", verify, "Dictionary.load")
+        return cls(storage.read(Path(path), verify))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the dictionary in one file, in place of the one that is there; it appears when it is complete.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Raises
+        ------
+        FileNotFoundError
+            The folder that it should be made in is not there.
+        IsADirectoryError, OSError
+            The path is a folder, or the file cannot be written.
+
+        """
+        storage.write(self.trie, Path(path))
+
+    def __len__(self) -> int:
+        return self.trie.words
+
+    @property
+    def unknown(self) -> int:
+        """The id of all words that the dictionary has not: one more than the last, ``len`` of it."""
+        return len(self)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the trie."""
+        return self.trie.nbytes
+
+    def __repr__(self) -> str:
+        return f"Dictionary of {len(self):,} {'word' if len(self) == 1 else 'words'}"
+
+    def __contains__(self, word: object) -> bool:
+        if not isinstance(word, str):
+            return False
+        return bool(cpu.look_up_rows(self.trie, pl.Series([word]))[0] != self.unknown)
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether the other has the same words; they then have the same ids."""
+        if not isinstance(other, Dictionary):
+            return NotImplemented
+        return self is other or (len(self) == len(other) and self.digest == other.digest)
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _from_bytes, (storage.to_bytes(self.trie),)
+
+    @cached_property
+    def digest(self) -> str:
+        """What names the contents: BLAKE2b-128 of the trie."""
+        return storage.digest(self.trie)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """All words in the order of their ids."""
+        return Vocabulary(self._spell(np.arange(len(self), dtype=np.uint32), CPU))
+
+    def on(self, engine: Engine) -> Any:
+        """Give the trie where an engine's kernels can use it; the second call transfers nothing."""
+        return engine.keep(f"{self.digest}:trie", lambda: engine.kernels.load_trie(self.trie))
+
+    def ids(self, words: pl.Series, *, engine: str | None = None) -> pl.Series:
+        """Look words up.
+
+        Parameters
+        ----------
+        words
+            String series (or Categorical, or Enum).
+        engine
+            "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
+
+        Returns
+        -------
+        Series
+            UInt32, of the same name: the id of each word, ``unknown`` where the dictionary has it not, null where the
+            word is null.
+
+        Raises
+        ------
+        TypeError
+            It is no series, or one of another type.
+        ValueError
+            There is no such ``engine``.
+        EngineUnavailableError
+            ``engine="gpu"`` cannot run here.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> words = tadoc.Dictionary.from_words(pl.Series(["to", "be"]))
+        >>> words.ids(pl.Series(["to", "do", "be", None])).to_list()
+        [1, 2, 0, None]
+
+        """
+        text = as_strings(words, "Dictionary.ids")
+        chosen = choose(engine, len(text), GPU_REPAYS_AT)
+        found = chosen.kernels.look_up_rows(self.on(chosen), text)
+        array = pa.UInt32Array.from_buffers(pa.uint32(), len(found), [None, owned(found)])
+        ids: Any = pl.from_arrow(array)
+        if text.null_count():
+            ids = ids.zip_with(text.is_not_null(), pl.Series([None], dtype=pl.UInt32))
+        return ids.alias(words.name)  # type: ignore[no-any-return]
+
+    def words(self, ids: pl.Series, *, engine: str | None = None) -> pl.Series:
+        """Spell the words of ids.
+
+        Parameters
+        ----------
+        ids
+            Series of whole numbers.
+        engine
+            "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
+
+        Returns
+        -------
+        Series
+            String, of the same name: the word of each id, null for ``unknown`` and null.
+
+        Raises
+        ------
+        TypeError
+            It is no series, or not one of whole numbers.
+        ValueError
+            A number is no id, or there is no such ``engine``.
+        EngineUnavailableError
+            ``engine="gpu"`` cannot run here.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> words = tadoc.Dictionary.from_words(pl.Series(["to", "be"]))
+        >>> words.words(pl.Series([1, None, 2, 0])).to_list()
+        ['to', None, None, 'be']
+
+        """
+        numbers = self._require_ids(ids)
+        known = (numbers < self.unknown).fill_null(value=False)
+        named = numbers.filter(known)
+        spelled = self._spell(named.to_numpy(), choose(engine, len(named), GPU_REPAYS_AT))
+        words: Any = pl.from_arrow(spelled)
+        if len(named) < len(numbers):
+            places = (known.cum_sum() - 1).zip_with(known, pl.Series([None], dtype=known.cum_sum().dtype))
+            words = words.gather(places)
+        return words.alias(ids.name)  # type: ignore[no-any-return]
+
+    def common_prefixes(self, word: str) -> pl.DataFrame:
+        """List the words that a string begins with.
+
+        Parameters
+        ----------
+        word
+            Any string.
+
+        Returns
+        -------
+        DataFrame
+            ``word: String, id: UInt32``, the shortest first; the string itself is the last, if it is a word.
+
+        Raises
+        ------
+        TypeError
+            It is no string.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> words = tadoc.Dictionary.from_words(pl.Series(["a", "an", "and", "ant"]))
+        >>> words.common_prefixes("android")["word"].to_list()
+        ['a', 'an', 'and']
+
+        """
+        return self._table(cpu.common_prefixes(self.trie, _encoded(word, "Dictionary.common_prefixes")))
+
+    def with_prefix(self, prefix: str, *, limit: int | None = None) -> pl.DataFrame:
+        """List the words that begin with a string.
+
+        Parameters
+        ----------
+        prefix
+            Any string; the empty one lists all words.
+        limit
+            At most so many, the first ones.
+
+        Returns
+        -------
+        DataFrame
+            ``word: String, id: UInt32`` in code point order.
+
+        Raises
+        ------
+        TypeError
+            ``prefix`` is no string, or ``limit`` no integer.
+        ValueError
+            ``limit`` is negative.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> words = tadoc.Dictionary.from_words(pl.Series(["a", "an", "and", "ant"]))
+        >>> words.with_prefix("an", limit=2)["word"].to_list()
+        ['an', 'and']
+
+        """
+        encoded = _encoded(prefix, "Dictionary.with_prefix")
+        most = len(self) if limit is None else require_limit(limit)
+        return self._table(cpu.with_prefix(self.trie, encoded, min(most, len(self))))
+
+    def _table(self, ids: UInt32) -> pl.DataFrame:
+        return pl.DataFrame({"word": pl.Series(self._spell(ids, CPU)), "id": pl.Series(ids, dtype=pl.UInt32)})
+
+    def _spell(self, ids: UInt32, engine: Engine) -> pa.LargeStringArray:
+        """Spell ids, each of a word."""
+        kernels = engine.kernels
+        offsets, data = (kernels.to_host(array) for array in kernels.spell(self.on(engine), kernels.load_symbols(ids)))
+        words = pa.LargeStringArray.from_buffers(len(ids), owned(offsets), owned(data))
+        try:
+            words.validate(full=True)  # what a damaged file holds need not be UTF-8
+        except pa.ArrowInvalid as error:
+            raise InvalidDictionaryError(
+                f"Dictionary: its file is damaged ({error}); Dictionary.load(path, verify=True) says where"
+            ) from None
+        return words
+
+    def _require_ids(self, ids: object) -> pl.Series:
+        """Return ids as UInt32."""
+        if not isinstance(ids, pl.Series):
+            raise TypeError(f'Dictionary.words takes a Polars Series of ids, not {type(ids).__name__}: pass df["id"]')
+        if not (ids.dtype.is_integer() or ids.dtype == pl.Null):
+            raise TypeError(f'Dictionary.words: column "{ids.name}" is {ids.dtype}, not one of whole numbers')
+        numbers = ids.alias("id")
+        wrong = ((numbers < 0) | (numbers > self.unknown)).arg_true()
+        if len(wrong):
+            raise ValueError(
+                f"Dictionary.words: row {wrong[0]:,} is {ids[wrong[0]]:,}, which is no id: those of words go from 0 to "
+                f"{len(self) - 1:,}, and {self.unknown:,} stands for all others"
+            )
+        return numbers.cast(pl.UInt32)
+
+
+def require_dictionary(dictionary: object, call: str) -> Dictionary:
+    """Return it, or raise ``TypeError`` where it is none."""
+    if not isinstance(dictionary, Dictionary):
+        raise TypeError(
+            f"{call}: dictionary= takes a tadoc.Dictionary, not {type(dictionary).__name__}; "
+            "make one: tadoc.Dictionary.from_words(words)"
+        )
+    return dictionary
+
+
+def require_limit(limit: object) -> int:
+    """Return the limit, or raise ``TypeError`` or ``ValueError``."""
+    if not isinstance(limit, int) or isinstance(limit, bool):
+        raise TypeError(f"Dictionary.with_prefix: limit={limit!r} must be an integer")
+    if limit < 0:
+        raise ValueError(f"Dictionary.with_prefix: limit={limit!r} must be at least 0")
+    return limit
+
+
+def _encoded(word: object, call: str) -> bytes:
+    if not isinstance(word, str):
+        raise TypeError(f"{call} takes a string, not {type(word).__name__}")
+    return word.encode(errors="replace")  # a lone surrogate is in no word
+
+
+def _from_bytes(data: bytes) -> Dictionary:
+    return Dictionary(storage.from_bytes(data))

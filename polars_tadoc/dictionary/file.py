@@ -1,0 +1,160 @@
+"""One file of named arrays: what it begins with is checked always, the arrays where that is asked for.
+
+``TADOCDIC`` · format version (4 bytes) · CRC-32 of all that stands before the arrays but this number (4) · bytes before
+the arrays (8) · JSON header · spaces to a multiple of 64 bytes · the arrays, each with zeros to a multiple of 64 bytes,
+so that they can be read where they are mapped. The header lists each array's name, dtype, length and CRC-32 (zeros
+included); numbers are little-endian. Nothing here knows what the arrays mean.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.errors import InvalidDictionaryError
+from polars_tadoc.replacing import replacing, target
+
+MAGIC = b"TADOCDIC"
+VERSION = 1
+ALIGNMENT = 64
+"""Bytes of a cache line: no number of an array stands in two."""
+
+_START = struct.Struct("<8sIIQ")
+_DTYPES = ("|u1", "<u2", "<u4", "<u8", "<i8")
+_MEND = "copy it again from where it came, or make the dictionary again and save it"
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def to_chunks(contents: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Iterator[bytes | memoryview]:
+    """Give the bytes of a file, piece by piece.
+
+    Parameters
+    ----------
+    contents
+        What else the header holds: anything that JSON can.
+    arrays
+        Whole numbers, of one dimension.
+
+    """
+    known, chunks = [], []
+    for name, values in arrays.items():
+        values = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
+        data, padding = values.view(np.uint8).data, bytes(-values.nbytes % ALIGNMENT)
+        checksum = zlib.crc32(padding, zlib.crc32(data))
+        known.append({"name": name, "dtype": values.dtype.str, "length": len(values), "crc32": checksum})
+        chunks += [data, padding]
+    header = json.dumps({**contents, "arrays": known}).encode()
+    header += b" " * (-(_START.size + len(header)) % ALIGNMENT)
+    size = _START.size + len(header)
+    yield _START.pack(MAGIC, VERSION, _checksum(VERSION, size, header), size)
+    yield header
+    yield from chunks
+
+
+def write(path: Path, contents: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write a file; it appears under its name when it is complete. Errors as of ``replacing.target``."""
+    with replacing(target(path, "save")) as temporary, temporary.open("wb") as file:
+        file.writelines(to_chunks(contents, arrays))
+
+
+def read(path: Path, verify: bool) -> tuple[dict[str, Any], Arrays]:
+    """Map a file into memory; the rest as for :func:`parse`.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    InvalidDictionaryError
+        As for :func:`parse`, or it is a folder.
+
+    """
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            data: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+    except FileNotFoundError:
+        raise FileNotFoundError(f"Dictionary.load: there is no file {path}") from None
+    except IsADirectoryError:
+        raise InvalidDictionaryError(f"Dictionary.load: {path} is a folder; a dictionary is one file") from None
+    return parse(data, verify, str(path))
+
+
+def parse(data: Any, verify: bool, name: str) -> tuple[dict[str, Any], Arrays]:
+    """Find the arrays in the bytes of a file, without a copy; they cannot be written to.
+
+    Parameters
+    ----------
+    data
+        The bytes, or what has a buffer of them.
+    verify
+        Read every array through and compare its checksum.
+    name
+        What to call the file in messages.
+
+    Returns
+    -------
+    (dict, dict of arrays)
+        The header, and the arrays by name.
+
+    Raises
+    ------
+    InvalidDictionaryError
+        It is no such file, of another version, or damaged.
+
+    """
+    if data[: len(MAGIC)] != MAGIC:
+        raise InvalidDictionaryError(
+            f"Dictionary.load: {name} is no saved dictionary, or its first bytes are damaged; {_MEND}"
+        )
+    if len(data) < _START.size:
+        raise damaged(name, f"it has {len(data):,} bytes, fewer than any dictionary")
+    _, version, checksum, size = _START.unpack(data[: _START.size])
+    if version != VERSION:
+        raise InvalidDictionaryError(
+            f"Dictionary.load: {name} has format version {version}, this polars_tadoc reads version {VERSION}: make "
+            "the dictionary again, or install the polars_tadoc that saved it"
+        )
+    text = data[_START.size : size]
+    if _checksum(version, size, text) != checksum:
+        raise damaged(name, "the checksum of its header is another")
+    try:
+        header = json.loads(text)
+        known = [(str(one["name"]), str(one["dtype"]), int(one["length"]), one["crc32"]) for one in header["arrays"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise damaged(name, "its header does not list its arrays") from None
+    if any(dtype not in _DTYPES or length < 0 for _, dtype, length, _ in known) or size % ALIGNMENT:
+        raise damaged(name, "its header lists an array that is none")
+    sizes = [np.dtype(dtype).itemsize * length for _, dtype, length, _ in known]
+    edges = list(pairwise(accumulate((own + -own % ALIGNMENT for own in sizes), initial=size)))
+    end = edges[-1][1] if edges else size
+    if len(data) != end:
+        raise damaged(name, f"it has {len(data):,} bytes, not {end:,}")
+    arrays = {}
+    view = memoryview(data)
+    for (array, dtype, length, crc32), (start, stop) in zip(known, edges, strict=True):
+        if verify and zlib.crc32(view[start:stop]) != crc32:
+            raise damaged(name, f"the checksum of its array {array} is another")
+        values = np.frombuffer(data, dtype, length, start) if length else np.zeros(0, dtype)
+        values.flags.writeable = False
+        arrays[array] = values
+    return header, arrays
+
+
+def damaged(name: str, why: str) -> InvalidDictionaryError:
+    """Make the error that says a file is damaged, and why."""
+    return InvalidDictionaryError(f"Dictionary.load: {name} is damaged: {why}; {_MEND}")
+
+
+def _checksum(version: int, size: int, header: bytes) -> int:
+    return zlib.crc32(header, zlib.crc32(struct.pack("<IQ", version, size)))

@@ -1,0 +1,66 @@
+"""What a dictionary's file holds: the arrays and numbers of its trie (:mod:`polars_tadoc.dictionary.file`)."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polars_tadoc.dictionary import file
+from polars_tadoc.version import __version__
+
+if TYPE_CHECKING:
+    from polars_tadoc.kernels.trie import Trie
+
+
+def write(trie: Trie, path: Path) -> None:
+    """Write a file; errors as for :meth:`polars_tadoc.Dictionary.save`."""
+    file.write(path, *_parts(trie))
+
+
+def read(path: Path, verify: bool) -> Trie:
+    """Read what :func:`write` wrote; errors as for :meth:`polars_tadoc.Dictionary.load`."""
+    return _trie(*file.read(path, verify), str(path))
+
+
+def to_bytes(trie: Trie) -> bytes:
+    """Return the bytes of the file."""
+    return b"".join(file.to_chunks(*_parts(trie)))
+
+
+def from_bytes(data: bytes) -> Trie:
+    """Read what :func:`to_bytes` returned."""
+    name = "what was pickled"
+    return _trie(*file.parse(data, True, name), name)
+
+
+def digest(trie: Trie) -> str:
+    """Return what names the contents."""
+    contents, arrays = _parts(trie)
+    found = hashlib.blake2b(repr(sorted(contents["numbers"].items())).encode(), digest_size=16)
+    for name, values in arrays.items():
+        found.update(f"{name} {len(values)}".encode())
+        found.update(np.ascontiguousarray(values).view(np.uint8).data)
+    return found.hexdigest()
+
+
+def _parts(trie: Trie) -> tuple[dict[str, Any], file.Arrays]:
+    values = trie._asdict()
+    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    numbers = {name: int(value) for name, value in values.items() if name not in arrays}
+    return {"polars_tadoc": __version__, "numbers": numbers}, arrays
+
+
+def _trie(header: dict[str, Any], arrays: file.Arrays, name: str) -> Trie:
+    from polars_tadoc.kernels.trie import Trie, problem
+
+    try:
+        trie = Trie(**arrays, **{key: int(value) for key, value in header["numbers"].items()})
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise file.damaged(name, "it does not hold the parts of a trie") from None
+    why = problem(trie)
+    if why is not None:
+        raise file.damaged(name, why)
+    return trie

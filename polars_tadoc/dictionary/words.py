@@ -1,0 +1,75 @@
+"""Words as kernels take them: bytes one after another. Checks those that a dictionary is to be made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.column import require_string
+from polars_tadoc.vocabulary import Vocabulary
+
+SHOWN = 5
+"""Rows that a message names."""
+
+
+def as_strings(words: object, call: str) -> pl.Series:
+    """Return a series of strings, or of categories, as one of strings.
+
+    Raises
+    ------
+    TypeError
+        It is no series, or one of another type.
+
+    """
+    if not isinstance(words, pl.Series):
+        raise TypeError(f'{call} takes a Polars Series of words, not {type(words).__name__}: pass df["word"]')
+    if words.dtype in (pl.Categorical, pl.Enum, pl.Null):
+        return words.cast(pl.String)
+    require_string(words.name, words.dtype, call)
+    return words
+
+
+def to_vocabulary(words: pl.Series) -> Vocabulary:
+    """Copy strings, of which none is null, into Arrow's form: bytes one after another."""
+    array: Any = words.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    return Vocabulary(array)
+
+
+def sorted_words(words: pl.Series) -> Vocabulary:
+    """Check the words of a dictionary, and sort them by their UTF-8 bytes unless they are.
+
+    Raises
+    ------
+    ValueError
+        A word is null, empty, holds NUL, is not UTF-8 or stands there twice; the message names it and its rows.
+
+    """
+    text = words.alias("word")  # Polars' own calls take some names for patterns
+    _refuse(text, text.is_null(), "{rows} {are} null; leave nulls out: words.drop_nulls()")
+    _refuse(text, text.str.len_bytes() == 0, '{rows} {are} empty; leave empty words out: words.filter(words != "")')
+    _refuse(text, text.str.contains("\0", literal=True), "{word!r} in {rows} holds NUL, which no word may")
+    given = to_vocabulary(text)
+    try:
+        given.strings.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"Dictionary.from_words: {error}; mend the words where they come from") from None
+    if given.ascending.all():
+        return given
+    ordered = to_vocabulary(text.sort())
+    repeated = int(ordered.ascending.argmin())
+    if not ordered.ascending[repeated]:
+        same = text == ordered.strings[repeated].as_py()
+        _refuse(text, same, "{word!r} stands in {rows}; keep one of each word: words.unique()")
+    return ordered
+
+
+def _refuse(words: pl.Series, wrong: pl.Series, message: str) -> None:
+    """Raise ``ValueError`` where some words are wrong; the message is given the first word, and their rows."""
+    rows = wrong.arg_true().to_list()
+    if rows:
+        shown = ", ".join(f"{row:,}" for row in rows[:SHOWN]) + (", …" if len(rows) > SHOWN else "")
+        one = len(rows) == 1
+        said = {"rows": f"row {shown}" if one else f"rows {shown}", "are": "is" if one else "are"}
+        raise ValueError("Dictionary.from_words: " + message.format(word=words[rows[0]], **said))
