@@ -25,6 +25,7 @@ from polars_tadoc.kernels.cpu.sequences import derive_sequences as derive_sequen
 from polars_tadoc.kernels.cpu.sequences import pair_counts as pair_counts
 from polars_tadoc.kernels.cpu.sequences import sequence_counts as sequence_counts
 from polars_tadoc.kernels.cpu.sequences import sequence_postings as sequence_postings
+from polars_tadoc.kernels.cpu.spread import to_arrow as to_arrow
 from polars_tadoc.kernels.cpu.weights import document_frequencies as document_frequencies
 from polars_tadoc.kernels.cpu.weights import document_lengths as document_lengths
 from polars_tadoc.kernels.cpu.weights import top_weights as top_weights

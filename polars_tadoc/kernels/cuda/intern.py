@@ -1,4 +1,4 @@
-"""Gives equal byte strings on the device the same number: by falling count, then code point order."""
+"""Gives equal byte strings on the device the same number: by falling count, or in code point order alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Interned:
     """Distinct strings and the number of each string."""
 
     distinct: pa.LargeStringArray
-    """By falling count, equal ones in code point order."""
+    """In the order of their numbers."""
     ids: Any
     """cupy uint32 by string; 0xFFFFFFFF for those left out."""
 
@@ -38,13 +38,14 @@ class _Table:
 
     slots: Any
     slot_counts: Any
+    """None where they are not asked for."""
     string_slots: Any
     entries: Any
     """Slots that are taken, in no order."""
 
 
-def intern(text: Any, starts: Any, stops: Any, *, leave_empty_out: bool) -> Interned:
-    """Number the strings ``text[starts[i]:stops[i]]``.
+def intern(text: Any, starts: Any, stops: Any, *, leave_empty_out: bool, by_count: bool = True) -> Interned:
+    """Number the strings ``text[starts[i]:stops[i]]``: by falling count, equal ones in code point order.
 
     Equal hashes are told apart by the bytes, so that the result never depends on them.
 
@@ -56,20 +57,23 @@ def intern(text: Any, starts: Any, stops: Any, *, leave_empty_out: bool) -> Inte
         cupy uint32, less than 2^30 strings.
     leave_empty_out
         Strings without bytes get no number.
+    by_count
+        False: number them in code point order alone.
 
     """
     import cupy
 
     if len(starts) == 0:
         return Interned(pa.array([], pa.large_string()), cupy.empty(0, np.uint32))
-    table = _fill_table(text, starts, stops, leave_empty_out)
+    table = _fill_table(text, starts, stops, leave_empty_out, by_count)
     count = np.uint32(len(table.entries))
-    falling, entry_starts, entry_stops = (cupy.empty(len(table.entries), np.uint32) for _ in range(3))
+    falling = cupy.empty(len(table.entries), np.uint32) if by_count else None
+    entry_starts, entry_stops = (cupy.empty(len(table.entries), np.uint32) for _ in range(2))
     launch_each(
         *("intern", "describe_entries", len(table.entries)),
         *(table.entries, count, table.slots, table.slot_counts, starts, stops, falling, entry_starts, entry_stops),
     )
-    order = _order(text, falling, entry_starts, entry_stops)
+    order = order_strings(text, entry_starts, entry_stops, falling)
     slot_ids, lengths = cupy.empty(len(table.slots), np.uint32), cupy.empty(len(table.entries), np.uint64)
     launch_each(
         *("intern", "number_entries", len(table.entries)),
@@ -77,10 +81,10 @@ def intern(text: Any, starts: Any, stops: Any, *, leave_empty_out: bool) -> Inte
     )
     ids = cupy.empty(len(starts), np.uint32)
     launch_each("intern", "map_slots", len(starts), table.string_slots, np.uint32(len(starts)), slot_ids, ids)
-    return Interned(_copy_strings(text, entry_starts, order, lengths), ids)
+    return Interned(copy_strings(text, entry_starts, order, lengths), ids)
 
 
-def _fill_table(text: Any, starts: Any, stops: Any, leave_empty_out: bool) -> _Table:
+def _fill_table(text: Any, starts: Any, stops: Any, leave_empty_out: bool, by_count: bool) -> _Table:
     import cupy
 
     strings = len(starts)
@@ -88,7 +92,8 @@ def _fill_table(text: Any, starts: Any, stops: Any, leave_empty_out: bool) -> _T
     blocks = min(-(-strings // _THREADS), 4 * int(cupy.cuda.Device().attributes["MultiProcessorCount"]))
     while True:
         limit = capacity // 2
-        slots, slot_counts = cupy.zeros(capacity, np.uint64), cupy.zeros(capacity, np.uint32)
+        slots = cupy.zeros(capacity, np.uint64)
+        slot_counts = cupy.zeros(capacity, np.uint32) if by_count else None
         string_slots, entries = cupy.empty(strings, np.uint32), cupy.empty(min(limit, strings), np.uint32)
         taken = cupy.zeros(1, np.uint32)
         get_kernel("intern", "intern", hash_defines)(
@@ -105,22 +110,23 @@ def _fill_table(text: Any, starts: Any, stops: Any, leave_empty_out: bool) -> _T
         capacity = min(_GROWTH * capacity, _MOST_SLOTS)
 
 
-def _order(text: Any, falling: Any, starts: Any, stops: Any) -> Any:
-    """Order the entries by ``falling``, then by their bytes.
+def order_strings(text: Any, starts: Any, stops: Any, falling: Any = None) -> Any:
+    """Order strings by ``falling``, if it is given, then by their bytes; cupy uint32, equal ones side by side.
 
     Each round sorts by seven more bytes. What ties then is mostly little and placed by comparisons; only where
     that is too much is there a further round, for what ties.
     """
     import cupy
 
-    order = cupy.empty(len(falling), np.uint32)
-    members = places = cupy.arange(len(falling), dtype=np.uint32)
-    group = falling
+    order = cupy.empty(len(starts), np.uint32)
+    members = places = cupy.arange(len(starts), dtype=np.uint32)
+    group = cupy.zeros(len(starts), np.uint32) if falling is None else falling
     for round_ in range(_DEVICE_ROUNDS):
         keys, count, depth = cupy.empty(len(members), np.uint64), np.uint32(len(members)), 7 * round_
         launch_each("intern", "order_keys", len(members), text, starts, stops, members, count, np.uint32(depth), keys)
-        by_key = cupy.argsort(keys)
-        sorted_ = by_key[cupy.argsort(group[by_key])]  # stable: those of one group stay in the order of the keys
+        sorted_ = cupy.argsort(keys)
+        if falling is not None or round_ > 0:
+            sorted_ = sorted_[cupy.argsort(group[sorted_])]  # stable: those of one group stay in the order of the keys
         members, keys, group = members[sorted_], keys[sorted_], group[sorted_]
         unfinished = cupy.zeros(1, np.uint32)
         launch_each(
@@ -135,15 +141,15 @@ def _order(text: Any, falling: Any, starts: Any, stops: Any) -> Any:
         group = cupy.cumsum(~tied[:-1], dtype=np.uint32)[kept]
         members, places = members[kept], places[kept]
     lengths = (stops[members] - starts[members]).astype(np.uint64)
-    strings = _copy_strings(text, starts, members, lengths).cast(pa.large_binary()).to_pylist()
+    strings = copy_strings(text, starts, members, lengths).cast(pa.large_binary()).to_pylist()
     groups = group.get().tolist()  # synchronize!
     by_bytes = np.array(sorted(range(len(members)), key=lambda i: (groups[i], strings[i])), np.int64)
     order[places] = members[cupy.asarray(by_bytes)]
     return order
 
 
-def _copy_strings(text: Any, starts: Any, order: Any, lengths: Any) -> pa.LargeStringArray:
-    """Copy entries in an order to host memory that Arrow owns."""
+def copy_strings(text: Any, starts: Any, order: Any, lengths: Any) -> pa.LargeStringArray:
+    """Copy strings in an order, of these lengths in it, to host memory that Arrow owns."""
     import cupy
 
     stops = cupy.cumsum(lengths)

@@ -42,6 +42,22 @@ class DeviceTokens:
 
 
 @dataclass(frozen=True, eq=False)
+class WordBits:
+    """Where words start and stop in a text on the device, a bit for each byte and one behind the text."""
+
+    row_offsets: Any
+    """cupy uint32, rows + 1."""
+    row_bits: Any
+    start_bits: Any
+    stop_bits: Any
+
+    @property
+    def words(self) -> np.uint32:
+        """Length of each bitmap."""
+        return np.uint32(len(self.row_bits))
+
+
+@dataclass(frozen=True, eq=False)
 class _Spans:
     """Where the words stand, each row followed by a token without bytes at its end."""
 
@@ -70,14 +86,7 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
         The device is out of memory or failed, or the text is beyond the kernels' 32-bit positions.
 
     """
-    addresses, lengths, views = binary_views(text)
-    before = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=before[1:])
-    if before[-1] + len(lengths) >= _MOST_BYTES:
-        raise EngineUnavailableError(
-            f'engine="gpu": {len(lengths):,} rows of together {before[-1]:,} bytes are beyond the 32-bit positions of '
-            'one grammar; use engine="cpu", or a smaller rows_per_grammar'
-        )
+    addresses, before, views = text_rows(text, "a smaller rows_per_grammar")
     with device_errors(f"cutting {before[-1]:,} bytes into words"):
         device_text = upload_rows(addresses, before)
         del views  # the addresses point into them until here
@@ -94,8 +103,40 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
         return DeviceTokens(words.distinct, words.ids, spans.row_tokens, gaps)
 
 
-def _spans_of_classes(text: Any, row_offsets: UInt32, classes: Classes) -> _Spans | None:
-    """Cut at character classes; None where the text is not UTF-8."""
+def text_rows(text: pl.Series, mend: str) -> tuple[npt.NDArray[np.uint64], Int64, object]:
+    """Find the rows of a String series; null rows count as empty.
+
+    Parameters
+    ----------
+    text
+        String series, in host memory.
+    mend
+        What makes a text small enough, for the message.
+
+    Returns
+    -------
+    (uint64 array, int64 array, object)
+        Address of each row; bytes before each, and all; what owns the bytes.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The text is beyond the kernels' 32-bit positions.
+
+    """
+    addresses, lengths, views = binary_views(text)
+    before = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=before[1:])
+    if before[-1] + len(lengths) >= _MOST_BYTES:
+        raise EngineUnavailableError(
+            f'engine="gpu": {len(lengths):,} rows of together {before[-1]:,} bytes are beyond its 32-bit positions; '
+            f'use engine="cpu", or {mend}'
+        )
+    return addresses, before, views
+
+
+def mark_words(text: Any, row_offsets: UInt32, classes: Classes) -> WordBits | None:
+    """Cut rows that stand one after another at character classes; None where the text is not UTF-8."""
     import cupy
 
     rows, size = len(row_offsets) - 1, int(row_offsets[-1])
@@ -118,6 +159,18 @@ def _spans_of_classes(text: Any, row_offsets: UInt32, classes: Classes) -> _Span
         get_kernel("tokenize", "resolve_marks")(
             (left,), (256,), (text, page_of, pages, row_bits, far, start_bits, stop_bits)
         )
+    return WordBits(offsets, row_bits, start_bits, stop_bits)
+
+
+def _spans_of_classes(text: Any, row_offsets: UInt32, classes: Classes) -> _Spans | None:
+    """Cut at character classes; None where the text is not UTF-8."""
+    import cupy
+
+    marked = mark_words(text, row_offsets, classes)
+    if marked is None:
+        return None
+    rows, row_count, bitmap_words = len(row_offsets) - 1, np.uint32(len(row_offsets) - 1), marked.words
+    offsets, row_bits, start_bits, stop_bits = marked.row_offsets, marked.row_bits, marked.start_bits, marked.stop_bits
     row_ranks, start_ranks = rank(row_bits), rank(start_bits)
     tokens = int(start_ranks[-1]) + rows  # synchronize!
     starts, stops = cupy.empty(tokens, np.uint32), cupy.empty(tokens, np.uint32)

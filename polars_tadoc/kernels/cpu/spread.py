@@ -1,0 +1,81 @@
+"""Makes long columns of results in Arrow's memory, by several threads: the first touch of memory is what takes time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from polars_tadoc.arrow import allocate
+from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
+
+
+@nb.njit(nogil=True, cache=True)
+def _spread(
+    values: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64], first: int, stop: int, to: npt.NDArray[np.integer]
+) -> None:
+    document = np.searchsorted(offsets, first, side="right") - 1
+    at = first
+    while at < stop:
+        end = min(stop, offsets[document + 1])
+        value = values[document]
+        for i in range(at, end):
+            to[i] = value
+        at = max(at, end)
+        document += 1
+
+
+def spread(values: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64]) -> pa.Array:
+    """Repeat each document's value for each of its terms.
+
+    Parameters
+    ----------
+    values
+        uint32 or uint64 by document.
+    offsets
+        int64, documents + 1, from 0: where each one's terms start.
+
+    Returns
+    -------
+    pyarrow.Array
+        Of the values' type, as long as the last offset, in Arrow's own memory.
+
+    Examples
+    --------
+    >>> spread(np.array([7, 8, 9], np.uint32), np.array([0, 2, 2, 3], np.int64)).to_pylist()
+    [7, 7, 9]
+
+    """
+    total = int(offsets[-1])
+    buffer, spread_out = allocate(total, values.dtype)
+    chunks = even_chunks(total, each=4) if total else []
+    map_parallel(lambda chunk: _spread(values, offsets, *chunk, spread_out), chunks)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), total, [None, buffer])
+
+
+def to_arrow(arrays: Sequence[npt.NDArray[Any]]) -> list[pa.Array]:
+    """Copy arrays of numbers, of one dimension, to Arrow's memory.
+
+    Examples
+    --------
+    >>> to_arrow([np.arange(3, dtype=np.uint32)])[0].to_pylist()
+    [0, 1, 2]
+
+    """
+    made = [allocate(len(array), array.dtype) for array in arrays]
+
+    def copy(item: tuple[int, int, int]) -> None:
+        i, first, stop = item
+        made[i][1][first:stop] = arrays[i][first:stop]
+
+    map_parallel(
+        copy, [(i, *chunk) for i, array in enumerate(arrays) if len(array) for chunk in even_chunks(len(array))]
+    )
+    return [
+        pa.Array.from_buffers(pa.from_numpy_dtype(array.dtype), len(array), [None, buffer])
+        for array, (buffer, _) in zip(arrays, made, strict=True)
+    ]

@@ -1,0 +1,130 @@
+"""Cuts a String column into words numbered in code point order on the device, result for result as the CPU does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from polars_tadoc.compress import characters
+from polars_tadoc.compress.number_words import Choose, NumberedWords
+from polars_tadoc.compress.tokenize import Tokenizer, regex_matches, require_utf8
+from polars_tadoc.kernels.cpu.counts import DELETED
+from polars_tadoc.kernels.cpu.text_words import UNKNOWN
+from polars_tadoc.kernels.cuda.bitmap import rank
+from polars_tadoc.kernels.cuda.device import device_errors, launch_each
+from polars_tadoc.kernels.cuda.intern import Interned, intern
+from polars_tadoc.kernels.cuda.primitives import compact, exclusive_scan, segmented_sum
+from polars_tadoc.kernels.cuda.text_sort import number_by_sort
+from polars_tadoc.kernels.cuda.tokenize import mark_words, text_rows
+from polars_tadoc.kernels.cuda.upload import upload_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """Where the words of a text stand in it, on the device."""
+
+    text: Any
+    """cupy uint8: the rows one after another, and ``PADDING`` bytes."""
+    starts: Any
+    stops: Any
+    """cupy uint32 by word."""
+    offsets: Any
+    """cupy int64, rows + 1: words before each row, and all."""
+
+
+def number_words(text: pl.Series, tokenizer: Tokenizer, choose: Choose, mapping: str | None = None) -> NumberedWords:
+    """Cut each row of a String series; null rows count as empty.
+
+    Parameters
+    ----------
+    text
+        String series, in host memory.
+    tokenizer
+        How to cut. A regex is matched on the host, the rest is done on the device.
+    choose
+        Which words are kept, and their numbers.
+    mapping
+        How equal words are found: "hash" by a hash table, "sort" by sorting their hashes. None: "hash".
+
+    Returns
+    -------
+    NumberedWords
+        cupy arrays.
+
+    Raises
+    ------
+    ValueError
+        A row is not UTF-8, or there is no such mapping.
+    EngineUnavailableError
+        The device is out of memory or failed, or the text is beyond the kernels' 32-bit positions.
+
+    """
+    number = _NUMBER.get(mapping or "hash")
+    if number is None:
+        raise ValueError(f"mapping={mapping!r}: use {' or '.join(map(repr, _NUMBER))}")
+    cut = cut_words(text, tokenizer)
+    with device_errors(f"numbering {len(cut.starts):,} words"):
+        found = number(cut.text, cut.starts, cut.stops)
+        words, numbers = choose(found.distinct)
+        offsets = cut.offsets
+        if numbers is None:
+            return NumberedWords(words, offsets, found.ids, (offsets[1:] - offsets[:-1]).view(np.uint64))
+        import cupy
+
+        ids = cupy.asarray(np.append(numbers, np.uint32(DELETED)))[found.ids]  # never empty
+        kept = ids < UNKNOWN
+        lengths = segmented_sum(ids != np.uint32(DELETED), offsets)
+        return NumberedWords(words, exclusive_scan(kept)[offsets], compact(ids, kept), lengths)
+
+
+def cut_words(text: pl.Series, tokenizer: Tokenizer) -> Words:
+    """Find the words of each row of a String series on the current device; parameters and errors as above."""
+    addresses, before, views = text_rows(text, "fewer rows at a time")
+    with device_errors(f"cutting {before[-1]:,} bytes into words"):
+        device_text = upload_rows(addresses, before)
+        del views  # the addresses point into them until here
+        if tokenizer.pattern is None:
+            words = _cut_at_classes(device_text, before.astype(np.uint32), tokenizer)
+            if words is None:
+                require_utf8(text)  # names the row
+                raise AssertionError("a text that is not UTF-8 on the device is UTF-8 on the host")
+            return words
+        import cupy
+
+        require_utf8(text)
+        matches = regex_matches(text, tokenizer.pattern)
+        offsets = np.append(0, matches.ends)
+        starts = (matches.starts + np.repeat(before[:-1], np.diff(offsets))).astype(np.uint32)
+        spans = (cupy.asarray(starts), cupy.asarray(starts + matches.lengths))
+        return Words(device_text, *spans, cupy.asarray(offsets))
+
+
+def _cut_at_classes(text: Any, row_offsets: Any, tokenizer: Tokenizer) -> Words | None:
+    import cupy
+
+    marked = mark_words(text, row_offsets, characters.classes(tokenizer.name))
+    if marked is None:
+        return None
+    rows, ranks = len(row_offsets) - 1, rank(marked.start_bits)
+    offsets = cupy.empty(rows + 1, np.int64)
+    launch_each(
+        *("text_words", "count_before_rows", rows + 1),
+        *(marked.row_offsets, np.uint32(rows), marked.start_bits, ranks, offsets),
+    )
+    starts, stops = cupy.empty((2, int(ranks[-1])), np.uint32)  # synchronize!
+    launch_each(
+        *("text_words", "place_spans", len(marked.start_bits)),
+        *(marked.start_bits, ranks, marked.stop_bits, marked.words, starts, stops),
+    )
+    return Words(text, starts, stops, offsets)
+
+
+def _number_by_hash(text: Any, starts: Any, stops: Any) -> Interned:
+    return intern(text, starts, stops, leave_empty_out=False, by_count=False)
+
+
+_NUMBER: dict[str, Callable[[Any, Any, Any], Interned]] = {"hash": _number_by_hash, "sort": number_by_sort}
