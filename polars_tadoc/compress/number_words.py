@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.compress.tokenize import Tokenizer, tokenize
+from polars_tadoc.compress.tokenize import Tokenizer, cut, number
+from polars_tadoc.kernels.cpu.parallel import map_parallel
 from polars_tadoc.kernels.cpu.text_words import keep_words
-from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
 from polars_tadoc.vocabulary import Vocabulary
 
-Choose = Callable[[pa.LargeStringArray], tuple[Vocabulary, npt.NDArray[np.uint32] | None]]
+UInt32 = npt.NDArray[np.uint32]
+
+Choose = Callable[[pa.LargeStringArray], tuple[Vocabulary, UInt32 | None]]
 """Names the distinct words of a text, given in code point order: the words to be kept, and by given word its number
 among them, ``DELETED`` for one that is as if not there, ``UNKNOWN`` for one that counts to lengths only; None: all are
 kept as they are."""
@@ -55,10 +58,32 @@ def number_words(text: pl.Series, tokenizer: Tokenizer, choose: Choose, mapping:
         A row is not UTF-8.
 
     """
-    tokens = tokenize(text, tokenizer, lossless=False)
-    found = Vocabulary(tokens.vocabulary)
-    words, numbers = choose(tokens.vocabulary.take(pa.array(found.by_rank)))
-    final = found.rank if numbers is None else numbers[found.rank]
-    offsets, lengths = np.zeros(len(text) + 1, np.int64), np.zeros(len(text), np.uint64)
-    kept = keep_words(tokens.sequence, np.uint32(SEPARATOR), final, offsets, lengths)
-    return NumberedWords(words, offsets, tokens.sequence[:kept], lengths)
+    found = cut(text, tokenizer, lossless=False)
+    strings, own_ids = number(found.words, by_count=False)
+    words, numbers = choose(strings)
+    finals = own_ids if numbers is None else [_chosen(numbers, own) for own in own_ids]
+    ends, length_ends = np.zeros(len(text) + 1, np.int64), np.zeros(len(text) + 1, np.int64)
+    sequences = [found.sequence[a:b] for a, b in pairwise(found.places.tolist())]
+
+    def keep(i: int) -> tuple[int, int]:
+        rows = slice(1 + found.pieces[i].first_row, 1 + found.pieces[i].last_row)
+        kept: tuple[int, int] = keep_words(sequences[i], finals[found.scanned[i].thread], ends[rows], length_ends[rows])
+        return kept
+
+    kept = np.zeros((len(sequences) + 1, 2), np.int64)
+    kept[1:] = np.array(map_parallel(keep, range(len(sequences)))).reshape(-1, 2)
+    before = np.cumsum(kept, axis=0)
+    ids = np.empty(before[-1, 0], np.uint32)
+
+    def place(i: int) -> None:
+        rows = slice(1 + found.pieces[i].first_row, 1 + found.pieces[i].last_row)
+        ends[rows] += before[i, 0]
+        length_ends[rows] += before[i, 1]
+        ids[before[i, 0] : before[i + 1, 0]] = sequences[i][: kept[i + 1, 0]]
+
+    map_parallel(place, range(len(sequences)))
+    return NumberedWords(words, ends, ids, np.diff(length_ends).astype(np.uint64))
+
+
+def _chosen(numbers: UInt32, own: UInt32) -> UInt32:
+    return numbers[own] if len(numbers) else own

@@ -143,6 +143,25 @@ class _Scanned:
     had_pair: bool
 
 
+@dataclass
+class Cut:
+    """Rows as ids that each thread gave by itself."""
+
+    pieces: list[kernels.Piece]
+    places: Int64
+    """Where each piece starts in ``sequence``; length pieces + 1."""
+    sequence: UInt32
+    """Each thread's own ids of words, ``SEPARATOR_ID`` after each row."""
+    scanned: list[_Scanned]
+    """By piece."""
+    words: list[_Table]
+    """By thread."""
+    gaps: list[_Table]
+    gap_offsets: Int64
+    text: object
+    """Owns the bytes at the tables' addresses."""
+
+
 def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) -> Tokens:
     """Cut each row of a String series; null rows count as empty.
 
@@ -161,6 +180,22 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
         A row is not UTF-8: what other libraries hand to Polars is not checked there.
 
     """
+    found = cut(text, tokenizer, lossless=lossless)
+    sequence, places, scanned = found.sequence, found.places, found.scanned
+    (vocabulary, word_ids), (gap_vocabulary, gap_ids) = map_parallel(number, [found.words, found.gaps])
+    for ids in word_ids:
+        ids[kernels.SEPARATOR_ID] = kernels.SEPARATOR
+
+    def renumber(i: int) -> None:
+        kernels.renumber(sequence[places[i] : places[i + 1]], word_ids[scanned[i].thread])
+
+    map_parallel(renumber, range(len(scanned)))
+    gap_data = _encode_gaps(found.pieces, scanned, gap_ids, found.gap_offsets)
+    return Tokens(vocabulary, gap_vocabulary, sequence, found.gap_offsets, gap_data)
+
+
+def cut(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool) -> Cut:
+    """Cut each row and intern its words, piece by piece; parameters and errors as for :func:`tokenize`."""
     require_utf8(text)
     addresses, lengths, views = binary_views(text)
     before = np.zeros(len(lengths) + 1, np.int64)
@@ -211,22 +246,10 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
             idle.put(own)
 
     scanned = map_parallel(scan, range(len(pieces)))
-    for thread in threads:
-        thread.words.arrays.hot[2 * kernels.SEPARATOR_ID + 1] = 0  # it is no word
-    (vocabulary, word_ids), (gap_vocabulary, gap_ids) = map_parallel(
-        _number, [[thread.words for thread in threads], [thread.gaps for thread in threads]]
-    )
-    threads.clear()
-    del views  # the tables' addresses pointed into them
-    for ids in word_ids:
-        ids[kernels.SEPARATOR_ID] = kernels.SEPARATOR
-
-    def renumber(i: int) -> None:
-        kernels.renumber(sequence[places[i] : places[i + 1]], word_ids[scanned[i].thread])
-
-    map_parallel(renumber, range(len(pieces)))
-    gap_data = _encode_gaps(pieces, scanned, gap_ids, gap_offsets)
-    return Tokens(vocabulary, gap_vocabulary, sequence, gap_offsets, gap_data)
+    words, gaps = [thread.words for thread in threads], [thread.gaps for thread in threads]
+    for table in words:
+        table.arrays.hot[2 * kernels.SEPARATOR_ID + 1] = 0  # it is no word
+    return Cut(pieces, places, sequence, scanned, words, gaps, gap_offsets, views)
 
 
 def require_utf8(text: pl.Series) -> None:
@@ -291,8 +314,8 @@ def regex_matches(text: pl.Series, pattern: str) -> kernels.Matches:
     return kernels.Matches(starts[:kept], lengths[:kept], ends)
 
 
-def _number(tables: list[_Table]) -> tuple[pa.LargeStringArray, list[UInt32]]:
-    """Merge the threads' strings; number them by falling frequency, then code point order.
+def number(tables: list[_Table], *, by_count: bool = True) -> tuple[pa.LargeStringArray, list[UInt32]]:
+    """Merge the threads' strings; number them in code point order, ``by_count`` by falling frequency before.
 
     Strings with tally 0 (gaps that were only ever assumed) are left out. Returns the strings and, for
     each table, the final id by its own id.
@@ -305,12 +328,12 @@ def _number(tables: list[_Table]) -> tuple[pa.LargeStringArray, list[UInt32]]:
         merged.distinct = kernels.merge(merged.arrays, merged.distinct, table.arrays, ids[-1])
     tallies = merged.arrays.hot[1 : 2 * merged.distinct : 2]
     first, second = kernels.sort_keys(merged.arrays, merged.distinct)
-    falling = tallies.max() - tallies
+    sorted_by = (second, first, tallies.max() - tallies) if by_count else (second, first)
     order = np.flatnonzero(tallies).astype(np.uint32)
-    for keys in (second, first, falling):
+    for keys in sorted_by:
         order = kernels.sort_stably(order, keys)
     equal = np.ones(max(len(order) - 1, 0), np.bool_)
-    for keys in (second, first, falling):
+    for keys in sorted_by:
         equal &= keys[order[1:]] == keys[order[:-1]]
     if equal.any():
         _sort_ties(merged.arrays, order, equal)

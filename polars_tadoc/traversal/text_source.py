@@ -16,12 +16,13 @@ from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.engine import Engine
 from polars_tadoc.kernels.cpu.counts import DELETED
 from polars_tadoc.kernels.cpu.text_words import UNKNOWN
+from polars_tadoc.kernels.cuda.text_words import number_words as number_on_device
 from polars_tadoc.kernels.rules import Rules
 from polars_tadoc.morphism import Morphism
 from polars_tadoc.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from polars_tadoc.dictionary import Dictionary
+    from polars_tadoc.dictionary.dictionary import Dictionary
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,7 @@ def prepare_text(
     return TextSource(engine, numbered.words, rules, offsets, numbered.ids, rows, lengths)
 
 
-_NUMBER: dict[str, Callable[..., NumberedWords]] = {"cpu": number_words}
+_NUMBER: dict[str, Callable[..., NumberedWords]] = {"cpu": number_words, "gpu": number_on_device}
 
 
 def _chooser(

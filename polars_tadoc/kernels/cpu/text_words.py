@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.cpu.counts import DELETED
+from polars_tadoc.kernels.cpu.tokenize import SEPARATOR_ID
 
 UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
 UNKNOWN = np.uint32(0xFFFFFFFE)
@@ -17,22 +17,20 @@ UNKNOWN = np.uint32(0xFFFFFFFE)
 
 
 @nb.njit(nogil=True, cache=True)
-def keep_words(sequence: UInt32, separator: int, numbers: UInt32, offsets: Int64, lengths: UInt64) -> int:
-    """Replace ids by ``numbers[id]``, in place, and leave out separators, ``DELETED`` and ``UNKNOWN``.
+def keep_words(sequence: UInt32, numbers: UInt32, ends: Int64, length_ends: Int64) -> tuple[int, int]:
+    """Replace the ids of a piece by ``numbers[id]``, in place, and leave out separators, ``DELETED`` and ``UNKNOWN``.
 
-    ``offsets`` and ``lengths`` (with ``UNKNOWN``) become those of the rows. Returns how many are kept.
+    ``ends`` and ``length_ends`` become, by row that ends in the piece, how many words of the piece up to there are
+    kept, and those that count to lengths. Returns both for the whole piece.
     """
-    kept = row = 0
-    length = nb.uint64(0)
+    kept = counted = row = 0
     for i in range(len(sequence)):
-        if sequence[i] == separator:
-            lengths[row] = length
+        if sequence[i] == SEPARATOR_ID:
+            ends[row], length_ends[row] = kept, counted
             row += 1
-            offsets[row] = kept
-            length = nb.uint64(0)
             continue
         number = numbers[sequence[i]]
         sequence[kept] = number
         kept += number < UNKNOWN
-        length += nb.uint64(number != DELETED)
-    return kept
+        counted += number != DELETED
+    return kept, counted
