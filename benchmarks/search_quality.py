@@ -93,7 +93,7 @@ def main() -> None:
         judged = [graded.get(query, {}) for query in queries["query_id"]]
         text = queries["text"].str.replace_all('"', " ")  # bm25s has no phrases
         assert documents["doc_id"].to_list() == list(range(len(documents)))
-        for scoring in IDFS:
+        for scoring in [name for name in IDFS if name != "wakatsuki"]:  # which bm25s has not
             both = [rank(documents["text"], text, scoring) for rank in (ours, theirs)]
             values = [measure(own, judged) for measure in (ndcg, mean_average_precision) for own in both]
             same = np.mean([one[:10] == other[:10] for one, other in zip(*both, strict=True)])

@@ -14,6 +14,7 @@ Examples
 """
 
 from polars_tadoc import column, errors, namespaces, notebook, testing
+from polars_tadoc.analytics.bm25_weights import bm25_weights
 from polars_tadoc.analytics.cooccurrence import cooccurrence
 from polars_tadoc.analytics.explain import explain
 from polars_tadoc.analytics.info import info
@@ -22,6 +23,7 @@ from polars_tadoc.analytics.ranked_inverted_index import ranked_inverted_index
 from polars_tadoc.analytics.sequence_count import sequence_count
 from polars_tadoc.analytics.sort import sort
 from polars_tadoc.analytics.term_vector import term_vector
+from polars_tadoc.analytics.tfidf import tfidf
 from polars_tadoc.analytics.to_csr import to_csr
 from polars_tadoc.analytics.word_count import word_count
 from polars_tadoc.column import DTYPE, is_tadoc
@@ -43,15 +45,19 @@ from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phras
 from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.typed import of
 from polars_tadoc.version import __version__ as __version__
+from polars_tadoc.weighting import BM25, TFIDF
 
 __all__ = [
+    "BM25",
     "DTYPE",
     "PACKED_DTYPE",
+    "TFIDF",
     "Config",
     "Corpus",
     "Grammar",
     "Index",
     "bm25",
+    "bm25_weights",
     "build_index",
     "column",
     "compress",
@@ -80,6 +86,7 @@ __all__ = [
     "tail",
     "term_vector",
     "testing",
+    "tfidf",
     "to_csr",
     "token_count",
     "word_count",

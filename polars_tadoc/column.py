@@ -41,7 +41,7 @@ only."""
 ROW_CALLS = {"token_count", "extract", "head", "tail", "count_phrase", "contains_phrase", "contains_any", "bm25"}
 """Calls that series and expressions have, but frames do not."""
 
-FRAME_CALLS = {"to_csr", "build_index"}
+FRAME_CALLS = {"to_csr", "build_index", "bm25_weights", "tfidf"}
 """Calls that series and frames have, but expressions do not."""
 
 _NO_ROOTS = np.zeros(0, np.uint32)

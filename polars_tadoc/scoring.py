@@ -1,4 +1,4 @@
-"""BM25 in the five forms that Kamphuis, de Vries, Boytsov and Lin compare (ECIR 2020), each as weights and norms.
+"""BM25 in the forms that Kamphuis, de Vries, Boytsov and Lin compare (ECIR 2020), each as weights and norms.
 
 Every form is ``base + sum of weight * tf / (tf + norm)`` over the words of a query that a document holds: norms are by
 document, weights by word, and the base is the same for all documents. So one kernel does for all of them.
@@ -28,8 +28,11 @@ IDFS: dict[str, Idf] = {
     "atire": lambda n, df: np.log(n / df),
     "bm25l": lambda n, df: np.log((n + 1) / (df + 0.5)),
     "bm25+": lambda n, df: np.log((n + 1) / df),
+    "wakatsuki": lambda n, df: np.log((n + 0.5) / (df + 0.5)),
 }
-"""Inverse document frequency of words that ``df`` of ``n`` documents hold, by form; none is negative."""
+"""Inverse document frequency of words that ``df`` of ``n`` documents hold, by form; none is negative.
+
+The last is that of Wakatsuki et al., whose weights of words are otherwise those of "atire"."""
 
 
 def contribution(weight: Any, count: Any, norm: Any) -> Any:
@@ -45,7 +48,7 @@ class Scoring:
     Parameters
     ----------
     name
-        "robertson", "lucene", "atire", "bm25+" or "bm25l".
+        "robertson", "lucene", "atire", "bm25+", "bm25l" or "wakatsuki".
     k1
         How slowly repetition saturates, at least 0.
     b
@@ -106,6 +109,10 @@ class Scoring:
         return self.name in ("bm25+", "bm25l")
 
     def norms(self, lengths: Any, average: Any) -> Float32:
+        """Return :meth:`exact_norms` as searches read them, float32."""
+        return self.exact_norms(lengths, average).astype(np.float32)
+
+    def exact_norms(self, lengths: Any, average: Any) -> Float64:
         """Return what is added to a count below the line.
 
         Parameters
@@ -117,7 +124,7 @@ class Scoring:
 
         Returns
         -------
-        float32 array
+        float64 array
             By document.
 
         """
@@ -126,7 +133,7 @@ class Scoring:
         share = np.divide(self.b, average, out=np.zeros_like(average), where=average > 0)
         norms: Float64 = np.asarray(lengths, np.float64) * (k1 * share)
         norms += k1 * (1 - self.b)
-        return norms.astype(np.float32)
+        return norms
 
     @property
     def _saturating(self) -> float:

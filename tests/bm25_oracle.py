@@ -1,4 +1,4 @@
-"""BM25 in plain Python, by the formulas as Kamphuis et al. (ECIR 2020) write them, over the words of documents."""
+"""BM25 in plain Python over the words of documents: as Kamphuis et al. (ECIR 2020) and Wakatsuki et al. write it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-SCORINGS = ["robertson", "lucene", "atire", "bm25l", "bm25+"]
+KAMPHUIS = ["robertson", "lucene", "atire", "bm25l", "bm25+"]
+SCORINGS = [*KAMPHUIS, "wakatsuki"]
 MODES = ["or", "and", "and_or"]
 
 Words = Sequence[str]
@@ -22,6 +23,7 @@ def idf(scoring: str, documents: int, frequency: int) -> float:
         "atire": math.log(n / df),
         "bm25l": math.log((n + 1) / (df + 0.5)),
         "bm25+": math.log((n + 1) / df),
+        "wakatsuki": math.log((n + 0.5) / (df + 0.5)),
     }[scoring]
 
 
@@ -31,7 +33,7 @@ def part(scoring: str, tf: int, length: int, average: float, k1: float, b: float
         return {"bm25+": delta, "bm25l": (k1 + 1) * delta / (k1 + delta) if delta else 0.0}.get(scoring, 0.0)
     if scoring in ("robertson", "lucene"):
         return tf / (k1 * norm + tf)
-    if scoring == "atire":
+    if scoring in ("atire", "wakatsuki"):
         return tf * (k1 + 1) / (tf + k1 * norm)
     if scoring == "bm25+":
         return tf * (k1 + 1) / (tf + k1 * norm) + delta

@@ -20,7 +20,7 @@ from polars_tadoc.morphism import Morphism
 from tests import handmade, oracle, strategies
 from tests.analytic_cases import COLUMN, NOTHING, Case, cases
 
-SCORINGS = ["robertson", "lucene", "atire", "bm25+", "bm25l"]
+SCORINGS = ["robertson", "lucene", "atire", "bm25+", "bm25l", "wakatsuki"]
 Rows = Sequence[Sequence[str] | None]
 
 
@@ -32,7 +32,7 @@ def expected(
     b: float = 0.75,
     delta: float = 0.5,
 ) -> list[float | None]:
-    """The formulas of Kamphuis et al. (ECIR 2020), table 1, as they stand there."""
+    """The formulas of Kamphuis et al. (ECIR 2020), table 1, and of Wakatsuki et al., as they stand there."""
     counted = [Counter(words) for words in documents if words is not None]
     n = len(counted)
     average = sum(own.total() for own in counted) / n if n else 0
@@ -59,6 +59,8 @@ def one_term(scoring: str, n: int, df: int, tf: int, length: float, k1: float, d
             return math.log(1 + (n - df + 0.5) / (df + 0.5)) * tf / (k1 * length + tf)
         case "atire":
             return math.log(n / df) * tf * (k1 + 1) / (k1 * length + tf)
+        case "wakatsuki":
+            return math.log((n + 0.5) / (df + 0.5)) * (k1 + 1) * tf / (k1 * length + tf)
         case "bm25+":
             return math.log((n + 1) / df) * (delta + tf * (k1 + 1) / (k1 * length + tf))
     share = tf / length

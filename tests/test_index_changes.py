@@ -20,7 +20,7 @@ from polars_tadoc.errors import ColumnMissingError, InvalidIndexError, NotCompre
 
 CODECS = ["pfordelta", "rice"]
 QUERIES = ["a", "b c", "a a b e", "zz", "", "c zz", "d e f", None]
-SCORINGS = ["robertson", "lucene", "atire", "bm25+", "bm25l"]
+SCORINGS = ["robertson", "lucene", "atire", "bm25+", "bm25l", "wakatsuki"]
 
 
 def compressed(texts: list[str | None], tokenizer: Any = "words") -> pl.Series:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 
-SCORINGS = ["robertson", "lucene", "atire", "bm25+", "bm25l"]
+SCORINGS = ["robertson", "lucene", "atire", "bm25+", "bm25l", "wakatsuki"]
 SCHEMA = {
     "word": pl.String,
     "count": pl.UInt32,

@@ -17,7 +17,7 @@ from tests import oracle
 from tests.analytic_cases import Case, cases
 from tests.test_bm25 import one_term
 
-SCORINGS = ["robertson", "lucene", "atire", "bm25+", "bm25l"]
+SCORINGS = ["robertson", "lucene", "atire", "bm25+", "bm25l", "wakatsuki"]
 
 
 def expected(

@@ -112,7 +112,7 @@ def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception], mess
     with pytest.raises(error, match=message):
         tadoc.to_csr(COLUMN, **arguments)
     with pytest.raises(tadoc.errors.NotCompressedError, match="to_csr: column"):
-        tadoc.to_csr(pl.Series("text", ["plain"]))
+        tadoc.to_csr(pl.Series("text", [1]))
 
 
 WITHOUT = """

@@ -152,7 +152,7 @@ def test_terms_around_blocks(engine: str, strategy: str, size: int) -> None:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_terms_counted_beyond_32_bits(engine: str, strategy: str) -> None:
     """Each rule is twice the one before it: 2^40 words of one kind."""
-    tadoc.Config(expansion_limit=1 << 41)
+    tadoc.Config.set(expansion_limit=1 << 41)
     kernels = kernels_of(engine)
     rules = kernels.load_rules(handmade.grammar(["a", "b"], [[0, 0], *([k + 1, k + 1] for k in range(1, 40))]))
     found = kernels.terms_by_document(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -14,6 +14,7 @@ from polars_tadoc.analytics.results import Labels
 from polars_tadoc.column import require_tadoc, split
 from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.engine import Engine, choose
+from polars_tadoc.errors import NotCompressedError
 from polars_tadoc.traversal.options import Options
 
 
@@ -92,6 +93,10 @@ class Analytic(ABC, Generic[Part, Made]):
     @abstractmethod
     def partial(self, corpus: Corpus, engine: Engine) -> Part:
         """Answer for one corpus, whose counts fit 64 bits; documents are numbered by their rows."""
+
+    def text_partials(self, text: pl.Series, first: int) -> Iterator[Part]:
+        """Answer for a String column whose first row has a number, a part of it at a time; most take none."""
+        raise NotCompressedError.for_column(text.name, text.dtype, self.name)
 
     @abstractmethod
     def merge(self, partials: Sequence[Part]) -> Part:

@@ -8,12 +8,14 @@ from typing import Any
 import polars as pl
 
 from polars_tadoc.analytics import (
+    bm25_weights,
     cooccurrence,
     inverted_index,
     ranked_inverted_index,
     sequence_count,
     sort,
     term_vector,
+    tfidf,
     word_count,
 )
 from polars_tadoc.payload import short_name
@@ -28,6 +30,8 @@ REQUESTS: dict[str, Any] = {
     "sequence_count": sequence_count.Request,
     "ranked_inverted_index": ranked_inverted_index.Request,
     "cooccurrence": cooccurrence.Request,
+    "bm25_weights": bm25_weights.Request,
+    "tfidf": tfidf.Request,
 }
 
 
@@ -44,7 +48,7 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
         Compressed column.
     analytic
         Name of the call: "word_count", "sort", "inverted_index", "term_vector", "sequence_count",
-        "ranked_inverted_index" or "cooccurrence".
+        "ranked_inverted_index", "cooccurrence", "bm25_weights" or "tfidf".
     **arguments
         What the call would be given.
 

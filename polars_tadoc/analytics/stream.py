@@ -28,6 +28,9 @@ from polars_tadoc.payload import short_name
 ROWS_SHARE = 64
 """Rows that wait take at most so small a share of the limit."""
 
+TEXT_SHARE = 16
+"""Text that waits takes at most so small a share of the limit; cutting it into words takes some times as much."""
+
 MERGING = 6
 """How many times what was found merging takes, or making a frame of it (``benchmarks.streaming_analytics``)."""
 
@@ -70,7 +73,10 @@ def run_stream(
     kept = _KeptLabels(labels, analytic.name, limit)
     kept.keep(read.collect_schema().to_frame())  # of a plan without rows there may be no batch
     batches = read.collect_batches(maintain_order=True)
-    return _answer(corpora_of_batches((kept.keep(batch)[column] for batch in batches), limit), kept, analytic, limit)
+    columns = (kept.keep(batch)[column] for batch in batches)
+    if read.collect_schema()[column] == pl.String:
+        return _answer_text(columns, kept, analytic, limit)
+    return _answer(corpora_of_batches(columns, limit), kept, analytic, limit)
 
 
 def run_packed(
@@ -116,6 +122,26 @@ def _answer(corpora: Iterable[Corpus], kept: _KeptLabels, analytic: Analytic[Par
     found = _Found(analytic, limit)
     for corpus in corpora:
         found.add(corpus)
+    return analytic.result(found.total(), kept.all()).to_frame()
+
+
+def _answer_text(
+    batches: Iterable[pl.Series], kept: _KeptLabels, analytic: Analytic[Part, Made], limit: int
+) -> pl.DataFrame:
+    """Do the same for batches of a String column, so many of them at a time that each word is named once for all."""
+    found = _Found(analytic, limit)
+    held: list[pl.Series] = []
+    first = waiting = 0
+    for batch in batches:
+        held.append(batch)
+        waiting += len(batch)
+        if first + waiting > MOST_ROWS:
+            raise LimitExceededError(TOO_MANY_ROWS)
+        if sum(int(text.estimated_size()) for text in held) >= limit // TEXT_SHARE:
+            found.add_text(pl.concat(held), first)
+            held, first, waiting = [], first + waiting, 0
+    if held:
+        found.add_text(pl.concat(held), first)
     return analytic.result(found.total(), kept.all()).to_frame()
 
 
@@ -224,8 +250,16 @@ class _Found(Generic[Part]):
         """Answer for one corpus, and merge where there is much that is not merged."""
         self._count(corpus)
         engine = choose(self.analytic.options.engine, corpus.symbol_count)
-        self.fresh.append(self.every.partial(corpus, engine))
-        self.documents += corpus.document_count
+        self._add(self.every.partial(corpus, engine), corpus.document_count)
+
+    def add_text(self, text: pl.Series, first: int) -> None:
+        """Do the same for a String column whose first row has a number."""
+        for part in self.every.text_partials(text, first):
+            self._add(part, len(text))
+
+    def _add(self, part: Part, documents: int) -> None:
+        self.fresh.append(part)
+        self.documents += documents
         before, fresh = (sum(part.nbytes for part in parts) for parts in (self.merged, self.fresh))
         room = self.limit // MERGING
         if fresh >= max(before, self.limit // FRESH_SHARE) or before + fresh > room:

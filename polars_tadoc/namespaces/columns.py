@@ -68,6 +68,13 @@ def string_column(schema: pl.Schema, name: str, call: str) -> str:
     return name
 
 
+def text_column(schema: pl.Schema, name: str | None, call: str) -> str:
+    """Return the name of the column meant, a String one or as :func:`compressed_column` says; errors as there."""
+    if isinstance(name, str) and schema.get(name) == pl.String:
+        return name
+    return compressed_column(schema, name, call)
+
+
 def label_column(schema: pl.Schema, name: str, call: str) -> str:
     """Return the name of the column whose values label rows.
 

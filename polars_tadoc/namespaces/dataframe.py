@@ -9,12 +9,14 @@ from pathlib import Path
 
 import polars as pl
 
+from polars_tadoc.analytics import bm25_weights as bm25_weights_analytic
 from polars_tadoc.analytics import cooccurrence as cooccurrence_analytic
 from polars_tadoc.analytics import inverted_index as inverted_index_analytic
 from polars_tadoc.analytics import ranked_inverted_index as ranked_inverted_index_analytic
 from polars_tadoc.analytics import sequence_count as sequence_count_analytic
 from polars_tadoc.analytics import sort as sort_analytic
 from polars_tadoc.analytics import term_vector as term_vector_analytic
+from polars_tadoc.analytics import tfidf as tfidf_analytic
 from polars_tadoc.analytics import to_csr as to_csr_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.info import info
@@ -25,12 +27,13 @@ from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.errors import ColumnMissingError
 from polars_tadoc.index.build import build_index
 from polars_tadoc.index.index import Index
-from polars_tadoc.namespaces.columns import compressed_column, label_column, packed_column, string_column
+from polars_tadoc.namespaces.columns import compressed_column, label_column, packed_column, string_column, text_column
 from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.packed.pack import pack, pack_stream, packed_schema
 from polars_tadoc.packed.unpack import unpack
 from polars_tadoc.packed.write import write_packed
+from polars_tadoc.weighting import BM25, TFIDF
 
 LABELS = "Name of a column of the frame whose values label the rows; by default their numbers."
 
@@ -56,6 +59,10 @@ class TadocFrame:
     def _column(self, call: str, column: str | None) -> pl.Series:
         df = self._df
         return df[compressed_column(df.schema, column, call)]
+
+    def _text(self, call: str, column: str | None) -> pl.Series:
+        df = self._df
+        return df[text_column(df.schema, column, call)]
 
     def _labels(self, call: str, id: str | None) -> pl.Series | None:
         df = self._df
@@ -538,24 +545,131 @@ class TadocFrame:
         )
         return request.run(self._column("term_vector", column), self._labels("term_vector", id)).to_frame()
 
+    @documented_by(bm25_weights_analytic.bm25_weights, id=LABELS)
+    def bm25_weights(
+        self,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        scoring: str = "lucene",
+        k1: float = 1.5,
+        b: float = 0.75,
+        delta: float = 0.5,
+        top: int | None = None,
+        dictionary: Dictionary | None = None,
+        tokenizer: str | re.Pattern[str] | None = None,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.DataFrame:
+        """Weigh each row's words by BM25, compressed or String (may be left out where one is compressed).
+
+        Returns
+        -------
+        DataFrame
+            ``id, word: String, weight: Float64``; rows in their order, each one's words in code point order, with
+            ``top`` by weight falling.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"day": ["mon", "tue"], "text": ["to be or not to be", "to do"]}).tadoc.compress("text")
+        >>> df.tadoc.bm25_weights("text", id="day", top=1).with_columns(pl.col("weight").round(4)).rows()
+        [('mon', 'be', 0.3412), ('tue', 'do', 0.3578)]
+
+        """
+        request = bm25_weights_analytic.Request.from_arguments(
+            scoring=scoring,
+            k1=k1,
+            b=b,
+            delta=delta,
+            top=top,
+            dictionary=dictionary,
+            tokenizer=tokenizer,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return request.run(self._text("bm25_weights", column), self._labels("bm25_weights", id)).to_frame()
+
+    @documented_by(tfidf_analytic.tfidf, id=LABELS)
+    def tfidf(
+        self,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        use_idf: bool = True,
+        smooth_idf: bool = True,
+        sublinear_tf: bool = False,
+        norm: str | None = "l2",
+        top: int | None = None,
+        dictionary: Dictionary | None = None,
+        tokenizer: str | re.Pattern[str] | None = None,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.DataFrame:
+        """Weigh each row's words by TF-IDF, compressed or String (may be left out where one is compressed).
+
+        Returns
+        -------
+        DataFrame
+            ``id, word: String, weight: Float64``; rows in their order, each one's words in code point order, with
+            ``top`` by weight falling.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"day": ["mon", "tue"], "text": ["to be or not to be", "to do"]}).tadoc.compress("text")
+        >>> df.tadoc.tfidf("text", id="day", top=1).with_columns(pl.col("weight").round(4)).rows()
+        [('mon', 'be', 0.706), ('tue', 'do', 0.8148)]
+
+        """
+        request = tfidf_analytic.Request.from_arguments(
+            use_idf=use_idf,
+            smooth_idf=smooth_idf,
+            sublinear_tf=sublinear_tf,
+            norm=norm,
+            top=top,
+            dictionary=dictionary,
+            tokenizer=tokenizer,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return request.run(self._text("tfidf", column), self._labels("tfidf", id)).to_frame()
+
     @documented_by(to_csr_analytic.to_csr)
     def to_csr(
         self,
         column: str | None = None,
         *,
         min_count: int = 1,
+        weights: BM25 | TFIDF | None = None,
+        tokenizer: str | re.Pattern[str] | None = None,
         normalize: pl.Expr | None = None,
         lowercase: bool = False,
         stopwords: Iterable[str] | None = None,
         strategy: str = "auto",
         engine: str | None = None,
     ) -> tuple[to_csr_analytic.CSR, pl.Series]:
-        """Count each row's words in a sparse matrix, as scikit-learn takes it.
+        """Count each row's words in a sparse matrix, as scikit-learn takes it, or weigh them.
 
         Returns
         -------
         (scipy.sparse.csr_array, Series)
-            Counts, int64, a row for each row and a column for each word, in code point order; and those words.
+            Counts, int64, or weights, float64, a row for each row and a column for each word, in code point order; and
+            those words.
 
         Examples
         --------
@@ -568,8 +682,10 @@ class TadocFrame:
 
         """
         return to_csr_analytic.to_csr(
-            self._column("to_csr", column),
+            self._text("to_csr", column),
             min_count=min_count,
+            weights=weights,
+            tokenizer=tokenizer,
             normalize=normalize,
             lowercase=lowercase,
             stopwords=stopwords,

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
+from polars_tadoc.analytics import bm25_weights as bm25_weights_analytic
 from polars_tadoc.analytics import cooccurrence as cooccurrence_analytic
 from polars_tadoc.analytics import info as info_analytic
 from polars_tadoc.analytics import inverted_index as inverted_index_analytic
@@ -18,6 +19,7 @@ from polars_tadoc.analytics import ranked_inverted_index as ranked_inverted_inde
 from polars_tadoc.analytics import sequence_count as sequence_count_analytic
 from polars_tadoc.analytics import sort as sort_analytic
 from polars_tadoc.analytics import term_vector as term_vector_analytic
+from polars_tadoc.analytics import tfidf as tfidf_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.plan import ask, read_columns
@@ -26,7 +28,7 @@ from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.compress.stream import compress_stream
 from polars_tadoc.decompress import decompress
 from polars_tadoc.dictionary.dictionary import Dictionary
-from polars_tadoc.namespaces.columns import compressed_column, label_column, packed_column, string_column
+from polars_tadoc.namespaces.columns import compressed_column, label_column, packed_column, string_column, text_column
 from polars_tadoc.namespaces.dataframe import LABELS
 from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.namespaces.uncached import uncached
@@ -416,6 +418,112 @@ class TadocLazyFrame:
         )
         return self._analytic(request, column, term_vector_analytic.schema, id, memory_limit)
 
+    @documented_by(bm25_weights_analytic.bm25_weights, id=LABELS, memory_limit=MEMORY_LIMIT)
+    def bm25_weights(
+        self,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        scoring: str = "lucene",
+        k1: float = 1.5,
+        b: float = 0.75,
+        delta: float = 0.5,
+        top: int | None = None,
+        dictionary: Dictionary | None = None,
+        tokenizer: str | re.Pattern[str] | None = None,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+        memory_limit: int | str | None = None,
+    ) -> pl.LazyFrame:
+        """Weigh each row's words by BM25, of a compressed column or a String one; only it and ``id`` are read.
+
+        Returns
+        -------
+        LazyFrame
+            ``id, word: String, weight: Float64``; rows in their order, each one's words in code point order, with
+            ``top`` by weight falling.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"day": ["mon", "tue"], "text": ["to be or not to be", "to do"]}).tadoc.compress("text")
+        >>> lf.tadoc.bm25_weights("text", id="day", top=1).select("id", "word").collect().rows()
+        [('mon', 'be'), ('tue', 'do')]
+
+        """
+        request = bm25_weights_analytic.Request.from_arguments(
+            scoring=scoring,
+            k1=k1,
+            b=b,
+            delta=delta,
+            top=top,
+            dictionary=dictionary,
+            tokenizer=tokenizer,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return self._analytic(request, column, bm25_weights_analytic.schema, id, memory_limit, text=True)
+
+    @documented_by(tfidf_analytic.tfidf, id=LABELS, memory_limit=MEMORY_LIMIT)
+    def tfidf(
+        self,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        use_idf: bool = True,
+        smooth_idf: bool = True,
+        sublinear_tf: bool = False,
+        norm: str | None = "l2",
+        top: int | None = None,
+        dictionary: Dictionary | None = None,
+        tokenizer: str | re.Pattern[str] | None = None,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+        memory_limit: int | str | None = None,
+    ) -> pl.LazyFrame:
+        """Weigh each row's words by TF-IDF, of a compressed column or a String one; only it and ``id`` are read.
+
+        Returns
+        -------
+        LazyFrame
+            ``id, word: String, weight: Float64``; rows in their order, each one's words in code point order, with
+            ``top`` by weight falling.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"day": ["mon", "tue"], "text": ["to be or not to be", "to do"]}).tadoc.compress("text")
+        >>> lf.tadoc.tfidf("text", id="day", top=1).select("id", "word").collect().rows()
+        [('mon', 'be'), ('tue', 'do')]
+
+        """
+        request = tfidf_analytic.Request.from_arguments(
+            use_idf=use_idf,
+            smooth_idf=smooth_idf,
+            sublinear_tf=sublinear_tf,
+            norm=norm,
+            top=top,
+            dictionary=dictionary,
+            tokenizer=tokenizer,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return self._analytic(request, column, tfidf_analytic.schema, id, memory_limit, text=True)
+
     @documented_by(sequence_count_analytic.sequence_count, memory_limit=MEMORY_LIMIT)
     def sequence_count(
         self,
@@ -571,11 +679,12 @@ class TadocLazyFrame:
         schema: pl.Schema | Callable[[pl.DataType | None], pl.Schema],
         id: str | None,
         memory_limit: int | str | None,
+        text: bool = False,
     ) -> pl.LazyFrame:
         limit = require_memory_limit(memory_limit)
         lf = self._lf
         columns = lf.collect_schema()
-        name = compressed_column(columns, column, analytic.name)
+        name = (text_column if text else compressed_column)(columns, column, analytic.name)
         labels = None if id is None else label_column(columns, id, analytic.name)
         if not isinstance(schema, pl.Schema):
             schema = schema(None if labels is None else columns[labels])

@@ -7,12 +7,14 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from polars_tadoc.analytics import bm25_weights as bm25_weights_analytic
 from polars_tadoc.analytics import cooccurrence as cooccurrence_analytic
 from polars_tadoc.analytics import inverted_index as inverted_index_analytic
 from polars_tadoc.analytics import ranked_inverted_index as ranked_inverted_index_analytic
 from polars_tadoc.analytics import sequence_count as sequence_count_analytic
 from polars_tadoc.analytics import sort as sort_analytic
 from polars_tadoc.analytics import term_vector as term_vector_analytic
+from polars_tadoc.analytics import tfidf as tfidf_analytic
 from polars_tadoc.analytics import to_csr as to_csr_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.info import info
@@ -28,6 +30,7 @@ from polars_tadoc.rows.bm25 import bm25
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.token_count import token_count
+from polars_tadoc.weighting import BM25, TFIDF
 
 
 @uncached(pl.Series, "tadoc")
@@ -466,23 +469,128 @@ class TadocSeries:
         )
         return request.run(self._series, id).to_frame()
 
+    @documented_by(bm25_weights_analytic.bm25_weights)
+    def bm25_weights(
+        self,
+        *,
+        id: pl.Series | None = None,
+        scoring: str = "lucene",
+        k1: float = 1.5,
+        b: float = 0.75,
+        delta: float = 0.5,
+        top: int | None = None,
+        dictionary: Dictionary | None = None,
+        tokenizer: str | re.Pattern[str] | None = None,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.DataFrame:
+        """Weigh each row's words by BM25.
+
+        Returns
+        -------
+        DataFrame
+            ``id, word: String, weight: Float64``; rows in their order, each one's words in code point order, with
+            ``top`` by weight falling.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> column = pl.Series("text", ["to be or not to be", "to do"])
+        >>> column.tadoc.bm25_weights(top=1).equals(column.tadoc.compress().tadoc.bm25_weights(top=1))
+        True
+
+        """
+        request = bm25_weights_analytic.Request.from_arguments(
+            scoring=scoring,
+            k1=k1,
+            b=b,
+            delta=delta,
+            top=top,
+            dictionary=dictionary,
+            tokenizer=tokenizer,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return request.run(self._series, id).to_frame()
+
+    @documented_by(tfidf_analytic.tfidf)
+    def tfidf(
+        self,
+        *,
+        id: pl.Series | None = None,
+        use_idf: bool = True,
+        smooth_idf: bool = True,
+        sublinear_tf: bool = False,
+        norm: str | None = "l2",
+        top: int | None = None,
+        dictionary: Dictionary | None = None,
+        tokenizer: str | re.Pattern[str] | None = None,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> pl.DataFrame:
+        """Weigh each row's words by TF-IDF.
+
+        Returns
+        -------
+        DataFrame
+            ``id, word: String, weight: Float64``; rows in their order, each one's words in code point order, with
+            ``top`` by weight falling.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> column = pl.Series("text", ["to be or not to be", "to do"])
+        >>> column.tadoc.tfidf(top=1).equals(column.tadoc.compress().tadoc.tfidf(top=1))
+        True
+
+        """
+        request = tfidf_analytic.Request.from_arguments(
+            use_idf=use_idf,
+            smooth_idf=smooth_idf,
+            sublinear_tf=sublinear_tf,
+            norm=norm,
+            top=top,
+            dictionary=dictionary,
+            tokenizer=tokenizer,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        return request.run(self._series, id).to_frame()
+
     @documented_by(to_csr_analytic.to_csr)
     def to_csr(
         self,
         *,
         min_count: int = 1,
+        weights: BM25 | TFIDF | None = None,
+        tokenizer: str | re.Pattern[str] | None = None,
         normalize: pl.Expr | None = None,
         lowercase: bool = False,
         stopwords: Iterable[str] | None = None,
         strategy: str = "auto",
         engine: str | None = None,
     ) -> tuple[to_csr_analytic.CSR, pl.Series]:
-        """Count each row's words in a sparse matrix, as scikit-learn takes it.
+        """Count each row's words in a sparse matrix, as scikit-learn takes it, or weigh them.
 
         Returns
         -------
         (scipy.sparse.csr_array, Series)
-            Counts, int64, a row for each row and a column for each word, in code point order; and those words.
+            Counts, int64, or weights, float64, a row for each row and a column for each word, in code point order; and
+            those words.
 
         Examples
         --------
@@ -496,6 +604,8 @@ class TadocSeries:
         return to_csr_analytic.to_csr(
             self._series,
             min_count=min_count,
+            weights=weights,
+            tokenizer=tokenizer,
             normalize=normalize,
             lowercase=lowercase,
             stopwords=stopwords,

@@ -60,7 +60,8 @@ def bm25(
         Text; it is cut into words as the column's text was. A word that stands in it twice counts twice. Quotes have
         no meaning here: for phrases filter by :func:`contains_phrase`.
     scoring
-        "robertson", "lucene", "atire", "bm25+" or "bm25l", as Kamphuis et al. (ECIR 2020) name them.
+        "robertson", "lucene", "atire", "bm25+" or "bm25l", as Kamphuis et al. (ECIR 2020) name them, or "wakatsuki"
+        (see :func:`bm25_weights`).
     k1
         How slowly repetition saturates, at least 0.
     b

@@ -15,6 +15,8 @@ FAMILIES = {
     "sequence_count": "sequence_count",
     "ranked_inverted_index": "ranked_inverted_index",
     "cooccurrence": "cooccurrence",
+    "bm25_weights": "term_vector",
+    "tfidf": "term_vector",
 }
 """Which cost model each analytic goes by."""
 

@@ -1,0 +1,169 @@
+"""BM25 weights: what each word adds to the score of each row that holds it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.analytics import weights
+from polars_tadoc.analytics.weights import schema as schema
+from polars_tadoc.weighting import BM25
+
+if TYPE_CHECKING:
+    from polars_tadoc.dictionary.dictionary import Dictionary
+
+
+@dataclass(frozen=True)
+class Request(weights.Request):
+    """What is to be weighed, checked when it is made."""
+
+    name: ClassVar[str] = "bm25_weights"
+
+    @classmethod
+    def from_arguments(
+        cls,
+        *,
+        scoring: str = "lucene",
+        k1: float = 1.5,
+        b: float = 0.75,
+        delta: float = 0.5,
+        top: int | None = None,
+        dictionary: Dictionary | None = None,
+        tokenizer: str | re.Pattern[str] | None = None,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> Request:
+        """Check the arguments of :func:`bm25_weights`; errors as there."""
+        return cls.weighing(
+            BM25(scoring=scoring, k1=k1, b=b, delta=delta),
+            top=top,
+            dictionary=dictionary,
+            tokenizer=tokenizer,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+
+
+def bm25_weights(
+    column: pl.Series,
+    *,
+    id: pl.Series | None = None,
+    scoring: str = "lucene",
+    k1: float = 1.5,
+    b: float = 0.75,
+    delta: float = 0.5,
+    top: int | None = None,
+    dictionary: Dictionary | None = None,
+    tokenizer: str | re.Pattern[str] | None = None,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+    strategy: str = "auto",
+    engine: str | None = None,
+) -> pa.Table:
+    """Weigh each row's words by BM25 (Wakatsuki et al., 2017, in parallel on a GPU, too).
+
+    The weight of a word is what it adds to the row's score for a query of this word alone (:func:`bm25`,
+    :class:`Index`), in float64. So a row's score for any query is the sum of its words' weights; with "bm25+" and
+    "bm25l" words that the row does not hold add something, too. How many rows hold a word is counted over all of them,
+    and lengths are counted in words that ``normalize`` and ``stopwords`` keep.
+
+    Parameters
+    ----------
+    column
+        Compressed column, or a String one, which is cut into words on the way; each row is a document.
+    id
+        What rows are called, one label for each; by default their numbers.
+    scoring
+        "robertson", "lucene", "atire", "bm25+" or "bm25l", as Kamphuis et al. (ECIR 2020) name them, or "wakatsuki":
+        ``log((N + 0.5) / (df + 0.5)) * (k1 + 1) * tf / (k1 * ((1 - b) + b * L / Lave) + tf)`` for ``tf`` words in a
+        row of ``L`` words (``Lave`` on average), and ``df`` rows of all ``N`` that hold the word.
+    k1
+        How slowly repetition saturates, at least 0.
+    b
+        How much long rows are held back, from 0 to 1.
+    delta
+        For "bm25+" and "bm25l": what a word is worth in any row, at least 0.
+    top
+        At most so many words of each row, the heaviest.
+    dictionary
+        Only words that it has (after ``normalize`` and lower-casing) are in the result; others count to the
+        rows' lengths.
+    tokenizer
+        For a String column: "words" (the default), "whitespace" or a compiled regex, as for :func:`compress`. A
+        compressed column was cut by its own.
+    normalize
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
+        it runs over the vocabulary, once.
+    lowercase
+        Lower-case words (after ``normalize``), and the stop words with them.
+    stopwords
+        Words to leave out, compared after ``normalize`` and lower-casing.
+    strategy
+        "auto", "top_down" or "bottom_up": which way the rules are traversed; the result is the same.
+    engine
+        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``id`` (the labels' type, or uint32), ``word: dictionary<large_string>``, ``weight: double``; rows in their
+        order, each one's words in code point order, with ``top`` by weight falling, equal ones in code point order.
+        Null rows have none, and are no documents.
+
+    Raises
+    ------
+    NotCompressedError
+        The series is neither a compressed column nor a String one.
+    InvalidGrammarError, LimitExceededError
+        A payload or a row is damaged or too large.
+    EngineUnavailableError
+        ``engine="gpu"`` cannot run here.
+    TypeError
+        A constant is no number, ``top`` is no integer, ``dictionary`` no
+        :class:`Dictionary`, ``normalize`` no expression or ``stopwords`` no list of strings; ``tokenizer`` is not the
+        one that a compressed column was cut by; ``id`` is not what it should be, or of a type that results cannot hold.
+    ValueError
+        There is no such scoring, a constant is out of range, ``top`` is below 0, ``id`` has another length than the
+        column, there is no such ``tokenizer``, ``strategy`` or ``engine``, or ``normalize`` reads columns or gives
+        anything but one String or null for each word; a row of a String column is not UTF-8.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress()
+    >>> table = tadoc.bm25_weights(column, top=1, scoring="wakatsuki")
+    >>> [(row["id"], row["word"], round(row["weight"], 4)) for row in table.to_pylist()]
+    [(0, 'be', 0.6287), (1, 'do', 0.6591)]
+
+    """
+    return (
+        Request.from_arguments(
+            scoring=scoring,
+            k1=k1,
+            b=b,
+            delta=delta,
+            top=top,
+            dictionary=dictionary,
+            tokenizer=tokenizer,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        .run(column, id)
+        .to_arrow()
+    )

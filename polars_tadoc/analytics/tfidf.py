@@ -1,0 +1,167 @@
+"""TF-IDF weights of the words of each row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.analytics import weights
+from polars_tadoc.analytics.weights import schema as schema
+from polars_tadoc.weighting import TFIDF
+
+if TYPE_CHECKING:
+    from polars_tadoc.dictionary.dictionary import Dictionary
+
+
+@dataclass(frozen=True)
+class Request(weights.Request):
+    """What is to be weighed, checked when it is made."""
+
+    name: ClassVar[str] = "tfidf"
+
+    @classmethod
+    def from_arguments(
+        cls,
+        *,
+        use_idf: bool = True,
+        smooth_idf: bool = True,
+        sublinear_tf: bool = False,
+        norm: str | None = "l2",
+        top: int | None = None,
+        dictionary: Dictionary | None = None,
+        tokenizer: str | re.Pattern[str] | None = None,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> Request:
+        """Check the arguments of :func:`tfidf`; errors as there."""
+        return cls.weighing(
+            TFIDF(use_idf=use_idf, smooth_idf=smooth_idf, sublinear_tf=sublinear_tf, norm=norm),
+            top=top,
+            dictionary=dictionary,
+            tokenizer=tokenizer,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+
+
+def tfidf(
+    column: pl.Series,
+    *,
+    id: pl.Series | None = None,
+    use_idf: bool = True,
+    smooth_idf: bool = True,
+    sublinear_tf: bool = False,
+    norm: str | None = "l2",
+    top: int | None = None,
+    dictionary: Dictionary | None = None,
+    tokenizer: str | re.Pattern[str] | None = None,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+    strategy: str = "auto",
+    engine: str | None = None,
+) -> pa.Table:
+    """Weigh each row's words by TF-IDF, as scikit-learn's ``TfidfTransformer`` does.
+
+    The weight of a word is its count in the row times ``ln((1 + N) / (1 + df)) + 1``, for ``df`` rows of all ``N`` that
+    hold it, and the weights of a row are scaled to one length. They are those of ``TfidfVectorizer`` with
+    ``lowercase=False`` where its ``token_pattern`` means runs of word characters, but that null rows are no documents
+    here. :func:`to_csr` with ``weights=TFIDF()`` gives them as a matrix.
+
+    Parameters
+    ----------
+    column
+        Compressed column, or a String one, which is cut into words on the way; each row is a document.
+    id
+        What rows are called, one label for each; by default their numbers.
+    use_idf
+        Multiply counts by the logarithm; without, they stay as they are.
+    smooth_idf
+        Add 1 to ``N`` and ``df``, as if one more row held every word.
+    sublinear_tf
+        Take ``1 + ln(tf)`` for a count ``tf``.
+    norm
+        What the weights of a row are scaled to: "l2", a sum of squares of 1; "l1", a sum of 1; None, as they are.
+    top
+        At most so many words of each row, the heaviest.
+    dictionary
+        Only words that it has (after ``normalize`` and lower-casing) are in the result; others are as if they were
+        not there.
+    tokenizer
+        For a String column: "words" (the default), "whitespace" or a compiled regex, as for :func:`compress`. A
+        compressed column was cut by its own.
+    normalize
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
+        it runs over the vocabulary, once.
+    lowercase
+        Lower-case words (after ``normalize``), and the stop words with them.
+    stopwords
+        Words to leave out, compared after ``normalize`` and lower-casing.
+    strategy
+        "auto", "top_down" or "bottom_up": which way the rules are traversed; the result is the same.
+    engine
+        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``id`` (the labels' type, or uint32), ``word: dictionary<large_string>``, ``weight: double``; rows in their
+        order, each one's words in code point order, with ``top`` by weight falling, equal ones in code point order.
+        Null rows have none, and are no documents.
+
+    Raises
+    ------
+    NotCompressedError
+        The series is neither a compressed column nor a String one.
+    InvalidGrammarError, LimitExceededError
+        A payload or a row is damaged or too large.
+    EngineUnavailableError
+        ``engine="gpu"`` cannot run here.
+    TypeError
+        ``use_idf``, ``smooth_idf`` or ``sublinear_tf`` is no bool, ``top`` is no integer, ``dictionary`` no
+        :class:`Dictionary`, ``normalize`` no expression or ``stopwords`` no list of strings; ``tokenizer`` is not the
+        one that a compressed column was cut by; ``id`` is not what it should be, or of a type that results cannot hold.
+    ValueError
+        There is no such ``norm``, ``top`` is below 0, ``id`` has another length than the
+        column, there is no such ``tokenizer``, ``strategy`` or ``engine``, or ``normalize`` reads columns or gives
+        anything but one String or null for each word; a row of a String column is not UTF-8.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress()
+    >>> table = tadoc.tfidf(column, top=1, norm="l1")
+    >>> [(row["id"], row["word"], round(row["weight"], 4)) for row in table.to_pylist()]
+    [(0, 'be', 0.3688), (1, 'do', 0.5843)]
+
+    """
+    return (
+        Request.from_arguments(
+            use_idf=use_idf,
+            smooth_idf=smooth_idf,
+            sublinear_tf=sublinear_tf,
+            norm=norm,
+            top=top,
+            dictionary=dictionary,
+            tokenizer=tokenizer,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+            engine=engine,
+        )
+        .run(column, id)
+        .to_arrow()
+    )

@@ -1,0 +1,107 @@
+"""What calls that weigh the words of rows have in common: what is asked, and the result.
+
+Counts stay where the engine left them until strings or arrays in host memory are asked for. How many rows hold a word
+is counted over all of them, so nothing is weighed before the last row was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.analytics.results import Labels, dictionary, to_arrow
+from polars_tadoc.analytics.terms import Counting, Terms
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.engine import Engine
+from polars_tadoc.traversal.options import Options, require_top
+from polars_tadoc.vocabulary import Vocabulary
+from polars_tadoc.weighting import Weighting
+
+
+def schema(id_type: pl.DataType | None = None) -> pl.Schema:
+    """Columns of the result, given the type of the ``id`` column, if there is one."""
+    return pl.Schema({"id": Labels.dtype(id_type), "word": pl.String(), "weight": pl.Float64()})
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedWords:
+    """The result; labels and strings are made only in the form asked for."""
+
+    labels: Labels
+    engine: Engine
+    words: Vocabulary
+    rows: npt.NDArray[np.int64]
+    """int64 by document, in host memory: its row."""
+    offsets: Any
+    """int64, documents + 1, an array of the engine; so are uint32 ids and float64 weights."""
+    ids: Any
+    weights: Any
+
+    def to_arrow(self) -> pa.Table:
+        """Table with dictionary-encoded words."""
+        to_host = self.engine.kernels.to_host
+        return pa.table(
+            {
+                "id": self.labels.arrow(self._rows()),
+                "word": dictionary(self.words, to_host(self.ids)),
+                "weight": to_arrow(to_host(self.weights)),
+            }
+        )
+
+    def to_frame(self) -> pl.DataFrame:
+        """Frame with the columns of :func:`schema`."""
+        to_host = self.engine.kernels.to_host
+        words, weights = self.words.series.gather(to_host(self.ids)), to_host(self.weights)
+        return pl.DataFrame([self.labels.series(self._rows()), words, pl.Series("weight", weights)])
+
+    def _rows(self) -> npt.NDArray[np.uint32]:
+        return np.repeat(self.rows.astype(np.uint32), np.diff(self.engine.kernels.to_host(self.offsets)))
+
+
+@dataclass(frozen=True)
+class Request(Analytic[Terms, WeightedWords]):
+    """What is to be weighed, checked when it is made; each call has its own subclass."""
+
+    weighting: Weighting
+    top: int | None
+    counting: Counting
+    options: Options
+
+    @classmethod
+    def weighing(cls, weighting: Weighting, top: int | None, **arguments: Any) -> Self:
+        """Check the arguments that all calls take; errors as theirs."""
+        counting = Counting.from_arguments(cls.name, **arguments)
+        return cls(weighting, require_top(top), counting, counting.options)
+
+    def run(self, column: pl.Series, id: pl.Series | None = None) -> WeightedWords:
+        """Answer for a compressed column or a String one; errors as for :meth:`Analytic.run`."""
+        return self.result(self.counting.terms(column), Labels.of(column, id, self.name))
+
+    def without_limits(self) -> Request:
+        """Limits are applied to the result alone."""
+        return self
+
+    def partial(self, corpus: Corpus, engine: Engine) -> Terms:
+        """Count one corpus' words by document."""
+        return self.counting.partial(corpus, engine)
+
+    def text_partials(self, text: pl.Series, first: int) -> Iterator[Terms]:
+        """Count the words of each row of a String column, so much text at a time."""
+        return self.counting.text_partials(text, first)
+
+    def merge(self, partials: Sequence[Terms]) -> Terms:
+        """Put the documents of several corpora into the order of their rows; no count changes."""
+        return self.counting.merge(partials)
+
+    def result(self, total: Terms, labels: Labels) -> WeightedWords:
+        """Weigh all words, and give rows their labels."""
+        weights = total.weigh(self.weighting)
+        kept = (total.offsets, total.ids, weights) if self.top is None else total.top(weights, self.top)
+        return WeightedWords(labels, total.engine, total.words, total.rows, *kept)
