@@ -16,7 +16,11 @@ UInt32 = npt.NDArray[np.uint32]
 
 
 def number_by(
-    dictionary: Dictionary, vocabulary: pa.LargeStringArray, rules: LevelledRules, predicted_gaps: UInt32
+    dictionary: Dictionary,
+    vocabulary: pa.LargeStringArray,
+    rules: LevelledRules,
+    predicted_gaps: UInt32,
+    engine: str,
 ) -> tuple[pa.LargeStringArray, LevelledRules, UInt32]:
     """Let a grammar's vocabulary begin with all words of a dictionary, and rename its symbols.
 
@@ -33,6 +37,8 @@ def number_by(
         Rules and rows.
     predicted_gaps
         As of :class:`polars_tadoc.Grammar`.
+    engine
+        Where words are looked up.
 
     Returns
     -------
@@ -40,7 +46,7 @@ def number_by(
         The same of the renamed grammar.
 
     """
-    ids = dictionary.ids(Vocabulary(vocabulary).series).to_numpy().copy()
+    ids = dictionary.ids(Vocabulary(vocabulary).series, engine=engine).to_numpy().copy()
     lacking = np.flatnonzero(ids == dictionary.unknown)
     words = pa.concat_arrays([dictionary.vocabulary.strings, vocabulary.take(pa.array(lacking))])
     ids[lacking] = np.arange(len(dictionary), len(words), dtype=np.uint32)

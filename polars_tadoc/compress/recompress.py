@@ -52,7 +52,8 @@ def recompress(
     """Merge the grammars of a column into one, and drop the words and rules that no row uses any more.
 
     After many appends, or after a filter that left few rows of each grammar. The result is what compressing the
-    decompressed text would give, made without the text. Rows cut by different tokenizers keep grammars of their own.
+    decompressed text would give, made without the text, and without the dictionary that the column may have been
+    compressed with. Rows cut by different tokenizers keep grammars of their own.
 
     Parameters
     ----------

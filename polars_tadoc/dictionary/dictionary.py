@@ -94,7 +94,7 @@ class Dictionary:
 
         """
         ordered = sorted_words(as_strings(words, "Dictionary.from_words"))
-        return cls(cpu.build_trie(ordered.offsets, ordered.data))
+        return cls(storage.frozen(cpu.build_trie(ordered.offsets, ordered.data)))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Dictionary:
@@ -178,7 +178,9 @@ class Dictionary:
     def __contains__(self, word: object) -> bool:
         if not isinstance(word, str):
             return False
-        return bool(cpu.look_up_rows(self.trie, pl.Series([word]))[0] != self.unknown)
+        data = _encoded(word, "Dictionary")
+        start, stop = np.zeros(1, np.int64), np.full(1, len(data), np.int64)
+        return bool(cpu.look_up(self.trie, _padded(data), start, stop)[0] != self.unknown)
 
     def __eq__(self, other: object) -> bool:
         """Tell whether the other has the same words; they then have the same ids."""
@@ -378,14 +380,14 @@ class Dictionary:
             raise TypeError(f'Dictionary.words takes a Polars Series of ids, not {type(ids).__name__}: pass df["id"]')
         if not (ids.dtype.is_integer() or ids.dtype == pl.Null):
             raise TypeError(f'Dictionary.words: column "{ids.name}" is {ids.dtype}, not one of whole numbers')
-        numbers = ids.alias("id")
-        wrong = ((numbers < 0) | (numbers > self.unknown)).arg_true()
+        numbers = ids.alias("id").cast(pl.UInt32, strict=False)
+        wrong = ((numbers > self.unknown) | (numbers.is_null() & ids.alias("id").is_not_null())).arg_true()
         if len(wrong):
             raise ValueError(
                 f"Dictionary.words: row {wrong[0]:,} is {ids[wrong[0]]:,}, which is no id: those of words go from 0 to "
                 f"{len(self) - 1:,}, and {self.unknown:,} stands for all others"
             )
-        return numbers.cast(pl.UInt32)
+        return numbers
 
 
 def require_dictionary(dictionary: object, call: str) -> Dictionary:
@@ -410,7 +412,12 @@ def require_limit(limit: object) -> int:
 def _encoded(word: object, call: str) -> bytes:
     if not isinstance(word, str):
         raise TypeError(f"{call} takes a string, not {type(word).__name__}")
-    return word.encode(errors="replace")  # a lone surrogate is in no word
+    return word.encode(errors="surrogatepass")  # which no word holds: words are UTF-8
+
+
+def _padded(data: bytes) -> npt.NDArray[np.uint8]:
+    """Bytes and eight spare ones, so that kernels may read eight at a time."""
+    return np.frombuffer(data + bytes(8), np.uint8)
 
 
 def _from_bytes(data: bytes) -> Dictionary:

@@ -25,10 +25,9 @@ def as_strings(words: object, call: str) -> pl.Series:
     """
     if not isinstance(words, pl.Series):
         raise TypeError(f'{call} takes a Polars Series of words, not {type(words).__name__}: pass df["word"]')
-    if words.dtype in (pl.Categorical, pl.Enum, pl.Null):
-        return words.cast(pl.String)
-    require_string(words.name, words.dtype, call)
-    return words
+    if words.dtype not in (pl.Categorical, pl.Enum, pl.Null):
+        require_string(words.name, words.dtype, call)
+    return words.alias("word").cast(pl.String)  # Polars' own calls take some names for patterns
 
 
 def to_vocabulary(words: pl.Series) -> Vocabulary:
@@ -37,7 +36,7 @@ def to_vocabulary(words: pl.Series) -> Vocabulary:
     return Vocabulary(array)
 
 
-def sorted_words(words: pl.Series) -> Vocabulary:
+def sorted_words(text: pl.Series) -> Vocabulary:
     """Check the words of a dictionary, and sort them by their UTF-8 bytes unless they are.
 
     Raises
@@ -46,7 +45,6 @@ def sorted_words(words: pl.Series) -> Vocabulary:
         A word is null, empty, holds NUL, is not UTF-8 or stands there twice; the message names it and its rows.
 
     """
-    text = words.alias("word")  # Polars' own calls take some names for patterns
     _refuse(text, text.is_null(), "{rows} {are} null; leave nulls out: words.drop_nulls()")
     _refuse(text, text.str.len_bytes() == 0, '{rows} {are} empty; leave empty words out: words.filter(words != "")')
     _refuse(text, text.str.contains("\0", literal=True), "{word!r} in {rows} holds NUL, which no word may")
