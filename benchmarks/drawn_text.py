@@ -1,7 +1,7 @@
 """Documents made as Wakatsuki et al. made theirs: log-normal lengths, words drawn by frequency from a real vocabulary.
 
-``python -m benchmarks.drawn_text vocabulary.parquet`` writes the vocabulary, the words of all corpora and how often each
-occurs, for machines without the corpora.
+``python -m benchmarks.drawn_text vocabulary.parquet`` writes the vocabulary, the words of all corpora and how often
+each occurs, for machines without the corpora.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def draw(words: pl.DataFrame, megabytes: int, seed: int = 0) -> pl.Series:
     pool = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)  # each word as often as it occurs
     mean = float((words["word"].str.len_bytes().to_numpy() + 1.0) @ counts / counts.sum())
     total = int(megabytes * 1e6 / mean)
-    lengths = np.maximum(random.lognormal(MU, SIGMA, 2 + int(2 * total / np.exp(MU + SIGMA**2 / 2))), 1).astype(np.int64)
+    enough = 2 + int(2 * total / np.exp(MU + SIGMA**2 / 2))
+    lengths = np.maximum(random.lognormal(MU, SIGMA, enough), 1).astype(np.int64)
     ends = np.cumsum(lengths)
     ends = ends[: np.searchsorted(ends, total) + 1]
     strings = words["word"].to_arrow().cast(pa.large_string())
