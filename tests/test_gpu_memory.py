@@ -66,6 +66,7 @@ def test_peak(corpus: Callable[[str], pl.DataFrame], name: str, strategy: str) -
     calls: dict[str, Callable[[Rules], tuple[Any, ...]]] = {
         "terminal_counts": lambda some: (cuda.terminal_counts(some, roots, strategy),),
         "count_by_document": lambda some: cuda.count_by_document(some, root_offsets, roots, strategy),
+        "terms_by_document": lambda some: cuda.terms_by_document(some, root_offsets, roots, strategy),
         "count_by_terminal": lambda some: cuda.count_by_terminal(some, root_offsets, roots, strategy, counted=False),
         "counted": lambda some: cuda.count_by_terminal(some, root_offsets, roots, strategy, counted=True),
     }
@@ -157,6 +158,10 @@ def test_batches(monkeypatch: pytest.MonkeyPatch, strategy: str, scratch: int, s
         expected = cpu.count_by_document(host, host_offsets, host_roots, strategy, rank, min_count, top)
         for here, there in zip(got, expected, strict=True):
             assert np.array_equal(cuda.to_host(here), there)
+    terms = cuda.terms_by_document(rules, root_offsets, roots, strategy, cuda.load_array(rank))
+    expected_terms = cpu.terms_by_document(host, host_offsets, host_roots, strategy, rank)
+    for here, there in zip(terms, expected_terms, strict=True):
+        assert np.array_equal(cuda.to_host(here), there)
     for counted in (True, False):
         got = cuda.count_by_terminal(rules, root_offsets, roots, strategy, counted=counted)
         expected = cpu.count_by_terminal(host, host_offsets, host_roots, strategy, counted)
@@ -183,8 +188,12 @@ def test_bitmaps(monkeypatch: pytest.MonkeyPatch, strategy: str, long: int, held
     if strategy == "top_down":
         return
     for order in (None, rank):
+        loaded = None if order is None else cuda.load_array(order)
+        terms = cuda.terms_by_document(rules, root_offsets, roots, strategy, loaded)
+        expected_terms = cpu.terms_by_document(host, host_offsets, host_roots, strategy, order)
+        for here, there in zip(terms, expected_terms, strict=True):
+            assert np.array_equal(cuda.to_host(here), there)
         for top in (None, 3):
-            loaded = None if order is None else cuda.load_array(order)
             vector = cuda.count_by_document(rules, root_offsets, roots, strategy, loaded, 1, top)
             expected_vector = cpu.count_by_document(host, host_offsets, host_roots, strategy, order, 1, top)
             for here, there in zip(vector, expected_vector, strict=True):
@@ -212,6 +221,10 @@ def test_bitmaps_of_high_counts() -> None:
             expected = cpu.count_by_document(host, root_offsets, roots, "bottom_up", None, 1, top)
             for here, there in zip(got, expected, strict=True):
                 assert np.array_equal(cuda.to_host(here), there)
+        terms = cuda.terms_by_document(rules, load(root_offsets), load(roots), "bottom_up")
+        expected = cpu.terms_by_document(host, root_offsets, roots, "bottom_up", None)
+        for here, there in zip(terms, expected, strict=True):
+            assert np.array_equal(cuda.to_host(here), there)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -22,6 +22,8 @@ from polars_tadoc.kernels.cuda.device import device_errors, even_blocks, get_ker
 from polars_tadoc.kernels.cuda.device import device_problem as device_problem
 from polars_tadoc.kernels.cuda.documents import count_by_document as count_by_document
 from polars_tadoc.kernels.cuda.documents import count_by_terminal as count_by_terminal
+from polars_tadoc.kernels.cuda.documents import terms_by_document as terms_by_document
+from polars_tadoc.kernels.cuda.download import to_arrow as to_arrow
 from polars_tadoc.kernels.cuda.posting_cache import resident_postings as resident_postings
 from polars_tadoc.kernels.cuda.ranked_queries import search as search
 from polars_tadoc.kernels.cuda.sequences import derive_pairs as derive_pairs
@@ -30,6 +32,11 @@ from polars_tadoc.kernels.cuda.sequences import pair_counts as pair_counts
 from polars_tadoc.kernels.cuda.sequences import sequence_counts as sequence_counts
 from polars_tadoc.kernels.cuda.sequences import sequence_postings as sequence_postings
 from polars_tadoc.kernels.cuda.tables import terminal_counts as terminal_counts
+from polars_tadoc.kernels.cuda.weights import document_frequencies as document_frequencies
+from polars_tadoc.kernels.cuda.weights import document_lengths as document_lengths
+from polars_tadoc.kernels.cuda.weights import top_weights as top_weights
+from polars_tadoc.kernels.cuda.weights import weigh_bm25 as weigh_bm25
+from polars_tadoc.kernels.cuda.weights import weigh_tfidf as weigh_tfidf
 from polars_tadoc.kernels.rules import Rules
 
 if TYPE_CHECKING:

@@ -63,19 +63,19 @@ __device__ __forceinline__ void visit_positions(
     }
 }
 
-// From keys sorted by document, in it by count falling and rank. own_offsets: where representatives stand.
+// From keys sorted by document. own_offsets: where representatives stand. count_flip: as CountedKeys had it.
 extern "C" __global__ void __launch_bounds__(THREADS) write_by_document(
     const u64* __restrict__ keys, const u64* __restrict__ key_counts, const i64* __restrict__ offsets,
     const i64* __restrict__ own_offsets, const u32* __restrict__ representatives, u32 first, u32 documents,
-    u64 first_position, u64 total, u64 rank_mask, u32 count_shift, u64 count_mask, const u32* __restrict__ by_rank,
-    u32* terminals, u64* counts)
+    u64 first_position, u64 total, u32 rank_shift, u64 rank_mask, u32 count_shift, u64 count_mask, u64 count_flip,
+    const u32* __restrict__ by_rank, u32* terminals, u64* counts)
 {
     visit_positions(offsets, documents, first_position, total, [&](u64 position, u32 document, u64 place) {
         const u64 source = static_cast<u64>(own_offsets[representatives[first + document] - first]) + place;
         const u64 key = keys[source];
-        const u32 rank = static_cast<u32>(key & rank_mask);
+        const u32 rank = static_cast<u32>(key >> rank_shift & rank_mask);
         terminals[position] = by_rank == nullptr ? rank : by_rank[rank];
-        counts[position] = key_counts != nullptr ? key_counts[source] : (key >> count_shift & count_mask) ^ count_mask;
+        counts[position] = key_counts != nullptr ? key_counts[source] : (key >> count_shift & count_mask) ^ count_flip;
     });
 }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -181,16 +181,18 @@ class Work:
         self.fresh: tuple[Any, Any, Any] | None = self._fresh()
         self.longest, self.bound, *self.class_sizes = (int(number) for number in report.get())  # synchronize!
 
-    def layout(self, by_terminal: bool, counted: bool = True) -> Layout:
-        """Lay keys out so that they sort by terminal, or by document, in it by count falling, then terminal."""
+    def layout(self, order: Literal["terminal", "document", "rank"], counted: bool = True) -> Layout:
+        """Lay keys out so that they sort by terminal, or by document, in it by count falling or by rank alone."""
         terminal_bits = (self.rules.terminals - 1).bit_length()
         document_bits = (self.documents - 1).bit_length()
         count_bits = self.longest.bit_length()
         if not counted or terminal_bits + document_bits + count_bits > 64 or self.longest >= NARROW:
             count_bits = 0
         bits = (counted, terminal_bits, document_bits, count_bits)
-        if by_terminal:
+        if order == "terminal":
             return Layout(*bits, count_bits + document_bits, count_bits, 0 if count_bits else 64, 0)
+        if order == "rank":
+            return Layout(*bits, count_bits, count_bits + terminal_bits, 0 if count_bits else 64, 0)
         count_shift = terminal_bits if count_bits else 64
         return Layout(*bits, 0, terminal_bits + count_bits, count_shift, (1 << count_bits) - 1)
 

@@ -19,6 +19,7 @@ from polars_tadoc.kernels.cuda.primitives import exclusive_scan, radix_sort
 from polars_tadoc.kernels.cuda.tables import Tables, resident_tables
 from polars_tadoc.kernels.cuda.tables import rule_weights as rule_weights
 from polars_tadoc.kernels.cuda.tables import terminal_counts as terminal_counts
+from polars_tadoc.kernels.cuda.text_terms import terms_of_text
 from polars_tadoc.kernels.cuda.vectors import list_vectors
 from polars_tadoc.kernels.rules import Rules
 
@@ -64,59 +65,38 @@ def count_by_document(
         The device is out of memory or failed.
 
     """
-    with device_errors(f"counting the words of {len(root_offsets) - 1:,} documents"):
-        import cupy
+    return _list_by_document(rules, root_offsets, roots, strategy, rank, max(min_count, 1), top)
 
-        least = max(min_count, 1)
-        if least >= 1 << 64 or (top is not None and top <= 0) or not len(roots) or not rules.terminals:
-            return (
-                cupy.zeros(len(root_offsets), np.int64),
-                cupy.empty(0, np.uint32),
-                cupy.empty(0, np.uint64),
-            )
-        most = np.uint32(min(_MOST if top is None else top, _MOST))
-        tables = _tables(rules, strategy)
-        if tables is not None and tables.resident and least == 1:
-            scratch = scratch_bytes(rules, roots, tables)
-            listed = list_vectors(rules, tables, root_offsets, roots, rank, int(most), scratch)
-            if listed is not None:
-                return listed
-        work = Work(rules, tables, root_offsets, roots)
-        layout = work.layout(by_terminal=False)
-        by_rank = None
-        if rank is not None:
-            by_rank = cupy.empty(rules.terminals, np.uint32)
-            launch_each("arrange", "invert_rank", rules.terminals, rank, np.uint32(rules.terminals), by_rank)
 
-        def write(counted: Counted, terminals: Any, counts: Any) -> None:
-            keys, key_counts = counted.keys, counted.counts
-            own_offsets = exclusive_scan(counted.own_sizes)
-            if key_counts is None:
-                keys = radix_sort(keys, bits=layout.bits, overwrite=True)
-            else:  # by rank, then by count, then by document
-                keys, key_counts = radix_sort(keys, key_counts, layout.document_shift, overwrite=True)
-                falling, keys = radix_sort(~key_counts, keys, overwrite=True)
-                keys, key_counts = radix_sort(keys, ~falling, layout.document_bits, layout.document_shift, True)
-            _by_positions(
-                "write_by_document",
-                counted.total,
-                *(keys, key_counts, counted.offsets, own_offsets, counted.representatives, np.uint32(counted.first)),
-                *(np.uint32(counted.stop - counted.first), np.uint64(0), np.uint64(counted.total)),
-                *(np.uint64((1 << layout.terminal_bits) - 1), np.uint32(min(layout.count_shift, 63))),
-                *(np.uint64((1 << layout.count_bits) - 1), by_rank, terminals, counts),
-            )
+def terms_by_document(
+    rules: Rules, root_offsets: Any, roots: Any, strategy: str, rank: Any = None
+) -> tuple[Any, Any, Any]:
+    """List each document's terminals in their order, and how often it holds them.
 
-        whole = work.count(0, work.documents, layout, rank, least, most)
-        terminals, counts = cupy.empty(whole.total, np.uint32), cupy.empty(whole.total, np.uint64)
-        if whole.fits:
-            write(whole, terminals, counts)
-        else:
-            before_documents = whole.offsets.get()  # synchronize!
-            for first, stop in whole.batches():
-                part = work.count(first, stop, layout, rank, least, most, batch=True)
-                before = int(before_documents[first])
-                write(part, terminals[before:], counts[before:])
-        return whole.offsets, terminals, counts
+    Rules' tables that stay give them in order; else they are counted into keys that a radix sort orders. Text without
+    rules is counted by :func:`~polars_tadoc.kernels.cuda.text_terms.terms_of_text`.
+
+    Parameters
+    ----------
+    rules, root_offsets, roots, strategy
+        As for :func:`count_by_document`.
+    rank
+        cupy uint32 by terminal: their order; None for their own.
+
+    Returns
+    -------
+    (cupy int64[documents + 1], cupy uint32, cupy uint64)
+        Where each document's terminals begin; terminals, in a document by rank; their counts.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    if rules.rule_count == 0:
+        return terms_of_text(rules.terminals, root_offsets, roots, rank)
+    return _list_by_document(rules, root_offsets, roots, strategy, rank, by_count=False)
 
 
 def count_by_terminal(
@@ -156,7 +136,7 @@ def count_by_terminal(
             if listed is not None:
                 return *listed, None
         work = Work(rules, tables, root_offsets, roots)
-        layout = work.layout(by_terminal=True, counted=counted)
+        layout = work.layout("terminal", counted=counted)
         defines = layout.defines
         terminals = np.uint32(rules.terminals)
         most = np.uint32(_MOST)
@@ -223,6 +203,76 @@ def count_by_terminal(
             here = write(*gather(part, piece), places, documents, counts)
             launch("advance_places", rules.terminals, here, terminals, places)
         return offsets, documents, counts
+
+
+def _list_by_document(
+    rules: Rules,
+    root_offsets: Any,
+    roots: Any,
+    strategy: str,
+    rank: Any,
+    least: int = 1,
+    top: int | None = None,
+    by_count: bool = True,
+) -> tuple[Any, Any, Any]:
+    """List each document's terminals by count falling, then rank, or by rank alone."""
+    with device_errors(f"counting the words of {len(root_offsets) - 1:,} documents"):
+        import cupy
+
+        if least >= 1 << 64 or (top is not None and top <= 0) or not len(roots) or not rules.terminals:
+            return (
+                cupy.zeros(len(root_offsets), np.int64),
+                cupy.empty(0, np.uint32),
+                cupy.empty(0, np.uint64),
+            )
+        most = np.uint32(min(_MOST if top is None else top, _MOST))
+        tables = _tables(rules, strategy)
+        if tables is not None and tables.resident and least == 1:
+            scratch = scratch_bytes(rules, roots, tables)
+            listed = list_vectors(rules, tables, root_offsets, roots, rank, int(most), scratch, by_count)
+            if listed is not None:
+                return listed
+        work = Work(rules, tables, root_offsets, roots)
+        layout = work.layout("document" if by_count else "rank")
+        by_rank = None
+        if rank is not None:
+            by_rank = cupy.empty(rules.terminals, np.uint32)
+            launch_each("arrange", "invert_rank", rules.terminals, rank, np.uint32(rules.terminals), by_rank)
+
+        def write(counted: Counted, terminals: Any, counts: Any) -> None:
+            keys, key_counts = counted.keys, counted.counts
+            own_offsets = exclusive_scan(counted.own_sizes)
+            if not by_count:
+                bits, first_bit = layout.terminal_bits + layout.document_bits, layout.terminal_shift
+                keys = radix_sort(keys, key_counts, bits, first_bit, overwrite=True)
+                keys, key_counts = (keys, None) if key_counts is None else keys
+            elif key_counts is None:
+                keys = radix_sort(keys, bits=layout.bits, overwrite=True)
+            else:  # by rank, then by count, then by document
+                keys, key_counts = radix_sort(keys, key_counts, layout.document_shift, overwrite=True)
+                falling, keys = radix_sort(~key_counts, keys, overwrite=True)
+                keys, key_counts = radix_sort(keys, ~falling, layout.document_bits, layout.document_shift, True)
+            _by_positions(
+                "write_by_document",
+                counted.total,
+                *(keys, key_counts, counted.offsets, own_offsets, counted.representatives, np.uint32(counted.first)),
+                *(np.uint32(counted.stop - counted.first), np.uint64(0), np.uint64(counted.total)),
+                *(np.uint32(layout.terminal_shift), np.uint64((1 << layout.terminal_bits) - 1)),
+                *(np.uint32(min(layout.count_shift, 63)), np.uint64((1 << layout.count_bits) - 1)),
+                *(np.uint64(layout.count_flip), by_rank, terminals, counts),
+            )
+
+        whole = work.count(0, work.documents, layout, rank, least, most)
+        terminals, counts = cupy.empty(whole.total, np.uint32), cupy.empty(whole.total, np.uint64)
+        if whole.fits:
+            write(whole, terminals, counts)
+        else:
+            before_documents = whole.offsets.get()  # synchronize!
+            for first, stop in whole.batches():
+                part = work.count(first, stop, layout, rank, least, most, batch=True)
+                before = int(before_documents[first])
+                write(part, terminals[before:], counts[before:])
+        return whole.offsets, terminals, counts
 
 
 def _tables(rules: Rules, strategy: str) -> Tables | None:

@@ -8,6 +8,7 @@
 #include "scan.cuh"
 #include "spans.cuh"
 #include "marked_documents.cuh"
+#include "balanced_postings.cuh"
 
 constexpr u32 COUNT_THREADS = 512;
 constexpr u32 THREADS = 256;
@@ -362,6 +363,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) order_marked_documents(
         }
         __syncthreads();
     }
+}
+
+// Writes each document's terminals by rank: what the one has that was counted for it. by_rank: terminal of each bit, or
+// null.
+extern "C" __global__ void __launch_bounds__(BALANCED_THREADS) gather_entries(
+    const i64* __restrict__ root_offsets, const u32* __restrict__ roots, u32 documents,
+    const u32* __restrict__ places, const u32* __restrict__ symbol_starts, const u32* __restrict__ members,
+    const u32* __restrict__ positions, const u32* __restrict__ counts, const u64* __restrict__ entry_starts,
+    const i64* __restrict__ offsets, u64 total, const u32* __restrict__ by_rank, u32* result_terminals,
+    u64* result_counts)
+{
+    visit_balanced(offsets, documents, total, [&](u64 position, u64 document) {
+        const u32 source =
+            counted_for(static_cast<u32>(document), root_offsets, roots, places, symbol_starts, members);
+        const u64 entry = entry_starts[source] + (position - static_cast<u64>(offsets[document]));
+        result_terminals[position] = by_rank == nullptr ? positions[entry] : by_rank[positions[entry]];
+        result_counts[position] = counts[entry];
+    });
 }
 
 // Copies to each document that was not counted what the one has that was counted for it. A warp's positions of the

@@ -1,7 +1,8 @@
 """How often documents hold each terminal, on the device, from tables that stay with the rules.
 
 What a document holds is marked in a bitmap, which tells each terminal's place among the document's own: they are
-counted there without a hash table, and put in order of their counts without a global sort. Equal documents of one
+counted there without a hash table and stand in order of rank, and are put in order of their counts, where that is
+asked for, without a global sort. Equal documents of one
 symbol are counted once. The host waits once, for the size of the result.
 """
 
@@ -33,7 +34,14 @@ _ENTRY_BYTES = 8
 
 
 def list_vectors(
-    rules: Rules, tables: Tables, root_offsets: Any, roots: Any, rank: Any, top: int, scratch: int
+    rules: Rules,
+    tables: Tables,
+    root_offsets: Any,
+    roots: Any,
+    rank: Any,
+    top: int,
+    scratch: int,
+    by_count: bool,
 ) -> tuple[Any, Any, Any] | None:
     """Count each document's terminals from tables that stay with the rules.
 
@@ -51,11 +59,14 @@ def list_vectors(
         At most so many of each document.
     scratch
         Bytes of device memory that may be taken beside the result.
+    by_count
+        Whether a document's terminals are put in order of their counts; else they stand by rank.
 
     Returns
     -------
     (cupy int64[documents + 1], cupy uint32, cupy uint64), or None
-        Where each document's terminals begin; terminals, in a document by count falling, then rank; their counts.
+        Where each document's terminals begin; terminals, in a document by count falling, then rank, or by rank alone;
+        their counts.
         None where shared memory has no room for the bitmaps, they would be mostly zeros, counts could leave 32 bits,
         or the scratch memory is too small.
 
@@ -134,7 +145,13 @@ def list_vectors(
         if failed:
             return None
         result = cupy.empty(total, np.uint32), cupy.empty(total, np.uint64)
-        if total:
+        if total and not by_count:
+            get_kernel("vectors", "gather_entries")(
+                (-(-(documents + total) // (_THREADS * _ITEMS)),),
+                (_THREADS,),
+                (*given, *equal, positions, counts, entry_starts, offsets, np.uint64(total), by_rank, *result),
+            )
+        elif total:
             get_kernel("vectors", "order_marked_documents")(
                 (large + small,),
                 (_THREADS,),
@@ -143,10 +160,10 @@ def list_vectors(
                     *(offsets, by_rank, *result),
                 ),
             )
-        if total and members > large + small:
-            get_kernel("vectors", "copy_equal_documents")(
-                (-(-total // (_THREADS * _ITEMS)),),
-                (_THREADS,),
-                (*given, *equal, offsets, np.uint64(total), *result),
-            )
+            if members > large + small:
+                get_kernel("vectors", "copy_equal_documents")(
+                    (-(-total // (_THREADS * _ITEMS)),),
+                    (_THREADS,),
+                    (*given, *equal, offsets, np.uint64(total), *result),
+                )
         return offsets, *result
