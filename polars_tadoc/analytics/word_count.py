@@ -16,7 +16,7 @@ from polars_tadoc.analytics.results import Labels, dictionary, to_arrow
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.engine import CPU, Engine
 from polars_tadoc.traversal.options import Options, require_min_count, require_top
-from polars_tadoc.vocabulary import Vocabulary
+from polars_tadoc.vocabulary import Vocabulary, common_start, unify
 
 SCHEMA = pl.Schema({"word": pl.String, "count": pl.UInt64})
 
@@ -73,13 +73,20 @@ class CountsWords(Analytic[WordCounts, Selection]):
         """Add counts of several corpora; one alone stays where it is, more meet in host memory."""
         if len(partials) == 1:
             return partials[0]
+        vocabularies = [part.words for part in partials]
+        if 2 * common_start(vocabularies) > max(map(len, vocabularies), default=0):  # those of one dictionary
+            words, ids = unify(vocabularies)
+            total = np.zeros(len(words), np.uint64)
+            for part, own in zip(partials, ids, strict=True):
+                total[own] += part.engine.kernels.to_host(part.counts)
+            return WordCounts(words, total, CPU)
         frames = [pl.DataFrame(schema=SCHEMA)]
         for part in partials:
             counts = part.engine.kernels.to_host(part.counts)
             frames.append(pl.DataFrame({"word": part.words.series, "count": counts}).filter(pl.col("count") > 0))
         merged = pl.concat(frames).group_by("word").agg(pl.col("count").sum())
-        words: Any = merged["word"].to_arrow()
-        return WordCounts(Vocabulary(words), merged["count"].to_numpy(), CPU)
+        strings: Any = merged["word"].to_arrow()
+        return WordCounts(Vocabulary(strings), merged["count"].to_numpy(), CPU)
 
 
 @dataclass(frozen=True)
