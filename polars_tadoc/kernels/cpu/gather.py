@@ -6,7 +6,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.memory import load_u8, load_u64, store_u8, store_u64
+from polars_tadoc.kernels.cpu.memory import copy_bytes
 
 
 @nb.njit(nogil=True, cache=True)
@@ -23,13 +23,7 @@ def gather_bytes(
     while at < stop:
         source = addresses[row] + nb.uint64(at - before[row])
         count = nb.uint64(min(stop, before[row + 1]) - at)
-        i = nb.uint64(0)
-        while i + nb.uint64(8) <= count:
-            store_u64(target + i, load_u64(source + i))
-            i += nb.uint64(8)
-        while i < count:
-            store_u8(target + i, load_u8(source + i))
-            i += nb.uint64(1)
+        copy_bytes(target, source, count)
         target += count
         at += nb.int64(count)
         row += 1

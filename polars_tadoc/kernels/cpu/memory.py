@@ -218,3 +218,16 @@ def move(typing_context: Any, array: Any, target: Any, source: Any, count: Any) 
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def copy_bytes(typing_context: Any, target: Any, source: Any, count: Any) -> Any:
+    """Copy bytes from an address to another; the stretches do not overlap."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte_pointer = ir.IntType(8).as_pointer()
+        to, start = (builder.inttoptr(argument, byte_pointer) for argument in arguments[:2])
+        cgutils.raw_memcpy(builder, to, start, arguments[2], 1)
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64, types.uint64), generate

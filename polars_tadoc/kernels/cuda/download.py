@@ -15,7 +15,7 @@ from polars_tadoc.kernels.cuda.device import device_errors
 
 _CHUNK = 1 << 22
 """Bytes that are copied at once."""
-_MOST_WORKERS = 8
+_MOST_WORKERS = 12
 
 
 def to_arrow(arrays: Sequence[Any]) -> list[pa.Array]:

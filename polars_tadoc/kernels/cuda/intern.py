@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from polars_tadoc.arrow import allocate
 from polars_tadoc.kernels.cuda.device import get_kernel, launch_each
+from polars_tadoc.kernels.cuda.primitives import radix_sort
 
 _THREADS = 512  # of intern.cu
 _LEAST_SLOTS = 1 << 10
@@ -124,10 +125,11 @@ def order_strings(text: Any, starts: Any, stops: Any, falling: Any = None) -> An
     for round_ in range(_DEVICE_ROUNDS):
         keys, count, depth = cupy.empty(len(members), np.uint64), np.uint32(len(members)), 7 * round_
         launch_each("intern", "order_keys", len(members), text, starts, stops, members, count, np.uint32(depth), keys)
-        sorted_ = cupy.argsort(keys)
-        if falling is not None or round_ > 0:
-            sorted_ = sorted_[cupy.argsort(group[sorted_])]  # stable: those of one group stay in the order of the keys
-        members, keys, group = members[sorted_], keys[sorted_], group[sorted_]
+        keys, sorted_ = radix_sort(keys, cupy.arange(len(members), dtype=np.uint32), overwrite=True)
+        if falling is not None or round_ > 0:  # those of one group stay in the order of the keys
+            group, by_group = radix_sort(group[sorted_], cupy.arange(len(members), dtype=np.uint32), overwrite=True)
+            keys, sorted_ = keys[by_group], sorted_[by_group]
+        members = members[sorted_]
         unfinished = cupy.zeros(1, np.uint32)
         launch_each(
             *("intern", "place_ties", 32 * len(members)),

@@ -91,7 +91,7 @@ def _class_documents(offsets: Any, documents: int, limits: list[int]) -> tuple[A
 def _count_in_blocks(threads: int, limit: int, documents: int, arguments: tuple[Any, ...]) -> None:
     kernel = get_kernel("text_terms", "count_in_block")
     kernel.max_dynamic_shared_size_bytes = offered_shared()
-    kernel((documents,), (threads,), arguments, shared_mem=4 * limit)
+    kernel((documents,), (threads,), arguments, shared_mem=4 * max(limit, 2 * threads))
 
 
 def _count_sorted(terminals: int, given: tuple[Any, ...], listed: Any, written: tuple[Any, ...]) -> None:
