@@ -22,6 +22,13 @@ def allocate(count: int, dtype: npt.DTypeLike) -> tuple[pa.Buffer, npt.NDArray[A
     return buffer, np.frombuffer(buffer, dtype) if size else np.zeros(0, dtype)
 
 
+def buffer_under(array: npt.NDArray[Any]) -> pa.Buffer | None:
+    """Return the Arrow buffer that an array is the whole of, as :func:`allocate` makes it; None where it is of none."""
+    buffer = array.base
+    whole = isinstance(buffer, pa.Buffer) and (buffer.address, buffer.size) == (array.ctypes.data, array.nbytes)
+    return buffer if whole else None
+
+
 def owned(array: npt.NDArray[Any]) -> pa.Buffer:
     """Copy an array into an Arrow buffer."""
     buffer, copy = allocate(len(array), array.dtype)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from polars_tadoc.arrow import allocate
+from polars_tadoc.arrow import allocate, buffer_under
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 
 
@@ -58,7 +58,7 @@ def spread(values: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64]) -> p
 
 
 def to_arrow(arrays: Sequence[npt.NDArray[Any]]) -> list[pa.Array]:
-    """Copy arrays of numbers, of one dimension, to Arrow's memory.
+    """Copy arrays of numbers, of one dimension, to Arrow's memory; those that lie in it already stay where they are.
 
     Examples
     --------
@@ -66,16 +66,16 @@ def to_arrow(arrays: Sequence[npt.NDArray[Any]]) -> list[pa.Array]:
     [0, 1, 2]
 
     """
-    made = [allocate(len(array), array.dtype) for array in arrays]
+    return [_to_arrow(array) for array in arrays]
 
-    def copy(item: tuple[int, int, int]) -> None:
-        i, first, stop = item
-        made[i][1][first:stop] = arrays[i][first:stop]
 
-    map_parallel(
-        copy, [(i, *chunk) for i, array in enumerate(arrays) if len(array) for chunk in even_chunks(len(array))]
-    )
-    return [
-        pa.Array.from_buffers(pa.from_numpy_dtype(array.dtype), len(array), [None, buffer])
-        for array, (buffer, _) in zip(arrays, made, strict=True)
-    ]
+def _to_arrow(array: npt.NDArray[Any]) -> pa.Array:
+    buffer = buffer_under(array)
+    if buffer is None:
+        buffer, copy = allocate(len(array), array.dtype)
+
+        def fill(chunk: tuple[int, int]) -> None:
+            copy[slice(*chunk)] = array[slice(*chunk)]
+
+        map_parallel(fill, even_chunks(len(array)))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(array.dtype), len(array), [None, buffer])

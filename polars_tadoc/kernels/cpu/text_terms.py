@@ -6,6 +6,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.arrow import allocate
 from polars_tadoc.kernels.cpu.memory import trailing_zeros
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 
@@ -48,7 +49,8 @@ def terms_of_text(
     map_parallel(measure, chunks)
     room = int(offsets.max()) + 1
     np.cumsum(offsets, out=offsets)
-    words, counts = np.empty(offsets[-1], np.uint32), np.empty(offsets[-1], np.uint64)
+    _, words = allocate(int(offsets[-1]), np.uint32)  # they go into results as they are
+    _, counts = allocate(int(offsets[-1]), np.uint64)
 
     def count(chunk: tuple[int, int]) -> None:
         found, counters = np.empty(room, np.uint32), np.zeros(terminals, np.uint32)

@@ -9,6 +9,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.arrow import allocate
 from polars_tadoc.kernels.cpu.jit import inner, kernel
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
@@ -87,7 +88,7 @@ def weigh_bm25(
         By posting.
 
     """
-    weighed = np.empty(len(terminals))
+    _, weighed = allocate(len(terminals), np.float64)  # they go into results as they are
     added = _NONE if bases is None else bases
 
     def weigh(chunk: tuple[int, int]) -> None:
@@ -119,7 +120,7 @@ def weigh_tfidf(
         By posting.
 
     """
-    weighed = np.empty(len(terminals))
+    _, weighed = allocate(len(terminals), np.float64)
     logarithms = 1.0 + np.log(np.maximum(np.arange(COUNTED if sublinear else 0), 1))
     factors = _NONE if idf is None else idf
 
