@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,9 @@ from polars_tadoc.dictionary.words import as_strings, sorted_words
 from polars_tadoc.engine import CPU, Engine, choose
 from polars_tadoc.errors import InvalidDictionaryError
 from polars_tadoc.kernels import cpu
+from polars_tadoc.kernels.trie import Trie
 from polars_tadoc.traversal.options import require_bool
 from polars_tadoc.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from polars_tadoc.kernels.trie import Trie
 
 GPU_REPAYS_AT = 1 << 20
 """Words from which "auto" looks them up on a GPU."""

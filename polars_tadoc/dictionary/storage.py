@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from polars_tadoc.dictionary import file
+from polars_tadoc.kernels.trie import DTYPES, Trie, check
 from polars_tadoc.version import __version__
-
-if TYPE_CHECKING:
-    from polars_tadoc.kernels.trie import Trie
 
 
 def write(trie: Trie, path: Path) -> None:
@@ -54,20 +52,18 @@ def digest(trie: Trie) -> str:
 
 
 def _parts(trie: Trie) -> tuple[dict[str, Any], file.Arrays]:
-    values = trie._asdict()
-    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
-    numbers = {name: int(value) for name, value in values.items() if name not in arrays}
-    return {"polars_tadoc": __version__, "numbers": numbers}, arrays
+    numbers = {name: value for name, value in trie._asdict().items() if name not in DTYPES}
+    return {"polars_tadoc": __version__, "numbers": numbers}, {name: getattr(trie, name) for name in DTYPES}
 
 
 def _trie(header: dict[str, Any], arrays: file.Arrays, name: str) -> Trie:
-    from polars_tadoc.kernels.trie import Trie, problem
-
     try:
-        trie = Trie(**arrays, **{key: int(value) for key, value in header["numbers"].items()})
+        numbers = {key: int(value) for key, value in header["numbers"].items() if key not in DTYPES}
+        trie = Trie(**numbers, **{key: arrays[key] for key in DTYPES})
     except (KeyError, TypeError, AttributeError, ValueError):
         raise file.damaged(name, "it does not hold the parts of a trie") from None
-    why = problem(trie)
-    if why is not None:
-        raise file.damaged(name, why)
+    try:
+        check(trie)
+    except ValueError as error:
+        raise file.damaged(name, str(error)) from None
     return trie
