@@ -22,6 +22,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "sequence_count": {"n": 2, "stopwords": ["the"]},
     "ranked_inverted_index": {"n": 4},
     "cooccurrence": {"window": 2},
+    "bm25_weights": {"scoring": "wakatsuki", "top": 3},
+    "tfidf": {"norm": "l1"},
 }
 
 

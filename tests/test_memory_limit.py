@@ -27,13 +27,16 @@ from polars_tadoc.traversal.options import require_memory_limit
 from tests.analytic_cases import Case, cases, labels, least, strategies, tops, with_labels
 
 LIMIT = "1GB"
-LABELLED = ("inverted_index", "term_vector", "ranked_inverted_index")
+WEIGHING = ("bm25_weights", "tfidf")
+LABELLED = ("inverted_index", "term_vector", "ranked_inverted_index", *WEIGHING)
 CALLS = tuple(REQUESTS)
 ROWS = [f"w{k % 5} the w{k % 3} cat" if k % 7 else None for k in range(60)]
 COLUMN = tadoc.compress(pl.Series("text", ROWS), rows_per_grammar=9)
 
 
 def arguments_of(call: str, n: int, top: int | None, min_count: int) -> dict[str, Any]:
+    if call in WEIGHING:
+        return {"top": top}
     named: dict[str, Any] = {"min_count": min_count}
     if call not in ("sort", "inverted_index"):
         named["top"] = top

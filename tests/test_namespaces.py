@@ -28,6 +28,8 @@ FUNCTIONS = {
     "sort": tadoc.sort,
     "inverted_index": tadoc.inverted_index,
     "term_vector": tadoc.term_vector,
+    "bm25_weights": tadoc.bm25_weights,
+    "tfidf": tadoc.tfidf,
     "to_csr": tadoc.to_csr,
     "sequence_count": tadoc.sequence_count,
     "ranked_inverted_index": tadoc.ranked_inverted_index,
