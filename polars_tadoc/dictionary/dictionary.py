@@ -13,7 +13,6 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.arrow import owned
 from polars_tadoc.dictionary import storage
 from polars_tadoc.dictionary.words import as_strings, sorted_words
 from polars_tadoc.engine import CPU, Engine, choose
@@ -242,9 +241,8 @@ class Dictionary:
         """
         text = as_strings(words, "Dictionary.ids")
         chosen = choose(engine, len(text), GPU_REPAYS_AT)
-        found = chosen.kernels.look_up_rows(self.on(chosen), text)
-        array = pa.UInt32Array.from_buffers(pa.uint32(), len(found), [None, owned(found)])
-        ids: Any = pl.from_arrow(array)
+        (found,) = chosen.kernels.to_arrow([chosen.kernels.look_up_rows(self.on(chosen), text)])
+        ids: Any = pl.from_arrow(found)
         if text.null_count():
             ids = ids.zip_with(text.is_not_null(), pl.Series([None], dtype=pl.UInt32))
         return ids.alias(words.name)  # type: ignore[no-any-return]
@@ -362,8 +360,8 @@ class Dictionary:
     def _spell(self, ids: UInt32, engine: Engine) -> pa.LargeStringArray:
         """Spell ids, each of a word."""
         kernels = engine.kernels
-        offsets, data = (kernels.to_host(array) for array in kernels.spell(self.on(engine), kernels.load_symbols(ids)))
-        words = pa.LargeStringArray.from_buffers(len(ids), owned(offsets), owned(data))
+        offsets, data = kernels.to_arrow(kernels.spell(self.on(engine), kernels.load_symbols(ids)))
+        words = pa.LargeStringArray.from_buffers(len(ids), offsets.buffers()[1], data.buffers()[1])
         try:
             words.validate(full=True)  # what a damaged file holds need not be UTF-8
         except pa.ArrowInvalid as error:

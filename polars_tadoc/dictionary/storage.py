@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from polars_tadoc.dictionary import file
-from polars_tadoc.kernels.trie import DTYPES, Trie, check
+from polars_tadoc.kernels.trie import DTYPES, Trie, problem
 from polars_tadoc.version import __version__
 
 
@@ -62,8 +62,7 @@ def _trie(header: dict[str, Any], arrays: file.Arrays, name: str) -> Trie:
         trie = Trie(**numbers, **{key: arrays[key] for key in DTYPES})
     except (KeyError, TypeError, AttributeError, ValueError):
         raise file.damaged(name, "it does not hold the parts of a trie") from None
-    try:
-        check(trie)
-    except ValueError as error:
-        raise file.damaged(name, str(error)) from None
+    why = problem(trie)
+    if why is not None:
+        raise file.damaged(name, why)
     return trie
