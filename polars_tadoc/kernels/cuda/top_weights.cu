@@ -7,8 +7,8 @@
 constexpr u32 THREADS = 256;
 constexpr u32 ITEMS = 8;  // of a thread
 constexpr u32 TILE = THREADS * ITEMS;
-constexpr u32 PIECE = TILE / 2;  // postings of a document that are sorted together: a tile has room for all that begin
-                                 // in half of it
+constexpr u32 PIECE = TILE / 4;  // postings of a document that are sorted together
+constexpr u32 WINDOW = TILE - PIECE;  // positions of which a tile has room for all pieces that begin there
 constexpr u32 NO_PIECE = 0xFFFF;
 constexpr u32 FAN = 16;  // pieces that are merged at a time
 
@@ -19,25 +19,29 @@ __device__ __forceinline__ u64 order_of(double weight)
     return ~(bits ^ (bits >> 63 != 0 ? ~0ull : 1ull << 63));
 }
 
-// How many postings pieces of so many leave of each document, `top` of a piece. report: their sum, and how long the
-// longest document was; zeros.
+// How many postings pieces of so many leave of each document, `top` of a piece. report: their sum, what is left in the
+// end, and how long the longest document was; zeros.
 extern "C" __global__ void __launch_bounds__(THREADS) size_pieces(
     const i64* __restrict__ offsets, u64 documents, u64 piece, u64 top, u64* sizes, u64* report)
 {
     const u64 document = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
     u64 length = 0;
     u64 size = 0;
+    u64 last = 0;
     if (document < documents) {
         length = static_cast<u64>(offsets[document + 1] - offsets[document]);
         size = length / piece * min(piece, top) + min(length % piece, top);
+        last = min(length, top);
         sizes[document] = size;
     }
     size = lanes_sum(size);
+    last = lanes_sum(last);
     for (u32 step = 16; step > 0; step /= 2)
         length = max(length, __shfl_xor_sync(ALL_LANES, length, step));
     if (threadIdx.x % 32 == 0 && size != 0) {
         atomicAdd(report, size);
-        atomicMax(report + 1, length);
+        atomicAdd(report + 1, last);
+        atomicMax(report + 2, length);
     }
 }
 
@@ -68,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_pieces(
     __shared__ u64 owners[2];  // documents that postings of the tile can belong to: the first and the last one
 
     if (threadIdx.x < 64) {
-        const u64 position = (static_cast<u64>(blockIdx.x) + threadIdx.x / 32) * PIECE;
+        const u64 position = (static_cast<u64>(blockIdx.x) + threadIdx.x / 32) * WINDOW;
         const u64 document = document_at(offsets, documents, position);
         u64 bound = postings;
         if (position < postings) {  // the first piece that begins there or later
@@ -157,30 +161,39 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_pieces(
         if (first + half >= size)
             continue;  // nothing in the second half
         const u32 before = own - first;  // postings of both halves that stand before this thread's
-        const auto second_precedes = [&](u32 a, u32 b) {
-            const u32 slot_a = slot_of(a);
-            const u32 slot_b = slot_of(b);
-            return precedes(shared_orders[slot_b], shared_tags[slot_b], shared_orders[slot_a], shared_tags[slot_a]);
-        };
         u32 low = before > half ? before - half : 0;
         u32 high = min(before, half);
         while (low < high) {
             const u32 middle = (low + high) / 2;
-            if (second_precedes(first + middle, first + half + before - 1 - middle))
+            const u32 slot_a = slot_of(first + middle);
+            const u32 slot_b = slot_of(first + half + before - 1 - middle);
+            if (precedes(shared_orders[slot_b], shared_tags[slot_b], shared_orders[slot_a], shared_tags[slot_a]))
                 high = middle;
             else
                 low = middle + 1;
         }
         u32 a = first + low;
         u32 b = first + half + before - low;
+        const u32 a_stop = first + half;
+        const u32 b_stop = first + 2 * half;
+        u64 order_a = a < a_stop ? shared_orders[slot_of(a)] : 0;
+        u64 order_b = b < b_stop ? shared_orders[slot_of(b)] : 0;
+        u32 tag_a = a < a_stop ? shared_tags[slot_of(a)] : 0;
+        u32 tag_b = b < b_stop ? shared_tags[slot_of(b)] : 0;
 #pragma unroll
         for (u32 i = 0; i < ITEMS; ++i) {
-            const bool second = a == first + half || (b < first + 2 * half && second_precedes(a, b));
-            const u32 slot = slot_of(second ? b : a);
-            order[i] = shared_orders[slot];
-            tag[i] = shared_tags[slot];
-            a += !second;
-            b += second;
+            const bool second = a == a_stop || (b < b_stop && precedes(order_b, tag_b, order_a, tag_a));
+            order[i] = second ? order_b : order_a;
+            tag[i] = second ? tag_b : tag_a;
+            const u32 next = second ? ++b : ++a;
+            if (next < (second ? b_stop : a_stop)) {
+                const u64 next_order = shared_orders[slot_of(next)];
+                const u32 next_tag = shared_tags[slot_of(next)];
+                order_a = second ? order_a : next_order;
+                tag_a = second ? tag_a : next_tag;
+                order_b = second ? next_order : order_b;
+                tag_b = second ? next_tag : tag_b;
+            }
         }
     }
 

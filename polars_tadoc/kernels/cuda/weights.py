@@ -15,7 +15,7 @@ from polars_tadoc.kernels.cuda.primitives import exclusive_scan, segmented_sum
 
 TILE = 2048
 """Documents' ends and postings that a block takes (balanced_postings.cuh)."""
-PIECE = 1024
+PIECE = 512
 """Postings of a document that a block sorts together (top_weights.cu)."""
 FAN = 16
 """Pieces of a document that are merged at a time."""
@@ -23,6 +23,8 @@ FAN = 16
 _THREADS, _COUNT_THREADS = 256, 1024  # of balanced_postings.cuh and top_weights.cu; of count_frequencies
 _SHARE = 8192
 """Postings, at least, of a block that counts documents."""
+_WINDOW = TILE - PIECE
+"""Positions whose pieces a block sorts."""
 
 
 def document_frequencies(terminals: Any, size: int) -> Any:
@@ -194,10 +196,11 @@ def top_weights(offsets: Any, terminals: Any, weights: Any, rank: Any, top: int)
         if top <= 0 or not postings:
             return cupy.zeros(len(offsets), np.int64), cupy.empty(0, np.uint32), cupy.empty(0, np.float64)
         most = min(top, postings)
-        kept, total, longest = _size_pieces(offsets, PIECE, most)
+        kept, report = _size_pieces(offsets, PIECE, most)
+        total, last_total, longest = (int(number) for number in report.get())  # synchronize!
         result = cupy.empty(total, np.uint32), cupy.empty(total, np.float64)
         get_kernel("top_weights", "sort_pieces")(
-            (-(-postings // PIECE),),
+            (-(-postings // _WINDOW),),
             (_THREADS,),
             (
                 *(offsets, np.uint64(len(offsets) - 1), np.uint64(postings), terminals, weights, rank),
@@ -206,8 +209,10 @@ def top_weights(offsets: Any, terminals: Any, weights: Any, rank: Any, top: int)
         )
         piece = PIECE
         while longest > piece:
+            longest = longest // piece * min(piece, most) + min(longest % piece, most)
             length, piece = min(piece, most), FAN * min(piece, most)
-            merged, total, longest = _size_pieces(kept, piece, most)
+            merged, report = _size_pieces(kept, piece, most)
+            total = last_total if longest <= piece else int(report[:1].get()[0])  # synchronize!
             target = cupy.empty(total, np.uint32), cupy.empty(total, np.float64)
             given = (rank, np.uint64(length), np.uint64(most), merged)
             _balanced("merge_pieces", kept, *result, *given, *target, family="top_weights")
@@ -215,19 +220,17 @@ def top_weights(offsets: Any, terminals: Any, weights: Any, rank: Any, top: int)
         return kept, *result
 
 
-def _size_pieces(offsets: Any, piece: int, most: int) -> tuple[Any, int, int]:
-    """Return where what pieces leave of each document begins, how much it is in all, and the longest document."""
+def _size_pieces(offsets: Any, piece: int, most: int) -> tuple[Any, Any]:
+    """Return where what pieces leave of each document begins, and what size_pieces reports."""
     import cupy
 
     documents = len(offsets) - 1
-    sizes, report = cupy.empty(documents, np.uint64), cupy.zeros(2, np.uint64)
+    sizes, report = cupy.empty(documents, np.uint64), cupy.zeros(3, np.uint64)
     launch_each(
         *("top_weights", "size_pieces", documents, offsets, np.uint64(documents), np.uint64(piece)),
         *(np.uint64(most), sizes, report),
     )
-    kept = exclusive_scan(sizes)
-    total, longest = (int(number) for number in report.get())  # synchronize!
-    return kept, total, longest
+    return exclusive_scan(sizes), report
 
 
 def _tiles(offsets: Any, terminals: Any) -> int:
