@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from polars_tadoc.compress.tokenize import Tokenizer, cut, number
 from polars_tadoc.kernels.cpu.parallel import map_parallel
 from polars_tadoc.kernels.cpu.text_words import keep_words
 from polars_tadoc.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from polars_tadoc.dictionary.dictionary import Dictionary
 
 UInt32 = npt.NDArray[np.uint32]
 
@@ -38,7 +41,14 @@ class NumberedWords:
     """uint64 by row: its words, with those that count to lengths only."""
 
 
-def number_words(text: pl.Series, tokenizer: Tokenizer, choose: Choose, mapping: str | None = None) -> NumberedWords:
+def number_words(
+    text: pl.Series,
+    tokenizer: Tokenizer,
+    choose: Choose,
+    mapping: str | None = None,
+    *,
+    dictionary: Dictionary | None = None,
+) -> NumberedWords:
     """Cut each row of a String series; null rows count as empty.
 
     Parameters
@@ -50,7 +60,10 @@ def number_words(text: pl.Series, tokenizer: Tokenizer, choose: Choose, mapping:
     choose
         Which words are kept, and their numbers.
     mapping
-        How words are mapped to ids; here always by a hash table.
+        How a device finds equal words; here always by a hash table.
+    dictionary
+        What ``choose`` does no more than look words up in. Here that is done for each distinct word, not for each word
+        of the text.
 
     Raises
     ------

@@ -82,7 +82,7 @@ def prepare_text(
     dictionary
         Only its words, after the morphism, are kept; others count to the documents' lengths.
     mapping
-        How words are mapped to ids; the result is the same. None: what is fastest.
+        How a device maps words to ids: the result is the same. None: what is fastest.
 
     Raises
     ------
@@ -92,7 +92,8 @@ def prepare_text(
         The device is out of memory or failed.
 
     """
-    numbered = _NUMBER[engine.name](text, tokenizer, _chooser(morphism, dictionary), mapping)
+    plain = dictionary if morphism is None else None
+    numbered = _NUMBER[engine.name](text, tokenizer, _chooser(morphism, dictionary), mapping, dictionary=plain)
     rows = np.flatnonzero(text.is_not_null().to_numpy())
     offsets, lengths = numbered.offsets, numbered.lengths
     if len(rows) < len(text):  # a null row has no words: leaving out its start is enough
