@@ -32,6 +32,7 @@ from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.config import Config
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.decompress import decompress
+from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.grammar import Grammar
 from polars_tadoc.index.build import build_index
 from polars_tadoc.index.index import Index
@@ -54,6 +55,7 @@ __all__ = [
     "TFIDF",
     "Config",
     "Corpus",
+    "Dictionary",
     "Grammar",
     "Index",
     "bm25",

@@ -14,6 +14,7 @@ import polars_tadoc as tadoc
 from polars_tadoc.errors import (
     ColumnMissingError,
     EngineUnavailableError,
+    InvalidDictionaryError,
     InvalidGrammarError,
     LimitExceededError,
     NotCompressedError,
@@ -162,6 +163,7 @@ def test_hierarchy() -> None:
         (NotCompressedError, TypeError),
         (ColumnMissingError, KeyError),
         (InvalidGrammarError, ValueError),
+        (InvalidDictionaryError, ValueError),
         (LimitExceededError, ValueError),
         (EngineUnavailableError, RuntimeError),
     ):
