@@ -91,7 +91,7 @@ class Dictionary:
 
         """
         ordered = sorted_words(as_strings(words, "Dictionary.from_words"))
-        return cls(storage.frozen(cpu.build_trie(ordered.offsets, ordered.data)))
+        return cls(cpu.build_trie(ordered.offsets, ordered.data))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Dictionary:

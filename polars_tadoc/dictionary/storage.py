@@ -34,13 +34,6 @@ def from_bytes(data: bytes) -> Trie:
     return _trie(*file.parse(data, True, name), name)
 
 
-def frozen(trie: Trie) -> Trie:
-    """Make a trie's arrays read-only, as those of a file are: kernels are compiled for one kind."""
-    for values in _parts(trie)[1].values():
-        values.flags.writeable = False
-    return trie
-
-
 def digest(trie: Trie) -> str:
     """Return what names the contents."""
     contents, arrays = _parts(trie)
