@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from polars_tadoc.errors import EngineUnavailableError
-from polars_tadoc.kernels.cuda.device import even_blocks, get_kernel
+from polars_tadoc.kernels.cuda.device import even_blocks, get_kernel, launch_each
+from polars_tadoc.kernels.cuda.primitives import exclusive_scan
+from polars_tadoc.kernels.cuda.upload import PADDING
 
 _THREADS, _ALONE = 256, 64  # of word_table.cu
-_MOST_BYTES = 1 << 32
 
 hash_defines: tuple[str, ...] = ()
 """Macros that word_table.cu is compiled with: tests let hashes collide."""
@@ -36,30 +36,20 @@ class WordTable:
     """Bytes of device memory."""
 
 
-def make_table(offsets: Any, data: Any) -> WordTable:
-    """Make the table of some words.
+def make_table(offsets: Any, data: Any) -> WordTable | None:
+    """Make the table of some words, or None where that would take long: very many words have the same hash.
 
     Parameters
     ----------
     offsets
-        cupy int64, words + 1: where each word starts in the bytes. No two words are equal.
+        cupy int64, words + 1: where each word starts in the bytes, which are fewer than 2^32.
     data
         cupy uint8 with :data:`~.upload.PADDING` bytes behind the last word.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The words have 4 GiB or more.
 
     """
     import cupy
 
     words = len(offsets) - 1
-    if len(data) >= _MOST_BYTES:
-        raise EngineUnavailableError(
-            f'engine="gpu": the words of a dictionary have {len(data):,} bytes, which is beyond 32-bit positions; '
-            'use engine="cpu"'
-        )
     longest = int((offsets[1:] - offsets[:-1]).max()) if words else 0  # synchronize!
     places, capacity = offsets.astype(np.uint32), 2 * words + 1
     slots = cupy.empty((capacity, 2), np.uint64)
@@ -68,10 +58,12 @@ def make_table(offsets: Any, data: Any) -> WordTable:
     if words:
         held = (data, places)
         slots_of = (slots, np.uint32(capacity))
-        long_words, long_count = _long_list(words)
-        _launch("insert_words", -(-words // _THREADS), *held, np.uint32(words), *slots_of, long_words, long_count)
+        long_words, state = _long_list(words)
+        _launch("insert_words", -(-words // _THREADS), *held, np.uint32(words), *slots_of, long_words, state)
         if longest > _ALONE:
-            _launch("insert_long_words", even_blocks(32 * words), *held, *slots_of, long_words, long_count)
+            _launch("insert_long_words", even_blocks(32 * words), *held, *slots_of, long_words, state)
+        if int(state[1]):  # synchronize!
+            return None
     return table
 
 
@@ -100,23 +92,53 @@ def find_words(table: WordTable, text: Any, starts: Any, stops: Any) -> Any:
     if tokens:
         slots_of = (table.slots, np.uint32(len(table.slots)))
         words, unknown = (table.data, table.offsets), np.uint32(len(table.offsets) - 1)
-        long_tokens, long_count = _long_list(tokens if table.longest > _ALONE else 0)
+        long_tokens, state = _long_list(tokens if table.longest > _ALONE else 0)
         _launch(
             *("find_words", -(-tokens // _THREADS), text, starts, stops, np.uint32(tokens)),
-            *(*words, *slots_of, np.uint32(table.longest), unknown, ids, long_tokens, long_count),
+            *(*words, *slots_of, np.uint32(table.longest), unknown, ids, long_tokens, state),
         )
         if table.longest > _ALONE:
             _launch(
                 *("find_long_words", even_blocks(32 * tokens), text, starts, stops),
-                *(*words, *slots_of, unknown, ids, long_tokens, long_count),
+                *(*words, *slots_of, unknown, ids, long_tokens, state),
             )
     return ids
 
 
-def _long_list(most: int) -> tuple[Any, Any]:
+def copy_words(table: WordTable, ids: Any) -> tuple[Any, Any]:
+    """Copy words one after another.
+
+    Parameters
+    ----------
+    table
+        From :func:`make_table`.
+    ids
+        cupy uint32; what is no number of a word has no bytes.
+
+    Returns
+    -------
+    (cupy int64, cupy uint8)
+        Where each word starts in the bytes, ids + 1; the bytes, padded.
+
+    """
     import cupy
 
-    return cupy.empty(most, np.uint32), cupy.zeros(1, np.uint32)
+    words, count = np.uint32(len(table.offsets) - 1), np.uint32(len(ids))
+    lengths = cupy.empty(len(ids), np.uint32)
+    launch_each("word_table", "measure_words", len(ids), table.offsets, words, ids, count, lengths)
+    offsets = exclusive_scan(lengths)
+    size = int(offsets[-1])  # synchronize!
+    data = cupy.empty(size + PADDING, np.uint8)
+    data[size:] = 0
+    launch_each("word_table", "copy_words", len(ids), table.data, table.offsets, words, ids, count, offsets, data)
+    return offsets, data
+
+
+def _long_list(most: int) -> tuple[Any, Any]:
+    """Room for the long words, and a kernel's state."""
+    import cupy
+
+    return cupy.empty(most, np.uint32), cupy.zeros(2, np.uint32)
 
 
 def _launch(kernel: str, blocks: int, *arguments: Any) -> None:
