@@ -210,48 +210,60 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_pieces(
     });
 }
 
-// Merges sorted pieces of so many postings: each posting's place is the number of those that come before it.
-extern "C" __global__ void __launch_bounds__(BALANCED_THREADS) merge_pieces(
+// Merges sorted pieces of so many postings: each posting's place is the number of those that come before it. A thread
+// has one posting: few are left of long documents, and each asks all other pieces.
+extern "C" __global__ void __launch_bounds__(THREADS) merge_pieces(
     const i64* __restrict__ offsets, u64 documents, u64 postings, const u32* __restrict__ terminals,
     const double* __restrict__ weights, const u32* __restrict__ rank, u64 length, u64 top,
     const i64* __restrict__ kept, u32* __restrict__ kept_terminals, double* __restrict__ kept_weights)
 {
-    visit_balanced(offsets, documents, postings, [&](u64 position, u64 document) {
-        const u64 start = static_cast<u64>(offsets[document]);
-        const u64 size = static_cast<u64>(offsets[document + 1]) - start;
-        const u64 piece = (position - start) / length;
-        const u64 group = piece / FAN;
-        const u32 terminal = terminals[position];
-        const double weight = weights[position];
-        const u64 own_order = order_of(weight);
-        const u32 own_rank = rank == nullptr ? terminal : rank[terminal];
-        u64 place = position - start - piece * length;
-        for (u64 other = group * FAN; other < (group + 1) * FAN && other * length < size && place < top; ++other) {
-            if (other == piece)
-                continue;
-            u64 low = other * length;
-            u64 high = min(low + length, size);
-            const u64 begin = low;
-            while (low < high) {
-                const u64 middle = low + (high - low) / 2;
-                const u64 order = order_of(weights[start + middle]);
-                bool before = order < own_order;
-                if (order == own_order) {
-                    const u32 its_terminal = terminals[start + middle];
-                    const u32 its_rank = rank == nullptr ? its_terminal : rank[its_terminal];
-                    before = its_rank != own_rank ? its_rank < own_rank : other < piece;
-                }
-                if (before)
-                    low = middle + 1;
-                else
-                    high = middle;
+    __shared__ u64 owners[2];  // documents of the block's first and last posting
+    const u64 begin = static_cast<u64>(blockIdx.x) * THREADS;
+    const u64 position = begin + threadIdx.x;
+    if (threadIdx.x < 64) {
+        const u64 document =
+            document_at(offsets, documents, threadIdx.x < 32 ? begin : min(begin + THREADS, postings) - 1);
+        if (threadIdx.x % 32 == 0)
+            owners[threadIdx.x / 32] = document;
+    }
+    __syncthreads();
+    if (position >= postings)
+        return;
+    const u64 document = find_document(offsets, owners[0], owners[1] + 1, position);
+    const u64 start = static_cast<u64>(offsets[document]);
+    const u64 size = static_cast<u64>(offsets[document + 1]) - start;
+    const u64 piece = (position - start) / length;
+    const u64 group = piece / FAN;
+    const u32 terminal = terminals[position];
+    const double weight = weights[position];
+    const u64 own_order = order_of(weight);
+    const u32 own_rank = rank == nullptr ? terminal : rank[terminal];
+    u64 place = position - start - piece * length;
+    for (u64 other = group * FAN; other < (group + 1) * FAN && other * length < size && place < top; ++other) {
+        if (other == piece)
+            continue;
+        u64 low = other * length;
+        u64 high = min(low + length, size);
+        const u64 first = low;
+        while (low < high) {
+            const u64 middle = low + (high - low) / 2;
+            const u64 order = order_of(weights[start + middle]);
+            bool before = order < own_order;
+            if (order == own_order) {
+                const u32 its_terminal = terminals[start + middle];
+                const u32 its_rank = rank == nullptr ? its_terminal : rank[its_terminal];
+                before = its_rank != own_rank ? its_rank < own_rank : other < piece;
             }
-            place += low - begin;
+            if (before)
+                low = middle + 1;
+            else
+                high = middle;
         }
-        if (place < top) {
-            const u64 target = static_cast<u64>(kept[document]) + group * min(length * FAN, top) + place;
-            kept_terminals[target] = terminal;
-            kept_weights[target] = weight;
-        }
-    });
+        place += low - first;
+    }
+    if (place < top) {
+        const u64 target = static_cast<u64>(kept[document]) + group * min(length * FAN, top) + place;
+        kept_terminals[target] = terminal;
+        kept_weights[target] = weight;
+    }
 }

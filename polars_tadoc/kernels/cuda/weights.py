@@ -21,8 +21,8 @@ FAN = 16
 """Pieces of a document that are merged at a time."""
 
 _THREADS, _COUNT_THREADS = 256, 1024  # of balanced_postings.cuh and top_weights.cu; of count_frequencies
-_SHARE = 8192
-"""Postings, at least, of a block that counts documents."""
+_LEAST_SHARE, _MOST_SHARE = 1 << 13, 1 << 16
+"""Postings of a block that counts documents: with more, terminals that come late find its table full."""
 _WINDOW = TILE - PIECE
 """Positions whose pieces a block sorts."""
 
@@ -54,10 +54,12 @@ def document_frequencies(terminals: Any, size: int) -> Any:
         frequencies = cupy.zeros(size, np.uint64)
         postings = len(terminals)
         if postings:
-            blocks = min(-(-postings // _SHARE), 2 * device_attribute("MultiProcessorCount"))
-            share = -(-postings // blocks)
+            share = -(-postings // (2 * device_attribute("MultiProcessorCount")))
+            share = min(max(share, _LEAST_SHARE), _MOST_SHARE)
             get_kernel("weights", "count_frequencies")(
-                (blocks,), (_COUNT_THREADS,), (terminals, np.uint64(postings), np.uint64(share), frequencies)
+                (-(-postings // share),),
+                (_COUNT_THREADS,),
+                (terminals, np.uint64(postings), np.uint64(share), frequencies),
             )
         return frequencies
 
@@ -214,8 +216,11 @@ def top_weights(offsets: Any, terminals: Any, weights: Any, rank: Any, top: int)
             merged, report = _size_pieces(kept, piece, most)
             total = last_total if longest <= piece else int(report[:1].get()[0])  # synchronize!
             target = cupy.empty(total, np.uint32), cupy.empty(total, np.float64)
-            given = (rank, np.uint64(length), np.uint64(most), merged)
-            _balanced("merge_pieces", kept, *result, *given, *target, family="top_weights")
+            size = len(result[0])
+            launch_each(
+                *("top_weights", "merge_pieces", size, kept, np.uint64(len(kept) - 1), np.uint64(size), *result),
+                *(rank, np.uint64(length), np.uint64(most), merged, *target),
+            )
             kept, result = merged, target
         return kept, *result
 
@@ -238,8 +243,8 @@ def _tiles(offsets: Any, terminals: Any) -> int:
     return -(-(len(offsets) - 1 + len(terminals)) // TILE)
 
 
-def _balanced(kernel: str, offsets: Any, terminals: Any, *arguments: Any, family: str = "weights") -> None:
+def _balanced(kernel: str, offsets: Any, terminals: Any, *arguments: Any) -> None:
     """Launch a pass over documents and postings, if there are any postings."""
     if len(terminals):
         given = (offsets, np.uint64(len(offsets) - 1), np.uint64(len(terminals)), terminals)
-        get_kernel(family, kernel)((_tiles(offsets, terminals),), (_THREADS,), (*given, *arguments))
+        get_kernel("weights", kernel)((_tiles(offsets, terminals),), (_THREADS,), (*given, *arguments))
