@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,6 @@ import pyarrow as pa
 
 from polars_tadoc.kernels.cpu.counts import DELETED
 from polars_tadoc.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from polars_tadoc.dictionary.dictionary import Dictionary
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +52,7 @@ class Morphism:
     def __hash__(self) -> int:
         return hash(self._key())
 
-    def _key(self) -> tuple[Any, ...]:
+    def _key(self) -> tuple[int, bool, frozenset[str]]:
         return id(self.normalize), self.lowercase, self.stopwords
 
     @classmethod
@@ -139,30 +136,6 @@ class Morphism:
         """The empty string, and stop words as they are compared."""
         words = pl.Series(sorted(self.stopwords), dtype=pl.String)
         return frozenset(["", *(words.str.to_lowercase() if self.lowercase else words).to_list()])
-
-
-@dataclass(frozen=True, eq=False)
-class KnownWords(Morphism):
-    """A normalisation of words, after which those that a dictionary has not are deleted."""
-
-    dictionary: Dictionary | None = None
-
-    @classmethod
-    def after(cls, morphism: Morphism | None, dictionary: Dictionary) -> KnownWords:
-        """Delete unknown words after another morphism, or after none."""
-        first = morphism or Morphism()
-        return cls(first.normalize, first.lowercase, first.stopwords, dictionary)
-
-    def images(self, words: pl.Series) -> pl.Series:
-        """Map each word to its image as a string, null where it is deleted; errors as :meth:`apply`'s."""
-        images = super().images(words)
-        if self.dictionary is None:
-            return images
-        known = (self.dictionary.ids(images) != self.dictionary.unknown).fill_null(False)
-        return images.zip_with(known, _NOTHING)
-
-    def _key(self) -> tuple[Any, ...]:
-        return *super()._key(), id(self.dictionary)
 
 
 FEW = 256

@@ -275,6 +275,50 @@ def test_a_sum_that_rounding_would_lose(engine: str) -> None:
     close(postings.tfidf(None, False, "l1"), reference_weights.weigh_tfidf(postings.documents, None, False, "l1"))
 
 
+@given(made=counted, data=st.data())
+def test_merge(engine: str, made: tuple[int, list[Counted]], data: st.DataObject) -> None:
+    """Of terminals in the order of their images; those that become nothing stand anywhere."""
+    size, documents = made
+    gone = 0xFFFFFFFF
+    image = data.draw(st.lists(st.integers(0, 3) | st.just(gone), min_size=size, max_size=size))
+    documents = [sorted(document, key=lambda term: image[term[0]]) for document in documents]
+    documents = [data.draw(st.sampled_from([document, document[::-1]])) for document in documents]
+    expected = []
+    for document in documents:
+        sums: dict[int, int] = {}
+        for terminal, count in document:
+            sums[image[terminal]] = (sums.get(image[terminal], 0) + count) % (1 << 64)
+        expected.append([(to, total) for to, total in sums.items() if to != gone])
+    postings = Postings(engine, documents, size)
+    offsets, images, counts = postings.kernels.merge_terms(
+        postings.offsets, postings.terminals, postings.counts, postings.load(image, np.uint32)
+    )
+    assert [array.dtype for array in (offsets, images, counts)] == [np.int64, np.uint32, np.uint64]
+    got = zip(postings.lists(images, offsets), postings.lists(counts, offsets), strict=True)
+    assert [list(zip(*own, strict=True)) for own in got] == expected
+
+
+@pytest.mark.parametrize("documents", SIZES)
+def test_merge_of_very_different_documents(engine: str, documents: int) -> None:
+    size, made = some(documents)
+    postings = Postings(engine, made, size)
+    image = np.arange(size, dtype=np.uint32) // 3
+    image[::7] = 0xFFFFFFFF
+    image[image % 50 == 0] = 0xFFFFFFFF
+    found = postings.kernels.merge_terms(
+        postings.offsets, postings.terminals, postings.counts, postings.load(image, np.uint32)
+    )
+    offsets, images, counts = (postings.kernels.to_host(array) for array in found)
+    for number, document in enumerate(made):
+        sums: dict[int, int] = {}
+        for terminal, count in document:
+            if image[terminal] != 0xFFFFFFFF:
+                sums[int(image[terminal])] = sums.get(int(image[terminal]), 0) + count
+        own = slice(offsets[number], offsets[number + 1])
+        assert dict(zip(images[own].tolist(), counts[own].tolist(), strict=True)) == sums
+    assert offsets[-1] == len(images) == len(counts)
+
+
 @given(made=counted, data=st.data(), top=st.one_of(st.integers(0, 10), st.just(1 << 62)))
 def test_top(engine: str, made: tuple[int, list[Counted]], data: st.DataObject, top: int) -> None:
     """Of few values, so that many are equal."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.arrow import owned
+from polars_tadoc.arrow import owned, view
 from polars_tadoc.vocabulary import Vocabulary
 
 UInt32 = npt.NDArray[np.uint32]
@@ -23,12 +23,14 @@ def to_arrow(array: npt.NDArray[Any]) -> pa.Array:
     return pa.Array.from_buffers(pa.from_numpy_dtype(array.dtype), len(array), [None, owned(array)])
 
 
-def dictionary(words: Vocabulary, ids: UInt32) -> pa.DictionaryArray:
+def dictionary(words: Vocabulary, ids: UInt32 | pa.Array) -> pa.DictionaryArray:
     """Dictionary-encode words; few of them get a dictionary of their own words only."""
+    strings = words.strings
     if 2 * len(ids) < len(words):
-        own, places = np.unique(ids, return_inverse=True)
-        return pa.DictionaryArray.from_arrays(to_arrow(places.astype(np.uint32)), words.strings.take(pa.array(own)))
-    return pa.DictionaryArray.from_arrays(to_arrow(ids), words.strings)
+        own, places = np.unique(view(ids) if isinstance(ids, pa.Array) else ids, return_inverse=True)
+        ids, strings = places.astype(np.uint32), strings.take(pa.array(own))
+    array = ids if isinstance(ids, pa.Array) else to_arrow(ids)
+    return pa.DictionaryArray.from_arrays(array, strings, safe=False)  # a check of the ids would read all of them again
 
 
 def lists(offsets: Int64, values: pa.Array) -> pa.LargeListArray:

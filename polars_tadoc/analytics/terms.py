@@ -17,8 +17,9 @@ from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.engine import CPU, Engine, choose
+from polars_tadoc.kernels.cpu.counts import DELETED
 from polars_tadoc.kernels.cpu.lists import gather_lists, running_sum
-from polars_tadoc.morphism import KnownWords
+from polars_tadoc.morphism import Image
 from polars_tadoc.payload import short_name
 from polars_tadoc.traversal.options import Options
 from polars_tadoc.traversal.selector import choose_strategy
@@ -196,19 +197,24 @@ class Counting:
                 f'{self.call}: tokenizer= is for String columns; {short_name(corpus.key)} was cut by "{own}", not '
                 f'"{self.tokenizer.name}": leave it out, or decompress and compress(tokenizer=…) again'
             )
-        lengths, morphism = None, self.options.morphism
-        if self.dictionary is not None:
-            rules, offsets, roots = prepare(corpus, CPU, morphism).host
-            ones = np.ones(rules.terminals, np.uint64)
-            before = running_sum(np.concatenate([ones, rules.lengths]).astype(np.int64)[roots])
-            lengths = engine.kernels.load_array(np.diff(before[offsets]).astype(np.uint64))
-            morphism = KnownWords.after(morphism, self.dictionary)
-        source = prepare(corpus, engine, morphism)
+        source, kernels = prepare(corpus, engine), engine.kernels
+        words, rank, image = source.words, source.rank, None
+        if self.options.morphism is not None:  # the grammar stays as it is: its terms are merged where they become one
+            image = self.options.morphism.apply(words.series)
+            words, rank = image.words, kernels.load_array(_rank_by_image(image))
         strategy = choose_strategy(self.options.strategy, source, "term_vector")
-        offsets, ids, counts = engine.kernels.terms_by_document(
-            source.rules, source.root_offsets, source.roots, strategy, source.rank
-        )
-        return Terms(engine, source.words, False, source.rows, offsets, ids, counts, lengths)
+        terms = kernels.terms_by_document(source.rules, source.root_offsets, source.roots, strategy, rank)
+        if image is not None:
+            terms = kernels.merge_terms(*terms, kernels.load_array(image.ids))
+        lengths = None
+        if self.dictionary is not None:
+            offsets, _, counts = terms
+            lengths = kernels.document_lengths(offsets, counts)
+            known = self.dictionary.ids(words.series) != self.dictionary.unknown
+            kept = np.where(known.to_numpy(), np.arange(len(words), dtype=np.uint32), np.uint32(DELETED))
+            terms = kernels.merge_terms(*terms, kernels.load_array(kept))
+        offsets, ids, counts = terms
+        return Terms(engine, words, False, source.rows, offsets, ids, counts, lengths)
 
     def merge(self, partials: Sequence[Terms]) -> Terms:
         """Put the documents of several corpora into the order of their rows; no count changes."""
@@ -228,6 +234,15 @@ class Counting:
             rows, lengths = rows[order], None if lengths is None else lengths[order]
             (_, ids), (offsets, counts) = gather_lists(offsets, ids, order), gather_lists(offsets, counts, order)
         return Terms(CPU, words, False, rows, offsets, ids, counts, lengths)
+
+
+def _rank_by_image(image: Image) -> npt.NDArray[np.uint32]:
+    """Rank words by their images in code point order, so that those of one image stand together; deleted ones last."""
+    ranks = np.append(image.words.rank, np.uint32(len(image.words)))
+    order = np.argsort(ranks[np.minimum(image.ids, np.uint32(len(image.words)))], kind="stable")
+    rank = np.empty(len(order), np.uint32)
+    rank[order] = np.arange(len(order), dtype=np.uint32)
+    return rank
 
 
 def _blocks(sizes: npt.NDArray[np.uint32], most: int) -> Iterator[tuple[int, int]]:

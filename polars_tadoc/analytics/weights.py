@@ -16,10 +16,12 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.analytics.results import Labels, dictionary, to_arrow
+from polars_tadoc.analytics.results import INDEX, Labels, dictionary, from_arrow
 from polars_tadoc.analytics.terms import Counting, Terms
+from polars_tadoc.arrow import view
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.engine import Engine
+from polars_tadoc.kernels.cpu.spread import spread
 from polars_tadoc.traversal.options import Options, require_top
 from polars_tadoc.vocabulary import Vocabulary
 from polars_tadoc.weighting import Weighting
@@ -46,23 +48,26 @@ class WeightedWords:
 
     def to_arrow(self) -> pa.Table:
         """Table with dictionary-encoded words."""
-        to_host = self.engine.kernels.to_host
-        return pa.table(
-            {
-                "id": self.labels.arrow(self._rows()),
-                "word": dictionary(self.words, to_host(self.ids)),
-                "weight": to_arrow(to_host(self.weights)),
-            }
-        )
+        offsets, ids, weights = self._on_host()
+        rows = self._rows(offsets)
+        labels = rows if self.labels.values is None else self.labels.arrow(view(rows))
+        return pa.table({"id": labels, "word": dictionary(self.words, ids), "weight": weights})
 
     def to_frame(self) -> pl.DataFrame:
         """Frame with the columns of :func:`schema`."""
-        to_host = self.engine.kernels.to_host
-        words, weights = self.words.series.gather(to_host(self.ids)), to_host(self.weights)
-        return pl.DataFrame([self.labels.series(self._rows()), words, pl.Series("weight", weights)])
+        offsets, ids, weights = self._on_host()
+        rows = self._rows(offsets)
+        labels = from_arrow("id", rows) if self.labels.values is None else self.labels.series(view(rows))
+        return pl.DataFrame([labels, self.words.series.gather(from_arrow("word", ids)), from_arrow("weight", weights)])
 
-    def _rows(self) -> npt.NDArray[np.uint32]:
-        return np.repeat(self.rows.astype(np.uint32), np.diff(self.engine.kernels.to_host(self.offsets)))
+    def _on_host(self) -> tuple[npt.NDArray[np.int64], pa.Array, pa.Array]:
+        kernels = self.engine.kernels
+        ids, weights = kernels.to_arrow([self.ids, self.weights])
+        return kernels.to_host(self.offsets), ids, weights
+
+    def _rows(self, offsets: npt.NDArray[np.int64]) -> pa.Array:
+        """Row of each word, of the type of Polars' row numbers."""
+        return spread(self.rows.astype(np.uint32 if pl.UInt32 == INDEX else np.uint64), offsets)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from polars_tadoc.kernels.cpu.sequences import sequence_postings as sequence_pos
 from polars_tadoc.kernels.cpu.spread import to_arrow as to_arrow
 from polars_tadoc.kernels.cpu.weights import document_frequencies as document_frequencies
 from polars_tadoc.kernels.cpu.weights import document_lengths as document_lengths
+from polars_tadoc.kernels.cpu.weights import merge_terms as merge_terms
 from polars_tadoc.kernels.cpu.weights import top_weights as top_weights
 from polars_tadoc.kernels.cpu.weights import weigh_bm25 as weigh_bm25
 from polars_tadoc.kernels.cpu.weights import weigh_tfidf as weigh_tfidf

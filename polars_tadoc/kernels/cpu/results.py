@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.arrow import allocate
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.cpu import counts as _counts
 from polars_tadoc.kernels.cpu import documents as _documents
@@ -211,7 +212,8 @@ def terms_by_document(
 def _by_document(stretches: _Stretches, classes: Classes) -> tuple[Int64, UInt32, UInt64]:
     offsets = np.empty(len(classes.of) + 1, np.int64)
     offset_documents(stretches.sizes, classes.of, offsets)
-    terminals, counts = np.empty(offsets[-1], np.uint32), np.empty(offsets[-1], np.uint64)
+    _, terminals = allocate(int(offsets[-1]), np.uint32)  # they go into results as they are
+    counts = np.empty(offsets[-1], np.uint64)
 
     def copy(chunk: tuple[int, int]) -> None:
         copy_documents(

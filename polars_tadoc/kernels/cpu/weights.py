@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.arrow import allocate
+from polars_tadoc.kernels.cpu.counts import DELETED
 from polars_tadoc.kernels.cpu.jit import inner, kernel
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
@@ -162,6 +163,72 @@ def top_weights(
 
     map_parallel(pick, weighted_chunks(offsets))
     return taken, kept, heaviest
+
+
+def merge_terms(offsets: Int64, terminals: UInt32, counts: UInt64, image: UInt32) -> tuple[Int64, UInt32, UInt64]:
+    """Map the terms of documents, and sum the counts of neighbours that become one.
+
+    Parameters
+    ----------
+    offsets, terminals, counts
+        int64, documents + 1, uint32 and uint64 by posting; a document's terms of one image stand
+        together, those of none anywhere.
+    image
+        uint32 by terminal: what it becomes, ``DELETED`` for nothing.
+
+    Returns
+    -------
+    (int64 array, uint32 array, uint64 array)
+        Where each document's terms start, documents + 1; images and counts, in the order of their terms.
+
+    """
+    chunks, sizes = weighted_chunks(offsets), np.zeros(len(offsets), np.int64)
+    map_parallel(lambda chunk: _size_merged(offsets, terminals, image, *chunk, sizes), chunks)
+    merged_offsets = np.cumsum(sizes)
+    _, merged = allocate(int(merged_offsets[-1]), np.uint32)
+    _, sums = allocate(int(merged_offsets[-1]), np.uint64)
+
+    def merge(chunk: tuple[int, int]) -> None:
+        _merge(offsets, terminals, counts, image, *chunk, merged_offsets, merged, sums)
+
+    map_parallel(merge, chunks)
+    return merged_offsets, merged, sums
+
+
+@kernel
+def _size_merged(offsets: Int64, terminals: UInt32, image: UInt32, first: int, stop: int, sizes: Int64) -> None:
+    for d in range(first, stop):
+        size, before = 0, nb.uint32(DELETED)
+        for i in range(offsets[d], offsets[d + 1]):
+            own = image[terminals[i]]
+            if own != nb.uint32(DELETED):
+                size += own != before
+                before = own
+        sizes[d + 1] = size
+
+
+@kernel
+def _merge(
+    offsets: Int64,
+    terminals: UInt32,
+    counts: UInt64,
+    image: UInt32,
+    first: int,
+    stop: int,
+    merged_offsets: Int64,
+    merged: UInt32,
+    sums: UInt64,
+) -> None:
+    for d in range(first, stop):
+        at, before = merged_offsets[d] - 1, nb.uint32(DELETED)
+        for i in range(offsets[d], offsets[d + 1]):
+            own = image[terminals[i]]
+            if own == nb.uint32(DELETED):
+                continue
+            if own != before:
+                at += 1
+                merged[at], sums[at], before = own, 0, own
+            sums[at] += counts[i]
 
 
 @kernel

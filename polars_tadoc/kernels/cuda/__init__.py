@@ -24,6 +24,7 @@ from polars_tadoc.kernels.cuda.documents import count_by_document as count_by_do
 from polars_tadoc.kernels.cuda.documents import count_by_terminal as count_by_terminal
 from polars_tadoc.kernels.cuda.documents import terms_by_document as terms_by_document
 from polars_tadoc.kernels.cuda.download import to_arrow as to_arrow
+from polars_tadoc.kernels.cuda.merged_terms import merge_terms as merge_terms
 from polars_tadoc.kernels.cuda.posting_cache import resident_postings as resident_postings
 from polars_tadoc.kernels.cuda.ranked_queries import search as search
 from polars_tadoc.kernels.cuda.sequences import derive_pairs as derive_pairs
@@ -32,6 +33,10 @@ from polars_tadoc.kernels.cuda.sequences import pair_counts as pair_counts
 from polars_tadoc.kernels.cuda.sequences import sequence_counts as sequence_counts
 from polars_tadoc.kernels.cuda.sequences import sequence_postings as sequence_postings
 from polars_tadoc.kernels.cuda.tables import terminal_counts as terminal_counts
+from polars_tadoc.kernels.cuda.trie import load_trie as load_trie
+from polars_tadoc.kernels.cuda.trie import look_up as look_up
+from polars_tadoc.kernels.cuda.trie import look_up_rows as look_up_rows
+from polars_tadoc.kernels.cuda.trie import spell as spell
 from polars_tadoc.kernels.cuda.weights import document_frequencies as document_frequencies
 from polars_tadoc.kernels.cuda.weights import document_lengths as document_lengths
 from polars_tadoc.kernels.cuda.weights import top_weights as top_weights
