@@ -204,8 +204,9 @@ class Dictionary:
     def on(self, engine: Engine) -> Any:
         """Give the trie where an engine's kernels can use it; the second call transfers nothing."""
         load = engine.kernels.load_trie
-        # the digest would read all of a file that is mapped
-        return load(self.trie) if engine.resident is None else engine.keep(f"{self.digest}:trie", lambda: load(self.trie))
+        if engine.resident is None:  # the digest would read all of a file that is mapped
+            return load(self.trie)
+        return engine.keep(f"{self.digest}:trie", lambda: load(self.trie))
 
     def ids(self, words: pl.Series, *, engine: str | None = None) -> pl.Series:
         """Look words up.
