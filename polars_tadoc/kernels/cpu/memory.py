@@ -184,6 +184,24 @@ def range_bits(typing_context: Any, address: Any, firsts: Any, widths: Any) -> A
     return types.uint64(types.uint64, types.uint32, types.uint32), generate
 
 
+@intrinsic
+def equal_bits(typing_context: Any, array: Any, index: Any, byte: Any) -> Any:
+    """Of the 64 bytes from ``array[index]`` on, bit i tells whether byte i equals ``byte``."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        address = builder.ptrtoint(builder.gep(view.data, [arguments[1]]), ir.IntType(64))
+        undefined = ir.Constant(_BLOCK, ir.Undefined)
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), 64), None)
+        single = builder.insert_element(undefined, arguments[2], ir.IntType(32)(0))
+        equal = builder.icmp_unsigned(
+            "==", _load_block(builder, address), builder.shuffle_vector(single, undefined, zeros)
+        )
+        return builder.bitcast(equal, ir.IntType(64))
+
+    return types.uint64(array, types.uint64, types.uint8), generate
+
+
 def _atomic(operation: str) -> Any:
     def update(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

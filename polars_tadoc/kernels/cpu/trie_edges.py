@@ -1,0 +1,173 @@
+"""Lists the edges of a trie in level order from sorted words, and fills its bit vectors and directories."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.cpu.jit import kernel
+from polars_tadoc.kernels.cpu.memory import count_ones
+from polars_tadoc.kernels.trie import BLOCK, COUNTED, NO_PARENT, WORDS
+
+UInt8 = npt.NDArray[np.uint8]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+_1, _32, _63, _HALF = (np.uint64(number) for number in (1, 32, 63, 0xFFFFFFFF))
+
+
+@kernel
+def common_lengths(offsets: Int64, data: UInt8, first: int, stop: int, common: UInt32) -> int:
+    """Count the bytes that words ``first`` to ``stop`` begin with like the word before each.
+
+    Returns the first word that is empty or not above the one before, -1 if none is.
+    """
+    for word in range(first, stop):
+        start, end = offsets[word], offsets[word + 1]
+        if start == end:
+            return word
+        if word == 0:
+            common[0] = 0
+            continue
+        before = offsets[word - 1]
+        shorter = min(start - before, end - start)
+        length = 0
+        while length < shorter and data[before + length] == data[start + length]:
+            length += 1
+        if start + length == end or (before + length < start and data[before + length] > data[start + length]):
+            return word
+        common[word] = length
+    return -1
+
+
+@kernel
+def list_edges(offsets: Int64, common: UInt32, words: UInt32, ends: UInt32, stack: UInt32) -> int:
+    """List the edges, from the back of ``words`` and ``ends``, so that each stands before those below it.
+
+    An edge is the first word below it and where in that word it ends. Words are taken from the last to the first:
+    what a word no longer shares with the one before it is then complete. Returns where the list starts.
+    ``words`` and ``ends`` have room for two edges a word, ``stack`` for one a byte of the longest word.
+    """
+    count = len(common)
+    at, top = 2 * count, 0
+    for word in range(count - 1, -1, -1):
+        shared = common[word + 1] if word + 1 < count else nb.uint32(0)
+        while top > 0 and stack[top - 1] > shared:
+            top -= 1
+            at -= 1
+            words[at], ends[at] = word + 1, stack[top]
+        length = nb.uint32(offsets[word + 1] - offsets[word])
+        for end in (shared, length):
+            if end > 0 and (top == 0 or stack[top - 1] < end):
+                stack[top] = end
+                top += 1
+    while top > 0:
+        top -= 1
+        at -= 1
+        words[at], ends[at] = 0, stack[top]
+    return at
+
+
+@kernel
+def count_levels(words: UInt32, ends: UInt32, common: UInt32, stack: UInt32, levels: UInt32, sizes: Int64) -> None:
+    """Find the level of each edge, and how many edges each level has."""
+    top = 0
+    for edge in range(len(words)):
+        if edge == 0 or words[edge] != words[edge - 1]:
+            shared = common[words[edge]]
+            while top > 0 and stack[top - 1] > shared:
+                top -= 1
+        levels[edge] = top
+        sizes[top] += 1
+        stack[top] = ends[edge]
+        top += 1
+
+
+@kernel
+def place_edges(
+    offsets: Int64,
+    data: UInt8,
+    words: UInt32,
+    ends: UInt32,
+    levels: UInt32,
+    places: Int64,
+    stack: UInt32,
+    labels: UInt8,
+    blocks: UInt64,
+    ends_word: UInt8,
+    starts: Int64,
+    lengths: UInt32,
+) -> None:
+    """Put the edges in level order; ``places`` is the first place of each level, and is moved on.
+
+    By place: label and bits, whether a word ends there, where the edge's bytes start in ``data``, how many they are.
+    """
+    count = len(words)
+    for edge in range(count):
+        level = levels[edge]
+        place = places[level]
+        places[level] += 1
+        word, end = words[edge], ends[edge]
+        start = stack[level - 1] if level > 0 else nb.uint32(0)
+        stack[level] = end
+        starts[place] = offsets[word] + start
+        lengths[place] = end - start
+        labels[place] = data[offsets[word] + start]
+        ends_word[place] = offsets[word] + end == offsets[word + 1]
+        line, bit = WORDS * (place // BLOCK) + place % BLOCK // 64, _1 << (nb.uint64(place) & _63)
+        if edge + 1 < count and levels[edge + 1] > level:
+            blocks[line] |= bit
+        if edge == 0 or levels[edge - 1] < level:
+            blocks[line + 2] |= bit
+        if end - start > 1:
+            blocks[line + 4] |= bit
+
+
+@kernel
+def fill_directory(edges: int, blocks: UInt64, codes: int, code_ends: UInt64) -> None:
+    """Fill in what each block says of the edges before it, above it and below it."""
+    inner, groups, tails = 0, 0, 0  # before the block
+    child, child_groups = 0, 1  # the last group passed starts at ``child``; it is the root's
+    parent, parents = -1, 0  # the last inner edge passed, and how many that makes
+    code, code_tails = 0, 0
+    for block in range(len(blocks) // WORDS):
+        line = WORDS * block
+        while child_groups < inner + 2 and child < edges:  # the root's group, those before, and the one
+            child += 1
+            if child < edges:
+                child_groups += nb.int64(
+                    blocks[WORDS * (child // BLOCK) + child % BLOCK // 64 + 2] >> (nb.uint64(child) & _63) & _1
+                )
+        own = groups + nb.int64(blocks[line + 2] & _1) - 1  # the group of the first edge; the root's is 0
+        while parents < own:
+            parent += 1
+            parents += nb.int64(
+                blocks[WORDS * (parent // BLOCK) + parent % BLOCK // 64] >> (nb.uint64(parent) & _63) & _1
+            )
+        while code_tails < tails and code < codes:
+            code_tails += nb.int64(code_ends[code // 64] >> (nb.uint64(code) & _63) & _1)
+            code += 1
+        above = nb.uint64(parent) if own > 0 else nb.uint64(NO_PARENT)
+        blocks[line + 6] = nb.uint64(child) | nb.uint64(inner) << _32
+        blocks[line + 7] = nb.uint64(code) | above << _32
+        for half in range(2):
+            inner += count_ones(blocks[line + half])
+            groups += count_ones(blocks[line + 2 + half])
+            tails += count_ones(blocks[line + 4 + half])
+
+
+@kernel
+def fill_inner_words(edges: int, blocks: UInt64, ends_word: UInt8, inner_words: UInt64, before: UInt32) -> int:
+    """Fill in which inner edges end words; returns how many do."""
+    inner, found = 0, 0
+    for edge in range(edges):
+        if blocks[WORDS * (edge // BLOCK) + edge % BLOCK // 64] >> (nb.uint64(edge) & _63) & _1:
+            if inner % COUNTED == 0:
+                before[inner // COUNTED] = found
+            if ends_word[edge]:
+                inner_words[inner // 64] |= _1 << (nb.uint64(inner) & _63)
+                found += 1
+            inner += 1
+    return found

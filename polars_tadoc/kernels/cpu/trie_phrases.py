@@ -1,0 +1,285 @@
+"""Finds the phrases that a trie's tails share, and writes the tails as codes of phrases.
+
+A phrase is one to seven bytes that follow a known byte. Of those that follow the same byte at most 256 are kept, each
+code one byte long. They are chosen by pruning (as SentencePiece's unigram model is, Kudo, ACL 2018): from all that
+occur often, tails are written with as few phrases as possible, and the phrases that save least are given up, until few
+enough are left.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.cpu.jit import inner, kernel
+from polars_tadoc.kernels.cpu.memory import bit_length
+from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
+from polars_tadoc.kernels.trie import LONGEST_PHRASE
+
+UInt8 = npt.NDArray[np.uint8]
+UInt16 = npt.NDArray[np.uint16]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+SAMPLE = 1 << 20
+"""Tails that phrases are chosen by."""
+
+CODES = 256
+"""Phrases that may follow one byte."""
+
+ROUNDS = (1024, 700, 480, 360, 300, 270, 256, 256)
+"""Phrases left after each byte, round by round: what few give up at once, fewer would have kept."""
+
+WORTH = 8
+"""Codes that a phrase of 64 bits must save: a code has eight bits, and one in the vector of ends."""
+
+_0, _1, _8, _29, _64, _255 = (np.uint64(number) for number in (0, 1, 8, 29, 64, 255))
+_MIX, _STIR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+
+
+@inner
+def _slot(keys: UInt64, key: Any) -> Any:
+    """Return where a key stands in a table, or would; a key is the byte before a phrase and the phrase's bytes."""
+    last = nb.uint64(len(keys) - 1)
+    mixed = nb.uint64(key) * _MIX
+    mixed ^= mixed >> _29
+    slot = (mixed * _STIR >> _29) & last
+    while keys[slot] != _0 and keys[slot] != key:
+        slot = (slot + _1) & last
+    return nb.int64(slot)
+
+
+@kernel
+def _count_phrases(data: UInt8, starts: Int64, lengths: UInt32, keys: UInt64, counts: UInt32) -> int:
+    """Count the phrases of edges, until the table is nearly full; returns how many there are."""
+    found, room = 0, len(keys) // 4 * 3
+    for edge in range(len(starts)):
+        start, end = starts[edge], starts[edge] + lengths[edge]
+        for at in range(start, end - 1):
+            key = nb.uint64(data[at])
+            for length in range(1, min(LONGEST_PHRASE, end - 1 - at) + 1):
+                key |= nb.uint64(data[at + length]) << nb.uint64(8 * length)
+                slot = _slot(keys, key)
+                if keys[slot] == _0:
+                    if found == room:
+                        continue
+                    keys[slot] = key
+                    found += 1
+                counts[slot] += nb.uint32(1)
+    return found
+
+
+@kernel
+def _fill(phrases: UInt64, keys: UInt64, numbers: UInt32) -> None:
+    for phrase in range(len(phrases)):
+        slot = _slot(keys, phrases[phrase])
+        keys[slot] = phrases[phrase]
+        numbers[slot] = phrase
+
+
+@inner
+def _parse(
+    data: UInt8, start: int, end: int, keys: UInt64, numbers: UInt32, best: Int64, steps: Int64, chosen: UInt32
+) -> None:
+    """Write the bytes after ``start`` with as few phrases as possible, the longest first where several ways do.
+
+    ``best[i]`` is the number of codes from byte i of the edge on, ``steps`` and ``chosen`` the first one's length and
+    phrase.
+    """
+    size = end - 1 - start
+    best[size] = 0
+    for i in range(size - 1, -1, -1):
+        key = nb.uint64(data[start + i])
+        fewest = nb.int64(1) << 40
+        for length in range(1, min(LONGEST_PHRASE, size - i) + 1):
+            key |= nb.uint64(data[start + i + length]) << nb.uint64(8 * length)
+            slot = _slot(keys, key)
+            if keys[slot] == key and 1 + best[i + length] <= fewest:
+                fewest = 1 + best[i + length]
+                steps[i], chosen[i] = length, numbers[slot]
+        best[i] = fewest
+
+
+@kernel
+def _count_uses(
+    data: UInt8,
+    starts: Int64,
+    lengths: UInt32,
+    keys: UInt64,
+    numbers: UInt32,
+    best: Int64,
+    steps: Int64,
+    chosen: UInt32,
+    uses: Int64,
+) -> None:
+    """Count how often each phrase is used."""
+    for edge in range(len(starts)):
+        _parse(data, starts[edge], starts[edge] + lengths[edge], keys, numbers, best, steps, chosen)
+        i, size = nb.int64(0), nb.int64(lengths[edge]) - 1
+        while i < size:
+            uses[chosen[i]] += 1
+            i += steps[i]
+
+
+@kernel
+def _write_codes(
+    data: UInt8,
+    starts: Int64,
+    lengths: UInt32,
+    keys: UInt64,
+    numbers: UInt32,
+    best: Int64,
+    steps: Int64,
+    chosen: UInt32,
+    codes: UInt16,
+    ends: UInt8,
+) -> int:
+    """Write the phrases of tails one after another, and which are a tail's last; returns how many."""
+    written = 0
+    for edge in range(len(starts)):
+        _parse(data, starts[edge], starts[edge] + lengths[edge], keys, numbers, best, steps, chosen)
+        i, size = nb.int64(0), nb.int64(lengths[edge]) - 1
+        while i < size:
+            codes[written] = chosen[i]
+            i += steps[i]
+            ends[written] = i >= size
+            written += 1
+    return written
+
+
+@kernel
+def _count_without(phrases: UInt64, keys: UInt64, without: Int64, best: Int64) -> None:
+    """Count the codes that each phrase of several bytes takes where it is not there itself."""
+    for phrase in range(len(phrases)):
+        key = phrases[phrase]
+        size = (bit_length(key) - 1) // 8
+        best[size] = 0
+        for i in range(size - 1, -1, -1):
+            fewest = nb.int64(1) << 40
+            for length in range(1, size - i + (i > 0)):
+                part = key >> nb.uint64(8 * i) & (_1 << nb.uint64(8 * (length + 1))) - _1
+                if keys[_slot(keys, part)] == part:
+                    fewest = min(fewest, 1 + best[i + length])
+            best[i] = fewest
+        without[phrase] = best[0]
+
+
+@kernel
+def _mark_pairs(data: UInt8, starts: Int64, lengths: UInt32, seen: UInt8) -> None:
+    """Mark each byte that follows another in an edge."""
+    for edge in range(len(starts)):
+        for at in range(starts[edge], starts[edge] + lengths[edge] - 1):
+            seen[256 * nb.int64(data[at]) + data[at + 1]] = 1
+
+
+def _byte_counts(values: UInt64) -> Int64:
+    """Count the bytes up to the highest that is not zero."""
+    return np.searchsorted(_1 << np.arange(0, 64, 8, dtype=np.uint64), values, side="right")
+
+
+def _table(phrases: UInt64) -> tuple[UInt64, UInt32]:
+    size = 1 << max(10, (2 * len(phrases)).bit_length())
+    keys, numbers = np.zeros(size, np.uint64), np.zeros(size, np.uint32)
+    _fill(phrases, keys, numbers)
+    return keys, numbers
+
+
+def _room(lengths: UInt32) -> tuple[Int64, Int64, UInt32]:
+    size = int(lengths.max()) + 1
+    return np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.uint32)
+
+
+def _largest(phrases: UInt64, gains: Int64, limit: Int64) -> npt.NDArray[np.bool_]:
+    """Choose of the phrases after each byte as many as ``limit`` says of it, by gain falling."""
+    before = phrases & _255
+    order = np.lexsort((phrases, -gains, before))
+    counts = np.bincount(before[order].astype(np.int64), minlength=256)
+    places = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    kept = np.zeros(len(phrases), np.bool_)
+    kept[order[places < limit[before[order].astype(np.int64)]]] = True
+    return kept
+
+
+def _choose(data: UInt8, starts: Int64, lengths: UInt32) -> UInt64:
+    """Choose phrases; each is a byte and what follows it. All that are needed to write any tail are there."""
+    seen = np.zeros(1 << 16, np.uint8)
+    _mark_pairs(data, starts, lengths, seen)
+    pairs = np.flatnonzero(seen).astype(np.uint64)
+    single = pairs >> _8 | (pairs & _255) << _8
+    free = CODES - np.bincount((pairs >> _8).astype(np.int64), minlength=256)
+
+    step = max(1, len(starts) // SAMPLE)
+    scale = step
+    starts, lengths = np.ascontiguousarray(starts[::step]), np.ascontiguousarray(lengths[::step])
+    inside = lengths.astype(np.int64) - 1
+    substrings = int((inside * np.minimum(inside, LONGEST_PHRASE)).sum())
+    size = 1 << min(23, max(10, (2 * substrings).bit_length()))
+    keys, counts = np.zeros(size, np.uint64), np.zeros(size, np.uint32)
+    _count_phrases(data, starts, lengths, keys, counts)
+    often = np.flatnonzero((counts.astype(np.int64) * scale >= WORTH) & (keys >= 1 << 16) & (counts > 1))
+    phrases, gains = keys[often], counts[often].astype(np.int64)
+    sizes = _byte_counts(phrases) - 1
+    phrases = phrases[_largest(phrases, gains * sizes, np.full(256, 2048))]
+    room = _room(lengths)
+    for left in ROUNDS:
+        all_phrases = np.concatenate([single, phrases])
+        keys, numbers = _table(all_phrases)
+        uses = np.zeros(len(all_phrases), np.int64)
+        without = np.zeros(len(all_phrases), np.int64)
+        _count_uses(data, starts, lengths, keys, numbers, *room, uses)
+        _count_without(all_phrases, keys, without, np.zeros(LONGEST_PHRASE + 1, np.int64))
+        gains = (uses * (without - 1))[len(single) :] * scale
+        kept = _largest(phrases, gains, np.minimum(left, free)) & (gains >= WORTH)
+        phrases = phrases[kept]
+    return np.concatenate([single, phrases])
+
+
+def write_tails(data: UInt8, starts: Int64, lengths: UInt32) -> tuple[UInt8, UInt64, UInt64, UInt32]:
+    """Write the tails of edges as codes.
+
+    Parameters
+    ----------
+    data
+        uint8: text without zeros.
+    starts, lengths
+        int64, uint32 by edge that has a tail, in their order: where its label stands, and bytes with it.
+
+    Returns
+    -------
+    (uint8 array, uint64 array, uint64 array, uint32 array)
+        Codes, the bits of their ends, phrases and first phrases of :class:`~polars_tadoc.kernels.trie.Trie`.
+
+    """
+    if len(starts) == 0:
+        return np.zeros(1, np.uint8), np.zeros(1, np.uint64), np.zeros(1, np.uint64), np.zeros(257, np.uint32)
+    phrases = _choose(data, starts, lengths)
+    keys, numbers = _table(phrases)
+
+    def write(chunk: tuple[int, int]) -> tuple[UInt16, UInt8]:
+        part = slice(*chunk)
+        room = int(lengths[part].sum(dtype=np.int64))
+        codes, ends = np.empty(room, np.uint16), np.empty(room, np.uint8)
+        buffers = _room(lengths[part])
+        written = _write_codes(data, starts[part], lengths[part], keys, numbers, *buffers, codes, ends)
+        return codes[:written], ends[:written]
+
+    parts = map_parallel(write, even_chunks(len(starts)))
+    written = np.concatenate([codes for codes, _ in parts])
+    ends = np.concatenate([ends for _, ends in parts])
+    used = np.flatnonzero(np.bincount(written, minlength=len(phrases)))
+    before = (phrases[used] & _255).astype(np.int64)
+    order = np.lexsort((phrases[used], before))
+    counts = np.bincount(before, minlength=256)
+    first = np.concatenate([[0], np.cumsum(counts)])
+    code = np.zeros(len(phrases), np.uint8)
+    code[used[order]] = np.arange(len(used)) - first[before[order]]
+    bits = np.zeros(-(-len(ends) // 64) * 8, np.uint8)
+    packed = np.packbits(ends, bitorder="little")
+    bits[: len(packed)] = packed
+    texts = phrases[used[order]] >> _8
+    sizes = _byte_counts(texts).astype(np.uint64)
+    return code[written], bits.view(np.uint64), texts << _8 | sizes, first.astype(np.uint32)

@@ -1,0 +1,194 @@
+"""Steps of a walk in a trie, down and up; none reads outside the arrays, whatever stands in them.
+
+The arrays' sizes must have been checked (:func:`polars_tadoc.kernels.trie.problem`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from polars_tadoc.kernels.cpu.jit import inner
+from polars_tadoc.kernels.cpu.memory import count_ones, equal_bits, load_u64, trailing_zeros
+from polars_tadoc.kernels.trie import Trie
+
+_0, _1, _2, _3, _4, _5, _6, _7, _8, _9 = (np.uint64(number) for number in range(10))
+_15, _16, _31, _32, _63, _64, _255 = (np.uint64(number) for number in (15, 16, 31, 32, 63, 64, 255))
+_HALF = np.uint64(0xFFFFFFFF)
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+GROUP_WORDS = 5
+"""Words of 64 bits that the 256 edges of the largest group can lie in."""
+
+CHILD_WORDS = 514
+"""Words that 128 such groups can lie in."""
+
+
+@inner
+def ones(bits: Any) -> Any:
+    """Count the one bits, unsigned."""
+    return nb.uint64(count_ones(nb.uint64(bits)))
+
+
+@inner
+def place_of(bits: Any, count: Any) -> Any:
+    """Return the place of the one bit after ``count`` lower ones; there must be so many."""
+    place = _0
+    for width in (_32, _16, _8):
+        low = ones(bits & ((_1 << width) - _1))
+        if count >= low:
+            count -= low
+            bits >>= width
+            place += width
+    while count > _0:
+        bits &= bits - _1
+        count -= _1
+    return place + nb.uint64(trailing_zeros(bits))
+
+
+@inner
+def line_of(edge: Any) -> Any:
+    """Return where in ``blocks`` the word stands that says whether an edge is inner."""
+    return (edge >> _7 << _3) + (edge >> _6 & _1)
+
+
+@inner
+def is_inner(trie: Trie, edge: Any) -> Any:
+    """Tell whether an edge has children."""
+    return trie.blocks[line_of(edge)] >> (edge & _63) & _1
+
+
+@inner
+def before_in_block(trie: Trie, edge: Any, kind: Any) -> Any:
+    """Count the bits of a kind (0: inner, 4: tailed) before an edge in its block."""
+    line = (edge >> _7 << _3) + kind
+    below = (_1 << (edge & _63)) - _1
+    if edge & _64:
+        return ones(trie.blocks[line]) + ones(trie.blocks[line + _1] & below)
+    return ones(trie.blocks[line] & below)
+
+
+@inner
+def inner_before(trie: Trie, edge: Any) -> Any:
+    """Count the inner edges before an edge."""
+    return (trie.blocks[(edge >> _7 << _3) + _6] >> _32) + before_in_block(trie, edge, _0)
+
+
+@inner
+def child_in_group(trie: Trie, start: Any, byte: Any) -> Any:
+    """Return the edge with a label in the group that starts at an edge; ``edges`` if there is none."""
+    edges = nb.uint64(trie.edges)
+    word, words = start >> _6, nb.uint64(len(trie.labels)) >> _6
+    mask = _ALL << (start & _63)
+    last = min(word + nb.uint64(GROUP_WORDS), words)
+    beyond = mask & (mask - _1)  # the first edge begins the group, and does not end it
+    beyond = mask & ~(_1 << (start & _63))
+    while word < last:
+        next_group = trie.blocks[line_of(word << _6) + _2] & beyond
+        hits = equal_bits(trie.labels, word << _6, byte) & mask
+        if next_group != _0:
+            hits &= (next_group & (~next_group + _1)) - _1
+        if hits != _0:
+            return min((word << _6) + nb.uint64(trailing_zeros(hits)), edges)
+        if next_group != _0:
+            return edges
+        word += _1
+        mask = beyond = _ALL
+    return edges
+
+
+@inner
+def group_below(trie: Trie, edge: Any) -> Any:
+    """Return where the group of an inner edge's children starts; ``edges`` where the arrays are damaged."""
+    count = before_in_block(trie, edge, _0)
+    start = trie.blocks[(edge >> _7 << _3) + _6] & _HALF
+    return nth_first(trie, start, count)
+
+
+@inner
+def nth_first(trie: Trie, start: Any, count: Any) -> Any:
+    """Return the start of the group after ``count`` others from an edge on."""
+    word, words = start >> _6, nb.uint64(len(trie.labels)) >> _6
+    last = min(word + nb.uint64(CHILD_WORDS), words)
+    mask = _ALL << (start & _63)
+    while word < last:
+        firsts = trie.blocks[line_of(word << _6) + _2] & mask
+        here = ones(firsts)
+        if count < here:
+            return (word << _6) + place_of(firsts, count)
+        count -= here
+        word += _1
+        mask = _ALL
+    return nb.uint64(trie.edges)
+
+
+@inner
+def tail_of(trie: Trie, edge: Any) -> Any:
+    """Return where the codes of an edge's tail start; behind the last one where the arrays are damaged."""
+    count = before_in_block(trie, edge, _4)
+    start = trie.blocks[(edge >> _7 << _3) + _7] & _HALF
+    if count == _0:
+        return start
+    count -= _1
+    word, words = start >> _6, nb.uint64(len(trie.code_ends))
+    mask = _ALL << (start & _63)
+    while word < words:
+        ends = trie.code_ends[word] & mask
+        here = ones(ends)
+        if count < here:
+            return (word << _6) + place_of(ends, count) + _1
+        count -= here
+        word += _1
+        mask = _ALL
+    return nb.uint64(len(trie.codes))
+
+
+@inner
+def has_tail(trie: Trie, edge: Any) -> Any:
+    """Tell whether bytes follow an edge's label."""
+    return trie.blocks[line_of(edge) + _4] >> (edge & _63) & _1
+
+
+@inner
+def match_tail(trie: Trie, code: Any, before: Any, text: Any, stop: Any) -> Any:
+    """Compare a tail with the bytes from address ``text`` to ``stop``; returns behind it, 0 if it is not there.
+
+    ``code`` is where it starts, ``before`` the byte before it. Eight bytes from each before ``stop`` can be read.
+    """
+    codes, phrases = nb.uint64(len(trie.codes)), nb.uint64(len(trie.phrases))
+    while code < codes:
+        phrase = nb.uint64(trie.phrase_starts[before]) + nb.uint64(trie.codes[code])
+        if phrase >= phrases or text >= stop:
+            return _0
+        entry = trie.phrases[phrase]
+        length = entry & _255
+        if length - _1 > _6 or text + length > stop:
+            return _0
+        if (load_u64(text) ^ entry >> _8) << (_64 - (length << _3)) != _0:
+            return _0
+        if trie.code_ends[code >> _6] >> (code & _63) & _1:
+            return text + length
+        before = entry >> (length << _3) & _255
+        text += length
+        code += _1
+    return _0
+
+
+@inner
+def word_at(trie: Trie, edge: Any) -> Any:
+    """Return the id of the word that ends at an edge; ``words`` if none does."""
+    before = inner_before(trie, edge)
+    words = nb.uint64(trie.words)
+    if not is_inner(trie, edge):
+        return min(edge - before, words)
+    if before >= nb.uint64(len(trie.inner_words)) << _6:
+        return words
+    word = before >> _6
+    if not trie.inner_words[word] >> (before & _63) & _1:
+        return words
+    found = nb.uint64(trie.edges - trie.inner) + nb.uint64(trie.inner_words_before[before >> _9])
+    for other in range(word & ~_7, word):
+        found += ones(trie.inner_words[other])
+    return min(found + ones(trie.inner_words[word] & ((_1 << (before & _63)) - _1)), words)
