@@ -10,6 +10,7 @@ import numpy.typing as npt
 from polars_tadoc.kernels.cpu import counts as _counts
 from polars_tadoc.kernels.cpu.decoding import decode_lists as decode_lists
 from polars_tadoc.kernels.cpu.decoding import load_postings as load_postings
+from polars_tadoc.kernels.cpu.look_up_rows import look_up_rows as look_up_rows
 from polars_tadoc.kernels.cpu.merge import join_postings as join_postings
 from polars_tadoc.kernels.cpu.merge import sum_sequences as sum_sequences
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
@@ -26,6 +27,12 @@ from polars_tadoc.kernels.cpu.sequences import pair_counts as pair_counts
 from polars_tadoc.kernels.cpu.sequences import sequence_counts as sequence_counts
 from polars_tadoc.kernels.cpu.sequences import sequence_postings as sequence_postings
 from polars_tadoc.kernels.cpu.spread import to_arrow as to_arrow
+from polars_tadoc.kernels.cpu.trie import build_trie as build_trie
+from polars_tadoc.kernels.cpu.trie import common_prefixes as common_prefixes
+from polars_tadoc.kernels.cpu.trie import load_trie as load_trie
+from polars_tadoc.kernels.cpu.trie import look_up as look_up
+from polars_tadoc.kernels.cpu.trie import spell as spell
+from polars_tadoc.kernels.cpu.trie import with_prefix as with_prefix
 from polars_tadoc.kernels.cpu.weights import document_frequencies as document_frequencies
 from polars_tadoc.kernels.cpu.weights import document_lengths as document_lengths
 from polars_tadoc.kernels.cpu.weights import merge_terms as merge_terms
