@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import polars_tadoc as tadoc
 from polars_tadoc.compress.number_words import number_words as number_on_host
 from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.engine import choose
@@ -26,6 +27,7 @@ from polars_tadoc.kernels.cpu.text_terms import terms_of_text as terms_on_host
 from polars_tadoc.kernels.cpu.text_words import UNKNOWN
 from polars_tadoc.kernels.cuda import download, intern, text_terms, tokenize
 from polars_tadoc.kernels.cuda.text_words import number_words as number_on_device
+from polars_tadoc.traversal.text_source import prepare_text
 from polars_tadoc.vocabulary import Vocabulary
 from tests.strategies import columns, columns_without_nulls
 
@@ -228,3 +230,20 @@ def test_values_are_spread_by_several_threads() -> None:
     values = np.arange(3000, dtype=np.uint32)
     made = spread.spread(values, np.append(0, np.cumsum(sizes)))
     assert np.array_equal(made.to_numpy(), np.repeat(values, sizes))
+
+
+@settings(max_examples=30)
+@given(rows=columns, known=st.sets(st.sampled_from(["a", "b", "é", "日", "ab", "no such word", "x" * 100])))
+def test_words_of_a_dictionary(engine: str, rows: list[str | None], known: set[str]) -> None:
+    dictionary = tadoc.Dictionary.from_words(strings(sorted(known)))
+    long = [f"{row or ''} {'x' * 100} ab" for row in rows]
+    source = prepare_text(strings([*rows, *long]), WORDS, choose(engine, 0), dictionary=dictionary)
+    cut = [reference.tokenize(row, "words")[0] for row in [*(row for row in rows if row is not None), *long]]
+    kept = [[word for word in row if word in known] for row in cut]
+    offsets, ids, lengths = host(engine, source.root_offsets, source.roots, source.lengths)
+    words = source.words.strings.to_pylist()
+    assert words == code_points({word for row in kept for word in row})
+    assert [words[i] for i in ids] == [word for row in kept for word in row]
+    assert offsets.tolist() == np.cumsum([0, *map(len, kept)]).tolist()
+    assert lengths.tolist() == list(map(len, cut))
+    assert (offsets.dtype, ids.dtype, lengths.dtype) == (np.int64, np.uint32, np.uint64)

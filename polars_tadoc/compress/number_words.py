@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,20 @@ from polars_tadoc.kernels.cpu.parallel import map_parallel
 from polars_tadoc.kernels.cpu.text_words import keep_words
 from polars_tadoc.vocabulary import Vocabulary
 
-if TYPE_CHECKING:
-    from polars_tadoc.dictionary.dictionary import Dictionary
-
 UInt32 = npt.NDArray[np.uint32]
 
 Choose = Callable[[pa.LargeStringArray], tuple[Vocabulary, UInt32 | None]]
 """Names the distinct words of a text, given in code point order: the words to be kept, and by given word its number
 among them, ``DELETED`` for one that is as if not there, ``UNKNOWN`` for one that counts to lengths only; None: all are
 kept as they are."""
+
+
+class Known(NamedTuple):
+    """A dictionary where an engine's kernels can use it."""
+
+    trie: Any
+    """What the kernels' ``load_trie`` gives."""
+    words: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +47,7 @@ class NumberedWords:
 
 
 def number_words(
-    text: pl.Series,
-    tokenizer: Tokenizer,
-    choose: Choose,
-    mapping: str | None = None,
-    *,
-    dictionary: Dictionary | None = None,
+    text: pl.Series, tokenizer: Tokenizer, choose: Choose, mapping: str | None = None, *, known: Known | None = None
 ) -> NumberedWords:
     """Cut each row of a String series; null rows count as empty.
 
@@ -61,9 +61,9 @@ def number_words(
         Which words are kept, and their numbers.
     mapping
         How a device finds equal words; here always by a hash table.
-    dictionary
-        What ``choose`` does no more than look words up in. Here that is done for each distinct word, not for each word
-        of the text.
+    known
+        A dictionary that ``choose`` does no more than look words up in. Here that is done for each distinct word, not
+        for each word of the text.
 
     Raises
     ------

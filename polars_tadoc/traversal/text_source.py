@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.compress.number_words import NumberedWords, number_words
+from polars_tadoc.compress.number_words import Known, NumberedWords, number_words
 from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.engine import Engine
 from polars_tadoc.kernels.cpu.counts import DELETED
@@ -92,8 +92,8 @@ def prepare_text(
         The device is out of memory or failed.
 
     """
-    plain = dictionary if morphism is None else None
-    numbered = _NUMBER[engine.name](text, tokenizer, _chooser(morphism, dictionary), mapping, dictionary=plain)
+    known = None if dictionary is None or morphism is not None else Known(dictionary.on(engine), len(dictionary))
+    numbered = _NUMBER[engine.name](text, tokenizer, _chooser(morphism, dictionary), mapping, known=known)
     rows = np.flatnonzero(text.is_not_null().to_numpy())
     offsets, lengths = numbered.offsets, numbered.lengths
     if len(rows) < len(text):  # a null row has no words: leaving out its start is enough

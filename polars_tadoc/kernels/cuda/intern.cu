@@ -135,15 +135,15 @@ __device__ int compare(const unsigned char* __restrict__ bytes, Span a, Span b, 
 }
 
 // A warp for each of the members, sorted by group and key, finds its place among those that tie with it by
-// comparing it with all of them. unfinished: set where that would be too much; the places of members that tie
-// are then of no use.
+// comparing it with all of them, the fewer they are the further. unfinished: set where that would be too much; the
+// places of members that tie are then of no use.
 extern "C" __global__ void place_ties(const unsigned char* __restrict__ bytes, const u32* __restrict__ entry_starts,
     const u32* __restrict__ entry_stops, const u32* __restrict__ members, const u32* __restrict__ groups,
     const u64* __restrict__ keys, u32 count, u32 depth, const u32* __restrict__ places, u32* __restrict__ order,
     u32* __restrict__ unfinished)
 {
     constexpr u32 MOST_TIES = 2048;
-    constexpr u32 MOST_BYTES = 512;
+    constexpr u32 MOST_BYTES = 1 << 17;  // of all that tie, each compared as far as 512 bytes at least
     const u32 lane = threadIdx.x & 31;
     const u64 warp = (static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
     if (warp >= count)
@@ -178,9 +178,10 @@ extern "C" __global__ void place_ties(const unsigned char* __restrict__ bytes, c
     bool told = stop - first <= MOST_TIES;
     if (told && stop - first > 1) {
         const Span span = {entry_starts[members[own]], entry_stops[members[own]]};
+        const u32 most = max(512u, MOST_BYTES / (stop - first));
         for (u32 other = first + lane; other < stop; other += 32) {
             const Span rival = {entry_starts[members[other]], entry_stops[members[other]]};
-            const int compared = other == own ? 1 : compare(bytes, rival, span, depth, MOST_BYTES);
+            const int compared = other == own ? 1 : compare(bytes, rival, span, depth, most);
             smaller += compared < 0;
             told &= compared != 0;
         }

@@ -74,15 +74,40 @@ def intern(text: Any, starts: Any, stops: Any, *, leave_empty_out: bool, by_coun
         *("intern", "describe_entries", len(table.entries)),
         *(table.entries, count, table.slots, table.slot_counts, starts, stops, falling, entry_starts, entry_stops),
     )
-    order = order_strings(text, entry_starts, entry_stops, falling)
-    slot_ids, lengths = cupy.empty(len(table.slots), np.uint32), cupy.empty(len(table.entries), np.uint64)
-    launch_each(
-        *("intern", "number_entries", len(table.entries)),
-        *(order, count, table.entries, entry_starts, entry_stops, slot_ids, lengths),
-    )
+    slot_ids, distinct = number_strings(text, table.entries, entry_starts, entry_stops, len(table.slots), falling)
     ids = cupy.empty(len(starts), np.uint32)
     launch_each("intern", "map_slots", len(starts), table.string_slots, np.uint32(len(starts)), slot_ids, ids)
-    return Interned(copy_strings(text, entry_starts, order, lengths), ids)
+    return Interned(distinct, ids)
+
+
+def number_strings(
+    text: Any, slots: Any, starts: Any, stops: Any, slot_count: int, falling: Any = None
+) -> tuple[Any, pa.LargeStringArray]:
+    """Number distinct strings in their order (see :func:`order_strings`).
+
+    Parameters
+    ----------
+    text, starts, stops
+        As for :func:`intern`.
+    slots
+        cupy uint32: a slot for each string, below ``slot_count``.
+    slot_count
+        Number of slots.
+    falling
+        What they are ordered by first, if anything.
+
+    Returns
+    -------
+    (cupy uint32, pyarrow.LargeStringArray)
+        Number by slot, anything for one without a string; the strings by number.
+
+    """
+    import cupy
+
+    order, count = order_strings(text, starts, stops, falling), np.uint32(len(slots))
+    slot_ids, lengths = cupy.empty(slot_count, np.uint32), cupy.empty(len(slots), np.uint64)
+    launch_each("intern", "number_entries", len(slots), order, count, slots, starts, stops, slot_ids, lengths)
+    return slot_ids, copy_strings(text, starts, order, lengths)
 
 
 def _fill_table(text: Any, starts: Any, stops: Any, leave_empty_out: bool, by_count: bool) -> _Table:

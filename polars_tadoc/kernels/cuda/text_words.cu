@@ -31,3 +31,12 @@ extern "C" __global__ void place_spans(const u32* __restrict__ start_bits, const
         word_stops[rank] = 32 * at + __ffs(stops) - 1;
     }
 }
+
+// places: by id one of the words that have it; NONE at the start. Reads of what others write may be late: all the more
+// words are written.
+extern "C" __global__ void note_places(const u32* __restrict__ ids, u32 words, u32* places)
+{
+    const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < words && places[ids[i]] == NONE)
+        places[ids[i]] = i;
+}

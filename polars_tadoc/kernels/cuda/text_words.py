@@ -10,17 +10,21 @@ import numpy as np
 import polars as pl
 
 from polars_tadoc.compress import characters
-from polars_tadoc.compress.number_words import Choose, NumberedWords
+from polars_tadoc.compress.number_words import Choose, Known, NumberedWords
 from polars_tadoc.compress.tokenize import Tokenizer, regex_matches, require_utf8
 from polars_tadoc.kernels.cpu.counts import DELETED
 from polars_tadoc.kernels.cpu.text_words import UNKNOWN
 from polars_tadoc.kernels.cuda.bitmap import rank
 from polars_tadoc.kernels.cuda.device import device_errors, launch_each
-from polars_tadoc.kernels.cuda.intern import Interned, intern
+from polars_tadoc.kernels.cuda.intern import Interned, intern, number_strings
 from polars_tadoc.kernels.cuda.primitives import compact, exclusive_scan, segmented_sum
 from polars_tadoc.kernels.cuda.text_sort import number_by_sort
 from polars_tadoc.kernels.cuda.tokenize import mark_words, text_rows
+from polars_tadoc.kernels.cuda.trie import look_up
 from polars_tadoc.kernels.cuda.upload import upload_rows
+from polars_tadoc.vocabulary import Vocabulary
+
+_NONE = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +40,9 @@ class Words:
     """cupy int64, rows + 1: words before each row, and all."""
 
 
-def number_words(text: pl.Series, tokenizer: Tokenizer, choose: Choose, mapping: str | None = None) -> NumberedWords:
+def number_words(
+    text: pl.Series, tokenizer: Tokenizer, choose: Choose, mapping: str | None = None, *, known: Known | None = None
+) -> NumberedWords:
     """Cut each row of a String series; null rows count as empty.
 
     Parameters
@@ -48,7 +54,10 @@ def number_words(text: pl.Series, tokenizer: Tokenizer, choose: Choose, mapping:
     choose
         Which words are kept, and their numbers.
     mapping
-        How equal words are found: "hash" by a hash table, "sort" by sorting their hashes. None: "hash".
+        How equal words are found: "hash" by a hash table, "sort" by sorting their hashes. None: by looking them up in
+        what is known, else "hash".
+    known
+        A dictionary that ``choose`` does no more than look words up in.
 
     Returns
     -------
@@ -68,6 +77,8 @@ def number_words(text: pl.Series, tokenizer: Tokenizer, choose: Choose, mapping:
         raise ValueError(f"mapping={mapping!r}: use {' or '.join(map(repr, _NUMBER))}")
     cut = cut_words(text, tokenizer)
     with device_errors(f"numbering {len(cut.starts):,} words"):
+        if known is not None and mapping is None:
+            return _number_known(cut, known)
         found = number(cut.text, cut.starts, cut.stops)
         words, numbers = choose(found.distinct)
         offsets = cut.offsets
@@ -76,9 +87,8 @@ def number_words(text: pl.Series, tokenizer: Tokenizer, choose: Choose, mapping:
         import cupy
 
         ids = cupy.asarray(np.append(numbers, np.uint32(DELETED)))[found.ids]  # never empty
-        kept = ids < UNKNOWN
         lengths = segmented_sum(ids != np.uint32(DELETED), offsets)
-        return NumberedWords(words, exclusive_scan(kept)[offsets], compact(ids, kept), lengths)
+        return NumberedWords(words, *_keep(offsets, ids), lengths)
 
 
 def cut_words(text: pl.Series, tokenizer: Tokenizer) -> Words:
@@ -121,6 +131,32 @@ def _cut_at_classes(text: Any, row_offsets: Any, tokenizer: Tokenizer) -> Words 
         *(marked.start_bits, ranks, marked.stop_bits, marked.words, starts, stops),
     )
     return Words(text, starts, stops, offsets)
+
+
+def _number_known(cut: Words, known: Known) -> NumberedWords:
+    """Look each word up; those that are there are ordered as the text spells them."""
+    import cupy
+
+    count = np.uint32(len(cut.starts))
+    found = look_up(known.trie, cut.text, cut.starts, cut.stops)
+    places = cupy.empty(known.words + 1, np.uint32)
+    places.data.memset_async(0xFF, int(places.nbytes))
+    launch_each("text_words", "note_places", len(found), found, count, places)
+    unknown = int(places[-1]) != _NONE  # synchronize!
+    slots = cupy.flatnonzero(places[:-1] != np.uint32(_NONE)).astype(np.uint32)  # synchronize!
+    own = places[slots]
+    numbers, strings = number_strings(cut.text, slots, cut.starts[own], cut.stops[own], known.words + 1)
+    numbers[-1] = UNKNOWN
+    ids = cupy.empty(len(found), np.uint32)
+    launch_each("intern", "map_slots", len(found), found, count, numbers, ids)
+    lengths = (cut.offsets[1:] - cut.offsets[:-1]).view(np.uint64)
+    return NumberedWords(Vocabulary(strings), *(_keep(cut.offsets, ids) if unknown else (cut.offsets, ids)), lengths)
+
+
+def _keep(offsets: Any, ids: Any) -> tuple[Any, Any]:
+    """Leave out what is not kept."""
+    kept = ids < UNKNOWN
+    return exclusive_scan(kept)[offsets], compact(ids, kept)
 
 
 def _number_by_hash(text: Any, starts: Any, stops: Any) -> Interned:
