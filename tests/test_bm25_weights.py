@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
+from polars_tadoc.analytics import stream, terms
 from tests import handmade, oracle
 from tests import weights_oracle as weighed
 from tests.analytic_cases import (
@@ -282,3 +284,75 @@ def test_other_columns() -> None:
         pl.DataFrame({"text": ["a"]}).tadoc.bm25_weights()
     with pytest.raises(tadoc.errors.ColumnMissingError, match='did you mean "text"'):
         pl.DataFrame({"text": ["a"]}).lazy().tadoc.bm25_weights("txt")
+
+
+class TestDictionaries:
+    """Only words of a dictionary have weights; the others count to lengths, or are as if not there."""
+
+    @given(case=cases(normalised=True), data=st.data(), top=tops, strategy=strategies)
+    def test_known_words(self, engine: str, case: Case, data: st.DataObject, top: int | None, strategy: str) -> None:
+        there = sorted({word for words in case.documents if words for word in words if "\x00" not in word})
+        known = data.draw(st.lists(st.sampled_from([*there, "zz", "the"]), unique=True))
+        words = tadoc.Dictionary.from_words(pl.Series(known, dtype=pl.String))
+        arguments = {"top": top, "strategy": strategy, "engine": engine, "dictionary": words, **case.arguments}
+        for column in (case.column, case.column.tadoc.decompress()):
+            got = column.tadoc.bm25_weights(scoring="wakatsuki", **arguments)
+            expected = weighed.bm25_weights(case.documents, top=top, known=known, scoring="wakatsuki")
+            assert got.schema == SCHEMA
+            weighed.close(got.rows(), expected, top)
+            weighed.close(
+                column.tadoc.tfidf(**arguments).rows(), weighed.tfidf(case.documents, top=top, known=known), top
+            )
+
+    @pytest.mark.parametrize("compressed", [True, False])
+    def test_in_plans(self, engine: str, compressed: bool) -> None:
+        frame = (COLUMN if compressed else COLUMN.tadoc.decompress()).to_frame()
+        words = tadoc.Dictionary.from_words(pl.Series(["cat", "saw", "bird"]))
+        for call in ("bm25_weights", "tfidf"):
+            expected = getattr(frame.tadoc, call)("text", dictionary=words, engine=engine)
+            for limit in (None, "1GB"):
+                lazy = getattr(frame.lazy().tadoc, call)("text", dictionary=words, engine=engine, memory_limit=limit)
+                assert lazy.collect().equals(expected)
+            assert set(expected["word"]) == {"cat", "saw"}
+
+    def test_a_column_compressed_with_it(self, engine: str) -> None:
+        text = COLUMN.tadoc.decompress()
+        words = tadoc.Dictionary.from_words(pl.Series(["cat", "saw", "bird"]))
+        column = tadoc.compress(text, dictionary=words)
+        for given_ in ({}, {"dictionary": words}, {"lowercase": True, "top": 2}):
+            expected = text.tadoc.bm25_weights(engine=engine, **given_)
+            assert column.tadoc.bm25_weights(engine=engine, **given_).equals(expected)
+
+
+class TestStreams:
+    """A String column in a plan is answered batch by batch, too."""
+
+    ROWS = pl.Series("text", [f"w{k % 5} the w{k % 3} cat {k}" if k % 7 else None for k in range(200)])
+
+    @pytest.mark.parametrize("call", ["bm25_weights", "tfidf"])
+    @pytest.mark.parametrize("waiting", [1, stream.TEXT_SHARE, 1 << 62])
+    def test_text_in_so_much_memory(self, engine: str, call: str, waiting: int) -> None:
+        frame = pl.DataFrame({"text": self.ROWS, "name": [f"row {k}" for k in range(200)]})
+        plan = pl.concat([frame[start : start + 17].lazy() for start in range(0, 200, 17)])
+        for arguments in ({}, {"id": "name", "top": 2}, {"lowercase": True, "stopwords": ["the"]}):
+            expected = getattr(frame.tadoc, call)("text", **arguments, engine=engine)
+            with patch.object(stream, "TEXT_SHARE", waiting):
+                lazy = getattr(plan.tadoc, call)("text", **arguments, engine=engine, memory_limit="1GB")
+                assert lazy.collect_schema() == expected.schema
+                assert lazy.collect().equals(expected)
+
+    def test_too_little_memory(self) -> None:
+        lazy = self.ROWS.to_frame().lazy().tadoc.bm25_weights("text", memory_limit=1000)
+        with pytest.raises(tadoc.errors.LimitExceededError, match="bm25_weights: memory_limit=1,000"):
+            lazy.collect()
+
+    def test_no_rows(self) -> None:
+        lazy = self.ROWS.clear().to_frame().lazy().tadoc.bm25_weights("text", memory_limit="1GB")
+        assert lazy.collect().schema == SCHEMA
+
+    def test_text_in_several_blocks(self, engine: str) -> None:
+        expected = self.ROWS.tadoc.bm25_weights(engine=engine, top=3)
+        for most in (1, 40, 1000):
+            with patch.object(terms, "TEXT_BYTES", most):
+                got = self.ROWS.tadoc.bm25_weights(engine=engine, top=3)
+            assert got.equals(expected)
