@@ -47,7 +47,8 @@ def to_chunks(contents: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]
         Whole numbers, of one dimension.
 
     """
-    known, chunks = [], []
+    known: list[dict[str, Any]] = []
+    chunks: list[bytes | memoryview] = []
     for name, values in arrays.items():
         values = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
         data, padding = values.view(np.uint8).data, bytes(-values.nbytes % ALIGNMENT)

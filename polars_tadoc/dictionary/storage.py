@@ -51,8 +51,8 @@ def _parts(trie: Trie) -> tuple[dict[str, Any], file.Arrays]:
 
 def _trie(header: dict[str, Any], arrays: file.Arrays, name: str) -> Trie:
     try:
-        numbers = {key: int(value) for key, value in header["numbers"].items() if key not in DTYPES}
-        trie = Trie(**numbers, **{key: arrays[key] for key in DTYPES})
+        parts: dict[str, Any] = {key: int(value) for key, value in header["numbers"].items()}
+        trie = Trie(**parts | {key: arrays[key] for key in DTYPES})
     except (KeyError, TypeError, AttributeError, ValueError):
         raise file.damaged(name, "it does not hold the parts of a trie") from None
     why = problem(trie)
