@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.gpu_text_weights vocabulary.parquet --megabytes 200 500`` draws documents as
 ``benchmarks.drawn_text`` does, takes each step with its bytes and their rate, the ways of mapping words (hash table,
-sort) and of sorting documents (each in shared memory, all together by a radix sort), and the calls as a whole beside
-two CPU cores. Results of both engines are compared before anything is timed.
+sort, a dictionary of the whole vocabulary) and of sorting documents (each in shared memory, all together by a radix
+sort), and the calls as a whole beside two CPU cores. Results of both engines are compared before anything is timed.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import pyarrow as pa
 import polars_tadoc as tadoc
 from benchmarks import corpora, drawn_text
 from polars_tadoc.arrow import binary_views
+from polars_tadoc.compress.number_words import Known
 from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.engine import choose
 from polars_tadoc.kernels.cpu.spread import spread
@@ -63,11 +64,13 @@ def event_milliseconds(call: Callable[[], object], repeat: int) -> float:
     return statistics.median(taken[1:])
 
 
-def weigh(text: pl.Series, engine: str, mapping: str | None = None) -> pa.Table:
+def weigh(
+    text: pl.Series, engine: str, mapping: str | None = None, dictionary: tadoc.Dictionary | None = None
+) -> pa.Table:
     """Weigh as the paper does, from a series to a table."""
     chosen = choose(engine, 0)
     kernels = chosen.kernels
-    source = prepare_text(text, WORDS, chosen, mapping=mapping)
+    source = prepare_text(text, WORDS, chosen, dictionary=dictionary, mapping=mapping)
     offsets, ids, counts = kernels.terms_by_document(source.rules, source.root_offsets, source.roots, "top_down")
     documents = len(source.rows)
     frequencies = kernels.to_host(kernels.document_frequencies(ids, len(source.words))).astype(np.float64)
@@ -101,7 +104,7 @@ def limits() -> tuple[float, float, float]:
     return size / there / 1e6, size / back / 1e6, 2 * size / within / 1e6
 
 
-def steps(text: pl.Series, repeat: int, bounds: tuple[float, float, float]) -> None:
+def steps(text: pl.Series, dictionary: tadoc.Dictionary, repeat: int, bounds: tuple[float, float, float]) -> None:
     """Take each step of the device's way."""
     to_device, to_host, on_device = bounds
     chosen = choose("gpu", 0)
@@ -125,6 +128,9 @@ def steps(text: pl.Series, repeat: int, bounds: tuple[float, float, float]) -> N
         taken = milliseconds(lambda number=number: number(words.text, words.starts, words.stops), repeat)  # type: ignore[misc]
         report(f"number words: {mapping}", taken, size + 12.0 * count, on_device)
         found[mapping] = number(words.text, words.starts, words.stops)
+    known = Known(dictionary.on(chosen), len(dictionary))
+    taken = milliseconds(lambda: text_words._number_known(words, known), repeat)
+    report("number words: dictionary", taken, size + 12.0 * count, on_device)
     ids, vocabulary = found["hash"].ids, len(found["hash"].distinct)
     if not bool((found["sort"].ids == ids).all()) or not found["sort"].distinct.equals(found["hash"].distinct):
         raise SystemExit("the mappings differ")
@@ -168,7 +174,7 @@ def _kept(kernels: Any, terms: Any, weights: Any, repeat: int) -> float:
     return milliseconds(lambda: held.append(kernels.to_arrow([terms, weights])), repeat)
 
 
-def whole(text: pl.Series, repeat: int, cores: int) -> None:
+def whole(text: pl.Series, dictionary: tadoc.Dictionary, repeat: int, cores: int) -> None:
     """Take the calls as a whole, beside CPU cores."""
     size = int(text.str.len_bytes().sum())
     with tadoc.Config(threads=cores):
@@ -181,11 +187,11 @@ def whole(text: pl.Series, repeat: int, cores: int) -> None:
         f"whole, {mapping}": lambda mapping=mapping: weigh(text, "gpu", mapping)
         for mapping in text_words._NUMBER  # type: ignore[misc]
     }
-    bm25: Any = getattr(tadoc, "bm25_weights", None)
-    if bm25 is not None:
-        calls["bm25_weights"] = lambda: bm25(text, engine="gpu")
+    calls["whole, dictionary"] = lambda: weigh(text, "gpu", dictionary=dictionary)
+    calls["bm25_weights"] = lambda: tadoc.bm25_weights(text, engine="gpu")
+    calls["bm25_weights, dictionary"] = lambda: tadoc.bm25_weights(text, dictionary=dictionary, engine="gpu")
     for name, call in calls.items():
-        if name != "bm25_weights" and not call().equals(expected):
+        if name.startswith("whole") and not call().equals(expected):
             raise SystemExit(f"{name}: the engines differ")
         taken = milliseconds(call, repeat)
         print(f"  {name:34s} {taken:8.2f} ms  {size / taken / 1e6:8.2f} GB/s  {cpu / taken:6.1f} times {cores} cores")
@@ -204,11 +210,13 @@ def main() -> None:
     print(f"machine: {corpora.machine()}; {device}, CuPy {cupy.__version__}")
     bounds = limits()
     print("GB/s to the device, from it, on it: " + ", ".join(f"{bound:.1f}" for bound in bounds))
+    vocabulary = drawn_text.vocabulary(args.vocabulary)
+    dictionary = tadoc.Dictionary.from_words(vocabulary["word"])
     for megabytes in args.megabytes:
-        text = drawn_text.draw(drawn_text.vocabulary(args.vocabulary), megabytes)
+        text = drawn_text.draw(vocabulary, megabytes)
         print(f"{megabytes} MB")
-        steps(text, args.repeat, bounds)
-        whole(text, args.repeat, args.cores)
+        steps(text, dictionary, args.repeat, bounds)
+        whole(text, dictionary, args.repeat, args.cores)
 
 
 if __name__ == "__main__":
