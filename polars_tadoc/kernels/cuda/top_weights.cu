@@ -10,7 +10,7 @@ constexpr u32 TILE = THREADS * ITEMS;
 constexpr u32 PIECE = TILE / 4;  // postings of a document that are sorted together
 constexpr u32 WINDOW = TILE - PIECE;  // positions of which a tile has room for all pieces that begin there
 constexpr u32 NO_PIECE = 0xFFFF;
-constexpr u32 FAN = 16;  // pieces that are merged at a time
+constexpr u32 FAN = 32;  // pieces that are merged at a time
 
 // Ascends as weights fall; 0 and -0 are equal.
 __device__ __forceinline__ u64 order_of(double weight)

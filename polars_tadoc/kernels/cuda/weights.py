@@ -17,7 +17,7 @@ TILE = 2048
 """Documents' ends and postings that a block takes (balanced_postings.cuh)."""
 PIECE = 512
 """Postings of a document that a block sorts together (top_weights.cu)."""
-FAN = 16
+FAN = 32
 """Pieces of a document that are merged at a time."""
 
 _THREADS, _COUNT_THREADS = 256, 1024  # of balanced_postings.cuh and top_weights.cu; of count_frequencies
