@@ -185,6 +185,13 @@ class TestWrongArguments:
             with pytest.raises(TypeError, match=r'^Dictionary\.\w+: column "c" is .*, not String'):
                 call(pl.Series("c", values))
 
+    def test_compressed_text(self) -> None:
+        column = tadoc.compress(pl.Series("t", ["to be"]))
+        with pytest.raises(TypeError, match=r'^Dictionary\.from_words: column "t" is compressed text; take') as caught:
+            Dictionary.from_words(column)
+        words = eval(str(caught.value).rpartition(": ")[2], {"column": column})
+        assert len(Dictionary.from_words(words)) == 2
+
     @pytest.mark.parametrize("values", [["1"], [1.0], [True], [[1]]])
     def test_no_ids(self, values: list[Any]) -> None:
         with pytest.raises(TypeError, match=r'^Dictionary\.words: column "c" is .*, not one of whole numbers'):

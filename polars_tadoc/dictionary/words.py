@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.column import require_string
+from polars_tadoc.column import is_tadoc, require_string
 from polars_tadoc.vocabulary import Vocabulary
 
 SHOWN = 5
@@ -25,6 +25,9 @@ def as_strings(words: object, call: str) -> pl.Series:
     """
     if not isinstance(words, pl.Series):
         raise TypeError(f'{call} takes a Polars Series of words, not {type(words).__name__}: pass df["word"]')
+    if is_tadoc(words.dtype):
+        mend = 'take its words: column.tadoc.word_count()["word"]'
+        raise TypeError(f'{call}: column "{words.name}" is compressed text; {mend}')
     if words.dtype not in (pl.Categorical, pl.Enum, pl.Null):
         require_string(words.name, words.dtype, call)
     return words.alias("word").cast(pl.String)  # Polars' own calls take some names for patterns
