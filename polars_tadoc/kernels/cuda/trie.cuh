@@ -158,7 +158,8 @@ __device__ __forceinline__ u32 tail_of(const Trie& trie, u32 edge)
     const u32 start = static_cast<u32>(load_bits(trie, edge / BLOCK, DIRECTORY).high);
     if (skipped == 0 || start >= trie.codes_size)
         return start;
-    const u32 last = static_cast<u32>((trie.codes_size - 1) / 64);
+    // a code is a byte at least, so that the tails of a sound block end there
+    const u32 last = static_cast<u32>(min(trie.codes_size - 1, start + BLOCK * trie.longest) / 64);
     u32 word = start / 64;
     u64 ends = __ldg(trie.code_ends + word) & ~0ull << start % 64;
     for (u32 held = __popcll(ends); held < skipped && word < last; held = __popcll(ends)) {

@@ -16,7 +16,7 @@ _VIEW = 16
 _MOST_BYTES = (1 << 32) - 2 * PADDING
 """Of a part: positions have 32 bits, and kernels look a little further than a word."""
 _WASTE = 4
-"""Buffers are copied whole where they are at most so many times as long as the strings in them."""
+"""Buffers are copied whole where they are at most so many times as long as the views."""
 
 
 class Words(NamedTuple):
@@ -49,7 +49,7 @@ def upload_words(words: pl.Series) -> Iterator[Words]:
     views, *buffers = array.buffers()[1:]
     addresses = np.array([views.address + _VIEW * array.offset, *(buffer.address for buffer in buffers)], np.uint64)
     sizes = np.array([_VIEW * len(array), *(buffer.size for buffer in buffers)], np.int64)
-    if sizes.sum() < _MOST_BYTES and sizes[1:].sum() <= _WASTE * int(words.str.len_bytes().sum()):
+    if sizes.sum() < _MOST_BYTES and sizes[1:].sum() <= _WASTE * sizes[0]:
         yield _place_views(addresses, sizes)
     else:
         yield from _upload_gathered(words)
