@@ -22,8 +22,9 @@ from polars_tadoc.kernels.trie import Trie
 from polars_tadoc.traversal.options import require_bool
 from polars_tadoc.vocabulary import Vocabulary
 
-GPU_REPAYS_AT = 1 << 20
-"""Words from which "auto" looks them up on a GPU."""
+GPU_REPAYS_AT = 1 << 17
+"""Words from which "auto" looks them up on a GPU: the CPU takes longer for them than the dictionary's way to the device
+(``benchmarks/gpu_dictionary.py``)."""
 
 UInt32 = npt.NDArray[np.uint32]
 
