@@ -53,6 +53,13 @@ def test_a_normalised_vocabulary_is_named(engine: str) -> None:
     assert text.count("a normalised vocabulary") == 3
 
 
+@pytest.mark.parametrize("analytic", ["bm25_weights", "tfidf"])
+def test_weights_read_the_grammar_as_it_is(engine: str, analytic: str) -> None:
+    text = tadoc.explain(COLUMN, analytic, lowercase=True, stopwords=["the"], engine=engine)
+    assert text == tadoc.explain(COLUMN, analytic, engine=engine)
+    assert text.count("grammar ") == 3
+
+
 @pytest.mark.parametrize("analytic", ARGUMENTS)
 @pytest.mark.parametrize("strategy", ["top_down", "bottom_up"])
 def test_a_strategy_asked_for_is_the_choice(engine: str, analytic: str, strategy: str) -> None:

@@ -85,6 +85,11 @@ class Analytic(ABC, Generic[Part, Made]):
         """How many counts one word can add to."""
         return 1
 
+    @property
+    def reading(self) -> Options:
+        """How rows and rules are read: without a normalisation where it is applied to what was counted."""
+        return self.options
+
     def without_limits(self) -> Analytic[Part, Made]:
         """Ask for everything: what is rare in each part may be frequent in all."""
         without: Any = {"top": None, "min_count": 1} if hasattr(self, "top") else {"min_count": 1}

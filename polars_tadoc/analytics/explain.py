@@ -82,7 +82,7 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
         raise TypeError(f"{analytic} has no argument {unknown[0]!r}; there are {', '.join(known)}")
     request = REQUESTS[analytic].from_arguments(**arguments)
     window = getattr(request, "window", 1)
-    made = sources(column, analytic, request.options, window)
+    made = sources(column, analytic, request.reading, window)
     n = getattr(request, "n", window)
     lines = [_lines(source, analytic, n, request.options.strategy) for source in made]
     return "\n".join(lines) if lines else f"{analytic}: no rows, nothing to do"

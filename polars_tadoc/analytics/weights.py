@@ -7,7 +7,7 @@ is counted over all of them, so nothing is weighed before the last row was read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -88,6 +88,11 @@ class Request(Analytic[Terms, WeightedWords]):
     def run(self, column: pl.Series, id: pl.Series | None = None) -> WeightedWords:
         """Answer for a compressed column or a String one; errors as for :meth:`Analytic.run`."""
         return self.result(self.counting.terms(column), Labels.of(column, id, self.name))
+
+    @property
+    def reading(self) -> Options:
+        """Words are normalised when they are counted."""
+        return replace(self.options, morphism=None)
 
     def without_limits(self) -> Request:
         """Limits are applied to the result alone."""
