@@ -24,7 +24,7 @@ from polars_tadoc.kernels.cpu.trie_spelling import (
     top_of_prefix,
     write_words,
 )
-from polars_tadoc.kernels.cpu.trie_words import look_up_words
+from polars_tadoc.kernels.cpu.trie_words import LANES, look_up_words
 from polars_tadoc.kernels.trie import BLOCK, COUNTED, WORDS, Trie
 
 UInt8 = npt.NDArray[np.uint8]
@@ -94,10 +94,11 @@ def look_up(trie: Trie, data: UInt8, starts: npt.NDArray[Any], stops: npt.NDArra
     """
     starts, stops = (read_only(np.ascontiguousarray(array, np.int64)) for array in (starts, stops))
     found = np.empty(len(starts), np.uint32)
-    arrays = _read_only_arrays(trie)
+    arrays, address = _read_only_arrays(trie), np.uint64(data.ctypes.data)
 
     def look(chunk: tuple[int, int]) -> None:
-        look_up_words(arrays, np.uint64(data.ctypes.data), starts, stops, *chunk, found)
+        lanes = np.empty((4, LANES), np.uint64)
+        look_up_words(arrays, address, starts, stops, *chunk, found, lanes)
 
     map_parallel(look, even_chunks(len(starts), 1 << 14))
     return found

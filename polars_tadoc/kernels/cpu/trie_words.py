@@ -1,4 +1,4 @@
-"""Looks many words up in a trie."""
+"""Looks many words up in a trie, several at once: while the memory of one is awaited, the others go on."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.cpu.jit import inner, kernel
-from polars_tadoc.kernels.cpu.memory import load_u8
+from polars_tadoc.kernels.cpu.memory import load_u8, prefetch
 from polars_tadoc.kernels.cpu.trie_walk import (
+    before_in_block,
     child_in_group,
     group_below,
     has_tail,
@@ -22,34 +23,99 @@ from polars_tadoc.kernels.cpu.trie_walk import (
 from polars_tadoc.kernels.trie import Trie
 
 UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
-_0, _1 = np.uint64(0), np.uint64(1)
+LANES = 32
+"""Words looked up at once: 16 are a tenth slower, 64 no faster."""
+
+_0, _1, _2, _3, _4, _6, _7, _8, _63, _HALF = (np.uint64(n) for n in (0, 1, 2, 3, 4, 6, 7, 8, 63, 0xFFFFFFFF))
 
 
 @inner
-def _look_up(trie: Trie, text: Any, stop: Any) -> Any:
-    group, edges = _0, nb.uint64(trie.edges)
-    while text < stop and group < edges:
-        byte = load_u8(text)
-        edge = child_in_group(trie, group, byte)
-        if edge >= edges:
-            break
-        text += _1
-        if has_tail(trie, edge):
-            text = match_tail(trie, tail_of(trie, edge), nb.uint64(byte), text, stop)
-            if text == _0:
-                break
-        if text == stop:
-            return word_at(trie, edge)
-        if not is_inner(trie, edge):
-            break
-        group = group_below(trie, edge)
-    return nb.uint64(trie.words)
+def _fetch_tail(trie: Trie, edge: Any) -> None:
+    start = trie.blocks[(edge >> _7 << _3) + _7] & _HALF
+    near = start + (before_in_block(trie, edge, _4) << _1)  # tails have two codes on average
+    prefetch(trie.code_ends, nb.int64(start >> _6))
+    prefetch(trie.codes, nb.int64(near))
+
+
+@inner
+def _fetch_groups(trie: Trie, edge: Any) -> None:
+    line = (trie.blocks[(edge >> _7 << _3) + _6] & _HALF) >> _7 << _3
+    prefetch(trie.blocks, nb.int64(line))
+    prefetch(trie.blocks, nb.int64(line + _8))
 
 
 @kernel
-def look_up_words(trie: Trie, data: Any, starts: Int64, stops: Int64, first: Any, last: Any, found: UInt32) -> None:
-    """Look up the words from address ``data`` on."""
-    for i in range(first, last):
-        found[i] = _look_up(trie, data + nb.uint64(starts[i]), data + nb.uint64(stops[i]))
+def look_up_words(
+    trie: Trie, data: Any, starts: Int64, stops: Int64, first: Any, last: Any, found: UInt32, lanes: UInt64
+) -> None:
+    """Look up the words from address ``data`` on; ``lanes`` are four rows of :data:`LANES`.
+
+    A lane is a word being looked up: its number, the address reached in it, and where it stands in the trie. Lanes
+    take the same step one after another, and each asks for the memory of its next step.
+    """
+    edges, unknown = nb.uint64(trie.edges), nb.uint64(trie.words)
+    words, texts, stands, tailed = lanes[0], lanes[1], lanes[2], lanes[3]
+    following, used = nb.uint64(first), _0
+    end = nb.uint64(last)
+    while True:
+        lane = _0
+        while lane < nb.uint64(LANES) and (lane < used or following < end):
+            if lane >= used or stands[lane] >= edges:  # a new word, from the root
+                while following < end and starts[following] >= stops[following]:
+                    found[following] = unknown
+                    following += _1
+                if following < end:
+                    words[lane] = following
+                    texts[lane] = data + nb.uint64(starts[following])
+                    stands[lane] = _0
+                    following += _1
+                    used = max(used, lane + _1)
+                else:
+                    if lane >= used:
+                        break
+                    used -= _1
+                    words[lane], texts[lane], stands[lane] = words[used], texts[used], stands[used]
+                    continue
+            lane += _1
+        if used == _0:
+            return
+        count = _0
+        for lane in range(used):
+            edge = child_in_group(trie, stands[lane], load_u8(texts[lane]))
+            stands[lane] = edge
+            texts[lane] += _1
+            if edge >= edges:
+                found[words[lane]] = unknown
+                continue
+            tailed[count] = lane
+            count += nb.uint64(has_tail(trie, edge))
+        for number in range(count):
+            _fetch_tail(trie, stands[tailed[number]])
+        for number in range(count):
+            lane = tailed[number]
+            edge, stop = stands[lane], data + nb.uint64(stops[words[lane]])
+            texts[lane] = match_tail(trie, tail_of(trie, edge), nb.uint64(trie.labels[edge]), texts[lane], stop)
+        for lane in range(used):
+            edge = stands[lane]
+            if edge >= edges:
+                continue
+            word, text = words[lane], texts[lane]
+            if text == data + nb.uint64(stops[word]):
+                found[word] = word_at(trie, edge)
+                stands[lane] = edges
+            elif text == _0 or not is_inner(trie, edge):
+                found[word] = unknown
+                stands[lane] = edges
+            else:
+                _fetch_groups(trie, edge)
+        for lane in range(used):
+            if stands[lane] < edges:
+                group = group_below(trie, stands[lane])
+                if group >= edges:
+                    found[words[lane]] = unknown
+                else:
+                    prefetch(trie.labels, nb.int64(group))
+                stands[lane] = group
