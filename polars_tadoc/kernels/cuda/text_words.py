@@ -1,4 +1,10 @@
-"""Cuts a String column into words numbered in code point order on the device, result for result as the CPU does."""
+"""Cuts a String column into words numbered in code point order on the device, result for result as the CPU does.
+
+Numbering 32.0 million words of 200 MB, 576,602 distinct ones, and bringing these to the host takes 4.5 ms by a hash
+table, 9.9 ms by a sort of hashes and 4.5 ms by looking each word up in a dictionary of 798,488 words (H200, ``python -m
+benchmarks.gpu_text_weights vocabulary.parquet``): the dictionary spares the table, and costs a pass that leaves out
+what it lacks.
+"""
 
 from __future__ import annotations
 
