@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.compress.number_words import Known, NumberedWords, number_words
+from polars_tadoc.compress.number_words import Choose, Known, NumberedWords, number_words
 from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.engine import Engine
 from polars_tadoc.kernels.cpu.counts import DELETED
@@ -113,14 +113,8 @@ def prepare_text(
 _NUMBER: dict[str, Callable[..., NumberedWords]] = {"cpu": number_words, "gpu": number_on_device}
 
 
-def _chooser(
-    morphism: Morphism | None, dictionary: Dictionary | None
-) -> Callable[[pa.LargeStringArray], tuple[Vocabulary, npt.NDArray[np.uint32] | None]]:
-    """Make what names the words of a text: called with its distinct words in code point order.
-
-    It returns the words to be kept, in code point order, and by given word its number among them: ``DELETED`` for one
-    that is as if not there, ``UNKNOWN`` for one that counts to lengths only. None: all are kept as they are.
-    """
+def _chooser(morphism: Morphism | None, dictionary: Dictionary | None) -> Choose:
+    """Make what names the words of a text by a morphism, then a dictionary."""
 
     def choose(strings: pa.LargeStringArray) -> tuple[Vocabulary, npt.NDArray[np.uint32] | None]:
         words = Vocabulary(strings)
