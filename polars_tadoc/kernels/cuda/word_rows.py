@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from polars_tadoc.arrow import binary_views
 from polars_tadoc.kernels.cuda.device import launch_each
@@ -46,7 +47,7 @@ def upload_words(words: pl.Series) -> Iterator[Words]:
     array: Any = words.rechunk().to_arrow(compat_level=pl.CompatLevel.newest())
     if not len(array):
         return
-    views, *buffers = array.buffers()[1:]
+    views, *buffers = (buffer or pa.py_buffer(b"") for buffer in array.buffers()[1:])
     addresses = np.array([views.address + _VIEW * array.offset, *(buffer.address for buffer in buffers)], np.uint64)
     sizes = np.array([_VIEW * len(array), *(buffer.size for buffer in buffers)], np.int64)
     if sizes.sum() < _MOST_BYTES and sizes[1:].sum() <= _WASTE * sizes[0]:
