@@ -31,8 +31,14 @@ SAMPLE = 1 << 20
 CODES = 256
 """Phrases that may follow one byte."""
 
-ROUNDS = (1024, 700, 480, 360, 300, 270, 256, 256)
+ROUNDS = (1024, 480, 300, 270, 256, 256)
 """Phrases left after each byte, round by round: what few give up at once, fewer would have kept."""
+
+JOINS = 2
+"""Rounds in which phrases that were given up too early, or are longer, come back as two neighbours together."""
+
+JOINED = 128
+"""Phrases so added after each byte."""
 
 WORTH = 8
 """Codes that a phrase of 64 bits must save: a code has eight bits, and one in the vector of ends."""
@@ -126,6 +132,40 @@ def _count_uses(
 
 
 @kernel
+def _count_joined(
+    data: UInt8,
+    starts: Int64,
+    lengths: UInt32,
+    keys: UInt64,
+    numbers: UInt32,
+    best: Int64,
+    steps: Int64,
+    chosen: UInt32,
+    joined: UInt64,
+    counts: UInt32,
+) -> None:
+    """Count what two phrases that follow each other make together, where that is short enough to be a phrase."""
+    found, room = 0, len(joined) // 4 * 3
+    for edge in range(len(starts)):
+        start, size = starts[edge], nb.int64(lengths[edge]) - 1
+        _parse(data, start, start + size + 1, keys, numbers, best, steps, chosen)
+        i = nb.int64(0)
+        while i + steps[i] < size:
+            length = steps[i] + steps[i + steps[i]]
+            if length <= LONGEST_PHRASE:
+                key = _0
+                for k in range(length + 1):
+                    key |= nb.uint64(data[start + i + k]) << nb.uint64(8 * k)
+                slot = _slot(joined, key)
+                if joined[slot] == _0 and found < room:
+                    joined[slot] = key
+                    found += 1
+                if joined[slot] == key:
+                    counts[slot] += nb.uint32(1)
+            i += steps[i]
+
+
+@kernel
 def _write_codes(
     data: UInt8,
     starts: Int64,
@@ -213,28 +253,44 @@ def _choose(data: UInt8, starts: Int64, lengths: UInt32) -> UInt64:
     free = CODES - np.bincount((pairs >> _8).astype(np.int64), minlength=256)
 
     step = max(1, len(starts) // SAMPLE)
-    scale = step
     starts, lengths = np.ascontiguousarray(starts[::step]), np.ascontiguousarray(lengths[::step])
     inside = lengths.astype(np.int64) - 1
     substrings = int((inside * np.minimum(inside, LONGEST_PHRASE)).sum())
     size = 1 << min(23, max(10, (2 * substrings).bit_length()))
     keys, counts = np.zeros(size, np.uint64), np.zeros(size, np.uint32)
     _count_phrases(data, starts, lengths, keys, counts)
-    often = np.flatnonzero((counts.astype(np.int64) * scale >= WORTH) & (keys >= 1 << 16) & (counts > 1))
+    often = np.flatnonzero((counts.astype(np.int64) * step >= WORTH) & (keys >= 1 << 16) & (counts > 1))
     phrases, gains = keys[often], counts[often].astype(np.int64)
     sizes = _byte_counts(phrases) - 1
     phrases = phrases[_largest(phrases, gains * sizes, np.full(256, 2048))]
     room = _room(lengths)
-    for left in ROUNDS:
-        all_phrases = np.concatenate([single, phrases])
-        keys, numbers = _table(all_phrases)
-        uses = np.zeros(len(all_phrases), np.int64)
-        without = np.zeros(len(all_phrases), np.int64)
+
+    def prune(phrases: UInt64, left: int) -> UInt64:
+        """Keep the phrases that save most, so many after each byte."""
+        every = np.concatenate([single, phrases])
+        keys, numbers = _table(every)
+        uses, without = np.zeros(len(every), np.int64), np.zeros(len(every), np.int64)
         _count_uses(data, starts, lengths, keys, numbers, *room, uses)
-        _count_without(all_phrases, keys, without, np.zeros(LONGEST_PHRASE + 1, np.int64))
-        gains = (uses * (without - 1))[len(single) :] * scale
-        kept = _largest(phrases, gains, np.minimum(left, free)) & (gains >= WORTH)
-        phrases = phrases[kept]
+        _count_without(every, keys, without, np.zeros(LONGEST_PHRASE + 1, np.int64))
+        gains = (uses * (without - 1))[len(single) :] * step
+        return phrases[_largest(phrases, gains, np.minimum(left, free)) & (gains >= WORTH)]
+
+    def join(phrases: UInt64) -> UInt64:
+        """Add those that two neighbours make together most often."""
+        every = np.concatenate([single, phrases])
+        size = 1 << min(21, max(10, (4 * len(starts)).bit_length()))
+        joined, counts = np.zeros(size, np.uint64), np.zeros(size, np.uint32)
+        _count_joined(data, starts, lengths, *_table(every), *room, joined, counts)
+        often = np.flatnonzero(counts * step >= WORTH)
+        added, times = joined[often], counts[often].astype(np.int64)
+        return np.concatenate([phrases, added[_largest(added, times, np.full(256, JOINED))]])
+
+    for left in ROUNDS:
+        phrases = prune(phrases, left)
+    for _ in range(JOINS):
+        phrases = join(phrases)
+        for left in ROUNDS[-4:]:
+            phrases = prune(phrases, left)
     return np.concatenate([single, phrases])
 
 
