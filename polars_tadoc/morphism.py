@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.kernels.cpu.counts import DELETED
+from polars_tadoc.kernels.codes import DELETED
 from polars_tadoc.vocabulary import Vocabulary
 
 

@@ -22,9 +22,8 @@ from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels import cuda, reference
 from polars_tadoc.kernels import reference_analytics as definitions
 from polars_tadoc.kernels.cpu import spread
-from polars_tadoc.kernels.cpu.counts import DELETED
+from polars_tadoc.kernels.codes import DELETED, UNKNOWN
 from polars_tadoc.kernels.cpu.text_terms import terms_of_text as terms_on_host
-from polars_tadoc.kernels.cpu.text_words import UNKNOWN
 from polars_tadoc.kernels.cuda import download, intern, text_terms, tokenize
 from polars_tadoc.kernels.cuda.text_words import number_words as number_on_device
 from polars_tadoc.traversal.text_source import prepare_text

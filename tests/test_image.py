@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polars_tadoc.kernels import cpu
-from polars_tadoc.kernels.cpu.counts import DELETED
+from polars_tadoc.kernels.codes import DELETED
 from polars_tadoc.kernels.cpu.image import map_roots, map_rules
 from polars_tadoc.kernels.reference_analytics import expand_documents
 from tests import handmade

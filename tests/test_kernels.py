@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from polars_tadoc.engine import choose
 from polars_tadoc.kernels import reference
-from polars_tadoc.kernels.cpu.counts import DELETED
+from polars_tadoc.kernels.codes import DELETED
 from polars_tadoc.vocabulary import Vocabulary
 from tests import handmade
 from tests.strategies import grammars, texts

@@ -17,7 +17,7 @@ from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.engine import CPU, Engine, choose
-from polars_tadoc.kernels.cpu.counts import DELETED
+from polars_tadoc.kernels.codes import DELETED
 from polars_tadoc.kernels.cpu.lists import gather_lists, running_sum
 from polars_tadoc.morphism import Image
 from polars_tadoc.payload import short_name

@@ -14,8 +14,7 @@ import pyarrow as pa
 from polars_tadoc.compress.number_words import Choose, Known, NumberedWords, number_words
 from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.engine import Engine
-from polars_tadoc.kernels.cpu.counts import DELETED
-from polars_tadoc.kernels.cpu.text_words import UNKNOWN
+from polars_tadoc.kernels.codes import DELETED, UNKNOWN
 from polars_tadoc.kernels.cuda.text_words import number_words as number_on_device
 from polars_tadoc.kernels.rules import Rules
 from polars_tadoc.morphism import Morphism

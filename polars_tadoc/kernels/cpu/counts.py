@@ -8,11 +8,10 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.codes import DELETED
+
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
-
-DELETED = 0xFFFFFFFF
-"""Image of a word that a morphism deletes."""
 
 
 @nb.njit(nogil=True, cache=True)

@@ -8,7 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.counts import DELETED
+from polars_tadoc.kernels.codes import DELETED
 from polars_tadoc.kernels.rules import Rules
 
 UInt32 = npt.NDArray[np.uint32]

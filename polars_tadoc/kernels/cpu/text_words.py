@@ -6,14 +6,11 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.counts import DELETED
+from polars_tadoc.kernels.codes import DELETED, UNKNOWN
 from polars_tadoc.kernels.cpu.tokenize import SEPARATOR_ID
 
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
-
-UNKNOWN = np.uint32(0xFFFFFFFE)
-"""Number of a word that counts to its document's length only."""
 
 
 @nb.njit(nogil=True, cache=True)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.arrow import allocate
-from polars_tadoc.kernels.cpu.counts import DELETED
+from polars_tadoc.kernels.codes import DELETED
 from polars_tadoc.kernels.cpu.jit import inner, kernel
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks

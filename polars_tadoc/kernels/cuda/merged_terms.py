@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from polars_tadoc.kernels.cpu.counts import DELETED
+from polars_tadoc.kernels.codes import DELETED
 from polars_tadoc.kernels.cuda.device import device_errors
 from polars_tadoc.kernels.cuda.primitives import compact, exclusive_scan, segmented_sum
 

@@ -18,8 +18,7 @@ import polars as pl
 from polars_tadoc.compress import characters
 from polars_tadoc.compress.number_words import Choose, Known, NumberedWords
 from polars_tadoc.compress.tokenize import Tokenizer, regex_matches, require_utf8
-from polars_tadoc.kernels.cpu.counts import DELETED
-from polars_tadoc.kernels.cpu.text_words import UNKNOWN
+from polars_tadoc.kernels.codes import DELETED, UNKNOWN
 from polars_tadoc.kernels.cuda.bitmap import rank
 from polars_tadoc.kernels.cuda.device import device_errors, launch_each
 from polars_tadoc.kernels.cuda.intern import Interned, intern, number_strings
