@@ -15,7 +15,7 @@ UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
-_1, _32, _63, _HALF = (np.uint64(number) for number in (1, 32, 63, 0xFFFFFFFF))
+_1, _32, _63 = (np.uint64(number) for number in (1, 32, 63))
 
 
 @kernel

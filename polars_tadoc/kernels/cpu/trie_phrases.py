@@ -43,7 +43,7 @@ JOINED = 128
 WORTH = 8
 """Codes that a phrase of 64 bits must save: a code has eight bits, and one in the vector of ends."""
 
-_0, _1, _8, _29, _64, _255 = (np.uint64(number) for number in (0, 1, 8, 29, 64, 255))
+_0, _1, _8, _29, _255 = (np.uint64(number) for number in (0, 1, 8, 29, 255))
 _MIX, _STIR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
 

@@ -14,8 +14,8 @@ from polars_tadoc.kernels.cpu.jit import inner
 from polars_tadoc.kernels.cpu.memory import count_ones, equal_bits, load_u64, trailing_zeros
 from polars_tadoc.kernels.trie import Trie
 
-_0, _1, _2, _3, _4, _5, _6, _7, _8, _9 = (np.uint64(number) for number in range(10))
-_15, _16, _31, _32, _63, _64, _255 = (np.uint64(number) for number in (15, 16, 31, 32, 63, 64, 255))
+_0, _1, _2, _3, _4, _6, _7, _8, _9 = (np.uint64(number) for number in (0, 1, 2, 3, 4, 6, 7, 8, 9))
+_32, _63, _64, _255 = (np.uint64(number) for number in (32, 63, 64, 255))
 _HALF = np.uint64(0xFFFFFFFF)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _FIVES, _THREES, _FIFTEENS, _EACH, _HIGH = (

@@ -29,7 +29,7 @@ Int64 = npt.NDArray[np.int64]
 LANES = 32
 """Words looked up at once: 64 are a tenth slower (ten million runs of words, benchmarks/dictionary.py)."""
 
-_0, _1, _2, _3, _4, _6, _7, _8, _63, _HALF = (np.uint64(n) for n in (0, 1, 2, 3, 4, 6, 7, 8, 63, 0xFFFFFFFF))
+_0, _1, _3, _4, _6, _7, _8, _HALF = (np.uint64(n) for n in (0, 1, 3, 4, 6, 7, 8, 0xFFFFFFFF))
 
 
 @inner
