@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from polars_tadoc.arguments import require_bool
 from polars_tadoc.scoring import Scoring
-from polars_tadoc.traversal.options import require_bool
 
 if TYPE_CHECKING:
     import numpy.typing as npt

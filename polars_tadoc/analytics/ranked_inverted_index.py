@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.results import Labels, from_arrow, lists, sequence_lists, sequence_series, to_arrow
+from polars_tadoc.arguments import require_integer
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.engine import Engine
 from polars_tadoc.kernels import cpu
-from polars_tadoc.traversal.options import MOST_WORDS, Options, require_integer, require_min_count, require_top
+from polars_tadoc.traversal.options import MOST_WORDS, Options, require_min_count, require_top
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
 from polars_tadoc.vocabulary import Vocabulary, unify

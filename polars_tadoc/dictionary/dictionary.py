@@ -13,13 +13,13 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.arguments import require_bool
 from polars_tadoc.dictionary import storage
 from polars_tadoc.dictionary.words import as_strings, sorted_words
 from polars_tadoc.engine import CPU, Engine, choose
 from polars_tadoc.errors import InvalidDictionaryError
 from polars_tadoc.kernels import cpu
 from polars_tadoc.kernels.trie import Trie
-from polars_tadoc.traversal.options import require_bool
 from polars_tadoc.vocabulary import Vocabulary
 
 GPU_REPAYS_AT = 1 << 17

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from polars_tadoc.arguments import require_bool
 from polars_tadoc.column import require_tadoc, split
 from polars_tadoc.index.analyzer import Analyzer
 from polars_tadoc.index.codecs import require_codec
 from polars_tadoc.index.collect import document_rows, documents_of, make_segment, require_rows
 from polars_tadoc.index.index import Index
-from polars_tadoc.traversal.options import Options, require_bool
+from polars_tadoc.traversal.options import Options
 
 
 def build_index(

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from polars_tadoc.arguments import require_bool
 from polars_tadoc.index import change, storage
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.explain import explain
@@ -16,7 +17,6 @@ from polars_tadoc.index.search import FilterLike, QueriesLike, search
 from polars_tadoc.index.server import Server
 from polars_tadoc.index.snippets import snippets
 from polars_tadoc.scoring import Scoring
-from polars_tadoc.traversal.options import require_bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import polars as pl
 
+from polars_tadoc.arguments import require_bool
 from polars_tadoc.index import storage
 from polars_tadoc.index.index import Index
-from polars_tadoc.traversal.options import require_bool
 
 
 def load_index(

@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.results import from_arrow, to_arrow
+from polars_tadoc.arguments import require_integer, require_text
 from polars_tadoc.config import thread_count
 from polars_tadoc.engine import CPU, GPU, Engine, require_engine
 from polars_tadoc.index.analyzer import QueryWords, has_quotes
@@ -24,7 +25,7 @@ from polars_tadoc.index.prepared import Prepared, prepare_segment
 from polars_tadoc.kernels import cuda
 from polars_tadoc.kernels.postings import Lists, Queries
 from polars_tadoc.scoring import Scoring
-from polars_tadoc.traversal.options import MOST_COUNT, require_integer, require_text
+from polars_tadoc.traversal.options import MOST_COUNT
 
 Bool = npt.NDArray[np.bool_]
 UInt32 = npt.NDArray[np.uint32]

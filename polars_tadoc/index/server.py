@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from polars_tadoc.arguments import require_integer
 from polars_tadoc.config import own_threads, thread_count
 from polars_tadoc.engine import CPU, GPU, Engine, require_engine
 from polars_tadoc.errors import DeadlineMissedError
@@ -31,7 +32,7 @@ from polars_tadoc.index.scheduler import Scheduler, Traits
 from polars_tadoc.index.search import Batch, FilterLike, ModeName, allowed_by_segment, as_series, find, frame, weigh
 from polars_tadoc.kernels import cuda
 from polars_tadoc.scoring import Scoring
-from polars_tadoc.traversal.options import MOST_COUNT, require_integer
+from polars_tadoc.traversal.options import MOST_COUNT
 
 LATENCIES = 100_000
 """Answers whose latencies are kept, the last ones."""

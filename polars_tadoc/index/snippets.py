@@ -16,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.results import from_arrow
+from polars_tadoc.arguments import require_integer, require_text
 from polars_tadoc.arrow import allocate
 from polars_tadoc.column import split
 from polars_tadoc.corpus import Corpus, require_countable
@@ -32,7 +33,6 @@ from polars_tadoc.rows.cut import cut_words
 from polars_tadoc.rows.term_counts import Terms, find_holders, kept_lengths
 from polars_tadoc.rows.token_count import document_words
 from polars_tadoc.scoring import Scoring
-from polars_tadoc.traversal.options import require_integer, require_text
 
 Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]

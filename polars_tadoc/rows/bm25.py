@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.results import from_arrow, lists
+from polars_tadoc.arguments import require_text
 from polars_tadoc.arrow import allocate
 from polars_tadoc.column import in_rows, require_tadoc, split
 from polars_tadoc.compress.compress import named_tokenizer, require_known
@@ -22,7 +23,6 @@ from polars_tadoc.morphism import Morphism
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.rows.term_counts import TermCounts, Terms, count_terms, document_lengths
 from polars_tadoc.scoring import Scoring
-from polars_tadoc.traversal.options import require_text
 
 Float32 = npt.NDArray[np.float32]
 Int64 = npt.NDArray[np.int64]

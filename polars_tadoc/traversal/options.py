@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Self, get_args
 
-import numpy as np
 import polars as pl
 
+from polars_tadoc.arguments import require_integer
 from polars_tadoc.engine import require_engine
 from polars_tadoc.morphism import Morphism
 
@@ -82,40 +82,6 @@ def require_strategy(strategy: str) -> None:
     """Raise ``ValueError`` unless there is such a strategy."""
     if strategy not in get_args(StrategyName):
         raise ValueError(f'strategy={strategy!r}: use "auto", "top_down" or "bottom_up"')
-
-
-def require_integer(name: str, value: object, least: int | None = None, most: int | None = None) -> int:
-    """Return an integer argument, checked.
-
-    Raises
-    ------
-    TypeError
-        It is no integer.
-    ValueError
-        It is below ``least`` or above ``most``.
-
-    """
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-        raise TypeError(f"{name}={value!r} must be an integer")
-    if least is not None and value < least:
-        raise ValueError(f"{name}={value} must be at least {least}")
-    if most is not None and value > most:
-        raise ValueError(f"{name}={value} must be at most {most}")
-    return int(value)
-
-
-def require_text(text: str, what: str) -> None:
-    """Raise ``ValueError`` where a string holds half a character, which UTF-8 cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"{what} is not text: {error.reason}") from None
-
-
-def require_bool(name: str, value: object, call: str) -> None:
-    """Raise ``TypeError`` unless an argument is True or False."""
-    if not isinstance(value, bool):
-        raise TypeError(f"{call}: {name}={value!r} must be True or False")
 
 
 def require_top(top: object) -> int | None:

@@ -1,0 +1,39 @@
+"""Checks of single arguments, below all that takes some."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def require_integer(name: str, value: object, least: int | None = None, most: int | None = None) -> int:
+    """Return an integer argument, checked.
+
+    Raises
+    ------
+    TypeError
+        It is no integer.
+    ValueError
+        It is below ``least`` or above ``most``.
+
+    """
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} must be an integer")
+    if least is not None and value < least:
+        raise ValueError(f"{name}={value} must be at least {least}")
+    if most is not None and value > most:
+        raise ValueError(f"{name}={value} must be at most {most}")
+    return int(value)
+
+
+def require_text(text: str, what: str) -> None:
+    """Raise ``ValueError`` where a string holds half a character, which UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{what} is not text: {error.reason}") from None
+
+
+def require_bool(name: str, value: object, call: str) -> None:
+    """Raise ``TypeError`` unless an argument is True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{call}: {name}={value!r} must be True or False")
