@@ -227,7 +227,9 @@ def main() -> None:
         "--vocabulary", type=Path, help="Parquet file of benchmarks.drawn_text (default: the corpora's)"
     )
     parser.add_argument("--repeat", type=int, default=3, help="rounds; each runs every contender once (default: 3)")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="CPU threads of our CPU engine")
+    parser.add_argument(
+        "--threads", type=int, default=len(os.sched_getaffinity(0)), help="CPU threads of our CPU engine"
+    )
     parser.add_argument("--share", type=float, default=0.05, help="share of the rows for MapReduce (default: 0.05)")
     parser.add_argument("--only-ours", action="store_true", help="leave the peers out")
     parser.add_argument("--without-compressed", action="store_true", help="leave the compressed path out")
