@@ -1,9 +1,9 @@
 // Scans, and what is made of them: compaction, sums of runs and of segments, the owner of each position.
 #include "counters.cuh"
 #include "scan.cuh"
+#include "segments.cuh"
 
 using u8 = unsigned char;
-using i64 = long long;
 
 // What is scanned, summed or kept.
 #ifndef VALUE
@@ -158,20 +158,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) sum_runs(
         }
     }
     sum.flush();
-}
-
-// The segment that holds a position: the last one that starts there or before.
-__device__ __forceinline__ u64 find_owner(const i64* __restrict__ offsets, u64 low, u64 count, u64 position)
-{
-    u64 high = count;
-    while (high - low > 1) {
-        const u64 middle = low + (high - low) / 2;
-        if (static_cast<u64>(offsets[middle]) <= position)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
 }
 
 // Owners of a thread's neighbouring positions. Empty segments may lie between two in any number.

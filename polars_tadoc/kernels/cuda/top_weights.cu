@@ -3,14 +3,20 @@
 #include "counters.cuh"
 #include "scan.cuh"
 #include "balanced_postings.cuh"
+#include "merge_sort.cuh"
+#include "segments.cuh"
+
+// Postings of a block; of a document that are sorted together; pieces that are merged at a time: as weights.py says.
+#ifndef TILE
+#define TILE 2048u
+#define PIECE 512u
+#define FAN 32u
+#endif
 
 constexpr u32 THREADS = 256;
-constexpr u32 ITEMS = 8;  // of a thread
-constexpr u32 TILE = THREADS * ITEMS;
-constexpr u32 PIECE = TILE / 4;  // postings of a document that are sorted together
+constexpr u32 ITEMS = TILE / THREADS;  // of a thread
 constexpr u32 WINDOW = TILE - PIECE;  // positions of which a tile has room for all pieces that begin there
 constexpr u32 NO_PIECE = 0xFFFF;
-constexpr u32 FAN = 32;  // pieces that are merged at a time
 
 // Ascends as weights fall; 0 and -0 are equal.
 __device__ __forceinline__ u64 order_of(double weight)
@@ -45,28 +51,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) size_pieces(
     }
 }
 
-// The document of a position, of those from low to high - 1; the position is not before the first one.
-__device__ __forceinline__ u64 find_document(const i64* __restrict__ offsets, u64 low, u64 high, u64 position)
-{
-    while (high - low > 1) {
-        const u64 middle = low + (high - low) / 2;
-        if (static_cast<u64>(offsets[middle]) <= position)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 // kept: where what is left of each document begins.
 extern "C" __global__ void __launch_bounds__(THREADS) sort_pieces(
     const i64* __restrict__ offsets, u64 documents, u64 postings, const u32* __restrict__ terminals,
     const double* __restrict__ weights, const u32* __restrict__ rank, u64 top, const i64* __restrict__ kept,
     u32* __restrict__ kept_terminals, double* __restrict__ kept_weights)
 {
-    // a gap after each thread's share: no bank conflicts
-    __shared__ u64 shared_orders[TILE + THREADS];
-    __shared__ u32 shared_tags[TILE + THREADS];
+    __shared__ SharedPairs<THREADS, ITEMS> shared;
     __shared__ u32 ranks[TILE];
     __shared__ u64 bounds[2];  // of the tile
     __shared__ u64 owners[2];  // documents that postings of the tile can belong to: the first and the last one
@@ -98,8 +89,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_pieces(
             if (place < size) {
                 const u64 position = begin + place;
                 if (i == 0 || static_cast<u64>(offsets[document + 1]) <= position)
-                    document =
-                        find_document(offsets, i == 0 ? owners[0] : document + 1, owners[1] + 1, position);
+                    document = find_owner(offsets, i == 0 ? owners[0] : document + 1, owners[1] + 1, position);
                 visit(i, place, document);
             }
         }
@@ -133,69 +123,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_pieces(
         const u32 rank_b = ranks[tag_b & 0xFFFF];
         return rank_a != rank_b ? rank_a < rank_b : tag_a < tag_b;
     };
-#pragma unroll
-    for (u32 turn = 0; turn < ITEMS; ++turn) {
-#pragma unroll
-        for (u32 i = turn % 2; i + 1 < ITEMS; i += 2) {
-            if (precedes(order[i + 1], tag[i + 1], order[i], tag[i])) {
-                const u64 other_order = order[i];
-                const u32 other_tag = tag[i];
-                order[i] = order[i + 1];
-                tag[i] = tag[i + 1];
-                order[i + 1] = other_order;
-                tag[i + 1] = other_tag;
-            }
-        }
-    }
-    const auto slot_of = [](u32 place) { return place + place / ITEMS; };
-    for (u32 group = 2; group <= THREADS; group *= 2) {  // threads whose shares are merged
-        __syncthreads();
-#pragma unroll
-        for (u32 i = 0; i < ITEMS; ++i) {
-            shared_orders[slot_of(own + i)] = order[i];
-            shared_tags[slot_of(own + i)] = tag[i];
-        }
-        __syncthreads();
-        const u32 half = group / 2 * ITEMS;
-        const u32 first = threadIdx.x / group * group * ITEMS;
-        if (first + half >= size)
-            continue;  // nothing in the second half
-        const u32 before = own - first;  // postings of both halves that stand before this thread's
-        u32 low = before > half ? before - half : 0;
-        u32 high = min(before, half);
-        while (low < high) {
-            const u32 middle = (low + high) / 2;
-            const u32 slot_a = slot_of(first + middle);
-            const u32 slot_b = slot_of(first + half + before - 1 - middle);
-            if (precedes(shared_orders[slot_b], shared_tags[slot_b], shared_orders[slot_a], shared_tags[slot_a]))
-                high = middle;
-            else
-                low = middle + 1;
-        }
-        u32 a = first + low;
-        u32 b = first + half + before - low;
-        const u32 a_stop = first + half;
-        const u32 b_stop = first + 2 * half;
-        u64 order_a = a < a_stop ? shared_orders[slot_of(a)] : 0;
-        u64 order_b = b < b_stop ? shared_orders[slot_of(b)] : 0;
-        u32 tag_a = a < a_stop ? shared_tags[slot_of(a)] : 0;
-        u32 tag_b = b < b_stop ? shared_tags[slot_of(b)] : 0;
-#pragma unroll
-        for (u32 i = 0; i < ITEMS; ++i) {
-            const bool second = a == a_stop || (b < b_stop && precedes(order_b, tag_b, order_a, tag_a));
-            order[i] = second ? order_b : order_a;
-            tag[i] = second ? tag_b : tag_a;
-            const u32 next = second ? ++b : ++a;
-            if (next < (second ? b_stop : a_stop)) {
-                const u64 next_order = shared_orders[slot_of(next)];
-                const u32 next_tag = shared_tags[slot_of(next)];
-                order_a = second ? order_a : next_order;
-                tag_a = second ? tag_a : next_tag;
-                order_b = second ? next_order : order_b;
-                tag_b = second ? next_tag : tag_b;
-            }
-        }
-    }
+    sort_block(order, tag, size, shared, precedes);
 
     visit_own([&](u32 i, u32 place, u64 document) {
         const u32 piece = tag[i] >> 16;
@@ -229,7 +157,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) merge_pieces(
     __syncthreads();
     if (position >= postings)
         return;
-    const u64 document = find_document(offsets, owners[0], owners[1] + 1, position);
+    const u64 document = find_owner(offsets, owners[0], owners[1] + 1, position);
     const u64 start = static_cast<u64>(offsets[document]);
     const u64 size = static_cast<u64>(offsets[document + 1]) - start;
     const u64 piece = (position - start) / length;

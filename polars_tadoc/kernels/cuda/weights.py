@@ -19,6 +19,7 @@ PIECE = 512
 """Postings of a document that a block sorts together (top_weights.cu)."""
 FAN = 32
 """Pieces of a document that are merged at a time."""
+_SIZES = (f"-DTILE={TILE}u", f"-DPIECE={PIECE}u", f"-DFAN={FAN}u")
 
 _THREADS, _COUNT_THREADS = 256, 1024  # of balanced_postings.cuh and top_weights.cu; of count_frequencies
 _LEAST_SHARE, _MOST_SHARE = 1 << 13, 1 << 16
@@ -201,13 +202,9 @@ def top_weights(offsets: Any, terminals: Any, weights: Any, rank: Any, top: int)
         kept, report = _size_pieces(offsets, PIECE, most)
         total, last_total, longest = (int(number) for number in report.get())  # synchronize!
         result = cupy.empty(total, np.uint32), cupy.empty(total, np.float64)
-        get_kernel("top_weights", "sort_pieces")(
-            (-(-postings // _WINDOW),),
-            (_THREADS,),
-            (
-                *(offsets, np.uint64(len(offsets) - 1), np.uint64(postings), terminals, weights, rank),
-                *(np.uint64(most), kept, *result),
-            ),
+        _launch_top(
+            *("sort_pieces", -(-postings // _WINDOW), offsets, np.uint64(len(offsets) - 1), np.uint64(postings)),
+            *(terminals, weights, rank, np.uint64(most), kept, *result),
         )
         piece = PIECE
         while longest > piece:
@@ -217,8 +214,8 @@ def top_weights(offsets: Any, terminals: Any, weights: Any, rank: Any, top: int)
             total = last_total if longest <= piece else int(report[:1].get()[0])  # synchronize!
             target = cupy.empty(total, np.uint32), cupy.empty(total, np.float64)
             size = len(result[0])
-            launch_each(
-                *("top_weights", "merge_pieces", size, kept, np.uint64(len(kept) - 1), np.uint64(size), *result),
+            _launch_top(
+                *("merge_pieces", -(-size // _THREADS), kept, np.uint64(len(kept) - 1), np.uint64(size), *result),
                 *(rank, np.uint64(length), np.uint64(most), merged, *target),
             )
             kept, result = merged, target
@@ -231,11 +228,15 @@ def _size_pieces(offsets: Any, piece: int, most: int) -> tuple[Any, Any]:
 
     documents = len(offsets) - 1
     sizes, report = cupy.empty(documents, np.uint64), cupy.zeros(3, np.uint64)
-    launch_each(
-        *("top_weights", "size_pieces", documents, offsets, np.uint64(documents), np.uint64(piece)),
+    _launch_top(
+        *("size_pieces", -(-documents // _THREADS), offsets, np.uint64(documents), np.uint64(piece)),
         *(np.uint64(most), sizes, report),
     )
     return exclusive_scan(sizes), report
+
+
+def _launch_top(kernel: str, blocks: int, *arguments: Any) -> None:
+    get_kernel("top_weights", kernel, _SIZES)((blocks,), (_THREADS,), arguments)
 
 
 def _tiles(offsets: Any, terminals: Any) -> int:
