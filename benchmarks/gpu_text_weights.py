@@ -12,6 +12,8 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -69,8 +71,10 @@ def weigh(
 ) -> pa.Table:
     """Weigh as the paper does, from a series to a table."""
     chosen = choose(engine, 0)
+    if mapping:
+        chosen = replace(chosen, number_words=partial(text_words.number_words, mapping=mapping))
     kernels = chosen.kernels
-    source = prepare_text(text, WORDS, chosen, dictionary=dictionary, mapping=mapping)
+    source = prepare_text(text, WORDS, chosen, dictionary=dictionary)
     offsets, ids, counts = kernels.terms_by_document(source.rules, source.root_offsets, source.roots, "top_down")
     documents = len(source.rows)
     frequencies = kernels.to_host(kernels.document_frequencies(ids, len(source.words))).astype(np.float64)

@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, get_args
 
+import polars as pl
+
 from polars_tadoc.cache import ByteLRU
+from polars_tadoc.compress.number_words import Choice, NumberedWords
+from polars_tadoc.compress.number_words import number_words as number_on_host
+from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.config import EngineName, settings
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.grammar import Grammar
 from polars_tadoc.kernels import cpu, cuda
+from polars_tadoc.kernels.cuda.text_words import number_words as number_on_device
 from polars_tadoc.kernels.rules import Rules
 
 GPU_REPAYS_AT = 1 << 20
@@ -24,6 +30,8 @@ class Engine:
     """One family of kernels and the grammars that are resident with it."""
 
     kernels: ModuleType
+    number_words: Callable[[pl.Series, Tokenizer, Choice], NumberedWords]
+    """Cuts a String series into words where the kernels run; no kernel itself, as it needs a tokenizer."""
     resident: ByteLRU[Any] | None = None
 
     @property
@@ -53,8 +61,8 @@ class Engine:
         return None if self.resident is None else self.resident.get(f"{self.kernels.current_device()}:{key}")
 
 
-CPU = Engine(cpu)
-GPU = Engine(cuda, ByteLRU(lambda: settings().device_cache_bytes, lambda value: int(value.nbytes)))
+CPU = Engine(cpu, number_on_host)
+GPU = Engine(cuda, number_on_device, ByteLRU(lambda: settings().device_cache_bytes, lambda value: int(value.nbytes)))
 
 
 def require_engine(engine: str | None) -> str:

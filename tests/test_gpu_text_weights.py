@@ -15,14 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
+from polars_tadoc.compress.number_words import Choice
 from polars_tadoc.compress.number_words import number_words as number_on_host
 from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.engine import choose
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels import cuda, reference
 from polars_tadoc.kernels import reference_analytics as definitions
-from polars_tadoc.kernels.cpu import spread
 from polars_tadoc.kernels.codes import DELETED, UNKNOWN
+from polars_tadoc.kernels.cpu import spread
 from polars_tadoc.kernels.cpu.text_terms import terms_of_text as terms_on_host
 from polars_tadoc.kernels.cuda import download, intern, text_terms, tokenize
 from polars_tadoc.kernels.cuda.text_words import number_words as number_on_device
@@ -32,7 +33,10 @@ from tests.strategies import columns, columns_without_nulls
 
 on_device = pytest.mark.skipif(cuda.device_problem() is not None, reason=f"no device: {cuda.device_problem()}")
 
-NUMBER: dict[str, Callable[..., Any]] = {"cpu": number_on_host, "gpu": number_on_device}
+NUMBER: dict[str, Callable[..., Any]] = {
+    "cpu": lambda text, tokenizer, choice, mapping=None: number_on_host(text, tokenizer, choice),
+    "gpu": number_on_device,
+}
 TERMS: dict[str, Callable[..., Any]] = {"cpu": terms_on_host, "gpu": text_terms.terms_of_text}
 WORDS, WHITESPACE = Tokenizer("words"), Tokenizer("whitespace")
 TOKENIZERS: list[tuple[Tokenizer, str | re.Pattern[str]]] = [
@@ -46,8 +50,7 @@ def strings(rows: Sequence[str | None]) -> pl.Series:
     return pl.Series("text", rows, pl.String)
 
 
-def keep_all(words: pa.LargeStringArray) -> tuple[Vocabulary, None]:
-    return Vocabulary(words), None
+KEEP_ALL = Choice(lambda words: (Vocabulary(words), None))
 
 
 def code_points(words: set[str]) -> list[str]:
@@ -59,7 +62,7 @@ def host(engine: str, *arrays: Any) -> list[Any]:
 
 
 def assert_numbered(engine: str, rows: Sequence[str | None], expected: list[list[str]], *given: Any) -> None:
-    numbered = NUMBER[engine](strings(rows), given[0], keep_all, *given[1:])
+    numbered = NUMBER[engine](strings(rows), given[0], KEEP_ALL, *given[1:])
     words = numbered.words.strings.to_pylist()
     offsets, ids, lengths = host(engine, numbered.offsets, numbered.ids, numbered.lengths)
     assert (offsets.dtype, ids.dtype, lengths.dtype) == (np.int64, np.uint32, np.uint64)
@@ -119,7 +122,7 @@ def test_words_left_out(engine: str, mapping: str) -> None:
         assert words.to_pylist() == ["a", "b", "c", "d"]
         return Vocabulary(pa.array(["A", "D"], pa.large_string())), np.array([0, DELETED, UNKNOWN, 1], np.uint32)
 
-    numbered = NUMBER[engine](strings(["a b c", "b", None, "c", "d d a c"]), WORDS, choose_some, mapping)
+    numbered = NUMBER[engine](strings(["a b c", "b", None, "c", "d d a c"]), WORDS, Choice(choose_some), mapping)
     offsets, ids, lengths = host(engine, numbered.offsets, numbered.ids, numbered.lengths)
     assert numbered.words.strings.to_pylist() == ["A", "D"]
     assert (offsets.tolist(), ids.tolist(), lengths.tolist()) == ([0, 1, 1, 1, 1, 4], [0, 1, 1, 0], [2, 0, 0, 1, 4])
@@ -129,15 +132,15 @@ def test_words_left_out(engine: str, mapping: str) -> None:
 @on_device
 def test_what_the_device_refuses() -> None:
     with pytest.raises(ValueError, match="mapping='tree': use 'hash' or 'sort'"):
-        number_on_device(strings(["a"]), WORDS, keep_all, "tree")
+        number_on_device(strings(["a"]), WORDS, KEEP_ALL, "tree")
     with (
         patch.object(tokenize, "_MOST_BYTES", 10),
         pytest.raises(EngineUnavailableError, match=r'9 bytes .* 32-bit positions; use engine="cpu", or fewer rows'),
     ):
-        number_on_device(strings(["abcd efgh"]), WORDS, keep_all)
+        number_on_device(strings(["abcd efgh"]), WORDS, KEEP_ALL)
     binary = pa.array([b"a", b"\x80"], pa.large_binary()).view(pa.large_string())
     with pytest.raises(ValueError, match="row 1: not UTF-8"):
-        number_on_device(pl.Series("text", binary), WORDS, keep_all)
+        number_on_device(pl.Series("text", binary), WORDS, KEEP_ALL)
 
 
 def terms(

@@ -288,7 +288,8 @@ def test_many_threads_may_submit(index: Index) -> None:
 
 
 def test_two_engines_answer_together(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "_engines", lambda asked: {"cpu": CPU, "gpu": Engine(CPU.kernels)})
+    both = {"cpu": CPU, "gpu": Engine(CPU.kernels, CPU.number_words)}
+    monkeypatch.setattr(server_module, "_engines", lambda asked: both)
     expected = {query: index.search(query) for query in QUERIES}
     with index.serve() as server, ThreadPoolExecutor(4) as pool:
         futures = list(pool.map(lambda query: (query, server.submit(query)), QUERIES * 100))

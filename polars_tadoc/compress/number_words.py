@@ -19,18 +19,26 @@ from polars_tadoc.vocabulary import Vocabulary
 
 UInt32 = npt.NDArray[np.uint32]
 
-Choose = Callable[[pa.LargeStringArray], tuple[Vocabulary, UInt32 | None]]
-"""Names the distinct words of a text, given in code point order: the words to be kept, and by given word its number
-among them, ``DELETED`` for one that is as if not there, ``UNKNOWN`` for one that counts to lengths only; None: all are
-kept as they are."""
-
 
 class Known(NamedTuple):
-    """A dictionary where an engine's kernels can use it."""
+    """A dictionary where a device's kernels can use it."""
 
     trie: Any
     """What the kernels' ``load_trie`` gives."""
     words: int
+
+
+class Choice(NamedTuple):
+    """Which words of a text are kept, and their numbers."""
+
+    choose: Callable[[pa.LargeStringArray], tuple[Vocabulary, UInt32 | None]]
+    """Names the distinct words of a text, given in code point order: the words to be kept, and by given word its
+    number among them, ``DELETED`` for one that is as if not there, ``UNKNOWN`` for one that counts to lengths only;
+    None: all are kept as they are."""
+
+    known: Callable[[], Known] | None = None
+    """Makes the dictionary ready that ``choose`` does no more than look words up in, for an engine to which that is
+    the same for every word of the text; None: there is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +54,7 @@ class NumberedWords:
     """uint64 by row: its words, with those that count to lengths only."""
 
 
-def number_words(
-    text: pl.Series, tokenizer: Tokenizer, choose: Choose, mapping: str | None = None, *, known: Known | None = None
-) -> NumberedWords:
+def number_words(text: pl.Series, tokenizer: Tokenizer, choice: Choice) -> NumberedWords:
     """Cut each row of a String series; null rows count as empty.
 
     Parameters
@@ -57,13 +63,8 @@ def number_words(
         String series.
     tokenizer
         How to cut.
-    choose
-        Which words are kept, and their numbers.
-    mapping
-        How a device finds equal words; here always by a hash table.
-    known
-        A dictionary that ``choose`` does no more than look words up in. Here that is done for each distinct word, not
-        for each word of the text.
+    choice
+        Which words are kept, and their numbers: chosen once for each distinct word.
 
     Raises
     ------
@@ -73,7 +74,7 @@ def number_words(
     """
     found = cut(text, tokenizer, lossless=False)
     strings, own_ids = number(found.words, by_count=False)
-    words, numbers = choose(strings)
+    words, numbers = choice.choose(strings)
     finals = own_ids if numbers is None else [_chosen(numbers, own) for own in own_ids]
     ends, length_ends = np.zeros(len(text) + 1, np.int64), np.zeros(len(text) + 1, np.int64)
     sequences = [found.sequence[a:b] for a, b in pairwise(found.places.tolist())]

@@ -19,8 +19,8 @@ from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.index.analyzer import Analyzer, QueryWords
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.segment import Segment
-from polars_tadoc.kernels.cpu import decode_lists, load_rules
 from polars_tadoc.kernels.codes import DELETED
+from polars_tadoc.kernels.cpu import decode_lists, load_rules
 from polars_tadoc.kernels.cpu.image import map_roots, map_rules
 from polars_tadoc.kernels.cpu.parallel import map_apart
 from polars_tadoc.kernels.cpu.query_words import UNKNOWN

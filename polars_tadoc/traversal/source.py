@@ -23,8 +23,8 @@ from polars_tadoc.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
-    """What the kernels of an analytic read.
+class PreparedRows:
+    """Rows where an engine's kernels can read them, as symbols.
 
     Parameters
     ----------
@@ -37,11 +37,7 @@ class Source:
     root_offsets, roots
         int64, documents + 1, and uint32, arrays of the engine: the documents' symbols.
     rows
-        int64, in host memory, ascending: where each document stands in the column.
-    key
-        Names the words in the engine's cache; None where a morphism made them.
-    host
-        Rules, offsets and symbols in host memory.
+        int64, in host memory, ascending: where each document, a row that is not null, stands in the column.
 
     """
 
@@ -51,6 +47,21 @@ class Source:
     root_offsets: Any
     roots: Any
     rows: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Source(PreparedRows):
+    """What the kernels of an analytic read of a compressed column.
+
+    Parameters
+    ----------
+    key
+        Names the words in the engine's cache; None where a morphism made them.
+    host
+        Rules, offsets and symbols in host memory.
+
+    """
+
     key: str | None
     host: tuple[Rules, npt.NDArray[np.int64], npt.NDArray[np.uint32]]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +10,13 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.compress.number_words import Choose, Known, NumberedWords, number_words
+from polars_tadoc.compress.number_words import Choice, Known
 from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.engine import Engine
 from polars_tadoc.kernels.codes import DELETED, UNKNOWN
-from polars_tadoc.kernels.cuda.text_words import number_words as number_on_device
 from polars_tadoc.kernels.rules import Rules
 from polars_tadoc.morphism import Morphism
+from polars_tadoc.traversal.source import PreparedRows
 from polars_tadoc.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -25,32 +24,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class TextSource:
-    """What the kernels of weights read of a String column: as :class:`polars_tadoc.traversal.source.Source`.
+class TextSource(PreparedRows):
+    """What the kernels of weights read of a String column: words in code point order, and no rules.
 
     Parameters
     ----------
-    engine
-        Whose arrays these are.
-    words
-        The terminals, in code point order.
-    rules
-        None: the number of terminals only.
-    root_offsets, roots
-        int64, documents + 1, and uint32, arrays of the engine: the documents' words.
-    rows
-        int64, in host memory, ascending: where each document, a row that is not null, stands in the column.
     lengths
         uint64 by document, an array of the engine: its words, with those that are not in a dictionary.
 
     """
 
-    engine: Engine
-    words: Vocabulary
-    rules: Rules
-    root_offsets: Any
-    roots: Any
-    rows: npt.NDArray[np.int64]
     lengths: Any
 
     @property
@@ -64,7 +47,6 @@ def prepare_text(
     engine: Engine,
     morphism: Morphism | None = None,
     dictionary: Dictionary | None = None,
-    mapping: str | None = None,
 ) -> TextSource:
     """Cut a String series into words and number them.
 
@@ -80,8 +62,6 @@ def prepare_text(
         What words become, and which are left out.
     dictionary
         Only its words, after the morphism, are kept; others count to the documents' lengths.
-    mapping
-        How a device maps words to ids: the result is the same. None: what is fastest.
 
     Raises
     ------
@@ -91,8 +71,7 @@ def prepare_text(
         The device is out of memory or failed.
 
     """
-    known = None if dictionary is None or morphism is not None else Known(dictionary.on(engine), len(dictionary))
-    numbered = _NUMBER[engine.name](text, tokenizer, _chooser(morphism, dictionary), mapping, known=known)
+    numbered = engine.number_words(text, tokenizer, _choice(engine, morphism, dictionary))
     rows = np.flatnonzero(text.is_not_null().to_numpy())
     offsets, lengths = numbered.offsets, numbered.lengths
     if len(rows) < len(text):  # a null row has no words: leaving out its start is enough
@@ -109,11 +88,8 @@ def prepare_text(
     return TextSource(engine, numbered.words, rules, offsets, numbered.ids, rows, lengths)
 
 
-_NUMBER: dict[str, Callable[..., NumberedWords]] = {"cpu": number_words, "gpu": number_on_device}
-
-
-def _chooser(morphism: Morphism | None, dictionary: Dictionary | None) -> Choose:
-    """Make what names the words of a text by a morphism, then a dictionary."""
+def _choice(engine: Engine, morphism: Morphism | None, dictionary: Dictionary | None) -> Choice:
+    """Name the words of a text by a morphism, then a dictionary."""
 
     def choose(strings: pa.LargeStringArray) -> tuple[Vocabulary, npt.NDArray[np.uint32] | None]:
         words = Vocabulary(strings)
@@ -125,7 +101,7 @@ def _chooser(morphism: Morphism | None, dictionary: Dictionary | None) -> Choose
             words, ids = image.words, image.ids
         kept = np.ones(len(words), np.bool_)
         if dictionary is not None:
-            kept = (dictionary.ids(words.series) != dictionary.unknown).to_numpy()
+            kept = (dictionary.ids(words.series, engine=engine.name) != dictionary.unknown).to_numpy()
         numbers = np.full(len(words) + 1, UNKNOWN, np.uint32)
         numbers[-1] = DELETED
         by_rank = words.by_rank[kept[words.by_rank]]
@@ -133,4 +109,6 @@ def _chooser(morphism: Morphism | None, dictionary: Dictionary | None) -> Choose
         chosen = words.strings.take(pa.array(by_rank))
         return Vocabulary(chosen), numbers[np.minimum(ids, np.uint32(len(words)))]
 
-    return choose
+    if dictionary is None or morphism is not None:
+        return Choice(choose)
+    return Choice(choose, lambda: Known(dictionary.on(engine), len(dictionary)))

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from polars_tadoc.compress import characters
-from polars_tadoc.compress.number_words import Choose, Known, NumberedWords
+from polars_tadoc.compress.number_words import Choice, Known, NumberedWords
 from polars_tadoc.compress.tokenize import Tokenizer, regex_matches, require_utf8
 from polars_tadoc.kernels.codes import DELETED, UNKNOWN
 from polars_tadoc.kernels.cuda.bitmap import rank
@@ -45,9 +45,7 @@ class Words:
     """cupy int64, rows + 1: words before each row, and all."""
 
 
-def number_words(
-    text: pl.Series, tokenizer: Tokenizer, choose: Choose, mapping: str | None = None, *, known: Known | None = None
-) -> NumberedWords:
+def number_words(text: pl.Series, tokenizer: Tokenizer, choice: Choice, mapping: str | None = None) -> NumberedWords:
     """Cut each row of a String series; null rows count as empty.
 
     Parameters
@@ -56,13 +54,11 @@ def number_words(
         String series, in host memory.
     tokenizer
         How to cut. A regex is matched on the host, the rest is done on the device.
-    choose
+    choice
         Which words are kept, and their numbers.
     mapping
         How equal words are found: "hash" by a hash table, "sort" by sorting their hashes. None: by looking them up in
         what is known, else "hash".
-    known
-        A dictionary that ``choose`` does no more than look words up in.
 
     Returns
     -------
@@ -82,10 +78,10 @@ def number_words(
         raise ValueError(f"mapping={mapping!r}: use {' or '.join(map(repr, _NUMBER))}")
     cut = cut_words(text, tokenizer)
     with device_errors(f"numbering {len(cut.starts):,} words"):
-        if known is not None and mapping is None:
-            return _number_known(cut, known)
+        if choice.known is not None and mapping is None:
+            return _number_known(cut, choice.known())
         found = number(cut.text, cut.starts, cut.stops)
-        words, numbers = choose(found.distinct)
+        words, numbers = choice.choose(found.distinct)
         offsets = cut.offsets
         if numbers is None:
             return NumberedWords(words, offsets, found.ids, (offsets[1:] - offsets[:-1]).view(np.uint64))
