@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.analytics import stream, terms
+from polars_tadoc.analytics import counting, stream
 from tests import handmade, oracle
 from tests import weights_oracle as weighed
 from tests.analytic_cases import (
@@ -256,7 +256,7 @@ def test_tokenizers(engine: str) -> None:
         ({"b": "half"}, TypeError, "b='half' must be a number"),
         ({"strategy": "sideways"}, ValueError, "sideways"),
         ({"tokenizer": "nonsense"}, ValueError, "tokenizer='nonsense'"),
-        ({"dictionary": ["the"]}, TypeError, "bm25_weights: dictionary is list, not a Dictionary"),
+        ({"dictionary": ["the"]}, TypeError, "bm25_weights: dictionary= takes a tadoc.Dictionary, not list; make one"),
     ],
     ids=repr,
 )
@@ -353,6 +353,6 @@ class TestStreams:
     def test_text_in_several_blocks(self, engine: str) -> None:
         expected = self.ROWS.tadoc.bm25_weights(engine=engine, top=3)
         for most in (1, 40, 1000):
-            with patch.object(terms, "TEXT_BYTES", most):
+            with patch.object(counting, "TEXT_BYTES", most):
                 got = self.ROWS.tadoc.bm25_weights(engine=engine, top=3)
             assert got.equals(expected)

@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from tests import handmade, oracle
 from tests.analytic_cases import COLUMN, NOTHING, STRATEGIES, Case, cases, least, strategies
+from tests.strategies import columns_without_nulls
 
 sparse = pytest.importorskip("scipy.sparse")
 SAMPLES = sorted((Path(__file__).parents[1] / "examples" / "data").glob("*.parquet"))
@@ -96,6 +98,58 @@ def test_counts_beyond_32_bits(engine: str) -> None:
             matrix, words = column.tadoc.to_csr(strategy=strategy, engine=engine)
             assert words.to_list() == ["a", "b", "c"]
             assert matrix.toarray().tolist() == [[2 << 33, 1, 0], [1 << 32, 1, 0], [0, 0, 0], [0, 0, 1]]
+
+
+WORDS = ["zebra", "the", "b", "a", "日", "Ünd", "42"]
+"""Of a dictionary: some occur, some do not."""
+
+
+@given(case=cases(normalised=True), strategy=strategies)
+def test_words_of_a_dictionary_are_the_columns(engine: str, case: Case, strategy: str) -> None:
+    """All of them, in code point order, whether they occur or not."""
+    dictionary, known = tadoc.Dictionary.from_words(pl.Series(WORDS)), sorted(WORDS)
+    for column in (case.column, case.column.tadoc.decompress()):
+        arguments = {"dictionary": dictionary, "strategy": strategy, "engine": engine, **case.arguments}
+        matrix, words = tadoc.to_csr(column, **arguments)
+        well_formed(matrix, words, len(case.documents))
+        assert words.to_list() == known
+        assert matrix.toarray().tolist() == [[(own or []).count(word) for word in known] for own in case.documents]
+
+
+@given(train=columns_without_nulls, test=columns_without_nulls, lowercase=st.booleans())
+@settings(max_examples=20)
+def test_dictionary_gives_what_scikit_learns_vocabulary_does(
+    engine: str, train: list[str], test: list[str], lowercase: bool
+) -> None:
+    """Columns of training and of test data are the same ones."""
+    sklearn = pytest.importorskip("sklearn.feature_extraction.text")
+    dictionary = tadoc.Dictionary.from_words(pl.Series(WORDS))
+    for rows in filter(None, (train, test)):
+        documents = [[word.lower() if lowercase else word for word in row] for row in oracle.tokenize(rows)]
+        text = pl.Series("text", rows, pl.String)
+        for weights, other in (
+            (None, sklearn.CountVectorizer(analyzer=list, vocabulary=sorted(WORDS), lowercase=False)),
+            (tadoc.TFIDF(), sklearn.TfidfVectorizer(analyzer=list, vocabulary=sorted(WORDS), lowercase=False)),
+        ):
+            expected = other.fit_transform(documents)
+            for column in (text, tadoc.compress(text), tadoc.compress(text, dictionary=dictionary)):
+                matrix, words = column.tadoc.to_csr(
+                    dictionary=dictionary, weights=weights, lowercase=lowercase, engine=engine
+                )
+                assert words.to_list() == other.get_feature_names_out().tolist()
+                assert matrix.shape == expected.shape
+                assert np.allclose(matrix.toarray(), expected.toarray(), rtol=1e-12, atol=0)
+
+
+def test_dictionary_and_min_count_are_not_taken_together() -> None:
+    """One fixes the columns, the other leaves some out."""
+    dictionary = tadoc.Dictionary.from_words(pl.Series(WORDS))
+    with pytest.raises(ValueError, match="to_csr: min_count=2 leaves columns out"):
+        COLUMN.tadoc.to_csr(dictionary=dictionary, min_count=2)
+    _, words = COLUMN.to_frame("text").tadoc.to_csr("text", dictionary=dictionary, min_count=1)
+    assert words.to_list() == sorted(WORDS)
+    with pytest.raises(TypeError, match=r"to_csr: dictionary= takes a tadoc\.Dictionary, not list"):
+        COLUMN.tadoc.to_csr(dictionary=WORDS)
 
 
 @pytest.mark.parametrize(

@@ -66,10 +66,10 @@ def info(column: pl.Series) -> pa.Table:
     -------
     pyarrow.Table
         ``rows``; ``grammars``; ``words`` (all occurrences); ``vocabulary`` (distinct words, and those
-        of a dictionary, summed over grammars); ``rules``; ``symbols`` (rows' and rules'); ``levels`` (of the deepest grammar), uint64;
-        ``text_bytes`` (UTF-8 of the text); ``bytes`` (Arrow arrays of grammars and rows, before any
-        general compression); ``grammar_bytes`` (of these, the grammars'), uint64; ``ratio``
-        (``text_bytes / bytes``), double, null where there are no bytes.
+        of a dictionary, summed over grammars); ``rules``; ``symbols`` (rows' and rules'); ``levels``
+        (of the deepest grammar), uint64; ``text_bytes`` (UTF-8 of the text); ``bytes`` (Arrow arrays of
+        grammars and rows, before any general compression); ``grammar_bytes`` (of these, the grammars'),
+        uint64; ``ratio`` (``text_bytes / bytes``), double, null where there are no bytes.
 
     Raises
     ------

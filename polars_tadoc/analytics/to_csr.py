@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.analytics.terms import Counting, Terms
+from polars_tadoc.analytics.counting import Counting
+from polars_tadoc.analytics.terms import Terms
+from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.traversal.options import require_min_count
 from polars_tadoc.weighting import BM25, TFIDF, Weighting
@@ -33,6 +36,7 @@ class Request:
         *,
         min_count: int = 1,
         weights: Weighting | None = None,
+        dictionary: Dictionary | None = None,
         tokenizer: str | re.Pattern[str] | None = None,
         normalize: pl.Expr | None = None,
         lowercase: bool = False,
@@ -43,9 +47,13 @@ class Request:
         """Check the arguments of :func:`to_csr`; errors as there."""
         least = require_min_count(min_count)
         if weights is not None and not isinstance(weights, (BM25, TFIDF)):
-            raise TypeError(f"weights={weights!r}: use BM25(…), TFIDF(…) or None")
+            given = f"{weights!r}"
+            if weights in (BM25, TFIDF):
+                given = f"the class; call it: tadoc.{weights.__name__}()"
+            raise TypeError(f"to_csr: weights= takes tadoc.BM25(), tadoc.TFIDF() or None, not {given}")
         counting = Counting.from_arguments(
             "to_csr",
+            dictionary=dictionary,
             tokenizer=tokenizer,
             normalize=normalize,
             lowercase=lowercase,
@@ -53,6 +61,11 @@ class Request:
             strategy=strategy,
             engine=engine,
         )
+        if dictionary is not None and least > 1:
+            raise ValueError(
+                f"to_csr: min_count={least} leaves columns out, and with dictionary= each of its words is one; leave "
+                "one of them out"
+            )
         return cls(least, weights, counting)
 
     def run(self, column: pl.Series) -> tuple[CSR, pl.Series]:
@@ -60,20 +73,32 @@ class Request:
         sparse = _sparse()
         terms = self.counting.terms(column)
         if self.min_count > 1:
-            terms = _frequent(terms.on_host(), self.min_count)
+            terms = self.counting.settle(_frequent(terms.on_host(), self.min_count))
         to_host = terms.engine.kernels.to_host
         values = to_host(terms.counts).view(np.int64) if self.weights is None else to_host(terms.weigh(self.weights))
-        words = terms.words.by_rank
-        words = words[terms.frequencies[words] > 0]
+        words, columns = _columns(terms, self.counting.dictionary)
         index = np.int32 if max(len(values), len(column), len(words)) <= np.iinfo(np.int32).max else np.int64
-        places = np.empty(len(terms.words), index)
-        places[words] = np.arange(len(words))
+        places = columns.astype(index)
         sizes = np.zeros(len(column), np.int64)
         sizes[terms.rows] = np.diff(to_host(terms.offsets))
         arrays = (values, places[to_host(terms.ids)], running_sum(sizes).astype(index))
         matrix = sparse.csr_array(arrays, shape=(len(column), len(words)))
         matrix.has_canonical_format = True  # words ascend in each row, each once
-        return matrix, terms.words.series.gather(words)
+        return matrix, words
+
+
+def _columns(terms: Terms, dictionary: Dictionary | None) -> tuple[pl.Series, npt.NDArray[np.int64]]:
+    """Name the columns: all words of a dictionary or those that occur, and by id of a word that occurs its column."""
+    columns = np.zeros(len(terms.words), np.int64)
+    if dictionary is None:
+        ids = terms.words.by_rank
+        ids = ids[terms.frequencies[ids] > 0]
+        columns[ids] = np.arange(len(ids))
+        return terms.words.series.gather(ids), columns
+    occurring = np.flatnonzero(terms.frequencies)
+    known = dictionary.ids(terms.words.series.gather(occurring), engine=terms.engine.name)
+    columns[occurring] = dictionary.vocabulary.rank[known.to_numpy()]
+    return dictionary.vocabulary.series.gather(dictionary.vocabulary.by_rank), columns
 
 
 def _frequent(terms: Terms, least: int) -> Terms:
@@ -90,6 +115,7 @@ def to_csr(
     *,
     min_count: int = 1,
     weights: BM25 | TFIDF | None = None,
+    dictionary: Dictionary | None = None,
     tokenizer: str | re.Pattern[str] | None = None,
     normalize: pl.Expr | None = None,
     lowercase: bool = False,
@@ -102,16 +128,23 @@ def to_csr(
     The same matrix as scikit-learn's ``CountVectorizer`` with ``lowercase=False`` gives for the text, where its
     ``token_pattern`` means runs of word characters (and there are no Han or kana, which are words one by one here);
     with ``weights=TFIDF()`` that of ``TfidfVectorizer``. It goes as it is into ``NMF`` or a classifier. Strings are
-    made of the vocabulary only.
+    made of the vocabulary only. With one ``dictionary`` matrices of several columns have equal columns, as those of
+    training and of test data must: it is what scikit-learn calls ``vocabulary=``. Rows are weighed by how many of their
+    own column hold a word; to weigh others as training data, give their counts to scikit-learn's ``TfidfTransformer``.
 
     Parameters
     ----------
     column
         Compressed column, or a String one, which is cut into words on the way; each row is a document.
     min_count
-        Leave out words that occur less often in all rows together; they still count to rows' lengths.
+        Leave out words that occur less often in all rows together; they still count to rows' lengths. Not together
+        with ``dictionary``, whose words are the columns.
     weights
         :class:`BM25` or :class:`TFIDF`, with their options; None for counts.
+    dictionary
+        Its words, all of them in code point order, are the columns, whether they occur or not; words of rows are
+        compared with them after ``normalize`` and lower-casing. Others have no column: they count to rows' lengths for
+        BM25, and are as if not there for TF-IDF.
     tokenizer
         For a String column: "words" (the default), "whitespace" or a compiled regex, as for :func:`compress`. A
         compressed column was cut by its own.
@@ -131,8 +164,8 @@ def to_csr(
     -------
     (scipy.sparse.csr_array, Series)
         Counts, int64, or weights, float64, shape (rows, words): a row for each row of the column (empty where it is
-        null), a column for each word that occurs, in code point order; canonical (indices ascend, each once). And
-        those words, String.
+        null), a column for each word that occurs or of the dictionary, in code point order; canonical (indices ascend,
+        each once). And those words, String.
 
     Raises
     ------
@@ -145,11 +178,13 @@ def to_csr(
     EngineUnavailableError
         ``engine="gpu"`` cannot run here.
     TypeError
-        ``min_count`` is no integer, ``weights`` neither :class:`BM25` nor :class:`TFIDF`, ``normalize`` no expression
-        or ``stopwords`` no list of strings; ``tokenizer`` is not the one that a compressed column was cut by.
+        ``min_count`` is no integer, ``weights`` neither :class:`BM25` nor :class:`TFIDF`, ``dictionary`` no
+        :class:`Dictionary`, ``normalize`` no expression or ``stopwords`` no list of strings; ``tokenizer`` is not the
+        one that a compressed column was cut by.
     ValueError
-        There is no such ``tokenizer``, ``strategy`` or ``engine``, or ``normalize`` reads columns or gives anything
-        but one String or null for each word; a row of a String column is not UTF-8.
+        ``min_count`` above 1 and ``dictionary`` are given together, there is no such ``tokenizer``, ``strategy`` or
+        ``engine``, or ``normalize`` reads columns or gives anything but one String or null for each word; a row of a
+        String column is not UTF-8.
 
     Examples
     --------
@@ -161,11 +196,16 @@ def to_csr(
     ['be', 'do', 'not', 'or', 'to']
     >>> counts.toarray().tolist()
     [[2, 0, 1, 1, 2], [0, 0, 0, 0, 0], [0, 1, 0, 0, 1]]
+    >>> dictionary = tadoc.Dictionary.from_words(pl.Series(["to", "be", "seen"]))
+    >>> counts, words = tadoc.to_csr(column, dictionary=dictionary)
+    >>> words.to_list(), counts.toarray().tolist()
+    (['be', 'seen', 'to'], [[2, 0, 2], [0, 0, 0], [0, 0, 1]])
 
     """
     return Request.from_arguments(
         min_count=min_count,
         weights=weights,
+        dictionary=dictionary,
         tokenizer=tokenizer,
         normalize=normalize,
         lowercase=lowercase,

@@ -16,8 +16,9 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.analytics.counting import Counting
 from polars_tadoc.analytics.results import INDEX, Labels, dictionary, from_arrow
-from polars_tadoc.analytics.terms import Counting, Terms
+from polars_tadoc.analytics.terms import Terms
 from polars_tadoc.arrow import view
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.engine import Engine
@@ -112,6 +113,7 @@ class Request(Analytic[Terms, WeightedWords]):
 
     def result(self, total: Terms, labels: Labels) -> WeightedWords:
         """Weigh all words, and give rows their labels."""
+        total = self.counting.settle(total)
         weights = total.weigh(self.weighting)
         kept = (total.offsets, total.ids, weights) if self.top is None else total.top(weights, self.top)
         return WeightedWords(labels, total.engine, total.words, total.rows, *kept)

@@ -182,8 +182,8 @@ def compress(
         What words are numbered by, so that they have the same ids in all columns that are compressed with it: every
         grammar's vocabulary begins with all words of the dictionary, in the order of their ids, whether they occur or
         not; words that it has not come after them. Results are the same as without one, and those of several such
-        columns are put together sooner. Not together with ``like``. Each grammar holds all of the dictionary, about four
-        bytes of payload for each of its words: 0.4 MB for 100,000 words.
+        columns are put together sooner. Not together with ``like``. Each grammar holds all of the dictionary, about
+        four bytes of payload for each of its words: 0.4 MB for 100,000 words.
     tokenizer
         By default that of ``like``, else ``"words"``: runs of Unicode word characters (as ``\w+`` in Polars), each Han
         or kana character a word by itself; ``"whitespace"``: what ``str.split()`` of Python gives; or a compiled regex

@@ -252,8 +252,8 @@ def cut(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool) -> Cut:
     return Cut(pieces, places, sequence, scanned, words, gaps, gap_offsets, views)
 
 
-def require_utf8(text: pl.Series) -> None:
-    """Raise ``ValueError`` that names the first row which is not UTF-8."""
+def require_utf8(text: pl.Series, first: int = 0) -> None:
+    """Raise ``ValueError`` that names the first row that is not UTF-8, counted from ``first``."""
     binary = text.cast(pl.Binary)
     try:
         binary.cast(pl.String)  # Polars checks 10 GB/s and more
@@ -263,7 +263,7 @@ def require_utf8(text: pl.Series) -> None:
                 bytes(value or b"").decode()
             except UnicodeDecodeError as error:
                 raise ValueError(
-                    f'column "{text.name}", row {row}: not UTF-8 ({error.reason} at byte {error.start}); '
+                    f'column "{text.name}", row {first + row}: not UTF-8 ({error.reason} at byte {error.start}); '
                     f"mend the text where it comes from, such as by bytes.decode(errors='replace')"
                 ) from None
         raise

@@ -79,8 +79,8 @@ class Index(Collection):
             "or": documents that hold any word of the query; "and": those that hold all; "and_or": "and", but "or" for
             queries that have fewer than ``k`` such documents.
         scoring
-            Form of BM25: "robertson", "lucene", "atire", "bm25+" or "bm25l" (Kamphuis et al., ECIR 2020), or "wakatsuki"
-            (see :func:`bm25_weights`).
+            Form of BM25: "robertson", "lucene", "atire", "bm25+" or "bm25l" (Kamphuis et al., ECIR 2020), or
+            "wakatsuki" (see :func:`bm25_weights`).
         k1
             How slowly repetition saturates, at least 0.
         b

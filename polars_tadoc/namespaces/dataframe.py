@@ -656,6 +656,7 @@ class TadocFrame:
         *,
         min_count: int = 1,
         weights: BM25 | TFIDF | None = None,
+        dictionary: Dictionary | None = None,
         tokenizer: str | re.Pattern[str] | None = None,
         normalize: pl.Expr | None = None,
         lowercase: bool = False,
@@ -668,8 +669,8 @@ class TadocFrame:
         Returns
         -------
         (scipy.sparse.csr_array, Series)
-            Counts, int64, or weights, float64, a row for each row and a column for each word, in code point order; and
-            those words.
+            Counts, int64, or weights, float64, a row for each row and a column for each word that occurs, or of the
+            dictionary, in code point order; and those words.
 
         Examples
         --------
@@ -685,6 +686,7 @@ class TadocFrame:
             self._text("to_csr", column),
             min_count=min_count,
             weights=weights,
+            dictionary=dictionary,
             tokenizer=tokenizer,
             normalize=normalize,
             lowercase=lowercase,

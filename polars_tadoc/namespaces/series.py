@@ -577,6 +577,7 @@ class TadocSeries:
         *,
         min_count: int = 1,
         weights: BM25 | TFIDF | None = None,
+        dictionary: Dictionary | None = None,
         tokenizer: str | re.Pattern[str] | None = None,
         normalize: pl.Expr | None = None,
         lowercase: bool = False,
@@ -589,8 +590,8 @@ class TadocSeries:
         Returns
         -------
         (scipy.sparse.csr_array, Series)
-            Counts, int64, or weights, float64, a row for each row and a column for each word, in code point order; and
-            those words.
+            Counts, int64, or weights, float64, a row for each row and a column for each word that occurs, or of the
+            dictionary, in code point order; and those words.
 
         Examples
         --------
@@ -605,6 +606,7 @@ class TadocSeries:
             self._series,
             min_count=min_count,
             weights=weights,
+            dictionary=dictionary,
             tokenizer=tokenizer,
             normalize=normalize,
             lowercase=lowercase,
