@@ -27,6 +27,12 @@ class Vocabulary:
     def __init__(self, strings: pa.LargeStringArray) -> None:
         self.strings = strings
 
+    @classmethod
+    def copied(cls, words: pl.Series) -> Vocabulary:
+        """Copy a String series into Arrow's form: bytes one after another; what stands for a null is any."""
+        strings: Any = words.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+        return cls(strings)
+
     def __len__(self) -> int:
         return len(self.strings)
 

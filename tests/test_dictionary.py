@@ -185,6 +185,13 @@ class TestWrongArguments:
             with pytest.raises(TypeError, match=r'^Dictionary\.\w+: column "c" is .*, not String'):
                 call(pl.Series("c", values))
 
+    @pytest.mark.parametrize("wrong", [["a"], pl.Series(["a"]), None])
+    def test_dictionaries_are_not_made_of_words_at_once(self, wrong: Any) -> None:
+        with pytest.raises(
+            TypeError, match=r"^Dictionary takes no \w+: .*from_words\(words\), .*Dictionary\.load\(path\)$"
+        ):
+            Dictionary(wrong)
+
     def test_compressed_text(self) -> None:
         column = tadoc.compress(pl.Series("t", ["to be"]))
         with pytest.raises(TypeError, match=r'^Dictionary\.from_words: column "t" is compressed text; take') as caught:
@@ -283,7 +290,7 @@ def test_auto_takes_a_gpu_for_many_words(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(module, "choose", lambda *how: asked.append(how) or choose(*how))
     TO_BE.ids(pl.Series(["a"] * 7))
     TO_BE.words(pl.Series([0, None, 10, 1]), engine="cpu")
-    assert asked == [(None, 7, module.GPU_REPAYS_AT), ("cpu", 2, module.GPU_REPAYS_AT)]
+    assert asked == [(None, 7, module.GPU_REPAYS_AT), ("cpu", 4, module.GPU_REPAYS_AT)]
 
 
 def test_config_decides_the_engine() -> None:

@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
+from polars_tadoc import payload
 from polars_tadoc.dictionary import file, storage
 from polars_tadoc.errors import InvalidDictionaryError
 from tests.test_dictionary import word_sets
@@ -30,6 +31,7 @@ MADE = tadoc.Dictionary.from_words(pl.Series("word", WORDS))
 BYTES = storage.to_bytes(MADE.trie)
 HEADER_BYTES = int.from_bytes(BYTES[16:24], "little")
 FLIPS = 2000
+HARMED = 300
 
 
 @pytest.fixture
@@ -89,6 +91,22 @@ def test_saving_replaces(path: Path) -> None:
     loaded.save(path)
     tadoc.Dictionary.load(path).save(path)
     assert tadoc.Dictionary.load(path) == MADE
+
+
+def test_the_user_s_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    MADE.save("~/words")
+    assert (tmp_path / "words").is_file()
+    assert tadoc.Dictionary.load("~/words") == MADE
+    with pytest.raises(FileNotFoundError, match=f"there is no file {tmp_path}/none$"):
+        tadoc.Dictionary.load("~/none")
+
+
+@pytest.mark.parametrize("wrong", [None, 1, ["words"]])
+def test_what_is_no_path(wrong: Any) -> None:
+    for call in (MADE.save, tadoc.Dictionary.load):
+        with pytest.raises(TypeError):
+            call(wrong)
 
 
 def test_where_nothing_can_be_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,6 +231,28 @@ def test_what_is_not_verified_does_no_harm() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.removeprefix("used ")) > FLIPS
+
+
+def test_text_is_never_stored_wrong() -> None:
+    """Compressed with a dictionary that is damaged and unverified it stays what it was, or there is an error."""
+    text = pl.Series("text", [" ".join(WORDS[start::7]) for start in range(7)] + ["no word, ab日本 x"])
+    choose, refused = random.Random(13), 0
+    for _ in range(HARMED):
+        data = bytearray(BYTES)
+        place = choose.randrange(8 * HEADER_BYTES, 8 * len(data))
+        data[place // 8] ^= 1 << place % 8
+        trie = storage._trie(*file.parse(bytes(data), False, "it"), "it")
+        try:
+            column = tadoc.compress(text, dictionary=tadoc.Dictionary(trie))
+        except InvalidDictionaryError as error:
+            assert str(error).startswith("Dictionary: its file is damaged (")  # noqa: PT017
+            refused += 1
+        else:
+            (corpus,) = tadoc.column.split(column)
+            grammar = payload.decode(payload.encode(corpus.grammar))  # which checks all of it
+            assert grammar.vocabulary.equals(corpus.grammar.vocabulary)
+            assert tadoc.decompress(column).equals(text)
+    assert 0 < refused < HARMED
 
 
 def with_header(change: Any) -> bytes:

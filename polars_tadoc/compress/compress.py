@@ -217,6 +217,8 @@ def compress(
     ValueError
         Unknown tokenizer, method or engine, a regex that Polars cannot run, a tokenizer other than that of ``like``,
         or ``like`` and ``dictionary`` together.
+    InvalidDictionaryError
+        ``dictionary`` was loaded unverified, and its file is damaged.
     EngineUnavailableError
         ``engine="gpu"`` cannot run here, or not this.
 

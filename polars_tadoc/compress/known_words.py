@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.compress.prune import LevelledRules
-from polars_tadoc.dictionary.dictionary import Dictionary
+from polars_tadoc.dictionary.dictionary import Dictionary, damaged
 from polars_tadoc.vocabulary import Vocabulary
 
 UInt32 = npt.NDArray[np.uint32]
@@ -45,10 +45,18 @@ def number_by(
     (LargeStringArray, LevelledRules, uint32 array)
         The same of the renamed grammar.
 
+    Raises
+    ------
+    InvalidDictionaryError
+        The dictionary was loaded unverified, and is damaged: other words stand under the ids that it gives.
+
     """
     ids = dictionary.ids(Vocabulary(vocabulary).series, engine=engine).to_numpy().copy()
-    lacking = np.flatnonzero(ids == dictionary.unknown)
-    words = pa.concat_arrays([dictionary.vocabulary.strings, vocabulary.take(pa.array(lacking))])
+    first, is_known = dictionary.vocabulary.strings, ids < dictionary.unknown
+    known, lacking = np.flatnonzero(is_known), np.flatnonzero(~is_known)
+    if not first.take(pa.array(ids[known])).equals(vocabulary.take(pa.array(known))):
+        raise damaged("a word is found under the id of another")
+    words = pa.concat_arrays([first, vocabulary.take(pa.array(lacking))])
     ids[lacking] = np.arange(len(dictionary), len(words), dtype=np.uint32)
     rule_count = len(rules.rule_offsets) - 1
     renamed = np.concatenate([ids, np.arange(len(words), len(words) + rule_count, dtype=np.uint32)])

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from polars_tadoc.dictionary.words import as_strings, sorted_words
 from polars_tadoc.engine import CPU, Engine, choose
 from polars_tadoc.errors import InvalidDictionaryError
 from polars_tadoc.kernels import cpu
+from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 from polars_tadoc.kernels.trie import Trie
 from polars_tadoc.vocabulary import Vocabulary
 
@@ -59,6 +60,13 @@ class Dictionary:
     """
 
     trie: Trie
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.trie, Trie):
+            raise TypeError(
+                f"Dictionary takes no {type(self.trie).__name__}: make one of a Series of words by "
+                "Dictionary.from_words(words), or read a saved one by Dictionary.load(path)"
+            )
 
     @classmethod
     def from_words(cls, words: pl.Series) -> Dictionary:
@@ -104,11 +112,12 @@ class Dictionary:
         Parameters
         ----------
         path
-            The file.
+            The file; ``~`` is the user's home.
         verify
             Read the file through and compare its checksums. Without, only what it begins with and its size are
-            checked, and it is read when look-ups first need it: where it is damaged, ids and words may be wrong, and
-            nothing worse happens.
+            checked, and it is read when look-ups first need it: where it is damaged, ids and words may then be wrong,
+            or a call raises InvalidDictionaryError. Nothing outside the file is read, and :func:`compress` compares the
+            words that it stores: text stays what it was, or there is that error.
 
         Returns
         -------
@@ -117,12 +126,12 @@ class Dictionary:
 
         Raises
         ------
-        FileNotFoundError
-            There is no such file.
+        FileNotFoundError, OSError
+            There is no such file, or it cannot be read.
         InvalidDictionaryError
             It is no saved dictionary, was saved in a format that this release does not read, or is damaged.
         TypeError
-            ``verify`` is no bool.
+            ``path`` is no path, or ``verify`` no bool.
 
         Examples
         --------
@@ -137,7 +146,7 @@ class Dictionary:
 
         """
         require_bool("verify", verify, "Dictionary.load")
-        return cls(storage.read(Path(path), verify))
+        return cls(storage.read(Path(path).expanduser(), verify))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the dictionary in one file, in place of the one that is there; it appears when it is complete.
@@ -145,7 +154,7 @@ class Dictionary:
         Parameters
         ----------
         path
-            The file.
+            The file; ``~`` is the user's home.
 
         Raises
         ------
@@ -153,6 +162,8 @@ class Dictionary:
             The folder that it should be made in is not there.
         IsADirectoryError, OSError
             The path is a folder, or the file cannot be written.
+        TypeError
+            ``path`` is no path.
 
         """
         storage.write(self.trie, Path(path))
@@ -199,8 +210,20 @@ class Dictionary:
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """All words in the order of their ids."""
-        return Vocabulary(self._spell(np.arange(len(self), dtype=np.uint32), CPU))
+        """All words in the order of their ids.
+
+        Raises
+        ------
+        InvalidDictionaryError
+            The file was loaded unverified, and is damaged so that look-ups do not find the words under their ids: each
+            is found, so no two are equal.
+
+        """
+        ids = np.arange(len(self), dtype=np.uint32)
+        words = Vocabulary(self._spell(ids, CPU))
+        if not np.array_equal(cpu.look_up(self.trie, words.data, words.offsets[:-1], words.offsets[1:]), ids):
+            raise damaged("not every word is found under its id")
+        return words
 
     def on(self, engine: Engine) -> Any:
         """Give the trie where an engine's kernels can use it; the second call transfers nothing."""
@@ -272,6 +295,8 @@ class Dictionary:
             It is no series, or not one of whole numbers.
         ValueError
             A number is no id, or there is no such ``engine``.
+        InvalidDictionaryError
+            The file was loaded unverified, and is damaged: it spells what is not UTF-8.
         EngineUnavailableError
             ``engine="gpu"`` cannot run here.
 
@@ -285,14 +310,12 @@ class Dictionary:
 
         """
         numbers = self._require_ids(ids)
-        known = (numbers < self.unknown).fill_null(value=False)
-        named = numbers.filter(known)
-        spelled = self._spell(named.to_numpy(), choose(engine, len(named), GPU_REPAYS_AT))
-        words: Any = pl.from_arrow(spelled)
-        if len(named) < len(numbers):
-            places = (known.cum_sum() - 1).zip_with(known, pl.Series([None], dtype=known.cum_sum().dtype))
-            words = words.gather(places)
-        return words.alias(ids.name)  # type: ignore[no-any-return]
+        spelled = self._spell(numbers.to_numpy(), choose(engine, len(numbers), GPU_REPAYS_AT))
+        words = _as_series(spelled)
+        known = numbers < self.unknown
+        if not known.all():
+            words = words.zip_with(known, pl.Series([None], dtype=pl.String))
+        return words.alias(ids.name)
 
     def common_prefixes(self, word: str) -> pl.DataFrame:
         """List the words that a string begins with.
@@ -311,6 +334,8 @@ class Dictionary:
         ------
         TypeError
             It is no string.
+        InvalidDictionaryError
+            The file was loaded unverified, and is damaged: it spells what is not UTF-8.
 
         Examples
         --------
@@ -344,6 +369,8 @@ class Dictionary:
             ``prefix`` is no string, or ``limit`` no integer.
         ValueError
             ``limit`` is negative.
+        InvalidDictionaryError
+            The file was loaded unverified, and is damaged: it spells what is not UTF-8.
 
         Examples
         --------
@@ -362,32 +389,38 @@ class Dictionary:
         return pl.DataFrame({"word": pl.Series(self._spell(ids, CPU)), "id": pl.Series(ids, dtype=pl.UInt32)})
 
     def _spell(self, ids: UInt32, engine: Engine) -> pa.LargeStringArray:
-        """Spell ids, each of a word."""
+        """Spell ids; what is the id of no word has no bytes."""
         kernels = engine.kernels
         offsets, data = kernels.to_arrow(kernels.spell(self.on(engine), kernels.load_symbols(ids)))
         words = pa.LargeStringArray.from_buffers(len(ids), offsets.buffers()[1], data.buffers()[1])
-        try:
-            words.validate(full=True)  # what a damaged file holds need not be UTF-8
+        try:  # what a damaged file holds need not be UTF-8
+            map_parallel(lambda chunk: _slice(words, chunk).validate(full=True), even_chunks(len(words)))
         except pa.ArrowInvalid as error:
-            raise InvalidDictionaryError(
-                f"Dictionary: its file is damaged ({error}); Dictionary.load(path, verify=True) says where"
-            ) from None
+            raise damaged(str(error)) from None
         return words
 
     def _require_ids(self, ids: object) -> pl.Series:
-        """Return ids as UInt32."""
+        """Return ids as UInt32, ``unknown`` for null."""
         if not isinstance(ids, pl.Series):
             raise TypeError(f'Dictionary.words takes a Polars Series of ids, not {type(ids).__name__}: pass df["id"]')
         if not (ids.dtype.is_integer() or ids.dtype == pl.Null):
             raise TypeError(f'Dictionary.words: column "{ids.name}" is {ids.dtype}, not one of whole numbers')
         numbers = ids.alias("id").cast(pl.UInt32, strict=False)
-        wrong = ((numbers > self.unknown) | (numbers.is_null() & ids.alias("id").is_not_null())).arg_true()
-        if len(wrong):
+        largest: Any = numbers.max()
+        if numbers.null_count() > ids.null_count() or (largest is not None and largest > self.unknown):
+            wrong = ((numbers > self.unknown) | (numbers.is_null() & ids.alias("id").is_not_null())).arg_true()
             raise ValueError(
                 f"Dictionary.words: row {wrong[0]:,} is {ids[wrong[0]]:,}, which is no id: those of words go from 0 to "
                 f"{len(self) - 1:,}, and {self.unknown:,} stands for all others"
             )
-        return numbers
+        return numbers.fill_null(self.unknown)
+
+
+def damaged(why: str) -> InvalidDictionaryError:
+    """Make the error that says of a dictionary that was loaded unverified how it is damaged."""
+    return InvalidDictionaryError(
+        f"Dictionary: its file is damaged ({why}); Dictionary.load(path, verify=True) says where"
+    )
 
 
 def require_dictionary(dictionary: object, call: str) -> Dictionary:
@@ -413,6 +446,17 @@ def _encoded(word: object, call: str) -> bytes:
     if not isinstance(word, str):
         raise TypeError(f"{call} takes a string, not {type(word).__name__}")
     return word.encode(errors="surrogatepass")  # which no word holds: words are UTF-8
+
+
+def _slice(words: pa.LargeStringArray, chunk: tuple[int, int]) -> pa.LargeStringArray:
+    first, stop = chunk
+    return words.slice(first, stop - first)
+
+
+def _as_series(words: pa.LargeStringArray) -> pl.Series:
+    """Give strings to Polars, by several threads: it notes for each where its bytes are."""
+    parts: list[Any] = map_parallel(lambda chunk: pl.from_arrow(_slice(words, chunk)), even_chunks(len(words)))
+    return cast(pl.Series, pl.concat(parts))
 
 
 def _padded(data: bytes) -> npt.NDArray[np.uint8]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
 import pyarrow as pa
 
@@ -33,12 +31,6 @@ def as_strings(words: object, call: str) -> pl.Series:
     return words.alias("word").cast(pl.String)  # Polars' own calls take some names for patterns
 
 
-def to_vocabulary(words: pl.Series) -> Vocabulary:
-    """Copy strings, of which none is null, into Arrow's form: bytes one after another."""
-    array: Any = words.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
-    return Vocabulary(array)
-
-
 def sorted_words(text: pl.Series) -> Vocabulary:
     """Check the words of a dictionary, and sort them by their UTF-8 bytes unless they are.
 
@@ -51,14 +43,14 @@ def sorted_words(text: pl.Series) -> Vocabulary:
     _refuse(text, text.is_null(), "{rows} {are} null; leave nulls out: words.drop_nulls()")
     _refuse(text, text.str.len_bytes() == 0, '{rows} {are} empty; leave empty words out: words.filter(words != "")')
     _refuse(text, text.str.contains("\0", literal=True), "{word!r} in {rows} holds NUL, which no word may")
-    given = to_vocabulary(text)
+    given = Vocabulary.copied(text)
     try:
         given.strings.validate(full=True)
     except pa.ArrowInvalid as error:
         raise ValueError(f"Dictionary.from_words: {error}; mend the words where they come from") from None
     if given.ascending.all():
         return given
-    ordered = to_vocabulary(text.sort())
+    ordered = Vocabulary.copied(text.sort())
     repeated = int(ordered.ascending.argmin())
     if not ordered.ascending[repeated]:
         same = text == ordered.strings[repeated].as_py()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -15,6 +13,5 @@ from polars_tadoc.vocabulary import Vocabulary
 
 def look_up_rows(trie: Trie, words: pl.Series) -> npt.NDArray[np.uint32]:
     """Return the id of each word, uint32: the number of words where the trie has it not, any for a null."""
-    strings: Any = words.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
-    copy = Vocabulary(strings)
+    copy = Vocabulary.copied(words)
     return look_up(trie, copy.data, copy.offsets[:-1], copy.offsets[1:])
