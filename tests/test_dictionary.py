@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import cloudpickle
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -236,6 +237,9 @@ class TestWrongArguments:
     def test_limits_are_integers(self, wrong: Any) -> None:
         with pytest.raises(TypeError, match=rf"^Dictionary\.with_prefix: limit={wrong!r} must be an integer$"):
             TO_BE.with_prefix("a", limit=wrong)
+
+    def test_limits_are_numpy_s_too(self) -> None:
+        assert TO_BE.with_prefix("b", limit=np.int64(2))["word"].to_list() == ["b", "be"]  # type: ignore[arg-type]
 
     def test_limits_are_not_negative(self) -> None:
         with pytest.raises(ValueError, match=r"^Dictionary\.with_prefix: limit=-1 must be at least 0$"):

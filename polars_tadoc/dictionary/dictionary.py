@@ -13,7 +13,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.arguments import require_bool
+from polars_tadoc.arguments import require_bool, require_integer
 from polars_tadoc.dictionary import storage
 from polars_tadoc.dictionary.words import as_strings, sorted_words
 from polars_tadoc.engine import CPU, Engine, choose
@@ -382,7 +382,7 @@ class Dictionary:
 
         """
         encoded = _encoded(prefix, "Dictionary.with_prefix")
-        most = len(self) if limit is None else require_limit(limit)
+        most = len(self) if limit is None else require_integer("Dictionary.with_prefix: limit", limit, 0)
         return self._table(cpu.with_prefix(self.trie, encoded, min(most, len(self))))
 
     def _table(self, ids: UInt32) -> pl.DataFrame:
@@ -431,15 +431,6 @@ def require_dictionary(dictionary: object, call: str) -> Dictionary:
             "make one: tadoc.Dictionary.from_words(words)"
         )
     return dictionary
-
-
-def require_limit(limit: object) -> int:
-    """Return the limit, or raise ``TypeError`` or ``ValueError``."""
-    if not isinstance(limit, int) or isinstance(limit, bool):
-        raise TypeError(f"Dictionary.with_prefix: limit={limit!r} must be an integer")
-    if limit < 0:
-        raise ValueError(f"Dictionary.with_prefix: limit={limit!r} must be at least 0")
-    return limit
 
 
 def _encoded(word: object, call: str) -> bytes:

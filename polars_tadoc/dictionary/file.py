@@ -131,7 +131,7 @@ def parse(data: Any, verify: bool, name: str) -> tuple[dict[str, Any], Arrays]:
         raise damaged(name, "the checksum of its header is another")
     try:
         header = json.loads(text)
-        known = [(str(one["name"]), str(one["dtype"]), int(one["length"]), one["crc32"]) for one in header["arrays"]]
+        known = [(str(one["name"]), str(one["dtype"]), whole(one["length"]), one["crc32"]) for one in header["arrays"]]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise damaged(name, "its header does not list its arrays") from None
     if any(dtype not in _DTYPES or length < 0 for _, dtype, length, _ in known) or size % ALIGNMENT:
@@ -150,6 +150,13 @@ def parse(data: Any, verify: bool, name: str) -> tuple[dict[str, Any], Arrays]:
         values.flags.writeable = False
         arrays[array] = values
     return header, arrays
+
+
+def whole(number: object) -> int:
+    """Return a header's number, or raise ``TypeError`` unless it is a whole one."""
+    if type(number) is not int:
+        raise TypeError(f"{number!r} is no whole number")
+    return number
 
 
 def damaged(name: str, why: str) -> InvalidDictionaryError:

@@ -51,7 +51,7 @@ def _parts(trie: Trie) -> tuple[dict[str, Any], file.Arrays]:
 
 def _trie(header: dict[str, Any], arrays: file.Arrays, name: str) -> Trie:
     try:
-        parts: dict[str, Any] = {key: int(value) for key, value in header["numbers"].items()}
+        parts: dict[str, Any] = {key: file.whole(value) for key, value in header["numbers"].items()}
         trie = Trie(**parts | {key: arrays[key] for key in DTYPES})
     except (KeyError, TypeError, AttributeError, ValueError):
         raise file.damaged(name, "it does not hold the parts of a trie") from None
