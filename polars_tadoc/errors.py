@@ -5,6 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+TEXT_CALLS = ("bm25_weights", "tfidf", "to_csr")
+"""Calls that take a String column as it is."""
+
+PACKED_FIELDS = ("rule_offsets", "document_offsets", "roots")
+"""Fields by which a packed column is known."""
+
 COLUMN_FIELDS = ("grammar", "symbols", "gaps")
 """Fields of a compressed column, by which one is known that has lost its type tag."""
 
@@ -21,10 +27,17 @@ class NotCompressedError(TadocError, TypeError):
         """Name the column, its type and the call that mends it."""
         text = str(dtype)
         has_fields = all(f"'{field}'" in text for field in COLUMN_FIELDS)
+        if call in TEXT_CALLS and not text.startswith(("List", "Array", "Struct", "Object")):
+            return cls(
+                f'{call}: column "{name}" is {dtype}, neither String nor a TADOC column; cast it: '
+                f'pl.col("{name}").cast(pl.String)'
+            )
         if call == "decompress" and text == "String":
             mend = "it is text already"
         elif text.startswith("Struct") and has_fields:
             mend = f'its type was lost on the way: give it back with pl.col("{name}").cast(tadoc.DTYPE)'
+        elif text.startswith("Struct") and all(f"'{field}'" in text for field in PACKED_FIELDS):
+            mend = f'its rows are packed: df.tadoc.unpack("{name}") gives them back'
         elif text.startswith("List(Struct") and has_fields:
             mend = f'explode it, or call on the elements of its lists: pl.col("{name}").list.eval(pl.element().tadoc…)'
         elif text == "String":

@@ -64,7 +64,7 @@ class Morphism:
         Raises
         ------
         TypeError
-            ``normalize`` is no expression, or ``stopwords`` no list of strings.
+            ``normalize`` is no expression, ``lowercase`` no bool or ``stopwords`` no list of strings.
         ValueError
             ``normalize`` is over columns instead of ``pl.element()``.
 
@@ -81,8 +81,13 @@ class Morphism:
                 f"normalize reads {columns} of a frame, but it is given one word at a time: write pl.element() where "
                 "the word is meant, such as pl.element().str.to_lowercase()"
             )
+        if not isinstance(lowercase, bool):
+            raise TypeError(f"lowercase={lowercase!r} must be True or False")
         if isinstance(stopwords, str):
-            raise TypeError(f'stopwords={stopwords!r} is one string; pass a list of words: ["{stopwords}"]')
+            advice = f'["{stopwords}"]'
+            if stopwords == "english":  # as scikit-learn takes it
+                advice = "from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS has one of English ones"
+            raise TypeError(f"stopwords={stopwords!r} is one string; pass a list of words: {advice}")
         if stopwords is not None and not isinstance(stopwords, Iterable):
             raise TypeError(f"stopwords={stopwords!r} is not a list of words")
         words = frozenset(() if stopwords is None else stopwords)

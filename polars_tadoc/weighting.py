@@ -28,11 +28,11 @@ class BM25:
         ``log((N + 0.5) / (df + 0.5)) * (k1 + 1) * tf / (k1 * ((1 - b) + b * L / Lave) + tf)``, as Wakatsuki et al.
         weigh words, for ``tf`` words in a document of ``L`` words, and ``df`` documents of all ``N`` that hold it.
     k1
-        How slowly repetition saturates, at least 0.
+        How slowly repetition saturates, from 0 to 1e9.
     b
         How much long documents are held back, from 0 to 1.
     delta
-        For "bm25+" and "bm25l": what a word is worth in any document, at least 0.
+        For "bm25+" and "bm25l": what a word is worth in any document, from 0 to 1e9.
 
     Raises
     ------
@@ -58,7 +58,10 @@ class BM25:
     delta: float = 0.5
 
     def __post_init__(self) -> None:
-        _ = self.form  # which checks all of them
+        try:
+            _ = self.form  # which checks all of them
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"BM25: {error}") from None
 
     @property
     def form(self) -> Scoring:
@@ -108,7 +111,7 @@ class TFIDF:
         for name in ("use_idf", "smooth_idf", "sublinear_tf"):
             require_bool(name, getattr(self, name), "TF-IDF")
         if self.norm not in SCALES:
-            raise ValueError(f'norm={self.norm!r}: use "l1", "l2" or None')
+            raise ValueError(f'TF-IDF: norm={self.norm!r}: use "l1", "l2" or None')
 
     def idf(self, documents: int, frequencies: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
         """Return what counts of words are multiplied by, given how many of all documents hold each; None for 1."""

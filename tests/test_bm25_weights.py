@@ -14,7 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.analytics import counting, stream
+from polars_tadoc.analytics import bm25_weights, counting, stream
+from polars_tadoc.dictionary import dictionary
+from polars_tadoc.engine import CPU, Engine
+from polars_tadoc.engine import choose as chosen
 from tests import handmade, oracle
 from tests import weights_oracle as weighed
 from tests.analytic_cases import (
@@ -32,6 +35,7 @@ from tests.analytic_cases import (
 )
 from tests.bm25_oracle import KAMPHUIS, SCORINGS
 from tests.strategies import columns
+from tests.test_tokenize import foreign
 
 ROW = pl.get_index_type()
 SCHEMA = {"id": ROW, "word": pl.String, "weight": pl.Float64}
@@ -252,7 +256,9 @@ def test_tokenizers(engine: str) -> None:
         ({"top": -1}, ValueError, "top=-1 must be at least 0"),
         ({"top": 1.5}, TypeError, "top=1.5 must be an integer"),
         ({"scoring": "bm25"}, ValueError, "scoring='bm25': use one of"),
-        ({"k1": -0.5}, ValueError, "k1=-0.5 must be from 0"),
+        ({"k1": -0.5}, ValueError, "BM25: k1=-0.5 must be from 0"),
+        ({"lowercase": "yes"}, TypeError, "lowercase='yes' must be True or False"),
+        ({"stopwords": "english"}, TypeError, "stopwords='english' is one string; .* import ENGLISH_STOP_WORDS"),
         ({"b": "half"}, TypeError, "b='half' must be a number"),
         ({"strategy": "sideways"}, ValueError, "sideways"),
         ({"tokenizer": "nonsense"}, ValueError, "tokenizer='nonsense'"),
@@ -280,10 +286,36 @@ def test_other_columns() -> None:
     for call in (lambda: tadoc.bm25_weights(numbers["year"]), lambda: numbers.tadoc.bm25_weights("year")):
         with pytest.raises(tadoc.errors.NotCompressedError, match='bm25_weights: column "year" is Int64'):
             call()
-    with pytest.raises(tadoc.errors.NotCompressedError, match="the frame has no TADOC column"):
-        pl.DataFrame({"text": ["a"]}).tadoc.bm25_weights()
+    plain = pl.DataFrame({"year": [1], "text": ["a"]})
+    for frame in (plain, plain.lazy()):
+        with pytest.raises(
+            tadoc.errors.NotCompressedError, match=r'column: bm25_weights\("text"\); it may be String or c'
+        ):
+            frame.tadoc.bm25_weights()
+        with pytest.raises(tadoc.errors.NotCompressedError, match="the frame has no TADOC column; compress one first"):
+            frame.select("year").tadoc.bm25_weights()
     with pytest.raises(tadoc.errors.ColumnMissingError, match='did you mean "text"'):
         pl.DataFrame({"text": ["a"]}).lazy().tadoc.bm25_weights("txt")
+
+
+@pytest.mark.parametrize("call", ["bm25_weights", "tfidf", "to_csr"])
+def test_columns_that_a_cast_mends(call: str) -> None:
+    for made in (
+        pl.Series("kind", [1, 2]),
+        pl.Series("kind", ["a", "b"], pl.Categorical),
+        pl.Series("kind", ["a"], pl.Enum(["a"])),
+        pl.Series("kind", [None]),
+    ):
+        mended = r'neither String nor a TADOC column; cast it: pl\.col\("kind"\)\.cast\(pl\.String\)$'
+        with pytest.raises(tadoc.errors.NotCompressedError, match=mended):
+            getattr(tadoc, call)(made)
+        with pytest.raises(tadoc.errors.NotCompressedError, match=mended):
+            getattr(made.to_frame().tadoc, call)("kind")
+        getattr(tadoc, call)(made.cast(pl.String))
+    packed = COLUMN.to_frame("text").tadoc.pack()
+    with pytest.raises(tadoc.errors.NotCompressedError, match=r'packed: df\.tadoc\.unpack\("text"\) gives them back'):
+        getattr(tadoc, call)(packed["text"])
+    getattr(packed.tadoc.unpack("text").tadoc, call)("text")
 
 
 class TestDictionaries:
@@ -315,13 +347,46 @@ class TestDictionaries:
                 assert lazy.collect().equals(expected)
             assert set(expected["word"]) == {"cat", "saw"}
 
-    def test_a_column_compressed_with_it(self, engine: str) -> None:
+    @pytest.mark.parametrize("share", [0, 1 << 40])
+    def test_a_column_compressed_with_it(self, engine: str, share: int) -> None:
+        """Its words are told by where they stand, or looked up."""
         text = COLUMN.tadoc.decompress()
         words = tadoc.Dictionary.from_words(pl.Series(["cat", "saw", "bird"]))
+        other = tadoc.Dictionary.from_words(pl.Series(["bird", "the", "saw", "zebra"]))
         column = tadoc.compress(text, dictionary=words)
-        for given_ in ({}, {"dictionary": words}, {"lowercase": True, "top": 2}):
+        for given_ in ({}, {"dictionary": words}, {"dictionary": other}, {"lowercase": True, "top": 2}):
             expected = text.tadoc.bm25_weights(engine=engine, **given_)
-            assert column.tadoc.bm25_weights(engine=engine, **given_).equals(expected)
+            with patch.object(counting, "LOOKED_UP_SHARE", share):
+                assert column.tadoc.bm25_weights(engine=engine, **given_).equals(expected)
+        few, expected = column.head(1), text.head(1).tadoc.bm25_weights(dictionary=words, engine=engine)
+        with patch.object(counting, "LOOKED_UP_SHARE", share):
+            assert few.tadoc.bm25_weights(dictionary=words, engine=engine).equals(expected)
+
+    @pytest.mark.parametrize("call", ["bm25_weights", "tfidf", "to_csr"])
+    def test_words_are_looked_up_on_the_engine_asked_for(self, engine: str, call: str) -> None:
+        """Whatever is set otherwise."""
+        words = tadoc.Dictionary.from_words(pl.Series(["cat", "saw", "bird"]))
+        asked = []
+
+        def choose(name: str | None, *rest: int) -> Engine:
+            asked.append(name)
+            return chosen(name, *rest)
+
+        with patch.object(dictionary, "choose", choose):
+            for column in (COLUMN, COLUMN.tadoc.decompress()):
+                getattr(column.tadoc, call)(dictionary=words, lowercase=True, engine=engine)
+        assert set(asked) == {engine}
+
+
+def test_several_grammars_are_weighed_on_the_engine_asked_for(engine: str) -> None:
+    """Though they are put together in host memory."""
+    parts = [tadoc.compress(pl.Series("text", rows)) for rows in (["a b", "c"], ["a a", None])]
+    request = bm25_weights.Request.from_arguments(engine=engine)
+    both = request.counting.terms(pl.concat(parts))
+    assert both.engine.name == engine
+    assert both.on_host().offsets.tolist() == [0, 2, 3, 4]
+    moved = both.on(CPU).on(both.engine)
+    assert moved.engine.kernels.to_host(moved.counts).tolist() == [1, 1, 1, 2]
 
 
 class TestStreams:
@@ -356,3 +421,15 @@ class TestStreams:
             with patch.object(counting, "TEXT_BYTES", most):
                 got = self.ROWS.tadoc.bm25_weights(engine=engine, top=3)
             assert got.equals(expected)
+
+    def test_what_is_not_utf8_is_found_in_any_block(self, engine: str) -> None:
+        """And named by its row of the whole column."""
+        text = foreign([b"fine"] * 100 + [b"\xff", b"z"], pa.large_string())
+        for most in (1, 40, 1 << 30):
+            with patch.object(counting, "TEXT_BYTES", most):
+                for call in (tadoc.bm25_weights, tadoc.to_csr):
+                    with pytest.raises(ValueError, match=r'column "body", row 100: not UTF-8 \('):
+                        call(text, engine=engine)
+            request = bm25_weights.Request.from_arguments(engine=engine)
+            with pytest.raises(ValueError, match='column "body", row 107: not UTF-8'):
+                list(request.text_partials(text, 7))

@@ -85,6 +85,17 @@ def test_nothing_to_do(analytic: str, rows: list[str | None]) -> None:
     assert ("no rows, nothing to do" in text) == (set(rows) <= {None})
 
 
+@pytest.mark.parametrize("analytic", ["bm25_weights", "tfidf"])
+def test_text_has_no_strategy(analytic: str) -> None:
+    text = tadoc.explain(pl.Series("body", ["a"]), analytic, tokenizer="whitespace")
+    assert text == f'{analytic}: column "body" is text, counted without rules: there is no strategy to explain'
+    assert tadoc.explain(COLUMN, analytic, tokenizer="words") == tadoc.explain(COLUMN, analytic)
+    with pytest.raises(TypeError, match=rf'{analytic}: tokenizer= is for String columns; grammar .* not "whitespace"'):
+        tadoc.explain(COLUMN, analytic, tokenizer="whitespace")
+    with pytest.raises(NotCompressedError, match=f'{analytic}: column "body" is Int64'):
+        tadoc.explain(pl.Series("body", [1]), analytic)
+
+
 def test_wrong_calls() -> None:
     with pytest.raises(ValueError, match=r"word_cuont.*there are word_count, sort"):
         tadoc.explain(COLUMN, "word_cuont")

@@ -186,6 +186,8 @@ class TestMatrices:
                 agree(matrix, words, expected, other)
 
     def test_wrong_weights(self) -> None:
+        with pytest.raises(TypeError, match=r"or None, not the class; call it: tadoc.TFIDF\(\)$"):
+            tadoc.to_csr(COLUMN, weights=tadoc.TFIDF)  # type: ignore[arg-type]
         for wrong in ("bm25", tadoc.BM25, 1.0, {"norm": "l2"}):
             with pytest.raises(
                 TypeError, match=r"to_csr: weights= takes tadoc.BM25\(\), tadoc.TFIDF\(\) or None, not "

@@ -32,11 +32,11 @@ def test_values(made: BM25 | TFIDF) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"scoring": "bm25"}, ValueError, "scoring='bm25': use one of 'robertson', .*'wakatsuki'"),
+        ({"scoring": "bm25"}, ValueError, "BM25: scoring='bm25': use one of 'robertson', .*'wakatsuki'"),
         ({"scoring": ["lucene"]}, ValueError, "use one of"),
         ({"k1": -1}, ValueError, "k1=-1 must be from 0"),
         ({"k1": math.nan}, ValueError, "k1=nan"),
-        ({"k1": "1"}, TypeError, "k1='1' must be a number"),
+        ({"k1": "1"}, TypeError, "BM25: k1='1' must be a number"),
         ({"k1": True}, TypeError, "k1=True must be a number"),
         ({"b": 1.5}, ValueError, "b=1.5 must be from 0 to 1"),
         ({"delta": math.inf}, ValueError, "delta=inf"),
@@ -51,7 +51,7 @@ def test_wrong_bm25(options: dict[str, Any], error: type[Exception], message: st
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"norm": "l3"}, ValueError, 'norm=\'l3\': use "l1", "l2" or None'),
+        ({"norm": "l3"}, ValueError, 'TF-IDF: norm=\'l3\': use "l1", "l2" or None'),
         ({"norm": ["l2"]}, ValueError, 'use "l1", "l2" or None'),
         ({"use_idf": 1}, TypeError, "use_idf=1 must be True or False"),
         ({"smooth_idf": None}, TypeError, "smooth_idf=None must be True or False"),

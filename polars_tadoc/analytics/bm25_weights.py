@@ -90,11 +90,11 @@ def bm25_weights(
         ``log((N + 0.5) / (df + 0.5)) * (k1 + 1) * tf / (k1 * ((1 - b) + b * L / Lave) + tf)`` for ``tf`` words in a
         row of ``L`` words (``Lave`` on average), and ``df`` rows of all ``N`` that hold the word.
     k1
-        How slowly repetition saturates, at least 0.
+        How slowly repetition saturates, from 0 to 1e9.
     b
         How much long rows are held back, from 0 to 1.
     delta
-        For "bm25+" and "bm25l": what a word is worth in any row, at least 0.
+        For "bm25+" and "bm25l": what a word is worth in any row, from 0 to 1e9.
     top
         At most so many words of each row, the heaviest.
     dictionary
@@ -131,9 +131,9 @@ def bm25_weights(
     EngineUnavailableError
         ``engine="gpu"`` cannot run here.
     TypeError
-        A constant is no number, ``top`` is no integer, ``dictionary`` no
-        :class:`Dictionary`, ``normalize`` no expression or ``stopwords`` no list of strings; ``tokenizer`` is not the
-        one that a compressed column was cut by; ``id`` is not what it should be, or of a type that results cannot hold.
+        A constant is no number, ``top`` is no integer, ``dictionary`` no :class:`Dictionary`, ``normalize`` no
+        expression, ``lowercase`` no bool or ``stopwords`` no list of strings; ``tokenizer`` is not the one that a
+        compressed column was cut by; ``id`` is not what it should be, or of a type that results cannot hold.
     ValueError
         There is no such scoring, a constant is out of range, ``top`` is below 0, ``id`` has another length than the
         column, there is no such ``tokenizer``, ``strategy`` or ``engine``, or ``normalize`` reads columns or gives

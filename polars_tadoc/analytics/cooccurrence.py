@@ -167,8 +167,8 @@ def cooccurrence(
     EngineUnavailableError
         ``engine="gpu"`` cannot run here.
     TypeError
-        ``window``, ``top`` or ``min_count`` is no integer, ``normalize`` no expression or ``stopwords`` no list of
-        strings.
+        ``window``, ``top`` or ``min_count`` is no integer, ``normalize`` no expression, ``lowercase`` no bool or
+        ``stopwords`` no list of strings.
     ValueError
         ``window`` is below 1, ``top`` is below 0, there is no such ``strategy`` or ``engine``, or ``normalize`` reads
         columns or gives anything but one String or null for each word.

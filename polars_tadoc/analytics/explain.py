@@ -16,8 +16,10 @@ from polars_tadoc.analytics import (
     sort,
     term_vector,
     tfidf,
+    weights,
     word_count,
 )
+from polars_tadoc.column import require_series, require_tadoc, split
 from polars_tadoc.payload import short_name
 from polars_tadoc.traversal.selector import STRATEGIES, choose_strategy, is_settled, weigh
 from polars_tadoc.traversal.source import Source, sources
@@ -45,7 +47,7 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
     Parameters
     ----------
     column
-        Compressed column.
+        Compressed column; for weights a String one, too, which is counted without rules and so without a strategy.
     analytic
         Name of the call: "word_count", "sort", "inverted_index", "term_vector", "sequence_count",
         "ranked_inverted_index", "cooccurrence", "bm25_weights" or "tfidf".
@@ -81,6 +83,13 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
     if unknown:
         raise TypeError(f"{analytic} has no argument {unknown[0]!r}; there are {', '.join(known)}")
     request = REQUESTS[analytic].from_arguments(**arguments)
+    if isinstance(request, weights.Request):
+        require_series(column, analytic)
+        if column.dtype == pl.String:
+            return f'{analytic}: column "{column.name}" is text, counted without rules: there is no strategy to explain'
+        require_tadoc(column, analytic)
+        for corpus in split(column):
+            request.counting.require_tokenizer(corpus)
     window = getattr(request, "window", 1)
     made = sources(column, analytic, request.reading, window)
     n = getattr(request, "n", window)

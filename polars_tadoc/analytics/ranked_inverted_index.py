@@ -187,8 +187,8 @@ def ranked_inverted_index(
     EngineUnavailableError
         ``engine="gpu"`` cannot run here.
     TypeError
-        ``n``, ``top`` or ``min_count`` is no integer, ``normalize`` no expression or ``stopwords`` no list of strings;
-        ``id`` is not what it should be, or of a type that results cannot hold.
+        ``n``, ``top`` or ``min_count`` is no integer, ``normalize`` no expression, ``lowercase`` no bool or
+        ``stopwords`` no list of strings; ``id`` is not what it should be, or of a type that results cannot hold.
     ValueError
         ``n`` is not from 1 to 2^32 - 1, ``top`` is below 0, ``id`` has another length than the column, there is no such
         ``strategy`` or ``engine``, or ``normalize`` reads columns or gives anything but one String or null for each

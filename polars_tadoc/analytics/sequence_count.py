@@ -161,7 +161,8 @@ def sequence_count(
     EngineUnavailableError
         ``engine="gpu"`` cannot run here.
     TypeError
-        ``n``, ``top`` or ``min_count`` is no integer, ``normalize`` no expression or ``stopwords`` no list of strings.
+        ``n``, ``top`` or ``min_count`` is no integer, ``normalize`` no expression, ``lowercase`` no bool or
+        ``stopwords`` no list of strings.
     ValueError
         ``n`` is not from 1 to 2^32 - 1, ``top`` is below 0, there is no such ``strategy`` or ``engine``, or
         ``normalize`` reads columns or gives anything but one String or null for each word.

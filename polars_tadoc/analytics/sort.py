@@ -74,7 +74,8 @@ def sort(
     EngineUnavailableError
         ``engine="gpu"`` cannot run here.
     TypeError
-        ``min_count`` is no integer, ``normalize`` no expression or ``stopwords`` no list of strings.
+        ``min_count`` is no integer, ``normalize`` no expression, ``lowercase`` no bool or ``stopwords`` no list of
+        strings.
     ValueError
         There is no such ``strategy`` or ``engine``, or ``normalize`` reads columns or gives anything but one String or
         null for each word.

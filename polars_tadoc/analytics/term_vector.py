@@ -189,8 +189,8 @@ def term_vector(
     EngineUnavailableError
         ``engine="gpu"`` cannot run here.
     TypeError
-        ``top`` or ``min_count`` is no integer, ``normalize`` no expression or ``stopwords`` no list of strings; ``id``
-        is not what it should be, or of a type that results cannot hold.
+        ``top`` or ``min_count`` is no integer, ``normalize`` no expression, ``lowercase`` no bool or ``stopwords`` no
+        list of strings; ``id`` is not what it should be, or of a type that results cannot hold.
     ValueError
         ``top`` is below 0, ``id`` has another length than the column, there is no such ``strategy`` or ``engine``, or
         ``normalize`` reads columns or gives anything but one String or null for each word.

@@ -72,12 +72,15 @@ def tfidf(
     strategy: str = "auto",
     engine: str | None = None,
 ) -> pa.Table:
-    """Weigh each row's words by TF-IDF, as scikit-learn's ``TfidfTransformer`` does.
+    r"""Weigh each row's words by TF-IDF, as scikit-learn's ``TfidfTransformer`` does.
 
     The weight of a word is its count in the row times ``ln((1 + N) / (1 + df)) + 1``, for ``df`` rows of all ``N`` that
     hold it, and the weights of a row are scaled to one length. They are those of ``TfidfVectorizer`` with
-    ``lowercase=False`` where its ``token_pattern`` means runs of word characters, but that null rows are no documents
-    here. :func:`to_csr` with ``weights=TFIDF()`` gives them as a matrix.
+    ``lowercase=False`` where it cuts text into the same words: its ``token_pattern`` should mean runs of word
+    characters, Han and kana characters are words one by one here, and what Polars' ``\w`` takes is not always what
+    Python's does (combining marks are in it, the half of "1½" is not). Null rows are no documents here. Rows are
+    weighed by how many of their own column hold a word: weigh those of training and of test together, and split the
+    result. :func:`to_csr` with ``weights=TFIDF()`` gives it as a matrix.
 
     Parameters
     ----------
@@ -130,8 +133,9 @@ def tfidf(
         ``engine="gpu"`` cannot run here.
     TypeError
         ``use_idf``, ``smooth_idf`` or ``sublinear_tf`` is no bool, ``top`` is no integer, ``dictionary`` no
-        :class:`Dictionary`, ``normalize`` no expression or ``stopwords`` no list of strings; ``tokenizer`` is not the
-        one that a compressed column was cut by; ``id`` is not what it should be, or of a type that results cannot hold.
+        :class:`Dictionary`, ``normalize`` no expression, ``lowercase`` no bool or ``stopwords`` no list of strings;
+        ``tokenizer`` is not the one that a compressed column was cut by; ``id`` is not what it should be, or of a type
+        that results cannot hold.
     ValueError
         There is no such ``norm``, ``top`` is below 0, ``id`` has another length than the
         column, there is no such ``tokenizer``, ``strategy`` or ``engine``, or ``normalize`` reads columns or gives

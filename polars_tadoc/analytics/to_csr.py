@@ -123,10 +123,11 @@ def to_csr(
     strategy: str = "auto",
     engine: str | None = None,
 ) -> tuple[CSR, pl.Series]:
-    """Count each row's words in a sparse matrix, as scikit-learn takes it, or weigh them.
+    r"""Count each row's words in a sparse matrix, as scikit-learn takes it, or weigh them.
 
     The same matrix as scikit-learn's ``CountVectorizer`` with ``lowercase=False`` gives for the text, where its
-    ``token_pattern`` means runs of word characters (and there are no Han or kana, which are words one by one here);
+    ``token_pattern`` means runs of word characters (but Han and kana are words one by one here, and what Polars'
+    ``\w`` takes is not always what Python's does: combining marks are in it, the half of "1½" is not);
     with ``weights=TFIDF()`` that of ``TfidfVectorizer``. It goes as it is into ``NMF`` or a classifier. Strings are
     made of the vocabulary only. With one ``dictionary`` matrices of several columns have equal columns, as those of
     training and of test data must: it is what scikit-learn calls ``vocabulary=``. Rows are weighed by how many of their
@@ -179,8 +180,8 @@ def to_csr(
         ``engine="gpu"`` cannot run here.
     TypeError
         ``min_count`` is no integer, ``weights`` neither :class:`BM25` nor :class:`TFIDF`, ``dictionary`` no
-        :class:`Dictionary`, ``normalize`` no expression or ``stopwords`` no list of strings; ``tokenizer`` is not the
-        one that a compressed column was cut by.
+        :class:`Dictionary`, ``normalize`` no expression, ``lowercase`` no bool or ``stopwords`` no list of strings;
+        ``tokenizer`` is not the one that a compressed column was cut by.
     ValueError
         ``min_count`` above 1 and ``dictionary`` are given together, there is no such ``tokenizer``, ``strategy`` or
         ``engine``, or ``normalize`` reads columns or gives anything but one String or null for each word; a row of a

@@ -168,7 +168,8 @@ def word_count(
     EngineUnavailableError
         ``engine="gpu"`` cannot run here.
     TypeError
-        ``top`` or ``min_count`` is no integer, ``normalize`` no expression or ``stopwords`` no list of strings.
+        ``top`` or ``min_count`` is no integer, ``normalize`` no expression, ``lowercase`` no bool or ``stopwords`` no
+        list of strings.
     ValueError
         ``top`` is below 0, there is no such ``strategy`` or ``engine``, or ``normalize`` reads columns or gives
         anything but one String or null for each word.

@@ -73,7 +73,7 @@ def build_index(
         ``engine="gpu"`` cannot run here.
     TypeError
         ``id`` is no series, or holds Python objects; ``metadata`` is no frame, ``store`` no bool, ``normalize`` no
-        expression or ``stopwords`` no list of strings.
+        expression, ``lowercase`` no bool or ``stopwords`` no list of strings.
     ValueError
         ``id`` or ``metadata`` has another length than the column, the column's texts were cut by different tokenizers,
         there is no such ``codec``, ``strategy`` or ``engine``, or ``normalize`` reads columns or gives anything but

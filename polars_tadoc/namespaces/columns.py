@@ -72,6 +72,13 @@ def text_column(schema: pl.Schema, name: str | None, call: str) -> str:
     """Return the name of the column meant, a String one or as :func:`compressed_column` says; errors as there."""
     if isinstance(name, str) and schema.get(name) == pl.String:
         return name
+    if name is None and not any(map(is_tadoc, schema.values())):
+        text = next((column for column, dtype in schema.items() if dtype == pl.String), None)
+        if text is not None:
+            raise NotCompressedError(
+                f"{call}: the frame has no TADOC column; "
+                f'name the column: {call}("{text}"); it may be String or compressed'
+            )
     return compressed_column(schema, name, call)
 
 

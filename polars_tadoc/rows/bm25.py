@@ -63,11 +63,11 @@ def bm25(
         "robertson", "lucene", "atire", "bm25+" or "bm25l", as Kamphuis et al. (ECIR 2020) name them, or "wakatsuki"
         (see :func:`bm25_weights`).
     k1
-        How slowly repetition saturates, at least 0.
+        How slowly repetition saturates, from 0 to 1e9.
     b
         How much long rows are held back, from 0 to 1.
     delta
-        For "bm25+" and "bm25l": what a word is worth in any row, at least 0.
+        For "bm25+" and "bm25l": what a word is worth in any row, from 0 to 1e9.
     normalize
         Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out.
         It is applied to the words of text and query alike.
@@ -90,7 +90,8 @@ def bm25(
     LimitExceededError
         The rows stand for more words than 64 bits count.
     TypeError
-        ``query`` is no string, a constant no number, ``normalize`` no expression or ``stopwords`` no list of strings.
+        ``query`` is no string, a constant no number, ``normalize`` no expression, ``lowercase`` no bool or
+        ``stopwords`` no list of strings.
     ValueError
         There is no such scoring, a constant is out of range, rows were cut by different tokenizers, or ``normalize``
         reads columns or gives anything but one String or null for each word.

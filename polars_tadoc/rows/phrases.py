@@ -74,7 +74,7 @@ def count_phrase(
     LimitExceededError
         The rows stand for more words than 64 bits count.
     TypeError
-        ``phrase`` is no string, ``normalize`` no expression or ``stopwords`` no list of strings.
+        ``phrase`` is no string, ``normalize`` no expression, ``lowercase`` no bool or ``stopwords`` no list of strings.
     ValueError
         The phrase has no word by the column's tokenizer, or ``normalize`` reads columns or gives anything but one
         String or null for each word.
