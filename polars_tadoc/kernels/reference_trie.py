@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from polars_tadoc.kernels.trie import BLOCK, COUNTED, NO_PARENT, WORDS, Trie
+from polars_tadoc.kernels.trie import BLOCK, CHILDREN, COUNTED, FIRST, INNER, NO_PARENT, TAILED, TAILS, WORDS, Trie
 
 _HALF = 0xFFFFFFFF
-_INNER, _FIRST, _TAILED = 0, 2, 4
 
 
 def _word(trie: Trie, block: int, word: int) -> int:
@@ -35,38 +34,38 @@ def _select(trie: Trie, kind: int, edge: int, count: int) -> int:
 
 
 def _inner_before(trie: Trie, edge: int) -> int:
-    return (_word(trie, edge // BLOCK, 6) >> 32) + _before(trie, _INNER, edge)
+    return (_word(trie, edge // BLOCK, CHILDREN) >> 32) + _before(trie, INNER, edge)
 
 
 def children(trie: Trie, edge: int | None) -> range:
     """Return the edges below an edge, or the root's for None."""
     if edge is None:
         start = 0
-    elif not _bit(trie, _INNER, edge):
+    elif not _bit(trie, INNER, edge):
         return range(0)
     else:
-        first = _word(trie, edge // BLOCK, 6) & _HALF
-        start = _select(trie, _FIRST, first, _before(trie, _INNER, edge))
-    return range(start, _select(trie, _FIRST, start + 1, 0))
+        first = _word(trie, edge // BLOCK, CHILDREN) & _HALF
+        start = _select(trie, FIRST, first, _before(trie, INNER, edge))
+    return range(start, _select(trie, FIRST, start + 1, 0))
 
 
 def parent(trie: Trie, edge: int) -> int | None:
     """Return the edge above an edge, None for one of the root's."""
     block = edge // BLOCK
-    groups = sum(_bit(trie, _FIRST, other) for other in range(block * BLOCK + 1, edge + 1))
-    above = _word(trie, block, 7) >> 32
+    groups = sum(_bit(trie, FIRST, other) for other in range(block * BLOCK + 1, edge + 1))
+    above = _word(trie, block, TAILS) >> 32
     if above == NO_PARENT:
-        return _select(trie, _INNER, 0, groups - 1) if groups else None
-    return _select(trie, _INNER, above, groups)
+        return _select(trie, INNER, 0, groups - 1) if groups else None
+    return _select(trie, INNER, above, groups)
 
 
 def edge_bytes(trie: Trie, edge: int) -> bytes:
     """Return an edge's label and tail."""
     text = bytes([trie.labels[edge]])
-    if not _bit(trie, _TAILED, edge):
+    if not _bit(trie, TAILED, edge):
         return text
-    at = _word(trie, edge // BLOCK, 7) & _HALF
-    for _ in range(_before(trie, _TAILED, edge)):
+    at = _word(trie, edge // BLOCK, TAILS) & _HALF
+    for _ in range(_before(trie, TAILED, edge)):
         while not int(trie.code_ends[at // 64]) >> at % 64 & 1:
             at += 1
         at += 1
@@ -81,7 +80,7 @@ def edge_bytes(trie: Trie, edge: int) -> bytes:
 def word_of(trie: Trie, edge: int) -> int:
     """Return the id of the word that ends at an edge, ``words`` if none does."""
     inner = _inner_before(trie, edge)
-    if not _bit(trie, _INNER, edge):
+    if not _bit(trie, INNER, edge):
         return edge - inner
     if not int(trie.inner_words[inner // 64]) >> inner % 64 & 1:
         return trie.words

@@ -27,6 +27,13 @@ BLOCK = 128
 WORDS = 8
 """Numbers of 64 bits that a block's line has."""
 
+INNER, FIRST, TAILED = 0, 2, 4
+"""First of the two numbers of a line whose bits tell which edges are inner, which start a group, which have a tail."""
+
+CHILDREN, TAILS = 6, 7
+"""Numbers of a line: where the children of its first inner edge start, and the inner edges before it; where its tails
+start, and the edge whose child its first edge is. The first of each pair is in the low half."""
+
 COUNTED = 512
 """Inner edges for which one count of the words before is kept."""
 

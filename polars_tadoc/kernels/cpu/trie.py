@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 from polars_tadoc.kernels.cpu.trie_edges import (
+    Edges,
     common_lengths,
     count_levels,
     fill_directory,
@@ -25,7 +26,7 @@ from polars_tadoc.kernels.cpu.trie_spelling import (
     write_words,
 )
 from polars_tadoc.kernels.cpu.trie_words import LANES, look_up_words
-from polars_tadoc.kernels.trie import BLOCK, COUNTED, WORDS, Trie
+from polars_tadoc.kernels.trie import BLOCK, COUNTED, NO_PARENT, WORDS, Trie
 
 UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
@@ -55,10 +56,12 @@ def build_trie(offsets: Int64, data: UInt8) -> Trie:
 
     """
     common = _common(offsets, data)
-    starts, lengths, labels, blocks, ends_word = _edges(offsets, data, common)
+    starts, lengths, ends_word, labels, blocks = _edges(offsets, data, common)
     edges = len(starts)
     tailed = np.flatnonzero(lengths > 1)
     codes, code_ends, phrases, phrase_starts = write_tails(data, starts[tailed], lengths[tailed])
+    if len(codes) >= NO_PARENT:
+        raise ValueError(f"words whose tails take {len(codes):,} codes are too many for one dictionary")
     fill_directory(edges, blocks, len(codes), code_ends)
     inner = int(np.bitwise_count(blocks.reshape(-1, WORDS)[:, :2]).sum(dtype=np.int64))
     counts = max(1, -(-inner // COUNTED))
@@ -209,8 +212,7 @@ def _common(offsets: Int64, data: UInt8) -> UInt32:
     return common
 
 
-def _edges(offsets: Int64, data: UInt8, common: UInt32) -> tuple[Int64, UInt32, UInt8, UInt64, UInt8]:
-    """Put the edges in level order: where and how long their bytes are, labels, bits of blocks, who ends a word."""
+def _edges(offsets: Int64, data: UInt8, common: UInt32) -> Edges:
     count = len(common)
     longest = int(np.diff(offsets).max()) if count else 0
     words, ends = np.empty(2 * count, np.uint32), np.empty(2 * count, np.uint32)
@@ -221,8 +223,12 @@ def _edges(offsets: Int64, data: UInt8, common: UInt32) -> tuple[Int64, UInt32, 
     levels, sizes = np.empty(edges, np.uint32), np.zeros(longest + 1, np.int64)
     count_levels(words, ends, common, stack, levels, sizes)
     number = max(1, -(-edges // BLOCK))
-    labels, blocks = np.zeros(number * BLOCK, np.uint8), np.zeros(number * WORDS, np.uint64)
-    ends_word, starts, lengths = np.empty(edges, np.uint8), np.empty(edges, np.int64), np.empty(edges, np.uint32)
-    places = np.cumsum(sizes) - sizes
-    place_edges(offsets, data, words, ends, levels, places, stack, labels, blocks, ends_word, starts, lengths)
-    return starts, lengths, labels, blocks, ends_word
+    placed = Edges(
+        np.empty(edges, np.int64),
+        np.empty(edges, np.uint32),
+        np.empty(edges, np.uint8),
+        np.zeros(number * BLOCK, np.uint8),
+        np.zeros(number * WORDS, np.uint64),
+    )
+    place_edges(offsets, data, words, ends, levels, np.cumsum(sizes) - sizes, stack, placed)
+    return placed

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.jit import kernel
+from polars_tadoc.kernels.cpu.jit import inner, kernel
 from polars_tadoc.kernels.cpu.memory import count_ones
-from polars_tadoc.kernels.trie import BLOCK, COUNTED, NO_PARENT, WORDS
+from polars_tadoc.kernels.trie import BLOCK, CHILDREN, COUNTED, FIRST, INNER, NO_PARENT, TAILED, TAILS, WORDS
 
 UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
@@ -16,6 +18,31 @@ UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
 _1, _32, _63 = (np.uint64(number) for number in (1, 32, 63))
+
+
+class Edges(NamedTuple):
+    """Edges in level order."""
+
+    starts: Int64
+    lengths: UInt32
+    """By edge: where its bytes start in the words, and how many they are."""
+    ends_word: UInt8
+    """By edge: whether a word ends there."""
+    labels: UInt8
+    blocks: UInt64
+    """As of :class:`~polars_tadoc.kernels.trie.Trie`; zeros before."""
+
+
+@inner
+def _line(edge: Any) -> Any:
+    """Return where in ``blocks`` the bits stand that an edge's ``INNER`` bit is one of."""
+    return WORDS * (edge // BLOCK) + edge % BLOCK // 64
+
+
+@inner
+def _has(blocks: UInt64, edge: Any, kind: int) -> Any:
+    """Return an edge's bit of a kind."""
+    return nb.int64(blocks[_line(edge) + kind] >> (nb.uint64(edge) & _63) & _1)
 
 
 @kernel
@@ -94,16 +121,9 @@ def place_edges(
     levels: UInt32,
     places: Int64,
     stack: UInt32,
-    labels: UInt8,
-    blocks: UInt64,
-    ends_word: UInt8,
-    starts: Int64,
-    lengths: UInt32,
+    placed: Edges,
 ) -> None:
-    """Put the edges in level order; ``places`` is the first place of each level, and is moved on.
-
-    By place: label and bits, whether a word ends there, where the edge's bytes start in ``data``, how many they are.
-    """
+    """Put the edges in level order; ``places`` is the first place of each level, and is moved on."""
     count = len(words)
     for edge in range(count):
         level = levels[edge]
@@ -112,17 +132,17 @@ def place_edges(
         word, end = words[edge], ends[edge]
         start = stack[level - 1] if level > 0 else nb.uint32(0)
         stack[level] = end
-        starts[place] = offsets[word] + start
-        lengths[place] = end - start
-        labels[place] = data[offsets[word] + start]
-        ends_word[place] = offsets[word] + end == offsets[word + 1]
-        line, bit = WORDS * (place // BLOCK) + place % BLOCK // 64, _1 << (nb.uint64(place) & _63)
+        placed.starts[place] = offsets[word] + start
+        placed.lengths[place] = end - start
+        placed.labels[place] = data[offsets[word] + start]
+        placed.ends_word[place] = offsets[word] + end == offsets[word + 1]
+        line, bit = _line(place), _1 << (nb.uint64(place) & _63)
         if edge + 1 < count and levels[edge + 1] > level:
-            blocks[line] |= bit
+            placed.blocks[line + INNER] |= bit
         if edge == 0 or levels[edge - 1] < level:
-            blocks[line + 2] |= bit
+            placed.blocks[line + FIRST] |= bit
         if end - start > 1:
-            blocks[line + 4] |= bit
+            placed.blocks[line + TAILED] |= bit
 
 
 @kernel
@@ -137,37 +157,32 @@ def fill_directory(edges: int, blocks: UInt64, codes: int, code_ends: UInt64) ->
         while child_groups < inner + 2 and child < edges:  # the root's group, those before, and the one
             child += 1
             if child < edges:
-                child_groups += nb.int64(
-                    blocks[WORDS * (child // BLOCK) + child % BLOCK // 64 + 2] >> (nb.uint64(child) & _63) & _1
-                )
-        own = groups + nb.int64(blocks[line + 2] & _1) - 1  # the group of the first edge; the root's is 0
+                child_groups += _has(blocks, child, FIRST)
+        own = groups + _has(blocks, BLOCK * block, FIRST) - 1  # the group of the first edge; the root's is 0
         while parents < own:
             parent += 1
-            parents += nb.int64(
-                blocks[WORDS * (parent // BLOCK) + parent % BLOCK // 64] >> (nb.uint64(parent) & _63) & _1
-            )
+            parents += _has(blocks, parent, INNER)
         while code_tails < tails and code < codes:
             code_tails += nb.int64(code_ends[code // 64] >> (nb.uint64(code) & _63) & _1)
             code += 1
         above = nb.uint64(parent) if own > 0 else nb.uint64(NO_PARENT)
-        blocks[line + 6] = nb.uint64(child) | nb.uint64(inner) << _32
-        blocks[line + 7] = nb.uint64(code) | above << _32
+        blocks[line + CHILDREN] = nb.uint64(child) | nb.uint64(inner) << _32
+        blocks[line + TAILS] = nb.uint64(code) | above << _32
         for half in range(2):
-            inner += count_ones(blocks[line + half])
-            groups += count_ones(blocks[line + 2 + half])
-            tails += count_ones(blocks[line + 4 + half])
+            inner += count_ones(blocks[line + INNER + half])
+            groups += count_ones(blocks[line + FIRST + half])
+            tails += count_ones(blocks[line + TAILED + half])
 
 
 @kernel
-def fill_inner_words(edges: int, blocks: UInt64, ends_word: UInt8, inner_words: UInt64, before: UInt32) -> int:
-    """Fill in which inner edges end words; returns how many do."""
-    inner, found = 0, 0
+def fill_inner_words(edges: int, blocks: UInt64, ends_word: UInt8, inner_words: UInt64, before: UInt32) -> None:
+    """Fill in which inner edges end words, and how many do before each ``COUNTED`` of them."""
+    number, found = 0, 0
     for edge in range(edges):
-        if blocks[WORDS * (edge // BLOCK) + edge % BLOCK // 64] >> (nb.uint64(edge) & _63) & _1:
-            if inner % COUNTED == 0:
-                before[inner // COUNTED] = found
+        if _has(blocks, edge, INNER):
+            if number % COUNTED == 0:
+                before[number // COUNTED] = found
             if ends_word[edge]:
-                inner_words[inner // 64] |= _1 << (nb.uint64(inner) & _63)
+                inner_words[number // 64] |= _1 << (nb.uint64(number) & _63)
                 found += 1
-            inner += 1
-    return found
+            number += 1

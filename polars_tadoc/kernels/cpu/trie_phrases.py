@@ -8,7 +8,7 @@ enough are left.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
@@ -47,6 +47,21 @@ _0, _1, _8, _29, _255 = (np.uint64(number) for number in (0, 1, 8, 29, 255))
 _MIX, _STIR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
 
+class Table(NamedTuple):
+    """A hash table of phrases: by slot a phrase with the byte before it, 0 for none, and its number."""
+
+    keys: UInt64
+    numbers: UInt32
+
+
+class Parsed(NamedTuple):
+    """How one edge's bytes are written, by byte: codes from there on, the first one's length and phrase."""
+
+    codes: Int64
+    steps: Int64
+    phrases: UInt32
+
+
 @inner
 def _slot(keys: UInt64, key: Any) -> Any:
     """Return where a key stands in a table, or would; a key is the byte before a phrase and the phrase's bytes."""
@@ -60,8 +75,8 @@ def _slot(keys: UInt64, key: Any) -> Any:
 
 
 @kernel
-def _count_phrases(data: UInt8, starts: Int64, lengths: UInt32, keys: UInt64, counts: UInt32) -> int:
-    """Count the phrases of edges, until the table is nearly full; returns how many there are."""
+def _count_phrases(data: UInt8, starts: Int64, lengths: UInt32, keys: UInt64, counts: UInt32) -> None:
+    """Count the phrases of edges, until the table is nearly full."""
     found, room = 0, len(keys) // 4 * 3
     for edge in range(len(starts)):
         start, end = starts[edge], starts[edge] + lengths[edge]
@@ -76,80 +91,54 @@ def _count_phrases(data: UInt8, starts: Int64, lengths: UInt32, keys: UInt64, co
                     keys[slot] = key
                     found += 1
                 counts[slot] += nb.uint32(1)
-    return found
 
 
 @kernel
-def _fill(phrases: UInt64, keys: UInt64, numbers: UInt32) -> None:
+def _fill(phrases: UInt64, table: Table) -> None:
     for phrase in range(len(phrases)):
-        slot = _slot(keys, phrases[phrase])
-        keys[slot] = phrases[phrase]
-        numbers[slot] = phrase
+        slot = _slot(table.keys, phrases[phrase])
+        table.keys[slot] = phrases[phrase]
+        table.numbers[slot] = phrase
 
 
 @inner
-def _parse(
-    data: UInt8, start: int, end: int, keys: UInt64, numbers: UInt32, best: Int64, steps: Int64, chosen: UInt32
-) -> None:
-    """Write the bytes after ``start`` with as few phrases as possible, the longest first where several ways do.
-
-    ``best[i]`` is the number of codes from byte i of the edge on, ``steps`` and ``chosen`` the first one's length and
-    phrase.
-    """
+def _parse(data: UInt8, start: int, end: int, table: Table, parsed: Parsed) -> None:
+    """Write the bytes after ``start`` with as few phrases as possible, the longest first where several ways do."""
     size = end - 1 - start
-    best[size] = 0
+    parsed.codes[size] = 0
     for i in range(size - 1, -1, -1):
         key = nb.uint64(data[start + i])
         fewest = nb.int64(1) << 40
         for length in range(1, min(LONGEST_PHRASE, size - i) + 1):
             key |= nb.uint64(data[start + i + length]) << nb.uint64(8 * length)
-            slot = _slot(keys, key)
-            if keys[slot] == key and 1 + best[i + length] <= fewest:
-                fewest = 1 + best[i + length]
-                steps[i], chosen[i] = length, numbers[slot]
-        best[i] = fewest
+            slot = _slot(table.keys, key)
+            if table.keys[slot] == key and 1 + parsed.codes[i + length] <= fewest:
+                fewest = 1 + parsed.codes[i + length]
+                parsed.steps[i], parsed.phrases[i] = length, table.numbers[slot]
+        parsed.codes[i] = fewest
 
 
 @kernel
-def _count_uses(
-    data: UInt8,
-    starts: Int64,
-    lengths: UInt32,
-    keys: UInt64,
-    numbers: UInt32,
-    best: Int64,
-    steps: Int64,
-    chosen: UInt32,
-    uses: Int64,
-) -> None:
+def _count_uses(data: UInt8, starts: Int64, lengths: UInt32, table: Table, parsed: Parsed, uses: Int64) -> None:
     """Count how often each phrase is used."""
     for edge in range(len(starts)):
-        _parse(data, starts[edge], starts[edge] + lengths[edge], keys, numbers, best, steps, chosen)
+        _parse(data, starts[edge], starts[edge] + lengths[edge], table, parsed)
         i, size = nb.int64(0), nb.int64(lengths[edge]) - 1
         while i < size:
-            uses[chosen[i]] += 1
-            i += steps[i]
+            uses[parsed.phrases[i]] += 1
+            i += parsed.steps[i]
 
 
 @kernel
 def _count_joined(
-    data: UInt8,
-    starts: Int64,
-    lengths: UInt32,
-    keys: UInt64,
-    numbers: UInt32,
-    best: Int64,
-    steps: Int64,
-    chosen: UInt32,
-    joined: UInt64,
-    counts: UInt32,
+    data: UInt8, starts: Int64, lengths: UInt32, table: Table, parsed: Parsed, joined: UInt64, counts: UInt32
 ) -> None:
     """Count what two phrases that follow each other make together, where that is short enough to be a phrase."""
     found, room = 0, len(joined) // 4 * 3
     for edge in range(len(starts)):
         start, size = starts[edge], nb.int64(lengths[edge]) - 1
-        _parse(data, start, start + size + 1, keys, numbers, best, steps, chosen)
-        i = nb.int64(0)
+        _parse(data, start, start + size + 1, table, parsed)
+        i, steps = nb.int64(0), parsed.steps
         while i + steps[i] < size:
             length = steps[i] + steps[i + steps[i]]
             if length <= LONGEST_PHRASE:
@@ -167,25 +156,16 @@ def _count_joined(
 
 @kernel
 def _write_codes(
-    data: UInt8,
-    starts: Int64,
-    lengths: UInt32,
-    keys: UInt64,
-    numbers: UInt32,
-    best: Int64,
-    steps: Int64,
-    chosen: UInt32,
-    codes: UInt16,
-    ends: UInt8,
+    data: UInt8, starts: Int64, lengths: UInt32, table: Table, parsed: Parsed, codes: UInt16, ends: UInt8
 ) -> int:
     """Write the phrases of tails one after another, and which are a tail's last; returns how many."""
     written = 0
     for edge in range(len(starts)):
-        _parse(data, starts[edge], starts[edge] + lengths[edge], keys, numbers, best, steps, chosen)
+        _parse(data, starts[edge], starts[edge] + lengths[edge], table, parsed)
         i, size = nb.int64(0), nb.int64(lengths[edge]) - 1
         while i < size:
-            codes[written] = chosen[i]
-            i += steps[i]
+            codes[written] = parsed.phrases[i]
+            i += parsed.steps[i]
             ends[written] = i >= size
             written += 1
     return written
@@ -221,16 +201,17 @@ def _byte_counts(values: UInt64) -> Int64:
     return np.searchsorted(_1 << np.arange(0, 64, 8, dtype=np.uint64), values, side="right")
 
 
-def _table(phrases: UInt64) -> tuple[UInt64, UInt32]:
+def _table(phrases: UInt64) -> Table:
     size = 1 << max(10, (2 * len(phrases)).bit_length())
-    keys, numbers = np.zeros(size, np.uint64), np.zeros(size, np.uint32)
-    _fill(phrases, keys, numbers)
-    return keys, numbers
+    table = Table(np.zeros(size, np.uint64), np.zeros(size, np.uint32))
+    _fill(phrases, table)
+    return table
 
 
-def _room(lengths: UInt32) -> tuple[Int64, Int64, UInt32]:
+def _room(lengths: UInt32) -> Parsed:
+    """Make room for the longest edge."""
     size = int(lengths.max()) + 1
-    return np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.uint32)
+    return Parsed(np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.uint32))
 
 
 def _largest(phrases: UInt64, gains: Int64, limit: Int64) -> npt.NDArray[np.bool_]:
@@ -268,10 +249,10 @@ def _choose(data: UInt8, starts: Int64, lengths: UInt32) -> UInt64:
     def prune(phrases: UInt64, left: int) -> UInt64:
         """Keep the phrases that save most, so many after each byte."""
         every = np.concatenate([single, phrases])
-        keys, numbers = _table(every)
+        table = _table(every)
         uses, without = np.zeros(len(every), np.int64), np.zeros(len(every), np.int64)
-        _count_uses(data, starts, lengths, keys, numbers, *room, uses)
-        _count_without(every, keys, without, np.zeros(LONGEST_PHRASE + 1, np.int64))
+        _count_uses(data, starts, lengths, table, room, uses)
+        _count_without(every, table.keys, without, np.zeros(LONGEST_PHRASE + 1, np.int64))
         gains = (uses * (without - 1))[len(single) :] * step
         return phrases[_largest(phrases, gains, np.minimum(left, free)) & (gains >= WORTH)]
 
@@ -280,7 +261,7 @@ def _choose(data: UInt8, starts: Int64, lengths: UInt32) -> UInt64:
         every = np.concatenate([single, phrases])
         size = 1 << min(21, max(10, (4 * len(starts)).bit_length()))
         joined, counts = np.zeros(size, np.uint64), np.zeros(size, np.uint32)
-        _count_joined(data, starts, lengths, *_table(every), *room, joined, counts)
+        _count_joined(data, starts, lengths, _table(every), room, joined, counts)
         often = np.flatnonzero(counts * step >= WORTH)
         added, times = joined[often], counts[often].astype(np.int64)
         return np.concatenate([phrases, added[_largest(added, times, np.full(256, JOINED))]])
@@ -313,14 +294,13 @@ def write_tails(data: UInt8, starts: Int64, lengths: UInt32) -> tuple[UInt8, UIn
     if len(starts) == 0:
         return np.zeros(1, np.uint8), np.zeros(1, np.uint64), np.zeros(1, np.uint64), np.zeros(257, np.uint32)
     phrases = _choose(data, starts, lengths)
-    keys, numbers = _table(phrases)
+    table = _table(phrases)
 
     def write(chunk: tuple[int, int]) -> tuple[UInt16, UInt8]:
         part = slice(*chunk)
         room = int(lengths[part].sum(dtype=np.int64))
         codes, ends = np.empty(room, np.uint16), np.empty(room, np.uint8)
-        buffers = _room(lengths[part])
-        written = _write_codes(data, starts[part], lengths[part], keys, numbers, *buffers, codes, ends)
+        written = _write_codes(data, starts[part], lengths[part], table, _room(lengths[part]), codes, ends)
         return codes[:written], ends[:written]
 
     parts = map_parallel(write, even_chunks(len(starts)))

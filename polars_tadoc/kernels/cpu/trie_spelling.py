@@ -11,12 +11,19 @@ import numpy.typing as npt
 from polars_tadoc.kernels.cpu.jit import inner, kernel
 from polars_tadoc.kernels.cpu.memory import load_u8, store_u8
 from polars_tadoc.kernels.cpu.trie_walk import (
+    CHILDREN,
+    FIRST,
+    INNER,
+    TAILED,
+    TAILS,
+    before_in_block,
+    bits_at,
     child_in_group,
     group_below,
-    has_tail,
-    is_inner,
-    line_of,
+    has,
+    high_half,
     match_tail,
+    nth,
     ones,
     place_of,
     tail_of,
@@ -38,17 +45,7 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 @inner
 def _nth_inner(trie: Trie, start: Any, count: Any) -> Any:
     """Return the inner edge after ``count`` others from an edge on; ``edges`` if there is none."""
-    word, words = start >> _6, nb.uint64(len(trie.labels)) >> _6
-    mask = _ALL << (start & _63)
-    while word < words:
-        bits = trie.blocks[line_of(word << _6)] & mask
-        here = ones(bits)
-        if count < here:
-            return (word << _6) + place_of(bits, count)
-        count -= here
-        word += _1
-        mask = _ALL
-    return nb.uint64(trie.edges)
+    return nth(trie, INNER, start, count, nb.uint64(len(trie.labels)) >> _6)
 
 
 @inner
@@ -57,11 +54,11 @@ def _edge_of_inner(trie: Trie, number: Any) -> Any:
     low, high = _0, nb.uint64(len(trie.blocks)) >> _3  # the last block with no more inner edges before it
     while high - low > _1:
         middle = (low + high) >> _1
-        if trie.blocks[(middle << _3) + _6] >> _32 <= number:
+        if high_half(trie, middle << _7, CHILDREN) <= number:
             low = middle
         else:
             high = middle
-    before = trie.blocks[(low << _3) + _6] >> _32
+    before = high_half(trie, low << _7, CHILDREN)
     return _nth_inner(trie, low << _7, number - min(before, number))
 
 
@@ -71,16 +68,17 @@ def _edge_of_leaf(trie: Trie, number: Any) -> Any:
     low, high = _0, nb.uint64(len(trie.blocks)) >> _3
     while high - low > _1:
         middle = (low + high) >> _1
-        if (middle << _7) - (trie.blocks[(middle << _3) + _6] >> _32) <= number:
+        if (middle << _7) - high_half(trie, middle << _7, CHILDREN) <= number:
             low = middle
         else:
             high = middle
-    count = number - min((low << _7) - (trie.blocks[(low << _3) + _6] >> _32), number)
+    count = number - min((low << _7) - high_half(trie, low << _7, CHILDREN), number)
     for half in range(_2):
-        bits = ~trie.blocks[(low << _3) + half]
+        start = (low << _7) + (half << _6)
+        bits = ~bits_at(trie, start, INNER)
         here = ones(bits)
         if count < here:
-            return (low << _7) + (half << _6) + place_of(bits, count)
+            return start + place_of(bits, count)
         count -= here
     return nb.uint64(trie.edges)
 
@@ -114,11 +112,9 @@ def _edge_of_word(trie: Trie, word: Any) -> Any:
 @inner
 def _parent(trie: Trie, edge: Any) -> Any:
     """Return the edge above an edge, a lower one; ``edges`` for one of the root's."""
-    line = edge >> _7 << _3
-    upto = _ALL >> (_63 - (edge & _63))
-    groups = trie.blocks[line + _2] & ~_1
-    groups = ones(groups) + ones(trie.blocks[line + _3] & upto) if edge & _64 else ones(groups & upto)
-    above = trie.blocks[line + _7] >> _32
+    # that start behind the block's first edge, up to this one
+    groups = before_in_block(trie, edge, FIRST) + has(trie, edge, FIRST) - has(trie, edge >> _7 << _7, FIRST)
+    above = high_half(trie, edge, TAILS)
     if above == _HALF:
         if groups == _0:
             return nb.uint64(trie.edges)
@@ -154,7 +150,7 @@ def _write_edge(trie: Trie, edge: Any, text: Any, room: Any) -> None:
         return
     before = nb.uint64(trie.labels[edge])
     store_u8(text, trie.labels[edge])
-    if not has_tail(trie, edge):
+    if not has(trie, edge, TAILED):
         return
     code, codes, phrases = tail_of(trie, edge), nb.uint64(len(trie.codes)), nb.uint64(len(trie.phrases))
     at = _1
@@ -176,7 +172,7 @@ def _write_edge(trie: Trie, edge: Any, text: Any, room: Any) -> None:
 
 @inner
 def _edge_length(trie: Trie, edge: Any) -> Any:
-    return _1 + (_tail_length(trie, edge, nb.uint64(trie.longest)) if has_tail(trie, edge) else _0)
+    return _1 + (_tail_length(trie, edge, nb.uint64(trie.longest)) if has(trie, edge, TAILED) else _0)
 
 
 @kernel
@@ -217,7 +213,7 @@ def list_prefixes(trie: Trie, text: Any, stop: Any, found: UInt32) -> Any:
         if edge >= edges:
             break
         text += _1
-        if has_tail(trie, edge):
+        if has(trie, edge, TAILED):
             text = match_tail(trie, tail_of(trie, edge), nb.uint64(byte), text, stop)
             if text == _0:
                 break
@@ -225,7 +221,7 @@ def list_prefixes(trie: Trie, text: Any, stop: Any, found: UInt32) -> Any:
         if word < nb.uint64(trie.words):
             found[count] = word
             count += 1
-        if not is_inner(trie, edge):
+        if not has(trie, edge, INNER):
             break
         group = group_below(trie, edge)
     return count
@@ -260,7 +256,7 @@ def top_of_prefix(trie: Trie, text: Any, stop: Any, buffer: Any) -> Any:
         if length >= stop - text:
             return edge
         text += length
-        if not is_inner(trie, edge):
+        if not has(trie, edge, INNER):
             break
         group = group_below(trie, edge)
     return edges
@@ -270,8 +266,9 @@ def top_of_prefix(trie: Trie, text: Any, stop: Any, buffer: Any) -> Any:
 def list_below(trie: Trie, top: Any, found: UInt32) -> Any:
     """List the words at and below an edge, all of them for ``edges``, in the order of their bytes; returns how many.
 
-    No stack: the way back up is the parent. Goes no deeper than the longest word and takes as many steps as there are
-    edges, and no more.
+    An edge comes first, then those below it, then the next one of its group, or of the lowest group above it that
+    has one. No stack: the way back up is the parent. Goes no deeper than the longest word and takes as many steps as
+    there are edges, and no more.
     """
     edges, words, longest = nb.uint64(trie.edges), nb.uint64(trie.words), nb.uint64(trie.longest)
     count, depth, edge = 0, _1, nb.uint64(top)
@@ -285,7 +282,7 @@ def list_below(trie: Trie, top: Any, found: UInt32) -> Any:
         if word < words:
             found[count] = word
             count += 1
-        below = group_below(trie, edge) if is_inner(trie, edge) and depth < longest else edges
+        below = group_below(trie, edge) if has(trie, edge, INNER) and depth < longest else edges
         if below < edges:
             edge = below
             depth += _1
@@ -294,7 +291,7 @@ def list_below(trie: Trie, top: Any, found: UInt32) -> Any:
             if not whole and depth == _1:
                 return count
             following = edge + _1
-            if following < edges and not trie.blocks[line_of(following) + _2] >> (following & _63) & _1:
+            if following < edges and not has(trie, following, FIRST):
                 edge = following
                 break
             edge = _parent(trie, edge)

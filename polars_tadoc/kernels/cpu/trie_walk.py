@@ -10,11 +10,15 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from polars_tadoc.kernels import trie as layout
 from polars_tadoc.kernels.cpu.jit import inner
 from polars_tadoc.kernels.cpu.memory import count_ones, equal_bits, load_u64, trailing_zeros
 from polars_tadoc.kernels.trie import Trie
 
 _0, _1, _2, _3, _4, _6, _7, _8, _9 = (np.uint64(number) for number in (0, 1, 2, 3, 4, 6, 7, 8, 9))
+INNER, FIRST, TAILED, CHILDREN, TAILS = (
+    np.uint64(place) for place in (layout.INNER, layout.FIRST, layout.TAILED, layout.CHILDREN, layout.TAILS)
+)
 _32, _63, _64, _255 = (np.uint64(number) for number in (32, 63, 64, 255))
 _HALF = np.uint64(0xFFFFFFFF)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -60,20 +64,32 @@ def place_of(bits: Any, count: Any) -> Any:
 
 
 @inner
-def line_of(edge: Any) -> Any:
-    """Return where in ``blocks`` the word stands that says whether an edge is inner."""
-    return (edge >> _7 << _3) + (edge >> _6 & _1)
+def bits_at(trie: Trie, edge: Any, kind: Any) -> Any:
+    """Return the 64 bits of a kind that an edge's is one of."""
+    return trie.blocks[(edge >> _7 << _3) + kind + (edge >> _6 & _1)]
 
 
 @inner
-def is_inner(trie: Trie, edge: Any) -> Any:
-    """Tell whether an edge has children."""
-    return trie.blocks[line_of(edge)] >> (edge & _63) & _1
+def has(trie: Trie, edge: Any, kind: Any) -> Any:
+    """Tell whether an edge is ``INNER``, the ``FIRST`` of a group, or ``TAILED``."""
+    return bits_at(trie, edge, kind) >> (edge & _63) & _1
+
+
+@inner
+def low_half(trie: Trie, edge: Any, place: Any) -> Any:
+    """Return where the children of the first inner edge (``CHILDREN``) or the tails of an edge's block start."""
+    return trie.blocks[(edge >> _7 << _3) + place] & _HALF
+
+
+@inner
+def high_half(trie: Trie, edge: Any, place: Any) -> Any:
+    """Return the inner edges before an edge's block (``CHILDREN``), or its first edge's parent (``TAILS``)."""
+    return trie.blocks[(edge >> _7 << _3) + place] >> _32
 
 
 @inner
 def before_in_block(trie: Trie, edge: Any, kind: Any) -> Any:
-    """Count the bits of a kind (0: inner, 4: tailed) before an edge in its block."""
+    """Count the bits of a kind before an edge in its block."""
     line = (edge >> _7 << _3) + kind
     below = (_1 << (edge & _63)) - _1
     upper = _0 - (edge >> _6 & _1)  # all bits or none: a branch would be foretold half the time
@@ -83,7 +99,7 @@ def before_in_block(trie: Trie, edge: Any, kind: Any) -> Any:
 @inner
 def inner_before(trie: Trie, edge: Any) -> Any:
     """Count the inner edges before an edge."""
-    return (trie.blocks[(edge >> _7 << _3) + _6] >> _32) + before_in_block(trie, edge, _0)
+    return high_half(trie, edge, CHILDREN) + before_in_block(trie, edge, INNER)
 
 
 @inner
@@ -95,7 +111,7 @@ def child_in_group(trie: Trie, start: Any, byte: Any) -> Any:
     last = min(word + nb.uint64(GROUP_WORDS), words)
     beyond = mask & ~(_1 << (start & _63))
     while word < last:
-        next_group = trie.blocks[line_of(word << _6) + _2] & beyond
+        next_group = bits_at(trie, word << _6, FIRST) & beyond
         own = (next_group & (~next_group + _1)) - _1  # the bits below the lowest; all where there is none
         hits = equal_bits(trie.labels, word << _6, byte) & mask & own
         if hits != _0:
@@ -110,22 +126,21 @@ def child_in_group(trie: Trie, start: Any, byte: Any) -> Any:
 @inner
 def group_below(trie: Trie, edge: Any) -> Any:
     """Return where the group of an inner edge's children starts; ``edges`` where the arrays are damaged."""
-    count = before_in_block(trie, edge, _0)
-    start = trie.blocks[(edge >> _7 << _3) + _6] & _HALF
-    return nth_first(trie, start, count)
+    count = before_in_block(trie, edge, INNER)
+    return nth(trie, FIRST, low_half(trie, edge, CHILDREN), count, nb.uint64(CHILD_WORDS))
 
 
 @inner
-def nth_first(trie: Trie, start: Any, count: Any) -> Any:
-    """Return the start of the group after ``count`` others from an edge on."""
+def nth(trie: Trie, kind: Any, start: Any, count: Any, most: Any) -> Any:
+    """Return the edge of a kind after ``count`` others from an edge on; ``edges`` if ``most`` words hold none."""
     word, words = start >> _6, nb.uint64(len(trie.labels)) >> _6
-    last = min(word + nb.uint64(CHILD_WORDS), words)
+    last = min(word + most, words)
     mask = _ALL << (start & _63)
     while word < last:
-        firsts = trie.blocks[line_of(word << _6) + _2] & mask
-        here = ones(firsts)
+        bits = bits_at(trie, word << _6, kind) & mask
+        here = ones(bits)
         if count < here:
-            return (word << _6) + place_of(firsts, count)
+            return (word << _6) + place_of(bits, count)
         count -= here
         word += _1
         mask = _ALL
@@ -135,8 +150,8 @@ def nth_first(trie: Trie, start: Any, count: Any) -> Any:
 @inner
 def tail_of(trie: Trie, edge: Any) -> Any:
     """Return where the codes of an edge's tail start; behind the last one where the arrays are damaged."""
-    count = before_in_block(trie, edge, _4)
-    start = trie.blocks[(edge >> _7 << _3) + _7] & _HALF
+    count = before_in_block(trie, edge, TAILED)
+    start = low_half(trie, edge, TAILS)
     if count == _0:
         return start
     count -= _1
@@ -151,12 +166,6 @@ def tail_of(trie: Trie, edge: Any) -> Any:
         word += _1
         mask = _ALL
     return nb.uint64(len(trie.codes))
-
-
-@inner
-def has_tail(trie: Trie, edge: Any) -> Any:
-    """Tell whether bytes follow an edge's label."""
-    return trie.blocks[line_of(edge) + _4] >> (edge & _63) & _1
 
 
 @inner
@@ -189,7 +198,7 @@ def word_at(trie: Trie, edge: Any) -> Any:
     """Return the id of the word that ends at an edge; ``words`` if none does."""
     before = inner_before(trie, edge)
     words = nb.uint64(trie.words)
-    if not is_inner(trie, edge):
+    if not has(trie, edge, INNER):
         return min(edge - before, words)
     if before >= nb.uint64(len(trie.inner_words)) << _6:
         return words

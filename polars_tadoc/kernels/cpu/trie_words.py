@@ -11,11 +11,15 @@ import numpy.typing as npt
 from polars_tadoc.kernels.cpu.jit import inner, kernel
 from polars_tadoc.kernels.cpu.memory import load_u8, prefetch
 from polars_tadoc.kernels.cpu.trie_walk import (
+    CHILDREN,
+    INNER,
+    TAILED,
+    TAILS,
     before_in_block,
     child_in_group,
     group_below,
-    has_tail,
-    is_inner,
+    has,
+    low_half,
     match_tail,
     tail_of,
     word_at,
@@ -34,15 +38,15 @@ _0, _1, _3, _4, _6, _7, _8, _HALF = (np.uint64(n) for n in (0, 1, 3, 4, 6, 7, 8,
 
 @inner
 def _fetch_tail(trie: Trie, edge: Any) -> None:
-    start = trie.blocks[(edge >> _7 << _3) + _7] & _HALF
-    near = start + (before_in_block(trie, edge, _4) << _1)  # tails have two codes on average
+    start = low_half(trie, edge, TAILS)
+    near = start + (before_in_block(trie, edge, TAILED) << _1)  # tails have two codes on average
     prefetch(trie.code_ends, nb.int64(start >> _6))
     prefetch(trie.codes, nb.int64(near))
 
 
 @inner
 def _fetch_groups(trie: Trie, edge: Any) -> None:
-    line = (trie.blocks[(edge >> _7 << _3) + _6] & _HALF) >> _7 << _3
+    line = low_half(trie, edge, CHILDREN) >> _7 << _3
     prefetch(trie.blocks, nb.int64(line))
     prefetch(trie.blocks, nb.int64(line + _8))
 
@@ -92,7 +96,7 @@ def look_up_words(
                 found[words[lane]] = unknown
                 continue
             tailed[count] = lane
-            count += nb.uint64(has_tail(trie, edge))
+            count += nb.uint64(has(trie, edge, TAILED))
         for number in range(count):
             _fetch_tail(trie, stands[tailed[number]])
         for number in range(count):
@@ -107,7 +111,7 @@ def look_up_words(
             if text == data + nb.uint64(stops[word]):
                 found[word] = word_at(trie, edge)
                 stands[lane] = edges
-            elif text == _0 or not is_inner(trie, edge):
+            elif text == _0 or not has(trie, edge, INNER):
                 found[word] = unknown
                 stands[lane] = edges
             else:
