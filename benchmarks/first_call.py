@@ -42,6 +42,16 @@ index.append(column).delete([0]).compact()
 done("append, delete and compact")
 tadoc.bm25(column, "to be")
 done("bm25")
+tadoc.tfidf(column)
+done("tfidf")
+tadoc.tfidf(pl.Series("text", ["to be, or not to be"] * 3))
+done("tfidf of a String column")
+words = tadoc.Dictionary.from_words(pl.Series(["to", "be", "or", "not"]))
+done("Dictionary.from_words")
+words.ids(pl.Series(["to", "do"]))
+done("Dictionary.ids")
+words.words(pl.Series([0, 1]))
+done("Dictionary.words")
 """
 
 
