@@ -82,11 +82,11 @@ class Index(Collection):
             Form of BM25: "robertson", "lucene", "atire", "bm25+" or "bm25l" (Kamphuis et al., ECIR 2020), or
             "wakatsuki" (see :func:`bm25_weights`).
         k1
-            How slowly repetition saturates, at least 0.
+            How slowly repetition saturates, from 0 to 1e9.
         b
             How much long documents are held back, from 0 to 1.
         delta
-            For "bm25+" and "bm25l": what a word is worth in any document, at least 0.
+            For "bm25+" and "bm25l": what a word is worth in any document, from 0 to 1e9.
         filter
             Which documents may be found: a Boolean for each (series, list or NumPy array), or a Polars expression over
             the index's metadata.
