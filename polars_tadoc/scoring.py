@@ -50,11 +50,11 @@ class Scoring:
     name
         "robertson", "lucene", "atire", "bm25+", "bm25l" or "wakatsuki".
     k1
-        How slowly repetition saturates, at least 0.
+        How slowly repetition saturates, from 0 to 1e9.
     b
         How much long documents are held back, from 0 to 1.
     delta
-        For "bm25+" and "bm25l": what a word is worth in any document, at least 0.
+        For "bm25+" and "bm25l": what a word is worth in any document, from 0 to 1e9.
 
     Examples
     --------
