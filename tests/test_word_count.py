@@ -244,6 +244,18 @@ class TestArguments:
             with pytest.raises(TypeError, match=rf'is one string; pass a list of words: \["{stopwords}"\]'):
                 call()
 
+    @pytest.mark.parametrize("lowercase", ["yes", 1, None])
+    def test_lowercase_that_is_no_bool(self, lowercase: object) -> None:
+        for call in (
+            lambda: tadoc.word_count(self.COLUMN, lowercase=lowercase),  # type: ignore[arg-type]
+            lambda: self.COLUMN.to_frame().lazy().tadoc.term_vector(lowercase=lowercase),  # type: ignore[attr-defined]
+            lambda: tadoc.count_phrase(self.COLUMN, "a", lowercase=lowercase),  # type: ignore[arg-type]
+            lambda: pl.col("text").tadoc.bm25("a", lowercase=lowercase),  # type: ignore[attr-defined]
+            lambda: tadoc.build_index(self.COLUMN, lowercase=lowercase),  # type: ignore[arg-type]
+        ):
+            with pytest.raises(TypeError, match=rf"lowercase={lowercase!r} must be True or False"):
+                call()
+
     @pytest.mark.parametrize("normalize", ["lowercase", str.lower, pl.Series(["a"])])
     def test_normalize_that_is_no_expression(self, normalize: object) -> None:
         with pytest.raises(TypeError, match=r"normalize is .*, not a Polars expression"):
