@@ -115,6 +115,13 @@ class TestSeries:
         assert TO_BE.words(ids).to_list() == [TO_BE.words(pl.Series([i])).item() for i in (0, None, 2)]
         assert Dictionary.from_words(pl.concat([pl.Series(["b"]), pl.Series(["a"])], rechunk=False)) == make(["a", "b"])
 
+    def test_many_ids_of_few_words(self, engine: str) -> None:
+        ids = pl.concat([pl.Series("i", [0, None, 10, 9, 3], dtype=pl.UInt8)] * 7, rechunk=False)
+        words = TO_BE.words(ids, engine=engine)
+        expected = TO_BE.words(pl.Series([0, 9, 3])).to_list()
+        assert (words.name, words.to_list()) == ("i", [expected[0], None, None, *expected[1:]] * 7)
+        assert TO_BE.words(ids.drop_nulls().filter(ids.drop_nulls() < 10), engine=engine).to_list() == expected * 7
+
     def test_nulls_only(self) -> None:
         assert TO_BE.ids(pl.Series("n", [None, None])).to_list() == [None, None]
         assert TO_BE.words(pl.Series("n", [None, None])).to_list() == [None, None]

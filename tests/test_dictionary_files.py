@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pickle
 import random
 import struct
 import subprocess
@@ -144,6 +145,7 @@ def use(loaded: tadoc.Dictionary) -> None:
         lambda: "word1" in loaded,
         lambda: repr(loaded),
         lambda: hash(loaded),
+        lambda: pickle.dumps(loaded),
     ):
         with contextlib.suppress(InvalidDictionaryError):
             call()
@@ -201,7 +203,7 @@ def attempt(data):
         trie = storage._trie(*file.parse(data, False, "it"), "it")
     except InvalidDictionaryError:
         return 0
-    this.use(this.tadoc.Dictionary(trie))
+    this.use(this.tadoc.Dictionary(trie, verified=False))
     return 1
 
 used = 0
@@ -243,7 +245,7 @@ def test_text_is_never_stored_wrong() -> None:
         data[place // 8] ^= 1 << place % 8
         trie = storage._trie(*file.parse(bytes(data), False, "it"), "it")
         try:
-            column = tadoc.compress(text, dictionary=tadoc.Dictionary(trie))
+            column = tadoc.compress(text, dictionary=tadoc.Dictionary(trie, verified=False))
         except InvalidDictionaryError as error:
             assert str(error).startswith("Dictionary: its file is damaged (")  # noqa: PT017
             refused += 1
@@ -253,6 +255,26 @@ def test_text_is_never_stored_wrong() -> None:
             assert grammar.vocabulary.equals(corpus.grammar.vocabulary)
             assert tadoc.decompress(column).equals(text)
     assert 0 < refused < HARMED
+
+
+def test_damage_gets_no_checksums_of_its_own(tmp_path: Path) -> None:
+    choose, refused = random.Random(17), 0
+    for _ in range(50):
+        data = bytearray(BYTES)
+        place = choose.randrange(8 * HEADER_BYTES, 8 * len(data))
+        data[place // 8] ^= 1 << place % 8
+        loaded = load(bytes(data), tmp_path / "words", verify=False)
+        try:
+            loaded.save(tmp_path / "again")
+        except InvalidDictionaryError:
+            refused += 1
+            with pytest.raises(InvalidDictionaryError):
+                pickle.dumps(loaded)
+        else:
+            again = tadoc.Dictionary.load(tmp_path / "again")
+            every = pl.int_range(len(again), dtype=pl.UInt32, eager=True)
+            assert again.ids(again.words(every)).equals(every.alias("literal"), check_names=False)
+    assert refused > 10
 
 
 def with_header(change: Any) -> bytes:
