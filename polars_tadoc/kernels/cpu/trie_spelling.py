@@ -37,9 +37,8 @@ UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
 _0, _1, _2, _3, _6, _7 = (np.uint64(number) for number in (0, 1, 2, 3, 6, 7))
-_32, _63, _64, _255 = (np.uint64(number) for number in (32, 63, 64, 255))
+_63, _255 = (np.uint64(number) for number in (63, 255))
 _HALF = np.uint64(0xFFFFFFFF)
-_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @inner

@@ -33,7 +33,7 @@ Int64 = npt.NDArray[np.int64]
 LANES = 32
 """Words looked up at once: 64 are a tenth slower (ten million runs of words, benchmarks/dictionary.py)."""
 
-_0, _1, _3, _4, _6, _7, _8, _HALF = (np.uint64(n) for n in (0, 1, 3, 4, 6, 7, 8, 0xFFFFFFFF))
+_0, _1, _3, _6, _7, _8 = (np.uint64(number) for number in (0, 1, 3, 6, 7, 8))
 
 
 @inner
@@ -57,8 +57,9 @@ def look_up_words(
 ) -> None:
     """Look up the words from address ``data`` on; ``lanes`` are four rows of :data:`LANES`.
 
-    A lane is a word being looked up: its number, the address reached in it, and where it stands in the trie. Lanes
-    take the same step one after another, and each asks for the memory of its next step.
+    A lane is a word being looked up: its number, the address reached in it, and where it stands in the trie (an edge or
+    a group; ``edges`` if it is done). All lanes take a step before any takes the next: a step ends where a lane has
+    asked for memory that the next one reads. One function: with one for each step, look-ups were slower.
     """
     edges, unknown = nb.uint64(trie.edges), nb.uint64(trie.words)
     words, texts, stands, tailed = lanes[0], lanes[1], lanes[2], lanes[3]
@@ -66,9 +67,10 @@ def look_up_words(
     end = nb.uint64(last)
     lane: Any
     while True:
+        # lanes that are done take new words, at the root, or, when there are no more, the last lane's
         lane = _0
         while lane < nb.uint64(LANES) and (lane < used or following < end):
-            if lane >= used or stands[lane] >= edges:  # a new word, from the root
+            if lane >= used or stands[lane] >= edges:
                 while following < end and starts[following] >= stops[following]:
                     found[following] = unknown
                     following += _1
@@ -87,6 +89,7 @@ def look_up_words(
             lane += _1
         if used == _0:
             return
+        # from groups, whose labels were asked for, to the next byte's edge
         count = _0
         for lane in range(used):
             edge = child_in_group(trie, stands[lane], load_u8(texts[lane]))
@@ -97,12 +100,15 @@ def look_up_words(
                 continue
             tailed[count] = lane
             count += nb.uint64(has(trie, edge, TAILED))
+        # the lines of these edges are there: ask for the codes of all tails
         for number in range(count):
             _fetch_tail(trie, stands[tailed[number]])
+        # their codes are there: compare them with the text
         for number in range(count):
             lane = tailed[number]
             edge, stop = stands[lane], data + nb.uint64(stops[words[lane]])
             texts[lane] = match_tail(trie, tail_of(trie, edge), nb.uint64(trie.labels[edge]), texts[lane], stop)
+        # words end, or ask for the lines from which on their edge's children are looked for
         for lane in range(used):
             edge = stands[lane]
             if edge >= edges:
@@ -116,6 +122,7 @@ def look_up_words(
                 stands[lane] = edges
             else:
                 _fetch_groups(trie, edge)
+        # the lines are there: to the group of children, whose labels are asked for
         for lane in range(used):
             if stands[lane] < edges:
                 group = group_below(trie, stands[lane])
