@@ -36,9 +36,8 @@ from tests.analytic_cases import (
 from tests.bm25_oracle import KAMPHUIS, SCORINGS
 from tests.strategies import columns
 from tests.test_tokenize import foreign
+from tests.weights_oracle import ROW, SCHEMA
 
-ROW = pl.get_index_type()
-SCHEMA = {"id": ROW, "word": pl.String, "weight": pl.Float64}
 constants = st.fixed_dictionaries(
     {},
     optional={

@@ -29,9 +29,8 @@ from tests.analytic_cases import (
     with_labels,
 )
 from tests.strategies import columns, columns_without_nulls
+from tests.weights_oracle import ROW, SCHEMA
 
-ROW = pl.get_index_type()
-SCHEMA = {"id": ROW, "word": pl.String, "weight": pl.Float64}
 SAMPLES = sorted((Path(__file__).parents[1] / "examples" / "data").glob("*.parquet"))
 OPTIONS: list[dict[str, Any]] = [
     {},

@@ -7,11 +7,17 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
 
+import polars as pl
+
 from tests import bm25_oracle
 
 Documents = Sequence[Sequence[str] | None]
 """Each row's words; None for a null row, which is no document."""
 Weighted = list[tuple[Any, str, float]]
+
+ROW = pl.get_index_type()
+SCHEMA = {"id": ROW, "word": pl.String, "weight": pl.Float64}
+"""Columns of every result, where rows have no labels."""
 
 
 def bm25_weights(
