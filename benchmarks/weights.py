@@ -98,10 +98,12 @@ def ours(text: pl.Series, vocabulary: pl.Series, threads: int, compressed: bool)
     return made
 
 
-def theirs(text: pl.Series, share: float) -> dict[str, Contender]:
-    """The peers that are there."""
+def theirs(text: pl.Series, share: float, names: Sequence[str]) -> dict[str, Contender]:
+    """The peers that are there, of those whose names begin with one of some."""
     made = {}
     for name, peer in weights_peers.available().items():
+        if not name.startswith(tuple(names)):
+            continue
         part = text if not isinstance(peer, weights_peers.MapReduce) else text.head(max(1, int(share * len(text))))
         scale = len(text) / len(part)
         label = name if scale == 1 else f"{name}, {share:.0%} of rows x {scale:.0f}"
@@ -231,21 +233,20 @@ def main() -> None:
         "--threads", type=int, default=len(os.sched_getaffinity(0)), help="CPU threads of our CPU engine"
     )
     parser.add_argument("--share", type=float, default=0.05, help="share of the rows for MapReduce (default: 0.05)")
-    parser.add_argument("--only-ours", action="store_true", help="leave the peers out")
+    parser.add_argument("--peers", nargs="*", default=[""], help="what their names begin with (default: all)")
     parser.add_argument("--without-compressed", action="store_true", help="leave the compressed path out")
     args = parser.parse_args()
     words = drawn_text.vocabulary(args.vocabulary)
     print(f"machine: {corpora.machine()}; engines: {', '.join(tadoc.testing.engines())}; threads: {args.threads}")
     tiny = drawn_text.draw(words, 1, seed=1)
-    for contender in (ours(tiny, words["word"], args.threads, True) | theirs(tiny, 1.0)).values():
+    for contender in (ours(tiny, words["word"], args.threads, True) | theirs(tiny, 1.0, args.peers)).values():
         contender.run()  # kernels are compiled
     text = drawn_text.draw(words, args.megabytes)
     size = int(text.str.len_bytes().sum())
     total = int(text.str.count_matches(" ").sum()) + len(text)
     print(f"{size / 1e6:.1f} MB, {len(text):,} documents, {total:,} words, drawn from {len(words):,}")
     contenders = ours(text, words["word"], args.threads, not args.without_compressed)
-    if not args.only_ours:
-        contenders |= theirs(text, args.share)
+    contenders |= theirs(text, args.share, args.peers)
     report(race(text, contenders, args.repeat), size)
     steps(text, args.threads, args.repeat)
 
