@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -17,11 +17,11 @@ import polars as pl
 
 from polars_tadoc.analytics.terms import Terms
 from polars_tadoc.column import require_series, require_tadoc, split
+from polars_tadoc.compress.compress import cut_blocks
 from polars_tadoc.compress.tokenize import Tokenizer, require_utf8
 from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.dictionary.dictionary import Dictionary, require_dictionary
 from polars_tadoc.engine import CPU, GPU, Engine, choose, require_engine
-from polars_tadoc.kernels.codes import DELETED
 from polars_tadoc.kernels.cpu.lists import gather_lists, running_sum
 from polars_tadoc.morphism import Image
 from polars_tadoc.payload import short_name
@@ -99,9 +99,9 @@ class Counting:
 
         """
         tokenizer = self.tokenizer or Tokenizer("words")
-        sizes = text.str.len_bytes().fill_null(0).to_numpy()
+        sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
         engine = choose(self.options.engine, int(sizes.sum()) // BYTES_A_WORD)
-        for start, stop in _blocks(sizes, TEXT_BYTES):
+        for start, stop in cut_blocks(sizes, len(sizes), TEXT_BYTES):
             try:
                 source = prepare_text(text[start:stop], tokenizer, engine, self.options.morphism, self.dictionary)
             except ValueError:
@@ -160,13 +160,9 @@ class Counting:
 
 def _of_dictionary(terms: Terms, dictionary: Dictionary) -> Terms:
     """Keep the words of a dictionary; the others still count to the lengths of documents."""
-    kernels, words = terms.engine.kernels, terms.words
-    kept = np.full(len(words), DELETED, np.uint32)
-    known = _known(words, np.flatnonzero(terms.frequencies), dictionary, terms.engine)
-    kept[known] = known
-    lengths = kernels.document_lengths(terms.offsets, terms.counts)
-    offsets, ids, counts = kernels.merge_terms(terms.offsets, terms.ids, terms.counts, kernels.load_array(kept))
-    return replace(terms, offsets=offsets, ids=ids, counts=counts, known_lengths=lengths)
+    kept = np.zeros(len(terms.words), np.bool_)
+    kept[_known(terms.words, np.flatnonzero(terms.frequencies), dictionary, terms.engine)] = True
+    return terms.only(kept)
 
 
 def _known(
@@ -194,13 +190,3 @@ def _rank_by_image(image: Image) -> npt.NDArray[np.uint32]:
     rank = np.empty(len(order), np.uint32)
     rank[order] = np.arange(len(order), dtype=np.uint32)
     return rank
-
-
-def _blocks(sizes: npt.NDArray[np.uint32], most: int) -> Iterator[tuple[int, int]]:
-    """Cut rows into stretches of at most so many bytes, or of one row."""
-    before = running_sum(sizes)
-    start = 0
-    while start < len(sizes):
-        stop = max(int(np.searchsorted(before, before[start] + most, side="right")) - 1, start + 1)
-        yield start, stop
-        start = stop

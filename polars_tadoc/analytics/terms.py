@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.engine import CPU, Engine
+from polars_tadoc.kernels.codes import DELETED
 from polars_tadoc.vocabulary import Vocabulary
 from polars_tadoc.weighting import BM25, Weighting
 
@@ -91,6 +92,15 @@ class Terms:
         lengths = None if self.known_lengths is None else move(self.known_lengths)
         offsets, ids, counts = (move(array) for array in (self.offsets, self.ids, self.counts))
         return Terms(engine, self.words, self.ascending, self.rows, offsets, ids, counts, lengths)
+
+    def only(self, kept: npt.NDArray[np.bool_]) -> Terms:
+        """Keep some words, bool by id; the others still count to the lengths of documents."""
+        kernels = self.engine.kernels
+        image = np.where(kept, np.arange(len(kept), dtype=np.uint32), np.uint32(DELETED))
+        lengths = self.known_lengths
+        lengths = kernels.document_lengths(self.offsets, self.counts) if lengths is None else lengths
+        offsets, ids, counts = kernels.merge_terms(self.offsets, self.ids, self.counts, kernels.load_array(image))
+        return replace(self, offsets=offsets, ids=ids, counts=counts, known_lengths=lengths)
 
     def weigh(self, weighting: Weighting) -> Any:
         """Weigh all words: float64 by word of a document, an array of the engine."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import polars as pl
 from polars_tadoc.analytics.counting import Counting
 from polars_tadoc.analytics.terms import Terms
 from polars_tadoc.dictionary.dictionary import Dictionary
+from polars_tadoc.kernels import cpu
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.traversal.options import require_min_count
 from polars_tadoc.weighting import BM25, TFIDF, Weighting
@@ -102,12 +103,8 @@ def _columns(terms: Terms, dictionary: Dictionary | None) -> tuple[pl.Series, np
 
 
 def _frequent(terms: Terms, least: int) -> Terms:
-    """Leave out words that occur less often in all rows together; they still count to the lengths of rows."""
-    totals = np.zeros(len(terms.words), np.uint64)
-    np.add.at(totals, terms.ids, terms.counts)
-    kept = totals[terms.ids] >= np.uint64(least)
-    offsets = running_sum(kept)[terms.offsets]
-    return replace(terms, offsets=offsets, ids=terms.ids[kept], counts=terms.counts[kept], known_lengths=terms.lengths)
+    """Leave out words that occur less often in all rows together; ``terms`` are in host memory."""
+    return terms.only(cpu.map_counts(terms.counts, terms.ids, len(terms.words)) >= np.uint64(least))
 
 
 def to_csr(

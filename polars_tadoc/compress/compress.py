@@ -243,14 +243,20 @@ def compress(
     ).run(text)
 
 
-def cut_blocks(sizes: npt.NDArray[np.int64], rows_per_grammar: int) -> Iterator[tuple[int, int]]:
-    """Cut rows of the given text bytes into blocks of so many rows and ``BYTES_PER_GRAMMAR``, one row at least."""
+def cut_blocks(
+    sizes: npt.NDArray[np.int64], most_rows: int, most_bytes: int | None = None
+) -> Iterator[tuple[int, int]]:
+    """Cut rows of the given text bytes into blocks of at most so many rows and bytes, one row at least.
+
+    Without ``most_bytes`` those are ``BYTES_PER_GRAMMAR``.
+    """
+    most = BYTES_PER_GRAMMAR if most_bytes is None else most_bytes
     ends = np.cumsum(sizes)
     start = 0
     while start < len(sizes):
         before = int(ends[start - 1]) if start else 0
-        stop = int(np.searchsorted(ends, before + BYTES_PER_GRAMMAR, side="right"))
-        stop = min(max(stop, start + 1), start + rows_per_grammar, len(sizes))
+        stop = int(np.searchsorted(ends, before + most, side="right"))
+        stop = min(max(stop, start + 1), start + most_rows, len(sizes))
         yield start, stop
         start = stop
 
