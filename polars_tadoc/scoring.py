@@ -100,7 +100,8 @@ class Scoring:
         if self.name == "bm25+":
             return idf * self.delta
         if self.name == "bm25l":
-            return idf * (self.k1 + 1) * (1 - self._saturating)
+            total = self.k1 + self.delta
+            return idf * (self.k1 + 1) * (self.delta / total if total else 0.0)  # 1 - k1 / total would lose digits
         return np.zeros_like(idf)
 
     @property

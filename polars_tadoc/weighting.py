@@ -110,7 +110,7 @@ class TFIDF:
     def __post_init__(self) -> None:
         for name in ("use_idf", "smooth_idf", "sublinear_tf"):
             require_bool(name, getattr(self, name), "TF-IDF")
-        if self.norm not in SCALES:
+        if not isinstance(self.norm, str | None) or self.norm not in SCALES:
             raise ValueError(f'TF-IDF: norm={self.norm!r}: use "l1", "l2" or None')
 
     def idf(self, documents: int, frequencies: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:

@@ -53,6 +53,7 @@ def test_wrong_bm25(options: dict[str, Any], error: type[Exception], message: st
     [
         ({"norm": "l3"}, ValueError, 'TF-IDF: norm=\'l3\': use "l1", "l2" or None'),
         ({"norm": ["l2"]}, ValueError, 'use "l1", "l2" or None'),
+        ({"norm": np.array(["l1", "l2"])}, ValueError, 'use "l1", "l2" or None'),
         ({"use_idf": 1}, TypeError, "use_idf=1 must be True or False"),
         ({"smooth_idf": None}, TypeError, "smooth_idf=None must be True or False"),
         ({"sublinear_tf": "yes"}, TypeError, "sublinear_tf='yes' must be True or False"),
@@ -79,6 +80,12 @@ def test_weights_norms_and_bases_make_the_formula(scoring: str) -> None:
                     scoring, count, length, 20.0, k1, b, delta
                 )
                 assert weight * (count / (count + norm)) + base == pytest.approx(wanted, rel=1e-12)
+
+
+def test_bases_keep_their_digits() -> None:
+    form = BM25("bm25l", k1=1e6, b=0.0, delta=0.5).form
+    base = float(form.bases(1000.0, [10.0])[0])
+    assert base == pytest.approx(math.log(1001 / 10.5) * (1e6 + 1) * (0.5 / (1e6 + 0.5)), rel=1e-15)
 
 
 def test_norms_of_searches_are_rounded() -> None:

@@ -250,16 +250,17 @@ class _Found(Generic[Part]):
         """Answer for one corpus, and merge where there is much that is not merged."""
         self._count(corpus)
         engine = choose(self.analytic.options.engine, corpus.symbol_count)
-        self._add(self.every.partial(corpus, engine), corpus.document_count)
+        self.documents += corpus.document_count
+        self._add(self.every.partial(corpus, engine))
 
     def add_text(self, text: pl.Series, first: int) -> None:
         """Do the same for a String column whose first row has a number."""
+        self.documents += len(text)
         for part in self.every.text_partials(text, first):
-            self._add(part, len(text))
+            self._add(part)
 
-    def _add(self, part: Part, documents: int) -> None:
+    def _add(self, part: Part) -> None:
         self.fresh.append(part)
-        self.documents += documents
         before, fresh = (sum(part.nbytes for part in parts) for parts in (self.merged, self.fresh))
         room = self.limit // MERGING
         if fresh >= max(before, self.limit // FRESH_SHARE) or before + fresh > room:
