@@ -101,7 +101,7 @@ def bm25_weights(
         Only words that it has (after ``normalize`` and lower-casing) are in the result; others count to the
         rows' lengths.
     tokenizer
-        For a String column: "words" (the default), "whitespace" or a compiled regex, as for :func:`compress`. A
+        For a String column: "words" (the default), "whitespace", "xml" or a compiled regex, as for :func:`compress`. A
         compressed column was cut by its own.
     normalize
         Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;

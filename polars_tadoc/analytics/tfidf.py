@@ -102,7 +102,7 @@ def tfidf(
         Only words that it has (after ``normalize`` and lower-casing) are in the result; others are as if they were
         not there.
     tokenizer
-        For a String column: "words" (the default), "whitespace" or a compiled regex, as for :func:`compress`. A
+        For a String column: "words" (the default), "whitespace", "xml" or a compiled regex, as for :func:`compress`. A
         compressed column was cut by its own.
     normalize
         Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;

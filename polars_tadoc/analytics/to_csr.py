@@ -144,7 +144,7 @@ def to_csr(
         compared with them after ``normalize`` and lower-casing. Others have no column: they count to rows' lengths for
         BM25, and are as if not there for TF-IDF.
     tokenizer
-        For a String column: "words" (the default), "whitespace" or a compiled regex, as for :func:`compress`. A
+        For a String column: "words" (the default), "whitespace", "xml" or a compiled regex, as for :func:`compress`. A
         compressed column was cut by its own.
     normalize
         Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;

@@ -20,7 +20,7 @@ from polars_tadoc.compress.append import Recent, encode, row_bytes
 from polars_tadoc.compress.gaps import predict_gaps
 from polars_tadoc.compress.known_words import number_by
 from polars_tadoc.compress.prune import LevelledRules, prune
-from polars_tadoc.compress.tokenize import Tokenizer, Tokens, require_utf8, tokenize
+from polars_tadoc.compress.tokenize import BUILT_IN, Tokenizer, Tokens, require_utf8, tokenize
 from polars_tadoc.dictionary.dictionary import Dictionary, require_dictionary
 from polars_tadoc.engine import require_engine
 from polars_tadoc.errors import EngineUnavailableError, InvalidGrammarError
@@ -186,8 +186,10 @@ def compress(
         four bytes of payload for each of its words: 0.4 MB for 100,000 words.
     tokenizer
         By default that of ``like``, else ``"words"``: runs of Unicode word characters (as ``\w+`` in Polars), each Han
-        or kana character a word by itself; ``"whitespace"``: what ``str.split()`` of Python gives; or a compiled regex
-        whose matches are the words (run by Polars' regex engine: no look-around, no back-references).
+        or kana character a word by itself; ``"whitespace"``: what ``str.split()`` of Python gives;
+        ``"xml"``: tags with their attributes, comments, CDATA sections and the like whole, and the words of the text
+        between them; or a compiled regex whose matches are the words (run by Polars' regex engine: no look-around, no
+        back-references).
     method
         How rules are made: ``"batch_repair"`` (:mod:`polars_tadoc.compress.batch_repair`), or ``"sequitur"``, the
         TADOC papers' own algorithm (Nevill-Manning and Witten, 1997), for comparison.
@@ -383,7 +385,7 @@ def named_tokenizer(grammar: Grammar) -> Tokenizer:
 
 def require_known(tokenizer: Tokenizer, what: str) -> None:
     """Raise ``InvalidGrammarError`` unless this release can cut text as a grammar from outside says; names what."""
-    if tokenizer.name in ("words", "whitespace"):
+    if tokenizer.name in BUILT_IN:
         return
     problem = None
     if tokenizer.pattern is not None:

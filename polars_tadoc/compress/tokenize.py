@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from queue import SimpleQueue
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from polars_tadoc.arrow import allocate, binary_views
 from polars_tadoc.compress import characters
+from polars_tadoc.compress.xml_words import xml_words
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.cpu import tokenize as kernels
 from polars_tadoc.kernels.cpu.parallel import map_parallel
@@ -26,6 +27,9 @@ Int64 = npt.NDArray[np.int64]
 PIECE_BYTES = 1 << 19
 """Text that a thread takes on at a time: a thread that was held up leaves the rest to the others."""
 
+BUILT_IN = ("words", "whitespace", "xml")
+"""Names of tokenizers."""
+
 
 @dataclass(frozen=True)
 class Tokenizer:
@@ -34,10 +38,12 @@ class Tokenizer:
     name: str
     pattern: str | None = None
     """For regex tokenizers: the pattern in Polars' syntax."""
+    is_content: bool = False
+    """For "xml": texts are what stands within an element, as queries are, and no documents."""
 
     @classmethod
     def from_argument(cls, tokenizer: str | re.Pattern[str]) -> Tokenizer:
-        """Resolve what a user passes: "words", "whitespace" or a compiled regex.
+        """Resolve what a user passes: "words", "whitespace", "xml" or a compiled regex.
 
         A compiled regex is run by Polars' regex engine, so look-around and back-references are refused.
         """
@@ -61,11 +67,22 @@ class Tokenizer:
                     f"characters only, cannot run {tokenizer.pattern!r}: {error}"
                 ) from error
             return cls(f"regex:{pattern}", pattern)
-        if tokenizer in ("words", "whitespace"):
+        if tokenizer in BUILT_IN:
             return cls(tokenizer)
         raise ValueError(
-            f'tokenizer={tokenizer!r}: use "words", "whitespace" or a compiled regex such as re.compile("[a-z]+")'
+            f'tokenizer={tokenizer!r}: use "words", "whitespace", "xml" or a compiled regex such as '
+            're.compile("[a-z]+")'
         )
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether classes of characters tell where to cut, and not :func:`found_words`."""
+        return self.pattern is None and self.name != "xml"
+
+    @property
+    def of_queries(self) -> Tokenizer:
+        """What cuts queries and phrases into words as they stand in the texts that this cuts."""
+        return replace(self, is_content=True)
 
 
 @dataclass(frozen=True)
@@ -200,11 +217,11 @@ def cut(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool) -> Cut:
     addresses, lengths, views = binary_views(text)
     before = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=before[1:])
-    if tokenizer.pattern is None:
+    if tokenizer.has_classes:
         classes, matches = characters.classes(tokenizer.name), _NO_MATCHES
         pieces = _pieces(addresses, lengths, before, classes)
     else:
-        classes, matches = _NO_CLASSES, regex_matches(text, tokenizer.pattern)
+        classes, matches = _NO_CLASSES, found_words(text, tokenizer)
         pieces = _pieces(addresses, lengths, before, None)
     # ids are counted first so that each piece writes where its own will stay: one array, no copy
     places = np.zeros(len(pieces) + 1, np.int64)
@@ -292,7 +309,17 @@ _NO_MATCHES = kernels.Matches(np.zeros(0, np.uint32), np.zeros(0, np.uint32), np
 _NO_CLASSES = kernels.Classes(np.zeros(0, np.uint16), np.zeros(0, np.uint8), np.uint32(0), np.uint32(0))
 
 
-def regex_matches(text: pl.Series, pattern: str) -> kernels.Matches:
+def found_words(text: pl.Series, tokenizer: Tokenizer) -> kernels.Matches:
+    """Return where words stand by a tokenizer without classes: the text is UTF-8."""
+    if tokenizer.pattern is not None:
+        return _regex_matches(text, tokenizer.pattern)
+    addresses, lengths, views = binary_views(text)
+    found = xml_words(addresses, lengths, is_content=tokenizer.is_content)
+    del views  # the addresses point into them until here
+    return found
+
+
+def _regex_matches(text: pl.Series, pattern: str) -> kernels.Matches:
     """Return where each non-empty match starts in its row, its bytes, and the matches up to the end of each row."""
     size = pl.element().str.len_bytes()
     found = (

@@ -141,7 +141,7 @@ class Analyzer:
         return QueryWords(offsets, words, data, spans.reshape(-1, 2)[firsts].reshape(-1))
 
     def _cut(self, queries: pl.Series) -> tuple[UInt8, Int64, Int64]:
-        if self.tokenizer.pattern is not None:
+        if not self.tokenizer.has_classes:
             cut = PhraseWords.cut(tuple(queries.fill_null("")), self.tokenizer)
             return cut.data, cut.spans, cut.offsets
         data, ends = _bytes(queries)

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
+from polars_tadoc.kernels.reference_xml_words import xml_spans
+
 Pair = tuple[int, int]
 Item = TypeVar("Item")
 
@@ -61,7 +63,7 @@ def tokenize(text: str, tokenizer: str | re.Pattern[str]) -> tuple[list[str], li
     text
         One row.
     tokenizer
-        "words", "whitespace" (``str.split()``) or a regex whose non-empty matches are the words.
+        "words", "whitespace" (``str.split()``), "xml" or a regex whose non-empty matches are the words.
 
     Examples
     --------
@@ -80,6 +82,11 @@ def tokenize(text: str, tokenizer: str | re.Pattern[str]) -> tuple[list[str], li
 def _spans(text: str, tokenizer: str | re.Pattern[str]) -> Iterator[tuple[int, int]]:
     if isinstance(tokenizer, re.Pattern):
         yield from (match.span() for match in tokenizer.finditer(text) if match[0])
+        return
+    if tokenizer == "xml":
+        for start, stop, is_text in xml_spans(text, is_content=False):
+            own = _spans(text[start:stop], "words") if is_text else [(0, stop - start)]
+            yield from ((start + first, start + last) for first, last in own)
         return
     at = 0
     while at < len(text):

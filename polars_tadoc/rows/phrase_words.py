@@ -40,8 +40,8 @@ class PhraseWords:
     @classmethod
     def cut(cls, phrases: tuple[str, ...], tokenizer: Tokenizer) -> PhraseWords:
         """Cut phrases into words."""
-        if tokenizer.pattern is not None:
-            tokens = tokenize(pl.Series("phrase", phrases, pl.String), tokenizer, lossless=False)
+        if not tokenizer.has_classes:
+            tokens = tokenize(pl.Series("phrase", phrases, pl.String), tokenizer.of_queries, lossless=False)
             vocabulary = [word.encode() for word in tokens.vocabulary.to_pylist()]
             ends = np.flatnonzero(tokens.sequence == SEPARATOR)
             words = [vocabulary[word] for word in tokens.sequence.tolist() if word != SEPARATOR]

@@ -17,7 +17,7 @@ import polars as pl
 
 from polars_tadoc.compress import characters
 from polars_tadoc.compress.number_words import Choice, Known, NumberedWords
-from polars_tadoc.compress.tokenize import Tokenizer, regex_matches, require_utf8
+from polars_tadoc.compress.tokenize import Tokenizer, found_words, require_utf8
 from polars_tadoc.kernels.codes import DELETED, UNKNOWN
 from polars_tadoc.kernels.cuda.bitmap import rank
 from polars_tadoc.kernels.cuda.device import device_errors, launch_each
@@ -53,7 +53,7 @@ def number_words(text: pl.Series, tokenizer: Tokenizer, choice: Choice, mapping:
     text
         String series, in host memory.
     tokenizer
-        How to cut. A regex is matched on the host, the rest is done on the device.
+        How to cut. A regex is matched and XML is cut on the host, the rest is done on the device.
     choice
         Which words are kept, and their numbers.
     mapping
@@ -98,7 +98,7 @@ def cut_words(text: pl.Series, tokenizer: Tokenizer) -> Words:
     with device_errors(f"cutting {before[-1]:,} bytes into words"):
         device_text = upload_rows(addresses, before)
         del views  # the addresses point into them until here
-        if tokenizer.pattern is None:
+        if tokenizer.has_classes:
             words = _cut_at_classes(device_text, before.astype(np.uint32), tokenizer)
             if words is None:
                 require_utf8(text)  # names the row
@@ -107,7 +107,7 @@ def cut_words(text: pl.Series, tokenizer: Tokenizer) -> Words:
         import cupy
 
         require_utf8(text)
-        matches = regex_matches(text, tokenizer.pattern)
+        matches = found_words(text, tokenizer)
         offsets = np.append(0, matches.ends)
         starts = (matches.starts + np.repeat(before[:-1], np.diff(offsets))).astype(np.uint32)
         spans = (cupy.asarray(starts), cupy.asarray(starts + matches.lengths))

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from polars_tadoc.arrow import binary_views
 from polars_tadoc.compress import characters
-from polars_tadoc.compress.tokenize import Tokenizer, regex_matches, require_utf8
+from polars_tadoc.compress.tokenize import Tokenizer, found_words, require_utf8
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.cpu.tokenize import Classes, Matches
 from polars_tadoc.kernels.cuda.bitmap import rank
@@ -74,7 +74,7 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
     text
         String series, in host memory.
     tokenizer
-        How to cut. A regex is matched on the host, the rest is done on the device.
+        How to cut. A regex is matched and XML is cut on the host, the rest is done on the device.
     lossless
         Keep what stands between words.
 
@@ -90,11 +90,11 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
     with device_errors(f"cutting {before[-1]:,} bytes into words"):
         device_text = upload_rows(addresses, before)
         del views  # the addresses point into them until here
-        if tokenizer.pattern is None:
+        if tokenizer.has_classes:
             spans = _spans_of_classes(device_text, before.astype(np.uint32), characters.classes(tokenizer.name))
         else:
             require_utf8(text)
-            spans = _spans_of_matches(before, regex_matches(text, tokenizer.pattern))
+            spans = _spans_of_matches(before, found_words(text, tokenizer))
         if spans is None:
             require_utf8(text)  # names the row
             raise AssertionError("a text that is not UTF-8 on the device is UTF-8 on the host")
