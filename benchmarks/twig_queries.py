@@ -90,7 +90,8 @@ class Sample:
     """
 
     def __init__(self, documents: Sequence[str]) -> None:
-        self.roots = [_element(lxml.etree.fromstring(document.encode())) for document in documents]
+        parser = lxml.etree.XMLParser(encoding="utf-8", huge_tree=True)
+        self.roots = [_element(lxml.etree.fromstring(document.encode(), parser)) for document in documents]
         self.elements: list[tuple[Element, Element]] = []
         for root in self.roots:
             reached = [root]
@@ -144,7 +145,7 @@ class _Drawing:
         return ("//" if best[1].descends else "/") + self.path(best[1], within=False)
 
     def happens(self, probability: float) -> bool:
-        return self.chance.random() < probability
+        return self.chance.random() >= 1 - probability
 
     def twig(self) -> Node:
         """Grow a query within one document."""
