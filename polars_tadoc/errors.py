@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
 
-TEXT_CALLS = ("bm25_weights", "tfidf", "to_csr")
+TEXT_CALLS = ("bm25_weights", "tfidf", "to_csr", "twig_filter")
 """Calls that take a String column as it is."""
 
 PACKED_FIELDS = ("rule_offsets", "document_offsets", "roots")
@@ -13,6 +14,12 @@ PACKED_FIELDS = ("rule_offsets", "document_offsets", "roots")
 
 COLUMN_FIELDS = ("grammar", "symbols", "gaps")
 """Fields of a compressed column, by which one is known that has lost its type tag."""
+
+MOST_COMPARED = 10_000
+"""Names among which the nearest is looked for: more take seconds."""
+
+CHARACTERS_SHOWN = 40
+"""Of a query, on each side of what is wrong in it."""
 
 
 class TadocError(Exception):
@@ -69,13 +76,7 @@ class ColumnMissingError(TadocError, KeyError):
     @classmethod
     def for_name(cls, name: str, columns: Iterable[str], call: str) -> ColumnMissingError:
         """Suggest the nearest names, or list what there is."""
-        columns = list(columns)
-        near = difflib.get_close_matches(name, columns, n=3, cutoff=0.5)
-        if near:
-            hint = "did you mean " + " or ".join(f'"{c}"' for c in near) + "?"
-        else:
-            shown = ", ".join(f'"{c}"' for c in columns[:8]) + (", …" if len(columns) > 8 else "")
-            hint = f"the columns are {shown}" if columns else "the frame has no columns"
+        hint = _suggestion(name, list(columns), "the columns are", "the frame has no columns")
         return cls(f'{call}: there is no column "{name}"; {hint}')
 
 
@@ -89,6 +90,46 @@ class InvalidIndexError(TadocError, ValueError):
 
 class InvalidDictionaryError(TadocError, ValueError):
     """The file of a saved dictionary is damaged, or is no dictionary; the message names the file and what to do."""
+
+
+class InvalidTwigError(TadocError, ValueError):
+    """An XPath query is no twig; the message names what in it cannot be used, and where it stands."""
+
+    @classmethod
+    def for_query(cls, name: str | None, xpath: str, position: int, construct: str, hint: str) -> InvalidTwigError:
+        """Name the construct that begins at a character (from 0), and point at it."""
+        query = "the query" if name is None else f'query "{name}"'
+        mend = f"; {hint}" if hint else ""
+        return cls(
+            f"{query} cannot be used: {construct} at character {position + 1:,}{mend}\n{_pointed_at(xpath, position)}"
+        )
+
+
+class InvalidTwigSetError(TadocError, ValueError):
+    """The file of saved twigs is damaged, or is none; the message names the file and what is wrong."""
+
+
+class TwigMissingError(TadocError, KeyError):
+    """The name of a twig that the set does not have."""
+
+    def __str__(self) -> str:  # KeyError would print the repr of the message
+        """Print the message as written."""
+        return str(self.args[0])
+
+    @classmethod
+    def for_name(cls, name: object, names: Iterable[str], call: str) -> TwigMissingError:
+        """Suggest the nearest names, or list what there is."""
+        hint = _suggestion(str(name), list(names), "the set has", "the set is empty")
+        return cls(f"{call}: the set has no twig {name!r}; {hint}")
+
+
+class InvalidXmlError(TadocError, ValueError):
+    """A row is not well-formed XML, or exceeds a limit; the message names the row and what is wrong there."""
+
+    @classmethod
+    def for_row(cls, name: str, row: int, why: str) -> InvalidXmlError:
+        """Name the column, the row and how to go on without it."""
+        return cls(f'column "{name}", row {row}: {why}; on_error="null" gives null for such rows')
 
 
 class LimitExceededError(TadocError, ValueError):
@@ -105,3 +146,28 @@ class DeadlineMissedError(TadocError, TimeoutError):
 
 class RepeatedGrammarsWarning(UserWarning):
     """A column or a file holds so many grammars, or copies of them, that they weigh more than its rows."""
+
+
+def _pointed_at(text: str, position: int) -> str:
+    """Show the characters about a place in a text, and below them a caret at it."""
+    first, last = max(position - CHARACTERS_SHOWN, 0), position + CHARACTERS_SHOWN
+    shown = "".join(one if one.isprintable() else " " for one in text[first:last])
+    before, after = "…" if first else "", "…" if last < len(text) else ""
+    width = len(before) + sum(map(_width, shown[: position - first]))
+    return f"  {before}{shown}{after}\n  {' ' * width}^"
+
+
+def _width(character: str) -> int:
+    """Return how many columns of a terminal a character takes."""
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _suggestion(name: str, names: list[str], there_are: str, there_are_none: str) -> str:
+    """Ask whether one of the nearest names was meant, or list what there is."""
+    near = difflib.get_close_matches(name, names[:MOST_COMPARED], n=3, cutoff=0.5)
+    if near:
+        return "did you mean " + " or ".join(f'"{one}"' for one in near) + "?"
+    shown = ", ".join(f'"{one}"' for one in names[:8]) + (", …" if len(names) > 8 else "")
+    return f"{there_are} {shown}" if names else there_are_none

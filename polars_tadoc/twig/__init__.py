@@ -1,0 +1,1 @@
+"""Twig patterns: what users write, and what is filtered with it."""

@@ -1,0 +1,49 @@
+"""A set of twigs as it was at one time: what a call of the filter reads."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.engine import Engine
+from polars_tadoc.kernels.twigs import Twigs
+from polars_tadoc.twig.alphabet import Alphabet
+
+
+class CompiledTwigs:
+    """Twigs compiled together; nothing of it changes.
+
+    Parameters
+    ----------
+    alphabet
+        Names and values that they ask for.
+    twigs
+        Their arrays (NumPy's); ``roots`` by place.
+    names
+        By place.
+    text_twigs
+        bool by place: one of the nodes asks for a text.
+
+    """
+
+    def __init__(
+        self, alphabet: Alphabet, twigs: Twigs, names: tuple[str, ...], text_twigs: npt.NDArray[np.bool_]
+    ) -> None:
+        self.alphabet = alphabet
+        self.twigs = twigs
+        self.names = names
+        self.text_twigs = text_twigs
+        self._matchers: dict[tuple[str, int], Any] = {}
+        self._lock = threading.Lock()
+
+    def matcher(self, engine: Engine) -> Any:
+        """Return what matches these twigs where an engine runs; made by the first call."""
+        device = 0 if engine.resident is None else int(engine.kernels.current_device())
+        with self._lock:
+            found = self._matchers.get((engine.name, device))
+            if found is None:
+                found = self._matchers[engine.name, device] = engine.kernels.TwigMatcher(self.twigs)
+            return found

@@ -1,0 +1,329 @@
+"""The set of twigs that users hold: subscriptions by name, which may change at any time."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.arguments import require_text
+from polars_tadoc.errors import InvalidTwigSetError, TwigMissingError
+from polars_tadoc.twig import file, prefixes
+from polars_tadoc.twig.compiled import CompiledTwigs
+from polars_tadoc.twig.forest import Forest, Tree
+from polars_tadoc.twig.twig import Twig
+from polars_tadoc.twig.xpath import parse
+
+MOST_SHOWN = 8
+"""Twigs that a set shows of itself."""
+
+MOST_CHARACTERS = 100
+"""Of a query, where a set shows itself."""
+
+
+class _Planted:
+    """A twig in the forest, and how many names stand for it."""
+
+    __slots__ = ("key", "tree", "uses")
+
+    def __init__(self, key: bytes, tree: Tree) -> None:
+        self.key = key
+        self.tree = tree
+        self.uses = 0
+
+
+class TwigSet(Mapping[str, str]):
+    """Twig patterns (subscriptions) by name, compiled together, for :func:`polars_tadoc.twig_filter`.
+
+    A twig is a query in a part of XPath 1.0. It matches a document if XPath's ``boolean(query)`` is true there:
+
+    - ``/`` and ``//``, names, ``*`` for any element; ``@name`` as the last step;
+    - predicates of relative paths, several and nested to any depth: ``//article[author][.//cite[@href]]/title``;
+    - at the end of a predicate ``@name="value"`` and ``text()="value"``: ``[@lang="de"]``, ``[year/text()="1999"]``.
+
+    Everything else of XPath is refused. A name without a prefix has no namespace, as XPath 1.0 says.
+
+    Adding and removing a twig takes time in proportion to its own size, however many there are. Queries that ask for
+    the same are compiled once. All methods may be called from several threads at once: a filter call goes on with the
+    set as it was when the call began.
+
+    A set is a mapping of names to queries as they were written. Two sets are equal if they have the same names and
+    equal twigs for each, in whatever order.
+
+    Parameters
+    ----------
+    queries
+        XPath queries by name. A filter returns the names, in the order in which they were added.
+    namespaces
+        Namespace by prefix, for all queries of the set. ``xml`` is known without.
+
+    Raises
+    ------
+    InvalidTwigError
+        A query is no XPath, or holds what twigs do not have; the message names it and points at it.
+    TypeError, ValueError
+        A name, query, prefix or namespace is none.
+
+    Examples
+    --------
+    >>> import polars_tadoc as tadoc
+    >>> twigs = tadoc.TwigSet({"titled": "//article[author]/title"})
+    >>> twigs.add("german", '//article[@lang="de"]')
+    >>> twigs
+    TwigSet of 2 twigs
+      titled: //article[author]/title
+      german: //article[@lang="de"]
+    >>> twigs.remove("titled")
+    >>> len(twigs), "titled" in twigs, list(twigs), twigs["german"]
+    (1, False, ['german'], '//article[@lang="de"]')
+
+    """
+
+    def __init__(
+        self, queries: Mapping[str, str] | None = None, *, namespaces: Mapping[str, str] | None = None
+    ) -> None:
+        self._namespaces = prefixes.checked(namespaces, "TwigSet")
+        self._lock = threading.RLock()
+        self._queries: dict[str, tuple[str, _Planted]] = {}
+        self._planted: dict[bytes, _Planted] = {}
+        self._forest = Forest()
+        self._compiled: CompiledTwigs | None = None
+        if queries is not None:
+            self._update(queries, "TwigSet")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> TwigSet:
+        """Load what :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path
+            The file; ``~`` is the user's home.
+
+        Returns
+        -------
+        TwigSet
+            The set, in the order in which it was saved.
+
+        Raises
+        ------
+        FileNotFoundError, OSError
+            There is no such file, or it cannot be read.
+        InvalidTwigSetError
+            It holds no saved twigs, was saved in a format that this release does not read, or is damaged.
+
+        Examples
+        --------
+        >>> import polars_tadoc as tadoc
+        >>> import tempfile
+        >>> twigs = tadoc.TwigSet({"titled": "//article[author]/title"})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     twigs.save(f"{folder}/subscriptions.json")
+        ...     tadoc.TwigSet.load(f"{folder}/subscriptions.json") == twigs
+        True
+
+        """
+        path = Path(path).expanduser()
+        queries, namespaces = file.read(path)
+        try:
+            return cls(queries, namespaces=namespaces)
+        except ValueError as error:
+            raise InvalidTwigSetError(f"TwigSet.load: {path} cannot be used: {error}") from None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the queries and namespaces as JSON; a file that is there is replaced when the new one is complete.
+
+        Parameters
+        ----------
+        path
+            The file; ``~`` is the user's home.
+
+        Raises
+        ------
+        FileNotFoundError, OSError
+            There is no such folder, or it cannot be written to.
+
+        """
+        file.write(Path(path), self._texts(), self.namespaces)
+
+    @property
+    def namespaces(self) -> dict[str, str]:
+        """Namespace by prefix, ``xml`` among them; a copy."""
+        return self._namespaces.copy()
+
+    def add(self, name: str, query: str) -> None:
+        """Add a twig after the others.
+
+        Parameters
+        ----------
+        name
+            What a filter returns for it; a new one.
+        query
+            XPath.
+
+        Raises
+        ------
+        InvalidTwigError
+            The query is no XPath, or holds what twigs do not have; the set is as it was.
+        TypeError
+            The name or the query is no string.
+        ValueError
+            The set has the name already.
+
+        """
+        twig = self._parsed(name, query, "TwigSet.add")
+        with self._lock:
+            if name in self._queries:
+                raise ValueError(
+                    f'TwigSet.add: the set has a twig "{name}" already, {_shortened(self[name])}; '
+                    "TwigSet.update({name: query}) replaces it"
+                )
+            self._put(name, query, twig)
+
+    def update(self, queries: Mapping[str, str]) -> None:
+        """Add twigs, and replace those whose names are there already, which keep their places.
+
+        Parameters
+        ----------
+        queries
+            XPath queries by name; names are what a filter returns.
+
+        Raises
+        ------
+        InvalidTwigError
+            A query is no XPath, or holds what twigs do not have; the set is as it was.
+        TypeError
+            It is no mapping, or a name or query is no string.
+
+        """
+        self._update(queries, "TwigSet.update")
+
+    def remove(self, name: str) -> None:
+        """Remove a twig.
+
+        Parameters
+        ----------
+        name
+            Its name.
+
+        Raises
+        ------
+        TwigMissingError
+            The set has no twig of this name; the message names the nearest.
+
+        """
+        with self._lock:
+            if name not in self._queries:
+                raise TwigMissingError.for_name(name, self._queries, "TwigSet.remove")
+            self._drop(self._queries.pop(name)[1])
+            self._compiled = None
+
+    def compiled(self) -> CompiledTwigs:
+        """Return the set as it is now in the form that filters read; kept until the set changes."""
+        with self._lock:
+            if self._compiled is None:
+                planted = [one for _, one in self._queries.values()]
+                roots = np.array([one.tree.root for one in planted], np.uint32)
+                has_text = np.array([one.tree.has_text for one in planted], np.bool_)
+                self._compiled = CompiledTwigs(
+                    self._forest.alphabet.copy(), self._forest.twigs(roots), tuple(self._queries), has_text
+                )
+            return self._compiled
+
+    def __getitem__(self, name: str) -> str:
+        """Return the query of a name as it was written."""
+        try:
+            return self._queries[name][0]
+        except KeyError:
+            with self._lock:
+                raise TwigMissingError.for_name(name, self._queries, "TwigSet") from None
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether the set has a name."""
+        return name in self._queries
+
+    def __iter__(self) -> Iterator[str]:
+        """Give the names that are there now, in the order in which they were added."""
+        return iter(tuple(self._queries))
+
+    def __len__(self) -> int:
+        """Count the names."""
+        return len(self._queries)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the names and what is asked for by each."""
+        if not isinstance(other, TwigSet):
+            return NotImplemented
+        return self._keys() == other._keys()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        """Show the first twigs."""
+        texts = self._texts()
+        lines = [f"TwigSet of {len(texts):,} twig{'' if len(texts) == 1 else 's'}"]
+        lines += [f"  {name}: {_shortened(query)}" for name, query in list(texts.items())[:MOST_SHOWN]]
+        if len(texts) > MOST_SHOWN:
+            lines.append(f"  … and {len(texts) - MOST_SHOWN:,} more")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle, and copy, by what the set was made of."""
+        return _made, (type(self), self._texts(), self.namespaces)
+
+    def _update(self, queries: Mapping[str, str], call: str) -> None:
+        if not isinstance(queries, Mapping):
+            raise TypeError(
+                f"{call}: queries must be a mapping of names to XPath queries, not {type(queries).__name__}: "
+                '{"titled": "//article/title"}'
+            )
+        parsed = [(name, query, self._parsed(name, query, call)) for name, query in queries.items()]
+        with self._lock:
+            for name, query, twig in parsed:
+                self._put(name, query, twig)
+
+    def _parsed(self, name: str, query: str, call: str) -> Twig:
+        if not isinstance(name, str):
+            raise TypeError(f"{call}: the name {name!r} must be a string")
+        require_text(name, f"{call}: the name {name!r}")
+        if not isinstance(query, str):
+            raise TypeError(f'{call}: the query of "{name}" is {query!r}, but must be a string of XPath')
+        require_text(query, f'{call}: the query of "{name}"')
+        return parse(query, self._namespaces, name)
+
+    def _put(self, name: str, query: str, twig: Twig) -> None:
+        planted = self._planted.get(twig.key)
+        if planted is None:
+            planted = self._planted[twig.key] = _Planted(twig.key, self._forest.add(twig))
+        planted.uses += 1
+        replaced = self._queries.get(name)
+        self._queries[name] = query, planted
+        if replaced is not None:
+            self._drop(replaced[1])
+        self._compiled = None
+
+    def _drop(self, planted: _Planted) -> None:
+        planted.uses -= 1
+        if not planted.uses:
+            del self._planted[planted.key]
+            self._forest.remove(planted.tree)
+
+    def _texts(self) -> dict[str, str]:
+        with self._lock:
+            return {name: query for name, (query, _) in self._queries.items()}
+
+    def _keys(self) -> dict[str, bytes]:
+        with self._lock:
+            return {name: planted.key for name, (_, planted) in self._queries.items()}
+
+
+def _made(kind: type[TwigSet], queries: dict[str, str], namespaces: dict[str, str]) -> TwigSet:
+    return kind(queries, namespaces=namespaces)
+
+
+def _shortened(query: str) -> str:
+    return query if len(query) <= MOST_CHARACTERS else query[: MOST_CHARACTERS - 1] + "…"

@@ -1,0 +1,172 @@
+"""Reads a twig from XPath: names, ``*`` and attributes, linked by ``/`` and ``//``, with predicates of such paths.
+
+The grammar, in the notation of XPath 1.0; spaces may stand between tokens::
+
+    Twig       ::= ('/' | '//') Path
+    Path       ::= Element (('/' | '//') Element)* (('/' | '//') '@' QName)?  |  '@' QName
+    Element    ::= (QName | '*') ('[' Predicate ']')*
+    Predicate  ::= ('.' '/' | '.' '//')? Path  |  Comparison
+    Comparison ::= ('.' '/' | '.' '//')? (Element ('/' | '//'))* ('@' QName | 'text' '(' ')') '=' Literal
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+from polars_tadoc.errors import InvalidTwigError
+from polars_tadoc.twig import refusals
+from polars_tadoc.twig.refusals import Refusal
+from polars_tadoc.twig.tokens import Token, positions_of, tokens_of
+from polars_tadoc.twig.twig import NO_PARENT, Test, Twig, canonical_twig
+
+_ANY = Test("any")
+
+
+def parse(xpath: str, namespaces: Mapping[str, str], name: str | None = None) -> Twig:
+    """Read a twig.
+
+    Parameters
+    ----------
+    xpath
+        The query. It may have any length and depth.
+    namespaces
+        Namespace by prefix; a name without a prefix has no namespace, as XPath 1.0 says.
+    name
+        What to call the query in messages.
+
+    Returns
+    -------
+    Twig
+        The twig; queries that ask for the same have equal ones.
+
+    Raises
+    ------
+    InvalidTwigError
+        It is no XPath, or holds what twigs do not have; the message names it and shows where it stands.
+
+    Examples
+    --------
+    >>> twig = parse("//article[author]/title", {})
+    >>> [test.local for test in twig.tests], twig.parents, twig.descendants
+    (['article', 'author', 'title'], (-1, 0, 0), (True, False, False))
+
+    """
+    reader = _Reader(tokens_of(xpath), namespaces)
+    try:
+        return reader.read()
+    except Refusal as refusal:
+        position = positions_of(xpath)[refusal.token]
+        raise InvalidTwigError.for_query(name, xpath, position, refusal.construct, refusal.hint) from None
+
+
+class _Reader:
+    """Reads the tokens of one query; predicates that are open are kept in a list, so that any depth will do."""
+
+    def __init__(self, tokens: list[Token], namespaces: Mapping[str, str]) -> None:
+        self.tokens = tokens
+        self.at = 0
+        self.namespaces = namespaces
+        self.tests: list[Test] = []
+        self.descendants: list[bool] = []
+        self.parents: list[int] = []
+
+    def read(self) -> Twig:
+        """Read the query to its end."""
+        if self.tokens[0][1] not in ("/", "//"):
+            raise refusals.at_query(self.tokens, 0)
+        opened: list[tuple[int, int]] = []  # elements whose predicates are open, and where their brackets are
+        is_descendant = self.tokens[0][1] == "//"
+        self.at = 1
+        node = NO_PARENT
+        while True:
+            node = self.step(node, is_descendant, bool(opened))
+            while (token := self.tokens[self.at][1]) == "]" and opened:
+                node, _ = opened.pop()
+                self.at += 1
+            if self.tests[node].kind in ("element", "any") and token in ("/", "//", "["):
+                self.at += 1
+                if token == "[":
+                    opened.append((node, self.at - 1))
+                    is_descendant = self.predicate()
+                else:
+                    is_descendant = token == "//"
+            elif any(self.tokens[self.at]):
+                test = self.tests[node]
+                is_attribute, is_compared = test.kind == "attribute", test.value is not None
+                raise refusals.after_step(self.tokens, self.at, bool(opened), is_compared, is_attribute)
+            elif opened:
+                raise refusals.not_closed(opened[-1][1])
+            else:
+                return canonical_twig(self.tests, self.descendants, self.parents)
+
+    def predicate(self) -> bool:
+        """Read what may stand before the first step of a predicate; return whether that is reached by ``//``."""
+        name, other = self.tokens[self.at]
+        if other == "." and self.tokens[self.at + 1][1] in ("/", "//"):
+            self.at += 2
+            return self.tokens[self.at - 1][1] == "//"
+        if other in ("@", "*") or (name and not refusals.has_own_meaning(self.tokens, self.at)):
+            return False
+        if name == "text" and self.tokens[self.at + 1][1] == "(":
+            return False
+        raise refusals.at_predicate(self.tokens, self.at)
+
+    def step(self, parent: int, is_descendant: bool, in_predicate: bool) -> int:
+        """Read a step; return its node."""
+        name, other = self.tokens[self.at]
+        if name == "text" and self.tokens[self.at + 1][1] == "(":
+            test = self.text(in_predicate)
+        elif name and not refusals.has_own_meaning(self.tokens, self.at):
+            test = Test("element", *self.resolve(name))
+        elif other == "*":
+            test = _ANY
+        elif other == "@":
+            self.at += 1
+            name, _ = self.tokens[self.at]
+            if not name or refusals.has_own_meaning(self.tokens, self.at):
+                raise refusals.at_attribute(self.tokens, self.at)
+            test = Test("attribute", *self.resolve(name))
+            if in_predicate and self.tokens[self.at + 1][1] == "=":
+                self.at += 2
+                test = test._replace(value=self.value())
+        else:
+            raise refusals.at_step(self.tokens, self.at)
+        self.at += 1
+        self.tests.append(test)
+        self.descendants.append(is_descendant)
+        self.parents.append(parent)
+        return len(self.tests) - 1
+
+    def text(self, in_predicate: bool) -> Test:
+        """Read a comparison of ``text()`` but for its last token."""
+        following = [other for _, other in self.tokens[self.at + 2 : self.at + 4]]
+        if following != [")", "="] or not in_predicate:
+            raise refusals.text(self.tokens, self.at, in_predicate)
+        self.at += 4
+        return Test("text", value=self.value())
+
+    def value(self) -> str:
+        """Return the value of the literal that has to stand here."""
+        literal = self.tokens[self.at][1]
+        if len(literal) < 2 or literal[0] not in "\"'":
+            raise refusals.at_value(self.tokens, self.at)
+        return literal[1:-1]
+
+    def resolve(self, name: str) -> tuple[str, str]:
+        """Return the namespace and the local part of a name."""
+        prefix, colon, local = name.rpartition(":")
+        if not colon:
+            return "", local
+        uri = self.namespaces.get(prefix)
+        if uri is None:
+            raise refusals.prefix(self.at, prefix, _mend(prefix, self.namespaces))
+        return uri, local
+
+
+def _mend(prefix: str, namespaces: Mapping[str, str]) -> str:
+    """Say how to make a prefix known."""
+    near = get_close_matches(prefix, namespaces, n=3, cutoff=0.5)
+    if near:
+        return "did you mean " + " or ".join(f'"{one}"' for one in near) + "?"
+    return f'name it: namespaces={{"{prefix}": "http://…"}}'
