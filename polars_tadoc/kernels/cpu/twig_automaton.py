@@ -26,10 +26,10 @@ FULL = -1
 EMPTY = 0
 """The state of no node."""
 
-STATES, CLOSES, UNIONS = range(3)
+STATES, CLOSES, UNIONS, READ = range(4)
 """Places in ``made``."""
 
-_FIRST_STATES, _FIRST_STEPS, _GROWTH = 256, 1024, 4
+_FIRST_STATES, _FIRST_STEPS, _GROWTH = 256, 1024, 2
 
 _UNKNOWN = -1
 _0, _1, _32, _63 = (np.uint64(number) for number in (0, 1, 32, 63))
@@ -65,7 +65,7 @@ class Automaton(NamedTuple):
     unions: Any
     """uint64[2 * a power of two]: the same with a pair of states as key."""
     made: Any
-    """int64[3]: number of ``STATES``, of steps in ``CLOSES`` and ``UNIONS``."""
+    """int64[4]: number of ``STATES``, of steps in ``CLOSES`` and ``UNIONS``, of events ``READ`` with them."""
 
     @property
     def most_states(self) -> int:
@@ -88,18 +88,14 @@ def make_automaton(twigs: Twigs) -> Automaton:
 
     """
     words, symbols = twigs.words, len(twigs.heads)
-    views = (_read_only(array) for array in twigs[1:10])
-    automaton = Automaton(
-        words,
-        *views,
-        np.zeros(words, np.uint64),
-        np.zeros(_FIRST_STATES * words, np.uint64),
-        np.zeros(2 * _FIRST_STATES, np.uint64),
-        np.empty(symbols, np.int32),
-        np.zeros(4 * _FIRST_STEPS, np.uint64),
-        np.zeros(4 * _FIRST_STEPS, np.uint64),
-        np.zeros(3, np.int64),
-    )
+    arrays: list[Any] = [_read_only(array) for array in twigs[1:10]]
+    arrays.append(np.zeros(words, np.uint64))
+    arrays.append(np.zeros(_FIRST_STATES * words, np.uint64))
+    arrays.append(np.zeros(2 * _FIRST_STATES, np.uint64))
+    arrays.append(np.empty(symbols, np.int32))
+    arrays += [np.zeros(4 * _FIRST_STEPS, np.uint64) for _ in range(2)]
+    arrays.append(np.zeros(4, np.int64))
+    automaton = Automaton(words, *arrays)
     _collect_wildcards(automaton)
     _forget(automaton)
     return automaton
@@ -195,6 +191,17 @@ def union(automaton: Any, accumulated: Any, element: Any) -> Any:
 
 
 @inner
+def state_of(automaton: Any, source: Any, start: Any) -> Any:
+    """Return the state of a set of nodes that stands in ``source`` from word ``start`` on, or ``FULL``."""
+    states, words = automaton.made[STATES], automaton.words
+    if states >= len(automaton.numbers) // 2:
+        return np.int64(FULL)
+    for word in range(words):
+        automaton.sets[states * words + word] = source[start + word]
+    return number_last(automaton)
+
+
+@inner
 def find_step(steps: Any, state: Any, other: Any) -> Any:
     """Return the place of a step in a hash table; its key is zero if the step is not known. State 0 has no steps."""
     key = np.uint64(state) << _32 | np.uint64(other)
@@ -263,10 +270,10 @@ def close_nodes(automaton: Any, source: Any, found: Any, symbol: Any, target: An
         following = here
     entry = automaton.heads[symbol]
     while entry != NO_ENTRY:
-        word = np.int64(automaton.entry_words[entry])
-        following = source[found + word + 1] if word + 1 < words else _0
-        begun = automaton.leaves[word] | source[found + word] >> _1 | following << _63
-        target[to + word] |= begun & automaton.entry_bits[entry]
+        own = np.int64(automaton.entry_words[entry])
+        following = source[found + own + 1] if own + 1 < words else _0
+        begun = automaton.leaves[own] | source[found + own] >> _1 | following << _63
+        target[to + own] |= begun & automaton.entry_bits[entry]
         entry = automaton.entry_next[entry]
     for word in range(words):
         branches = target[to + word] & automaton.branches[word]
