@@ -1,0 +1,236 @@
+"""Documents in a String column become events: parsed by Expat on all threads, without the interpreter."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.arrow import binary_views
+from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
+from polars_tadoc.kernels.cpu.xml_events import (
+    CAPACITY,
+    DEEPEST,
+    ERROR_COLUMN,
+    ERROR_LINE,
+    EVENTS,
+    HAS_ATTRIBUTES,
+    MASK,
+    MOST_OPENED,
+    MOST_TEXT,
+    NAMES,
+    SKIPPED,
+    STATE_SIZE,
+    TEXT,
+    TOO_DEEP,
+    USED,
+    WIDE,
+    handlers,
+    read_documents,
+)
+from polars_tadoc.kernels.cpu.xml_names import ATTRIBUTES, ELEMENTS, ENTRY, TEXTS, VALUES, fill_names
+from polars_tadoc.kernels.cpu.xml_prolog import DEFAULTS, ENTITIES, FINE, check_prologs
+from polars_tadoc.kernels.twigs import CLOSE, Events
+from polars_tadoc.twig.alphabet import Alphabet
+from polars_tadoc.twig.expat import SEPARATOR, Expat, load_expat
+from polars_tadoc.twig.plain_parser import DEEP, DEFAULTS_DECLARED, ENTITIES_DECLARED, DocumentError, parse_document
+
+Array = npt.NDArray[Any]
+
+ROOM = 1 << 20
+"""Events for which there is room at first, and again whenever it is used up."""
+
+SMALLEST_CHUNK = 1 << 16
+"""Bytes below which another thread does not pay."""
+
+NO_MEMORY = 1
+"""Expat's own number."""
+
+
+class Parsed(NamedTuple):
+    """The events of a column, and the rows that have none for being no documents."""
+
+    events: Events
+    errors: list[tuple[int, str]]
+    """Row and what is wrong with it, by row."""
+
+
+class Documents(NamedTuple):
+    """What is known of each row; arrays of one length."""
+
+    addresses: npt.NDArray[np.uint64]
+    lengths: npt.NDArray[np.uint32]
+    codes: npt.NDArray[np.uint8]
+    """0 for what is to be parsed, and afterwards for what could be."""
+    lines: npt.NDArray[np.uint64]
+    columns: npt.NDArray[np.uint64]
+    counts: npt.NDArray[np.int64]
+    """Events."""
+
+
+class Names(NamedTuple):
+    """An alphabet as a hash table."""
+
+    table: npt.NDArray[np.uint64]
+    keys: npt.NDArray[np.uint8]
+    """Bytes that the table refers to."""
+    has_attributes: bool
+    most_text: int
+
+
+class Piece(NamedTuple):
+    """Events of some rows, in parts that follow each other."""
+
+    symbols: list[Array]
+    deepest: int
+    """Levels that no document exceeds."""
+
+
+def parse_documents(text: pl.Series, alphabet: Alphabet, *, max_depth: int, max_bytes: int) -> Parsed:
+    """Parse each row as one document.
+
+    Expat's functions are called directly where Python offers them, as CPython does; elsewhere the rows are parsed one
+    after the other through ``xml.parsers.expat``, which is some ten times slower.
+
+    Parameters
+    ----------
+    text
+        String column; null rows have no events and are no errors.
+    alphabet
+        Elements, attributes and texts that are named.
+    max_depth
+        Elements that may be open at once.
+    max_bytes
+        Most bytes of a document.
+
+    Returns
+    -------
+    Parsed
+        Events in which wrong rows have none, and the wrong rows.
+
+    """
+    addresses, lengths, owner = binary_views(text)
+    rows = len(addresses)
+    lines, columns = np.zeros(rows, np.uint64), np.zeros(rows, np.uint64)
+    documents = Documents(addresses, lengths, np.zeros(rows, np.uint8), lines, columns, np.zeros(rows, np.int64))
+    documents.codes[lengths > max_bytes] = SKIPPED
+    if text.null_count():
+        documents.codes[text.is_null().to_numpy()] = SKIPPED
+    check_prologs(addresses, lengths, documents.codes, lines, columns)
+    dtype = np.dtype(np.uint16 if alphabet.symbol_count <= 1 << 16 else np.uint32)
+    expat = load_expat()
+    errors: dict[int, str] = {}
+    if expat is None:
+        pieces = [_parse_plainly(documents, text, alphabet, max_depth, dtype, errors)]
+    else:
+        pieces = _parse(expat, documents, alphabet, max_depth, dtype)
+    del owner  # the bytes are not read any more
+    for row in np.flatnonzero(documents.codes).tolist():
+        if documents.codes[row] != SKIPPED or lengths[row] > max_bytes:  # and not null
+            errors[row] = _explain(documents, row, max_depth, max_bytes)
+    offsets = np.zeros(rows + 1, np.int64)
+    np.cumsum(documents.counts, out=offsets[1:])
+    symbols = [part for piece in pieces for part in piece.symbols]
+    joined = symbols[0] if len(symbols) == 1 else np.concatenate([np.zeros(0, dtype), *symbols])
+    deepest = max((piece.deepest for piece in pieces), default=0)
+    return Parsed(Events(joined, offsets, deepest), sorted(errors.items()))
+
+
+def _parse(expat: Expat, documents: Documents, alphabet: Alphabet, max_depth: int, dtype: np.dtype[Any]) -> list[Piece]:
+    names = _names(alphabet, alphabet.version)
+    compiled = handlers()
+    before = np.zeros(len(documents.codes) + 1, np.int64)
+    np.cumsum(np.where(documents.codes == FINE, documents.lengths, 0), out=before[1:])
+
+    def parse(rows: tuple[int, int]) -> Piece:
+        start, stop = rows
+        text = np.zeros(names.most_text + 1, np.uint8)
+        state = np.zeros(STATE_SIZE, np.uint64)
+        state[WIDE], state[MOST_OPENED] = dtype == np.uint32, max_depth
+        state[NAMES], state[MASK] = names.table.ctypes.data, len(names.table) // ENTRY - 1
+        state[HAS_ATTRIBUTES] = names.has_attributes
+        state[TEXT], state[MOST_TEXT] = text.ctypes.data, names.most_text
+        state[ERROR_LINE], state[ERROR_COLUMN] = expat.line, expat.column
+        symbols = []
+        room = min(ROOM, int(before[stop] - before[start]))
+        while start < stop:
+            room = max(room, int(documents.lengths[start]))
+            events = np.empty(room, dtype)
+            state[EVENTS], state[CAPACITY], state[USED] = events.ctypes.data, room, 0
+            first, start = start, read_documents(expat, compiled, state, documents, start, stop)
+            symbols.append(events[: int(state[USED])])
+            if start == first:
+                room *= 2  # default values of its attributes are more events than its bytes
+        return Piece(symbols, int(state[DEEPEST]))
+
+    return map_parallel(parse, weighted_chunks(before, SMALLEST_CHUNK))
+
+
+def _parse_plainly(
+    documents: Documents,
+    text: pl.Series,
+    alphabet: Alphabet,
+    max_depth: int,
+    dtype: np.dtype[Any],
+    errors: dict[int, str],
+) -> Piece:
+    symbols, deepest = [], 0
+    for row in np.flatnonzero(documents.codes == FINE).tolist():
+        try:
+            events = np.array(parse_document(text[row].encode(), alphabet, max_depth), dtype)
+        except DocumentError as error:
+            errors[row] = str(error)
+            continue
+        symbols.append(events)
+        documents.counts[row] = len(events)
+        deepest = max(deepest, int(np.where(events == CLOSE, -1, 1).cumsum().max()))
+    return Piece(symbols, deepest)
+
+
+def _explain(documents: Documents, row: int, max_depth: int, max_bytes: int) -> str:
+    code = int(documents.codes[row])
+    if code == NO_MEMORY:
+        raise MemoryError(f"there is no memory to parse row {row}")
+    if code == SKIPPED:
+        return f"it has {documents.lengths[row]:,} bytes, more than max_bytes={max_bytes:,}"
+    place = int(documents.lines[row]), int(documents.columns[row])
+    own = {TOO_DEEP: DEEP.format(most=max_depth), ENTITIES: ENTITIES_DECLARED, DEFAULTS: DEFAULTS_DECLARED}
+    return str(DocumentError.at(own[code], *place) if code in own else DocumentError.not_well_formed(code, *place))
+
+
+@lru_cache(maxsize=8)
+def _names(alphabet: Alphabet, version: int) -> Names:
+    """Put what an alphabet names into a hash table; ``version`` is the alphabet's, another one after each change."""
+    numbers: dict[tuple[str, str], int] = {}
+    for uri, local, _ in alphabet.attribute_values:
+        numbers.setdefault((uri, local), len(numbers) + 1)
+    keys: dict[tuple[int, str], int] = {}
+    for element, symbol in alphabet.elements.items():
+        keys[ELEMENTS, _joined(*element)] = symbol
+    for attribute in alphabet.attributes.keys() | numbers.keys():
+        keys[ATTRIBUTES, _joined(*attribute)] = alphabet.attributes.get(attribute, 0) | numbers.get(attribute, 0) << 32
+    for (uri, local, value), symbol in alphabet.attribute_values.items():
+        keys[VALUES + numbers[uri, local], value] = symbol
+    for text, symbol in alphabet.texts.items():
+        keys[TEXTS, text] = symbol
+    encoded = [
+        (scope, text.encode("utf-8", "surrogatepass"), meaning)
+        for (scope, text), meaning in keys.items()
+        if "\0" not in text  # no document has one, and keys end with it
+    ]
+    data = np.frombuffer(b"".join(text + b"\0" for _, text, _ in encoded), np.uint8)
+    ends = np.cumsum([len(text) + 1 for _, text, _ in encoded], dtype=np.uint64)
+    addresses = np.uint64(data.ctypes.data) + np.concatenate([np.zeros(1, np.uint64), ends])[: len(encoded)]
+    table = np.zeros(ENTRY << (2 * len(encoded) + 1).bit_length(), np.uint64)
+    scopes = np.array([scope for scope, _, _ in encoded], np.uint64)
+    meanings = np.array([meaning for _, _, meaning in encoded], np.uint64)
+    fill_names(addresses, scopes, meanings, table)
+    most_text = max((len(text) for scope, text, _ in encoded if scope == TEXTS), default=0)
+    return Names(table, data, bool(alphabet.attributes or numbers), most_text)
+
+
+def _joined(uri: str, local: str) -> str:
+    return f"{uri}{SEPARATOR}{local}" if uri else local

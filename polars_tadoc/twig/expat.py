@@ -1,0 +1,108 @@
+"""Expat as CPython carries it: its functions, for kernels to call without the interpreter.
+
+CPython offers them to other parsers in the capsule ``pyexpat.expat_CAPI`` (``Include/pyexpat.h``), whose fields are
+only ever appended.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import secrets
+from functools import cache
+from typing import NamedTuple
+from xml.parsers import expat
+
+CAPSULE = b"pyexpat.expat_CAPI"
+MAGIC = b"pyexpat.expat_CAPI 1.1"
+
+ENCODING = ctypes.create_string_buffer(b"UTF-8")
+SEPARATOR = "\f"
+"""Between namespace and local name; no document can hold it."""
+_SEPARATOR = ctypes.create_string_buffer(SEPARATOR.encode())
+
+_FUNCTIONS = (
+    "ErrorString",
+    "GetErrorCode",
+    "GetErrorColumnNumber",
+    "GetErrorLineNumber",
+    "Parse",
+    "ParserCreate_MM",
+    "ParserFree",
+    "SetCharacterDataHandler",
+    "SetCommentHandler",
+    "SetDefaultHandlerExpand",
+    "SetElementHandler",
+    "SetNamespaceDeclHandler",
+    "SetProcessingInstructionHandler",
+    "SetUnknownEncodingHandler",
+    "SetUserData",
+    "SetStartDoctypeDeclHandler",
+    "SetEncoding",
+    "DefaultUnknownEncodingHandler",
+    "SetHashSalt",
+)
+
+
+class _Offered(ctypes.Structure):
+    _fields_ = (
+        ("magic", ctypes.c_char_p),
+        ("size", ctypes.c_int),
+        ("version", ctypes.c_int * 3),
+        *((name, ctypes.c_void_p) for name in _FUNCTIONS),
+    )
+
+
+class Expat(NamedTuple):
+    """Addresses of Expat's functions and of what they are given."""
+
+    create: int
+    free: int
+    parse: int
+    error_code: int
+    line: int
+    column: int
+    set_salt: int
+    set_user_data: int
+    set_elements: int
+    set_text: int
+    set_default: int
+
+    encoding: int
+    separator: int
+    salt: int
+    """Of Expat's hash tables: nobody can write documents whose names all collide."""
+
+
+@cache
+def load_expat() -> Expat | None:
+    """Return Expat's functions, or None where this Python does not offer them."""
+    capsule = getattr(expat, "expat_CAPI", None)
+    if capsule is None:
+        return None
+    pointer_in = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_in.restype, pointer_in.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    offered = _Offered.from_address(pointer_in(capsule, CAPSULE))
+    if offered.magic != MAGIC or offered.size < ctypes.sizeof(_Offered):
+        return None
+    functions = (
+        "ParserCreate_MM",
+        "ParserFree",
+        "Parse",
+        "GetErrorCode",
+        "GetErrorLineNumber",
+        "GetErrorColumnNumber",
+        "SetHashSalt",
+        "SetUserData",
+        "SetElementHandler",
+        "SetCharacterDataHandler",
+        "SetDefaultHandlerExpand",
+    )
+    addresses = [getattr(offered, name) for name in functions]
+    if not all(addresses):
+        return None
+    given = (
+        ctypes.addressof(ENCODING),
+        ctypes.addressof(_SEPARATOR),
+        secrets.randbits(8 * ctypes.sizeof(ctypes.c_ulong)),
+    )
+    return Expat(*addresses, *given)

@@ -1,0 +1,114 @@
+"""Plain-Python definition of a document's events: what the kernels that call Expat are held to."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.parsers import expat
+
+from polars_tadoc.kernels.twigs import CLOSE, OTHER
+from polars_tadoc.twig.alphabet import Alphabet
+from polars_tadoc.twig.expat import SEPARATOR
+
+DEEP = "more than max_depth={most:,} elements are open"
+ENTITIES_DECLARED = "the DOCTYPE declares entities, which are not expanded"
+DEFAULTS_DECLARED = "the DOCTYPE declares so many default values that they would be 100 times the document"
+"""What is wrong with documents that may be well-formed."""
+
+
+INVALID_TOKEN = 4
+"""Expat's number."""
+
+
+class DocumentError(Exception):
+    """A document is not well-formed or exceeds a limit; the message says what and where."""
+
+    @classmethod
+    def at(cls, why: str, line: int, column: int) -> DocumentError:
+        """Name a place; lines and columns count from 1."""
+        return cls(f"{why} (line {line:,}, column {column:,})")
+
+    @classmethod
+    def not_well_formed(cls, code: int, line: int, column: int) -> DocumentError:
+        """Tell what one of Expat's codes means."""
+        return cls.at(f"not well-formed XML: {expat.ErrorString(code)}", line, column)
+
+
+def parse_document(document: bytes, alphabet: Alphabet, max_depth: int) -> list[int]:
+    """Return the events of one document.
+
+    An element opens, then come its attributes that are named, by name before by name and value, in the document's
+    order. Adjacent character data and CDATA sections are one text; comments, processing instructions and references
+    to entities that nobody has declared divide it.
+
+    Parameters
+    ----------
+    document
+        UTF-8, whatever its declaration says.
+    alphabet
+        Elements, attributes and texts that are named.
+    max_depth
+        Elements that may be open at once.
+
+    Raises
+    ------
+    DocumentError
+        The document is not well-formed, declares entities, or is too deep.
+
+    """
+    if 0 in document[:2]:  # Expat would take it for UTF-16
+        raise DocumentError.not_well_formed(INVALID_TOKEN, 1, 1 + document[:2].index(0))
+    parser = expat.ParserCreate("UTF-8", SEPARATOR)
+    parser.ordered_attributes = True
+    events: list[int] = []
+    text: list[str] = []
+    opened = 0
+
+    def wrong(why: str) -> DocumentError:
+        return DocumentError.at(why, parser.CurrentLineNumber, parser.CurrentColumnNumber + 1)
+
+    def leaf(symbol: int | None) -> None:
+        if symbol is not None:
+            events.extend((symbol, CLOSE))
+
+    def end_text(*_: Any) -> None:
+        if text:
+            leaf(alphabet.texts.get("".join(text)))
+            text.clear()
+
+    def start(name: str, attributes: list[str]) -> None:
+        nonlocal opened
+        end_text()
+        opened += 1
+        if opened > max_depth:
+            raise wrong(DEEP.format(most=max_depth))
+        events.append(alphabet.elements.get(_split(name), OTHER))
+        for attribute, value in zip(attributes[::2], attributes[1::2], strict=True):
+            leaf(alphabet.attributes.get(_split(attribute)))
+            leaf(alphabet.attribute_values.get((*_split(attribute), value)))
+
+    def end(name: str) -> None:
+        nonlocal opened
+        end_text()
+        opened -= 1
+        events.append(CLOSE)
+
+    def refuse_entity(*_: Any) -> None:
+        raise wrong(ENTITIES_DECLARED)
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = text.append
+    parser.CommentHandler = end_text
+    parser.ProcessingInstructionHandler = end_text
+    parser.SkippedEntityHandler = end_text
+    parser.EntityDeclHandler = refuse_entity
+    try:
+        parser.Parse(document, True)
+    except expat.ExpatError as error:
+        raise DocumentError.not_well_formed(error.code, error.lineno, error.offset + 1) from None
+    return events
+
+
+def _split(name: str) -> tuple[str, str]:
+    uri, _, local = name.rpartition(SEPARATOR)
+    return uri, local
