@@ -12,6 +12,8 @@ from functools import cache
 from typing import NamedTuple
 from xml.parsers import expat
 
+import numpy as np
+
 CAPSULE = b"pyexpat.expat_CAPI"
 MAGIC = b"pyexpat.expat_CAPI 1.1"
 
@@ -55,21 +57,21 @@ class _Offered(ctypes.Structure):
 class Expat(NamedTuple):
     """Addresses of Expat's functions and of what they are given."""
 
-    create: int
-    free: int
-    parse: int
-    error_code: int
-    line: int
-    column: int
-    set_salt: int
-    set_user_data: int
-    set_elements: int
-    set_text: int
-    set_default: int
+    create: np.uint64
+    free: np.uint64
+    parse: np.uint64
+    error_code: np.uint64
+    line: np.uint64
+    column: np.uint64
+    set_salt: np.uint64
+    set_user_data: np.uint64
+    set_elements: np.uint64
+    set_text: np.uint64
+    set_default: np.uint64
 
-    encoding: int
-    separator: int
-    salt: int
+    encoding: np.uint64
+    separator: np.uint64
+    salt: np.uint64
     """Of Expat's hash tables: nobody can write documents whose names all collide."""
 
 
@@ -105,4 +107,4 @@ def load_expat() -> Expat | None:
         ctypes.addressof(_SEPARATOR),
         secrets.randbits(8 * ctypes.sizeof(ctypes.c_ulong)),
     )
-    return Expat(*addresses, *given)
+    return Expat._make(np.uint64(word) for word in (*addresses, *given))

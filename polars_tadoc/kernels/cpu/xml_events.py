@@ -59,7 +59,7 @@ _VALUES, _PIECE, _TOO_DEEP, _FULL = (np.uint64(number) for number in (VALUES, PI
 
 @intrinsic
 def _ask(typing_context: Any, address: Any, *arguments: Any) -> Any:
-    """Call the C function at an address with integers or addresses; of a shorter result the upper bits are undefined."""
+    """Call the C function at an address with integers or addresses; bits above those of its result are undefined."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         given = [builder.extract_value(values[1], k) for k in range(len(own))]

@@ -83,7 +83,7 @@ def _check_doctype(place: Any, end: Any) -> Any:
             inside = True
             literals = _1 - _1
             place += _1
-        elif byte == 0x5D and inside or byte == 0x3E and not inside:  # ] or >
+        elif byte == (0x5D if inside else 0x3E):  # ] or >
             break
         elif inside and _begins(place, end, 0x3C, 0x3F, -1):  # <?
             place = _behind(place + _2, end, 0x3F, 0x3E, -1)
@@ -125,13 +125,13 @@ def _behind(place: Any, end: Any, first: Any, second: Any, third: Any) -> Any:
 
 @inner
 def _line_and_column(start: Any, place: Any) -> Any:
-    line, column, before = 1, 1, 0
+    line, column, before = np.int64(1), np.int64(1), np.int64(0)
     while start < place:
         byte = np.int64(load_u8(start))
         if byte == 0x0D or (byte == 0x0A and before != 0x0D):
             line += 1
         if byte == 0x0D or byte == 0x0A:
-            column = 1
+            column = np.int64(1)
         elif byte & 0xC0 != 0x80:  # characters, not bytes
             column += 1
         before = byte
