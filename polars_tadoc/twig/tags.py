@@ -1,0 +1,177 @@
+"""Start tags as a parser reads them, many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pyexpat import ExpatError, ParserCreate
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.twigs import CLOSE, OTHER
+from polars_tadoc.twig.alphabet import Alphabet
+
+_BATCH = 512
+"""Tags that are parsed together."""
+
+_SEPARATOR = "\f"
+"""Stands between namespace and name: no document can hold it."""
+
+
+class Numbers(dict[Any, int]):
+    """Gives each new key the next number."""
+
+    def __missing__(self, key: Any) -> int:
+        number = self[key] = len(self)
+        return number
+
+
+@dataclass(frozen=True, eq=False)
+class Tags:
+    """What tags say that open elements.
+
+    Parameters
+    ----------
+    sound
+        bool by tag: whether it is well-formed, its prefixes declared. The others are by place among the sound ones.
+    elements
+        uint32: number of the name.
+    declarations
+        Namespaces that a tag declares itself, by prefix ("" for the default one).
+    attribute_tags, attribute_names, attribute_values
+        uint32 by attribute: place of its tag, number of its name, number of its name and value.
+    names, values
+        The numbers of names, and of names and values. A name is namespace and local name in one string.
+
+    """
+
+    sound: npt.NDArray[np.bool_]
+    elements: npt.NDArray[np.uint32]
+    declarations: dict[int, dict[str, str]]
+    attribute_tags: npt.NDArray[np.uint32]
+    attribute_names: npt.NDArray[np.uint32]
+    attribute_values: npt.NDArray[np.uint32]
+    names: Numbers
+    values: Numbers
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds, about."""
+        strings = sum(map(len, self.names)) + sum(len(value) for _, value in self.values)
+        return (
+            12 * len(self.attribute_tags) + 8 * len(self.sound) + 150 * (len(self.names) + len(self.values)) + strings
+        )
+
+    def symbols_of_elements(self, alphabet: Alphabet) -> npt.NDArray[np.uint32]:
+        """Symbol of each name as an element's."""
+        return _symbols(self.names, {_name(*key): symbol for key, symbol in alphabet.elements.items()}, OTHER)
+
+    def symbols_of_attributes(self, alphabet: Alphabet) -> npt.NDArray[np.uint32]:
+        """Symbol of each name as an attribute's, ``CLOSE`` where no twig asks for it."""
+        return _symbols(self.names, {_name(*key): symbol for key, symbol in alphabet.attributes.items()}, CLOSE)
+
+    def symbols_of_values(self, alphabet: Alphabet) -> npt.NDArray[np.uint32]:
+        """Symbol of each name and value, ``CLOSE`` where no twig asks for them."""
+        asked = {
+            (_name(uri, local), value): symbol for (uri, local, value), symbol in alphabet.attribute_values.items()
+        }
+        return _symbols(self.values, asked, CLOSE)
+
+
+def _name(namespace: str, local: str) -> str:
+    return f"{namespace}{_SEPARATOR}{local}" if namespace else local
+
+
+def _symbols(numbers: Numbers, asked: Mapping[Any, int], otherwise: int) -> npt.NDArray[np.uint32]:
+    symbols = np.full(len(numbers), otherwise, np.uint32)
+    for key, symbol in asked.items():
+        if key in numbers:
+            symbols[numbers[key]] = symbol
+    return symbols
+
+
+@dataclass
+class _Read:
+    """What is read so far."""
+
+    sound: list[bool] = field(default_factory=list)
+    elements: list[int] = field(default_factory=list)
+    declarations: dict[int, dict[str, str]] = field(default_factory=dict)
+    attribute_tags: list[int] = field(default_factory=list)
+    attribute_names: list[int] = field(default_factory=list)
+    attribute_values: list[int] = field(default_factory=list)
+    names: Numbers = field(default_factory=Numbers)
+    values: Numbers = field(default_factory=Numbers)
+
+
+def parse_tags(tags: Sequence[bytes], namespaces: Mapping[str, str]) -> Tags:
+    """Parse tags that end where they look: at the first ``>`` outside of quotes, no ``<`` before it.
+
+    Parameters
+    ----------
+    tags
+        Each as written: ``<a b="c">`` or ``<a/>``.
+    namespaces
+        Those declared around them, by prefix ("" for the default one).
+
+    """
+    declared = [f" {f'xmlns:{prefix}' if prefix else 'xmlns'}={quoteattr(uri)}" for prefix, uri in namespaces.items()]
+    head = f"<r{''.join(declared)}>".encode()
+    read = _Read()
+    while len(read.sound) < len(tags):
+        batch = tags[len(read.sound) : len(read.sound) + _BATCH]
+        sound = _parse(batch, head, read)
+        read.sound += [True] * sound
+        if sound < len(batch):
+            read.sound.append(False)
+    return Tags(
+        np.array(read.sound, np.bool_),
+        np.array(read.elements, np.uint32),
+        read.declarations,
+        np.array(read.attribute_tags, np.uint32),
+        np.array(read.attribute_names, np.uint32),
+        np.array(read.attribute_values, np.uint32),
+        read.names,
+        read.values,
+    )
+
+
+def _parse(batch: Sequence[bytes], head: bytes, read: _Read) -> int:
+    """Parse tags up to the first that is not well-formed; returns how many are before it."""
+    elements: list[str] = []
+    attributes: list[tuple[int, list[str]]] = []
+    declarations: dict[int, dict[str, str]] = {}
+
+    def start(name: str, listed: list[str]) -> None:
+        if listed:
+            attributes.append((len(elements), listed))
+        elements.append(name)
+
+    def declare(prefix: str | None, uri: str | None) -> None:
+        declarations.setdefault(len(elements), {})[prefix or ""] = uri or ""
+
+    parser = ParserCreate("UTF-8", _SEPARATOR)
+    parser.ordered_attributes = True
+    parser.StartElementHandler = start
+    parser.StartNamespaceDeclHandler = declare
+    closed = b"".join([tag if tag[-2:] == b"/>" else tag[:-1] + b"/>" for tag in batch])
+    sound = len(batch)
+    try:
+        parser.Parse(head + closed + b"</r>", True)
+    except ExpatError:
+        sound = min(sound, max(len(elements), 1)) - 1  # the first element is the one around them
+    before = len(read.elements) - 1
+    names, values = read.names, read.values
+    read.elements += [names[name] for name in elements[1 : sound + 1]]
+    read.declarations |= {before + tag: own for tag, own in declarations.items() if 0 < tag <= sound}
+    for tag, listed in attributes:
+        if tag > sound:
+            break
+        for i in range(0, len(listed), 2):
+            read.attribute_tags.append(before + tag)
+            read.attribute_names.append(names[listed[i]])
+            read.attribute_values.append(values[listed[i], listed[i + 1]])
+    return sound

@@ -1,0 +1,312 @@
+"""What the words of a compressed column of XML mean for twigs, each distinct word judged once.
+
+The tokenizer "xml" gives whole tags and the like, and cuts what stands at a wrong place otherwise than where it belongs
+(:mod:`polars_tadoc.compress.xml_words`). So a word can be judged by itself, save for how tags nest and whether text
+stands outside of the root, which the kinds and names of words tell: a document whose words nest and of which none is
+doubtful is well-formed, and its events are those of its words.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.compress.tokenize import Tokenizer, tokenize
+from polars_tadoc.grammar import Grammar
+from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
+from polars_tadoc.kernels.cpu.xml_roots import first_marked
+from polars_tadoc.kernels.twigs import CLOSE, DOUBTFUL, EMPTY, NOTHING, OPEN, SHUT, TEXT, WordEvents
+from polars_tadoc.twig.alphabet import Alphabet
+from polars_tadoc.twig.tags import Numbers, Tags, parse_tags
+from polars_tadoc.vocabulary import Vocabulary
+
+UInt8 = npt.NDArray[np.uint8]
+UInt32 = npt.NDArray[np.uint32]
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+MOST_CONTEXTS = 16
+"""Sets of namespaces that a grammar's words are judged for; rows that declare rarer ones are left to a parser."""
+
+MOST_SPREAD = 1 << 20
+"""Texts in all that words may stand for which each stand for many; beyond it these words are left to a parser."""
+
+_WHITE = rb"[ \t\r\n]"
+_EQUAL = rb"[ \t\r\n]*=[ \t\r\n]*"
+_NAME = rb"[A-Za-z_][A-Za-z0-9_.\-]*"
+_PUBLIC = rb"""(?:"[a-zA-Z0-9 \r\n\-'()+,./:=?;!*#@$_%]*"|'[a-zA-Z0-9 \r\n\-()+,./:=?;!*#@$_%]*')"""
+_FORBIDDEN = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
+_TAG = re.compile(rb"""<([^ \t\r\n<>"'/=]++)[^<>"']*+(?:"[^<"]*+"[^<>"']*+|'[^<']*+'[^<>"']*+)*+>""")
+_END_TAG = re.compile(rb"</([^ \t\r\n<>]++)[ \t\r\n]*+>")
+_REFERENCE = re.compile(rb"&(?:amp|lt|gt|apos|quot);")
+_CHARACTER = re.compile(rb"&#(?:([0-9]{1,9})|x([0-9A-Fa-f]{1,8}));")
+_SPACE = ord(" ")
+_DECLARES = "xmlns"
+_CDATA = re.compile(rb"<!\[CDATA\[.*\]\]>", re.DOTALL)
+# a document may be sound though its word is not matched here: the parser tells then
+_SILENT = re.compile(
+    rb"<!--(?:[^\-]|-[^\-])*+-->"
+    rb"|<\?(?![Xx][Mm][Ll][ \t\r\n?])" + _NAME + rb"(?:" + _WHITE + rb".*)?\?>"
+    rb"|<\?xml" + _WHITE + rb"+version" + _EQUAL + rb"(?:'1\.0'|\"1\.0\")"
+    rb"(?:" + _WHITE + rb"+encoding" + _EQUAL + rb"(?:'[A-Za-z][A-Za-z0-9_.\-]*'|\"[A-Za-z][A-Za-z0-9_.\-]*\"))?"
+    rb"(?:" + _WHITE + rb"+standalone" + _EQUAL + rb"(?:'(?:yes|no)'|\"(?:yes|no)\"))?" + _WHITE + rb"*\?>"
+    rb"|<!DOCTYPE" + _WHITE + rb"+" + _NAME
+    + rb"(?:" + _WHITE + rb"+(?:SYSTEM|PUBLIC" + _WHITE + rb"+" + _PUBLIC + rb")"
+    + _WHITE + rb"+(?:\"[^\"]*\"|'[^']*'))?" + _WHITE + rb"*>",
+    re.DOTALL,
+)  # fmt: skip
+
+
+_ANY_TEXT = 6
+"""Kind of a text whose words may be any: a CDATA section or a reference to a character."""
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedWords:
+    """Words as a parser reads them where some namespaces are declared, whatever twigs ask for.
+
+    Parameters
+    ----------
+    vocabulary
+        The words.
+    kinds, names
+        By word, as in :class:`~polars_tadoc.kernels.twigs.WordEvents`.
+    any_text
+        bool by word: whether it may stand for any text, as CDATA sections and references to characters do.
+    tag_words
+        uint32: start tags and those of empty elements that are well-formed; what they say stands in ``tags`` by place.
+    tags
+        What these say.
+
+    """
+
+    vocabulary: pa.LargeStringArray
+    kinds: UInt8
+    names: UInt32
+    any_text: Bool
+    tag_words: UInt32
+    tags: Tags
+
+    @classmethod
+    def of(cls, vocabulary: pa.LargeStringArray, namespaces: dict[str, str]) -> JudgedWords:
+        """Judge words where namespaces are declared, by prefix ("" for the default one)."""
+        kinds, names = np.full(len(vocabulary), TEXT, np.uint8), np.zeros(len(vocabulary), np.uint32)
+        special, written = _special(Vocabulary(vocabulary))
+        judged = [_judge(word) for word in written]
+        kinds[special] = [kind for kind, _ in judged]
+        numbers = Numbers({b"": 0})
+        names[special] = [numbers[name] for _, name in judged]
+        any_text = kinds == _ANY_TEXT
+        kinds[any_text] = TEXT
+        opening = np.flatnonzero((kinds == OPEN) | (kinds == EMPTY))
+        written_by_word = dict(zip(special.tolist(), written, strict=True))
+        tags = parse_tags([written_by_word[word] for word in opening.tolist()], namespaces)
+        kinds[opening[~tags.sound]] = DOUBTFUL
+        tag_words = opening[tags.sound].astype(np.uint32)
+        for place, declared in tags.declarations.items():
+            if any(namespaces.get(prefix, "") != uri for prefix, uri in declared.items()):
+                kinds[tag_words[place]] = DOUBTFUL
+        return cls(vocabulary, kinds, names, any_text, tag_words, tags)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds, about."""
+        return 30 * len(self.kinds) + self.tags.nbytes
+
+    def events(self, alphabet: Alphabet) -> WordEvents:
+        """Say what the words mean for the twigs that have an alphabet."""
+        tags, owners = self.tags, self.tag_words
+        listed = _Listed()
+        listed.add(owners, tags.symbols_of_elements(alphabet)[tags.elements])
+        for numbers, symbols in (
+            (tags.attribute_names, tags.symbols_of_attributes(alphabet)),
+            (tags.attribute_values, tags.symbols_of_values(alphabet)),
+        ):
+            named = symbols[numbers]
+            asked = named != CLOSE
+            listed.add_closed(owners[tags.attribute_tags[asked]], named[asked])
+        kinds = self._add_texts(listed, alphabet)
+        closing = (self.kinds == EMPTY) | (self.kinds == SHUT)
+        listed.add(np.flatnonzero(closing), np.array([CLOSE], np.uint32))
+        return WordEvents(kinds, self.names, *listed.by_word(kinds != DOUBTFUL))
+
+    def _add_texts(self, listed: _Listed, alphabet: Alphabet) -> UInt8:
+        """List what stands for texts; returns the kinds, doubtful where a word would stand for too many."""
+        anywhere, by_word = _words_of(alphabet.texts, self.vocabulary)
+        kinds = self.kinds
+        if by_word:
+            listed.add_closed(np.array([word for word, _ in by_word]), np.array([symbol for _, symbol in by_word]))
+        every = np.fromiter(alphabet.texts.values(), np.uint32)
+        for words, symbols in ((np.flatnonzero(self.any_text), every), (np.flatnonzero(kinds == OPEN), anywhere)):
+            if len(words) * len(symbols) <= MOST_SPREAD:
+                listed.add_closed(np.repeat(words, len(symbols)), np.tile(symbols, len(words)))
+            else:
+                kinds = kinds.copy()
+                kinds[words] = DOUBTFUL
+        return kinds
+
+
+def word_events(vocabulary: pa.LargeStringArray, alphabet: Alphabet, namespaces: dict[str, str]) -> WordEvents:
+    """Say what words mean for twigs.
+
+    For every document that :func:`~polars_tadoc.kernels.reference_twigs.twig_rule_matches` calls sound by what is
+    returned, the twigs that match are those that match its parser's events; of the twigs that ask for a text at least
+    these, for a word stands for all texts that hold it.
+
+    Parameters
+    ----------
+    vocabulary
+        Words that the tokenizer "xml" gave.
+    alphabet
+        What the twigs ask for.
+    namespaces
+        What the root of each document declares, by prefix ("" for the default one); see :func:`namespace_contexts`.
+
+    """
+    return JudgedWords.of(vocabulary, namespaces).events(alphabet)
+
+
+def namespace_contexts(grammar: Grammar, root_offsets: Int64, roots: UInt32) -> tuple[list[dict[str, str]], UInt32]:
+    """Tell apart documents by the namespaces that their roots declare.
+
+    Parameters
+    ----------
+    grammar
+        One cut by the tokenizer "xml".
+    root_offsets, roots
+        The documents.
+
+    Returns
+    -------
+    (list of dict, uint32 array)
+        Each set of namespaces by prefix, and which of them is each document's. There is always at least one; those of
+        the fewest documents are left out: these get the one without any, where their root is a doubtful word.
+
+    """
+    documents = len(root_offsets) - 1
+    vocabulary = grammar.words
+    starts = vocabulary.offsets[:-1]
+    if _DECLARES.encode() not in vocabulary.data.tobytes():
+        return [{}], np.zeros(documents, np.uint32)
+    first, second = vocabulary.data[starts], vocabulary.data[starts + 1]  # there are spare bytes
+    is_tag = (first == ord("<")) & ~np.isin(second, np.frombuffer(b"/!?", np.uint8)) & (np.diff(vocabulary.offsets) > 2)
+    declaring = np.flatnonzero(is_tag & vocabulary.series.str.contains(_DECLARES, literal=True).to_numpy())
+    written = [word.encode() for word in vocabulary.series.gather(declaring).to_list()]
+    read = [_judge(word)[0] in (OPEN, EMPTY) for word in written]
+    declaring, written = declaring[read], [word for word, is_read in zip(written, read, strict=True) if is_read]
+    tags = parse_tags(written, {})
+    sets = Numbers({frozenset(): 0})
+    set_of_word = np.zeros(len(starts), np.int64)
+    for place, declared in tags.declarations.items():
+        own = frozenset((prefix, uri) for prefix, uri in declared.items() if uri)
+        set_of_word[declaring[tags.sound][place]] = sets[own]
+    roots_tags = first_marked(is_tag, grammar.rule_offsets, grammar.symbols, root_offsets, roots)
+    set_of_document = set_of_word[roots_tags]
+    counts = np.bincount(set_of_document[roots_tags >= 0], minlength=len(sets))
+    kept = [own for own in np.argsort(-counts, kind="stable").tolist() if counts[own]][:MOST_CONTEXTS]
+    if not kept or (counts[kept].sum() < counts.sum() and 0 not in kept):
+        kept[-1:] = [0]
+    numbers = {own: number for number, own in enumerate(kept)}
+    number_of_set = np.array([numbers.get(own, numbers.get(0, 0)) for own in range(len(sets))], np.uint32)
+    found = np.where(roots_tags < 0, np.uint32(0), number_of_set[set_of_document])
+    listed: list[frozenset[tuple[str, str]]] = list(sets)
+    return [dict(listed[own]) for own in kept], found
+
+
+class _Listed:
+    """Events of words, listed in any order of words but in that of each word's events."""
+
+    def __init__(self) -> None:
+        self.owners: list[npt.NDArray[Any]] = []
+        self.symbols: list[npt.NDArray[Any]] = []
+
+    def add(self, owners: npt.NDArray[Any], symbols: npt.NDArray[Any]) -> None:
+        """List one event for each of some words."""
+        self.owners.append(owners)
+        self.symbols.append(np.broadcast_to(symbols, len(owners)))
+
+    def add_closed(self, owners: npt.NDArray[Any], symbols: npt.NDArray[Any]) -> None:
+        """List an event for each of some words, and the one that closes it."""
+        pairs = np.stack([symbols, np.full(len(symbols), CLOSE)], axis=1)
+        self.add(np.repeat(owners, 2), pairs.reshape(-1))
+
+    def by_word(self, kept: Bool) -> tuple[UInt32, UInt32]:
+        """Return where the events of each word start, and all events, those of kept words only."""
+        owners = np.concatenate(self.owners).astype(np.uint32)
+        symbols = np.concatenate(self.symbols).astype(np.uint32)
+        if not kept[owners].all():
+            owners, symbols = owners[kept[owners]], symbols[kept[owners]]
+        offsets = np.zeros(len(kept) + 1, np.uint32)
+        np.cumsum(np.bincount(owners, minlength=len(kept)), out=offsets[1:])
+        return offsets, symbols[np.argsort(owners, kind="stable")]
+
+
+def _special(vocabulary: Vocabulary) -> tuple[Int64, list[bytes]]:
+    """Find the words that are not those of text, and how they are written."""
+    offsets, data = vocabulary.offsets, vocabulary.data  # with spare bytes at its end
+    starts = offsets[:-1]
+    first = data[starts]
+    special = (first < _SPACE) | np.isin(first, np.frombuffer(b"<&]\xef", np.uint8)) | (offsets[1:] == starts)
+    words = np.flatnonzero(special)
+    raw = data.tobytes()
+    ends = offsets[1:][words].tolist()
+    return words, [raw[start:end] for start, end in zip(starts[words].tolist(), ends, strict=True)]
+
+
+def _judge(word: bytes) -> tuple[int, bytes]:
+    """Tell a word's kind, for a tag by its look only, and the name in a start or end tag."""
+    if word[:1] != b"<":
+        if _REFERENCE.fullmatch(word):
+            return TEXT, b""
+        found = _CHARACTER.fullmatch(word)
+        if found:
+            point = int(found[1]) if found[1] else int(found[2], 16)
+            return (_ANY_TEXT if _may_stand(point) else DOUBTFUL), b""
+        return (DOUBTFUL if word[:1] == b"&" or word == b"]]>" or not word or _FORBIDDEN.match(word) else TEXT), b""
+    found = _TAG.fullmatch(word)
+    if found and word[1] not in b"/!?":
+        return (EMPTY, b"") if word[-2] == ord("/") else (OPEN, found[1])
+    found = _END_TAG.fullmatch(word)
+    if found:
+        return SHUT, found[1]
+    if _FORBIDDEN.search(word):
+        return DOUBTFUL, b""
+    if _CDATA.fullmatch(word):
+        return _ANY_TEXT, b""
+    return (NOTHING if _SILENT.fullmatch(word) else DOUBTFUL), b""
+
+
+def _may_stand(point: int) -> bool:
+    """Tell whether XML allows a character."""
+    return point in (0x9, 0xA, 0xD) or 0x20 <= point < 0xD800 or 0xE000 <= point < 0xFFFE or 0x10000 <= point < 0x110000
+
+
+def _words_of(texts: dict[str, int], vocabulary: pa.LargeStringArray) -> tuple[UInt32, list[tuple[int, int]]]:
+    """Find what stands for texts that twigs ask for.
+
+    Returns the symbols of those that have no words, which may stand anywhere, and a word and the symbol of each that
+    has words: its rarest. Texts with a word that is not in the vocabulary are left out.
+    """
+    if not texts:
+        return np.empty(0, np.uint32), []
+    cut = tokenize(pl.Series(list(texts), dtype=pl.String), Tokenizer("words"), lossless=False)
+    sought = Vocabulary(cut.vocabulary).series
+    words = Vocabulary(vocabulary).series
+    found = np.flatnonzero(words.is_in(sought.implode()).to_numpy())
+    ids = dict(zip(words.gather(found).to_list(), found.tolist(), strict=True))
+    id_of = np.array([ids.get(word, -1) for word in sought.to_list()], np.int64)
+    anywhere, by_word = [], []
+    rows = np.split(cut.sequence, np.flatnonzero(cut.sequence == SEPARATOR))[:-1]
+    for row, symbol in zip(rows, texts.values(), strict=True):
+        own = id_of[row[row != SEPARATOR]]
+        if len(own) == 0:
+            anywhere.append(symbol)
+        elif own.min() >= 0:
+            by_word.append((int(own.max()), symbol))
+    return np.array(anywhere, np.uint32), by_word
