@@ -39,6 +39,10 @@ class CompiledTwigs:
         self._matchers: dict[tuple[str, int], Any] = {}
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the matchers behind: they are made where they are used."""
+        return CompiledTwigs, (self.alphabet, self.twigs, self.names, self.text_twigs)
+
     def matcher(self, engine: Engine) -> Any:
         """Return what matches these twigs where an engine runs; made by the first call."""
         device = 0 if engine.resident is None else int(engine.kernels.current_device())

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.twigs import NO_ENTRY, NO_NODE, OTHER, Twigs
-from polars_tadoc.twig.alphabet import FIRST_SYMBOL, Alphabet
+from polars_tadoc.twig.alphabet import FIRST_SYMBOL, Alphabet, GrowingAlphabet
 from polars_tadoc.twig.places import WORD, Places
-from polars_tadoc.twig.twig import Twig
+from polars_tadoc.twig.twig import NO_PARENT, Twig
+
+SPARSE = 4
+"""So many times the words that their nodes need may be left by removed twigs."""
 
 
 class Tree(NamedTuple):
@@ -25,60 +29,31 @@ class Tree(NamedTuple):
 
 
 class Forest:
-    """What :class:`polars_tadoc.kernels.twigs.Twigs` holds, in arrays that grow; a change costs what its twig does.
+    """What :class:`polars_tadoc.kernels.twigs.Twigs` holds, in arrays that grow; a change costs what its twig does."""
 
-    Attributes
-    ----------
-    alphabet
-        Names and values that the twigs ask for.
-
-    """
-
-    def __init__(self) -> None:
-        self.alphabet = Alphabet()
+    def __init__(self, alphabet: GrowingAlphabet | None = None) -> None:
+        self._alphabet = alphabet or GrowingAlphabet()
+        self._nodes = 0
         self._places = Places()
-        self._heads = array("I", [NO_ENTRY] * FIRST_SYMBOL)
-        self._elements = array("B", [0] * OTHER + [1])
+        self._heads, self._elements = array("I"), array("B")
         self._entries: dict[tuple[int, int], int] = {}  # by symbol and word
         self._free_entries: list[int] = []
         self._entry_words, self._entry_bits = array("I", [0]), array("Q", [0])
         self._entry_next, self._entry_back = array("I", [NO_ENTRY]), array("I", [NO_ENTRY])
         self._leaves, self._descendants, self._branches = array("Q"), array("Q"), array("Q")
         self._siblings = array("I")
-        self._grow(1)
+        self._grow(1, FIRST_SYMBOL)
+        self._elements[OTHER] = 1
 
     def add(self, twig: Twig) -> Tree:
         """Place a twig."""
-        size = len(twig)
-        root = self._places.take(size)
-        self._grow(self._places.words)
-        leaves, descendants, branches = self._leaves, self._descendants, self._branches
-        symbols = tuple(map(self.alphabet.add, twig.tests))
-        last_children = [0] * size  # the root is nobody's child
-        for node, (symbol, is_descendant, parent) in enumerate(
-            zip(symbols, twig.descendants, twig.parents, strict=True)
-        ):
-            word, bit = divmod(root + node, WORD)
-            bits = 1 << bit
-            leaves[word] |= bits
-            if is_descendant:
-                descendants[word] |= bits
-            self._link(symbol, word, bits)
-            if not node:
-                continue
-            last = last_children[parent]
-            last_children[parent] = node
-            word, bit = divmod(root + parent, WORD)
-            if last:
-                self._siblings[root + last] = root + node
-                branches[word] |= 1 << bit
-            else:
-                leaves[word] &= ~(1 << bit)
-        return Tree(root, symbols, any(test.kind == "text" for test in twig.tests))
+        has_text = any(test.kind == "text" for test in twig.tests)
+        return self._plant(tuple(map(self._alphabet.add, twig.tests)), twig.descendants, twig.parents, has_text)
 
     def remove(self, tree: Tree) -> None:
         """Clear a twig's bits, and free its place and what only it asked for."""
         root, size = tree.root, len(tree.symbols)
+        self._nodes -= size
         for node, symbol in enumerate(tree.symbols, root):
             self._unlink(symbol, node // WORD, 1 << node % WORD)
         for word in range(root // WORD, (root + size - 1) // WORD + 1):
@@ -107,24 +82,81 @@ class Forest:
             roots,
         )
 
-    def _grow(self, words: int) -> None:
-        missing = words - len(self._leaves)
-        if missing > 0:
-            for bits in (self._leaves, self._descendants, self._branches):
-                bits.extend([0] * missing)
-            self._siblings.extend([NO_NODE] * (WORD * missing))
+    def alphabet(self) -> Alphabet:
+        """Return a copy of the symbols that the arrays are for."""
+        return self._alphabet.copy()
+
+    @property
+    def is_sparse(self) -> bool:
+        """Removed twigs have left the others scattered over many more words than they need."""
+        return self._places.words * WORD > SPARSE * max(self._nodes, WORD)
+
+    def repacked(self, trees: Iterable[Tree]) -> tuple[Forest, list[Tree]]:
+        """Return a forest of the same trees, which are all there are, and where they stand in it.
+
+        This one must not be used after it.
+        """
+        forest = Forest(self._alphabet)
+        return forest, [forest._plant(tree.symbols, *self._shape(tree), tree.has_text) for tree in trees]
+
+    def _shape(self, tree: Tree) -> tuple[list[bool], list[int]]:
+        """Return whether each node is reached by ``//``, and its parent, counted from the root."""
+        root, size = tree.root, len(tree.symbols)
+        descendants, parents = [False] * size, [NO_PARENT] * size
+        for node in range(size):
+            word, bit = divmod(root + node, WORD)
+            descendants[node] = bool(self._descendants[word] >> bit & 1)
+            if not self._leaves[word] >> bit & 1:
+                parents[node + 1] = node
+            if self._siblings[root + node] != NO_NODE:
+                parents[self._siblings[root + node] - root] = parents[node]
+        return descendants, parents
+
+    def _plant(
+        self, symbols: tuple[int, ...], descendants: Sequence[bool], parents: Sequence[int], has_text: bool
+    ) -> Tree:
+        size = len(symbols)
+        root = self._places.take(size)
+        self._nodes += size
+        self._grow(self._places.words, self._alphabet.symbol_count)
+        last_children = [0] * size  # the root is nobody's child
+        for node, symbol in enumerate(symbols):
+            word, bit = divmod(root + node, WORD)
+            self._leaves[word] |= 1 << bit
+            if descendants[node]:
+                self._descendants[word] |= 1 << bit
+            self._link(symbol, word, 1 << bit)
+            if node:
+                self._hang(root, node, parents[node], last_children)
+        return Tree(root, symbols, has_text)
+
+    def _hang(self, root: int, node: int, parent: int, last_children: list[int]) -> None:
+        """Make a node the last child of its parent."""
+        last, last_children[parent] = last_children[parent], node
+        word, bit = divmod(root + parent, WORD)
+        if last:
+            self._siblings[root + last] = root + node
+            self._branches[word] |= 1 << bit
+        else:
+            self._leaves[word] &= ~(1 << bit)
+
+    def _grow(self, words: int, symbols: int) -> None:
+        missing = max(words - len(self._leaves), 0)
+        for bits in (self._leaves, self._descendants, self._branches):
+            bits.extend([0] * missing)
+        self._siblings.extend([NO_NODE] * (WORD * missing))
+        missing = max(symbols - len(self._heads), 0)
+        self._heads.extend([NO_ENTRY] * missing)
+        self._elements.extend([0] * missing)
 
     def _link(self, symbol: int, word: int, bits: int) -> None:
         entry = self._entries.get((symbol, word))
         if entry is not None:
             self._entry_bits[entry] |= bits
             return
-        if symbol == len(self._heads):
-            self._heads.append(NO_ENTRY)
-            self._elements.append(0)
         following = self._heads[symbol]
         if following == NO_ENTRY:
-            self._elements[symbol] = self.alphabet.is_element(symbol)
+            self._elements[symbol] = self._alphabet.is_element(symbol)
         if self._free_entries:
             entry = self._free_entries.pop()
         else:
@@ -151,4 +183,4 @@ class Forest:
         self._heads[symbol] = following
         if following == NO_ENTRY and symbol != OTHER:
             self._elements[symbol] = 0
-            self.alphabet.remove(symbol)
+            self._alphabet.remove(symbol)

@@ -47,13 +47,20 @@ class Refusal(Exception):  # noqa: N818 - it never leaves the parser
         self.hint = hint
 
 
+def has_own_meaning(tokens: Sequence[Token], at: int) -> bool:
+    """Tell whether a name is not one of an element or attribute, but of a function, node test, axis, or a prefix."""
+    return tokens[at + 1][1] in ("(", "::", ":")
+
+
 def at_query(tokens: Sequence[Token], at: int) -> Refusal:
     """Refuse what begins a query that does not begin with a slash."""
     name, other = tokens[at]
     if not name and not other:
         return Refusal(at, "an empty query", 'write a path, as "//article[author]/title"')
-    if (name and not _has_own_meaning(tokens, at)) or other in ("@", "*"):
+    if (name and not has_own_meaning(tokens, at)) or other in ("@", "*"):
         return Refusal(at, "a relative path", "begin the query with / for the document's top element or // for any")
+    if other == "[":
+        return Refusal(at, "a predicate without a step", "begin the query with //* for any element")
     return _unusable(tokens, at)
 
 
@@ -98,8 +105,6 @@ def at_predicate(tokens: Sequence[Token], at: int) -> Refusal:
 def after_step(tokens: Sequence[Token], at: int, in_predicate: bool, is_compared: bool, is_attribute: bool) -> Refusal:
     """Refuse what stands after a step and cannot go on the path, nor end it."""
     name, other = tokens[at]
-    if not name and not other:
-        raise AssertionError("a path may end where the query does")
     if name in _OPERATORS or other in _OPERATORS:
         return Refusal(at, *_OPERATORS[name or other])
     if other == "]":
@@ -116,14 +121,13 @@ def after_step(tokens: Sequence[Token], at: int, in_predicate: bool, is_compared
         return Refusal(at, "a step below an attribute", "attributes have nothing below them")
     if other == "[" and (is_attribute or is_compared):
         what = "a comparison" if is_compared else "an attribute"
-        return Refusal(at, f"a predicate of {what}", 'write [@name="value"], and further predicates after it')
+        return Refusal(at, f"a predicate of {what}", 'close it, and write the next one after it: [@a][@b="value"]')
     if other == "@":
         return Refusal(at, 'an attribute without "/" before it', 'write "/@name", or "[@name]"')
-    if other == "(":
-        return Refusal(at, "parentheses", TWIGS_HAVE)
     if other in (".", "..") or _is_number(other) or _is_literal(other):
-        return Refusal(at, f'"{_shortened(other)}" after a step', 'steps are linked by "/" or "//"')
-    if name and not _has_own_meaning(tokens, at):
+        what = "a literal" if _is_literal(other) else "a number" if _is_number(other) else f'"{other}"'
+        return Refusal(at, f"{what} after a step", 'steps are linked by "/" or "//"')
+    if name and not has_own_meaning(tokens, at):
         return Refusal(at, f'the name "{_shortened(name)}" after a step', 'steps are linked by "/" or "//"')
     return _unusable(tokens, at)
 
@@ -135,7 +139,7 @@ def at_value(tokens: Sequence[Token], at: int) -> Refusal:
         return Refusal(at - 1, "a comparison without a value", 'write the value in quotes: [@name="value"]')
     if _is_number(other) or other == "-":
         return Refusal(at, "a comparison with a number", 'write it in quotes: [@year="1999"]')
-    if (name and not _has_own_meaning(tokens, at)) or other in ("@", "*", ".", "..", "/", "//"):
+    if (name and not has_own_meaning(tokens, at)) or other in ("@", "*", ".", "..", "/", "//"):
         return Refusal(at, "a comparison with a path", 'write the value in quotes: [@name="value"]')
     return _unusable(tokens, at)
 
@@ -145,7 +149,7 @@ def at_attribute(tokens: Sequence[Token], at: int) -> Refusal:
     name, other = tokens[at]
     if other == "*":
         return Refusal(at - 1, "any attribute, @*", "name the attribute")
-    if name and _has_own_meaning(tokens, at):
+    if name and has_own_meaning(tokens, at):
         return _unusable(tokens, at)
     return Refusal(at - 1, 'an "@" without a name', "name the attribute")
 
@@ -167,14 +171,6 @@ def prefix(at: int, found: str, hint: str) -> Refusal:
 def not_closed(at: int) -> Refusal:
     """Refuse the bracket of a predicate that does not end."""
     return Refusal(at, "a predicate that is not closed", 'write "]" at its end')
-
-
-def has_own_meaning(tokens: Sequence[Token], at: int) -> bool:
-    """Tell whether a name is one of a function, a node test, an axis, or a prefix alone."""
-    return tokens[at + 1][1] in ("(", "::", ":")
-
-
-_has_own_meaning = has_own_meaning
 
 
 def _unusable(tokens: Sequence[Token], at: int) -> Refusal:

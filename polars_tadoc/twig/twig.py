@@ -16,7 +16,7 @@ KEY_BYTES = 16
 Kind = Literal["element", "any", "attribute", "text"]
 
 
-class Test(NamedTuple):
+class NodeTest(NamedTuple):
     """What a node of a twig asks of an element, an attribute or a text."""
 
     kind: Kind
@@ -37,7 +37,7 @@ class Twig:
 
     key: bytes
     """Digest of the tree."""
-    tests: tuple[Test, ...]
+    tests: tuple[NodeTest, ...]
     """By node."""
     descendants: tuple[bool, ...]
     """By node: reached by ``//``, not by ``/``."""
@@ -57,7 +57,7 @@ class Twig:
         return len(self.tests)
 
 
-def canonical_twig(tests: Sequence[Test], descendants: Sequence[bool], parents: Sequence[int]) -> Twig:
+def canonical_twig(tests: Sequence[NodeTest], descendants: Sequence[bool], parents: Sequence[int]) -> Twig:
     """Drop what stands twice below a node, and order the children of each.
 
     A node's digest is made of its own test and its children's digests in their order, as in a Merkle tree: equal
@@ -75,7 +75,7 @@ def canonical_twig(tests: Sequence[Test], descendants: Sequence[bool], parents: 
 
     Examples
     --------
-    >>> a, b, c = Test("element", "", "a"), Test("element", "", "b"), Test("element", "", "c")
+    >>> a, b, c = NodeTest("element", "", "a"), NodeTest("element", "", "b"), NodeTest("element", "", "c")
     >>> once = canonical_twig([a, b, c], [True, False, False], [-1, 0, 0])
     >>> twice = canonical_twig([a, c, b, c], [True, False, False, False], [-1, 0, 0, 0])
     >>> once == twice, len(twice)

@@ -226,11 +226,12 @@ class TwigSet(Mapping[str, str]):
         """Return the set as it is now in the form that filters read; kept until the set changes."""
         with self._lock:
             if self._compiled is None:
+                self._repack()
                 planted = [one for _, one in self._queries.values()]
                 roots = np.array([one.tree.root for one in planted], np.uint32)
                 has_text = np.array([one.tree.has_text for one in planted], np.bool_)
                 self._compiled = CompiledTwigs(
-                    self._forest.alphabet.copy(), self._forest.twigs(roots), tuple(self._queries), has_text
+                    self._forest.alphabet(), self._forest.twigs(roots), tuple(self._queries), has_text
                 )
             return self._compiled
 
@@ -311,6 +312,14 @@ class TwigSet(Mapping[str, str]):
         if not planted.uses:
             del self._planted[planted.key]
             self._forest.remove(planted.tree)
+
+    def _repack(self) -> None:
+        """Move the twigs together; this waits until they are read, so that no single change has to."""
+        if self._forest.is_sparse:
+            planted = list(self._planted.values())
+            self._forest, trees = self._forest.repacked(one.tree for one in planted)
+            for one, tree in zip(planted, trees, strict=True):
+                one.tree = tree
 
     def _texts(self) -> dict[str, str]:
         with self._lock:

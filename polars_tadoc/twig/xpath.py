@@ -18,9 +18,9 @@ from polars_tadoc.errors import InvalidTwigError
 from polars_tadoc.twig import refusals
 from polars_tadoc.twig.refusals import Refusal
 from polars_tadoc.twig.tokens import Token, positions_of, tokens_of
-from polars_tadoc.twig.twig import NO_PARENT, Test, Twig, canonical_twig
+from polars_tadoc.twig.twig import NO_PARENT, NodeTest, Twig, canonical_twig
 
-_ANY = Test("any")
+_ANY = NodeTest("any")
 
 
 def parse(xpath: str, namespaces: Mapping[str, str], name: str | None = None) -> Twig:
@@ -67,7 +67,7 @@ class _Reader:
         self.tokens = tokens
         self.at = 0
         self.namespaces = namespaces
-        self.tests: list[Test] = []
+        self.tests: list[NodeTest] = []
         self.descendants: list[bool] = []
         self.parents: list[int] = []
 
@@ -118,7 +118,7 @@ class _Reader:
         if name == "text" and self.tokens[self.at + 1][1] == "(":
             test = self.text(in_predicate)
         elif name and not refusals.has_own_meaning(self.tokens, self.at):
-            test = Test("element", *self.resolve(name))
+            test = NodeTest("element", *self.resolve(name))
         elif other == "*":
             test = _ANY
         elif other == "@":
@@ -126,7 +126,7 @@ class _Reader:
             name, _ = self.tokens[self.at]
             if not name or refusals.has_own_meaning(self.tokens, self.at):
                 raise refusals.at_attribute(self.tokens, self.at)
-            test = Test("attribute", *self.resolve(name))
+            test = NodeTest("attribute", *self.resolve(name))
             if in_predicate and self.tokens[self.at + 1][1] == "=":
                 self.at += 2
                 test = test._replace(value=self.value())
@@ -138,13 +138,13 @@ class _Reader:
         self.parents.append(parent)
         return len(self.tests) - 1
 
-    def text(self, in_predicate: bool) -> Test:
+    def text(self, in_predicate: bool) -> NodeTest:
         """Read a comparison of ``text()`` but for its last token."""
         following = [other for _, other in self.tokens[self.at + 2 : self.at + 4]]
         if following != [")", "="] or not in_predicate:
             raise refusals.text(self.tokens, self.at, in_predicate)
         self.at += 4
-        return Test("text", value=self.value())
+        return NodeTest("text", value=self.value())
 
     def value(self) -> str:
         """Return the value of the literal that has to stand here."""
