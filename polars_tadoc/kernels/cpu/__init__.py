@@ -33,6 +33,7 @@ from polars_tadoc.kernels.cpu.trie import load_trie as load_trie
 from polars_tadoc.kernels.cpu.trie import look_up as look_up
 from polars_tadoc.kernels.cpu.trie import spell as spell
 from polars_tadoc.kernels.cpu.trie import with_prefix as with_prefix
+from polars_tadoc.kernels.cpu.twig_rules import load_word_events as load_word_events
 from polars_tadoc.kernels.cpu.twigs import TwigMatcher as TwigMatcher
 from polars_tadoc.kernels.cpu.twigs import load_events as load_events
 from polars_tadoc.kernels.cpu.weights import document_frequencies as document_frequencies

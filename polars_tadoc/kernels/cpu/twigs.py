@@ -18,6 +18,7 @@ from polars_tadoc.kernels.cpu.twig_automaton import (
     make_automaton,
     roomier,
 )
+from polars_tadoc.kernels.cpu.twig_rules import match_rules
 from polars_tadoc.kernels.cpu.twig_walks import (
     POSITION,
     USED,
@@ -28,8 +29,10 @@ from polars_tadoc.kernels.cpu.twig_walks import (
     walk_nodes,
     walk_states,
 )
-from polars_tadoc.kernels.twigs import Events, Twigs
+from polars_tadoc.kernels.rules import Rules
+from polars_tadoc.kernels.twigs import Events, Twigs, WordEvents
 
+UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
@@ -93,6 +96,12 @@ class TwigMatcher:
 
         map_parallel(lambda pair: gather(*pair), list(zip(chunks, parts, strict=True)))
         return offsets, matches
+
+    def match_rules(
+        self, rules: Rules, root_offsets: Int64, roots: UInt32, words: WordEvents, most_levels: int
+    ) -> tuple[Int64, UInt32, UInt8]:
+        """Find the twigs that match each document of a grammar; see :func:`.twig_rules.match_rules`."""
+        return match_rules(self._twigs, self.idle, self.match, rules, root_offsets, roots, words, most_levels)
 
     def _match_chunk(self, events: Events, chunk: tuple[int, int]) -> Lists:
         try:
