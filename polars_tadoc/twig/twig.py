@@ -85,11 +85,13 @@ def canonical_twig(tests: Sequence[NodeTest], descendants: Sequence[bool], paren
     children: list[dict[bytes, int]] = [{} for _ in tests]
     key = b""
     for node in range(len(tests) - 1, -1, -1):
-        own = children[node]
-        if len(own) > 1:
-            own = children[node] = dict(sorted(own.items()))
-        label = repr((descendants[node], *tests[node])).encode()
-        key = blake2b(label + b"".join(own), digest_size=KEY_BYTES).digest()
+        kind, uri, local, value = tests[node]
+        compared = "" if value is None else f"={value}"
+        label = f"{descendants[node]:d}{kind} {len(uri)} {uri}{local}{compared}\0".encode()  # no name holds "=" or NUL
+        below = children[node]
+        if len(below) > 1:
+            below = children[node] = dict(sorted(below.items()))
+        key = blake2b(label + b"".join(below), digest_size=KEY_BYTES).digest()
         if node:
             children[parents[node]].setdefault(key, node)
     order: list[int] = []
@@ -97,9 +99,7 @@ def canonical_twig(tests: Sequence[NodeTest], descendants: Sequence[bool], paren
     waiting = [(0, NO_PARENT)]
     while waiting:
         node, parent = waiting.pop()
-        own = children[node]
-        if own:
-            waiting += [(child, len(order)) for child in reversed(own.values())]
+        waiting += [(child, len(order)) for child in reversed(children[node].values())]
         order.append(node)
         new_parents.append(parent)
     return Twig(
