@@ -14,8 +14,8 @@ import numpy.typing as npt
 from polars_tadoc.kernels.twigs import CLOSE, OTHER
 from polars_tadoc.twig.alphabet import Alphabet
 
-_BATCH = 512
-"""Tags that are parsed together."""
+_BATCH, _SMALL_BATCH = 512, 2
+"""Tags that are parsed together; fewer where some were not well-formed, as the rest is parsed again then."""
 
 _SEPARATOR = "\f"
 """Stands between namespace and name: no document can hold it."""
@@ -121,12 +121,15 @@ def parse_tags(tags: Sequence[bytes], namespaces: Mapping[str, str]) -> Tags:
     declared = [f" {f'xmlns:{prefix}' if prefix else 'xmlns'}={quoteattr(uri)}" for prefix, uri in namespaces.items()]
     head = f"<r{''.join(declared)}>".encode()
     read = _Read()
+    size = _BATCH
     while len(read.sound) < len(tags):
-        batch = tags[len(read.sound) : len(read.sound) + _BATCH]
+        batch = tags[len(read.sound) : len(read.sound) + size]
         sound = _parse(batch, head, read)
         read.sound += [True] * sound
+        size = min(2 * size, _BATCH)
         if sound < len(batch):
             read.sound.append(False)
+            size = _SMALL_BATCH
     return Tags(
         np.array(read.sound, np.bool_),
         np.array(read.elements, np.uint32),

@@ -124,13 +124,11 @@ class JudgedWords:
         tags, owners = self.tags, self.tag_words
         listed = _Listed()
         listed.add(owners, tags.symbols_of_elements(alphabet)[tags.elements])
-        for numbers, symbols in (
-            (tags.attribute_names, tags.symbols_of_attributes(alphabet)),
-            (tags.attribute_values, tags.symbols_of_values(alphabet)),
-        ):
-            named = symbols[numbers]
-            asked = named != CLOSE
-            listed.add_closed(owners[tags.attribute_tags[asked]], named[asked])
+        named = tags.symbols_of_attributes(alphabet)[tags.attribute_names]
+        valued = tags.symbols_of_values(alphabet)[tags.attribute_values]
+        attributes = np.stack([named, valued], axis=1).reshape(-1)
+        asked = attributes != CLOSE
+        listed.add_closed(np.repeat(owners[tags.attribute_tags], 2)[asked], attributes[asked])
         kinds = self._add_texts(listed, alphabet)
         closing = (self.kinds == EMPTY) | (self.kinds == SHUT)
         listed.add(np.flatnonzero(closing), np.array([CLOSE], np.uint32))
