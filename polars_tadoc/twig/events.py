@@ -140,7 +140,7 @@ def parse_documents(text: pl.Series, alphabet: Alphabet, *, max_depth: int, max_
 
 
 def _parse(expat: Expat, documents: Documents, alphabet: Alphabet, max_depth: int, dtype: np.dtype[Any]) -> list[Piece]:
-    names = _names(alphabet, alphabet.version)
+    names = _names(alphabet)
     compiled = handlers()
     before = np.zeros(len(documents.codes) + 1, np.int64)
     np.cumsum(np.where(documents.codes == FINE, documents.lengths, 0), out=before[1:])
@@ -202,8 +202,8 @@ def _explain(documents: Documents, row: int, max_depth: int, max_bytes: int) -> 
 
 
 @lru_cache(maxsize=8)
-def _names(alphabet: Alphabet, version: int) -> Names:
-    """Put what an alphabet names into a hash table; ``version`` is the alphabet's, another one after each change."""
+def _names(alphabet: Alphabet) -> Names:
+    """Put what an alphabet names into a hash table; alphabets do not change."""
     numbers: dict[tuple[str, str], int] = {}
     for uri, local, _ in alphabet.attribute_values:
         numbers.setdefault((uri, local), len(numbers) + 1)

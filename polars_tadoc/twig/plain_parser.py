@@ -56,7 +56,8 @@ def parse_document(document: bytes, alphabet: Alphabet, max_depth: int) -> list[
 
     """
     if 0 in document[:2]:  # Expat would take it for UTF-16
-        raise DocumentError.not_well_formed(INVALID_TOKEN, 1, 1 + document[:2].index(0))
+        line, column = (2, 1) if document[0] in b"\r\n" else (1, 1 + document.index(0))
+        raise DocumentError.not_well_formed(INVALID_TOKEN, line, column)
     parser = expat.ParserCreate("UTF-8", SEPARATOR)
     parser.ordered_attributes = True
     events: list[int] = []
