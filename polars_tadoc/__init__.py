@@ -25,6 +25,7 @@ from polars_tadoc.analytics.sort import sort
 from polars_tadoc.analytics.term_vector import term_vector
 from polars_tadoc.analytics.tfidf import tfidf
 from polars_tadoc.analytics.to_csr import to_csr
+from polars_tadoc.analytics.twig_filter import twig_filter
 from polars_tadoc.analytics.word_count import word_count
 from polars_tadoc.column import DTYPE, is_tadoc
 from polars_tadoc.compress.compress import compress
@@ -44,6 +45,7 @@ from polars_tadoc.rows.bm25 import bm25
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.token_count import token_count
+from polars_tadoc.twig.twig_set import TwigSet
 from polars_tadoc.typed import of
 from polars_tadoc.version import __version__ as __version__
 from polars_tadoc.weighting import BM25, TFIDF
@@ -58,6 +60,7 @@ __all__ = [
     "Dictionary",
     "Grammar",
     "Index",
+    "TwigSet",
     "bm25",
     "bm25_weights",
     "build_index",
@@ -91,6 +94,7 @@ __all__ = [
     "tfidf",
     "to_csr",
     "token_count",
+    "twig_filter",
     "word_count",
 ]
 

@@ -49,6 +49,8 @@ class Analytic(ABC, Generic[Part, Made]):
 
     name: ClassVar[str]
     """The call, for messages."""
+    reads_gaps: ClassVar[bool] = False
+    """Whether what stood between words matters."""
     options: Options
 
     def run(self, column: pl.Series, id: pl.Series | None = None) -> Made:

@@ -68,7 +68,9 @@ def ask(
         The answer's columns.
 
     """
-    question = packed_question(plan.select(cs.by_name(*_names(column, labels)))) if labels != column else None
+    question = None
+    if labels != column and not analytic.reads_gaps:  # packed documents are read without gaps
+        question = packed_question(plan.select(cs.by_name(*_names(column, labels))))
     if question is not None and question.scan.column == column:
         return ask_packed(question, analytic, labels, limit, schema)
     if limit is None:

@@ -76,7 +76,7 @@ def run_stream(
     columns = (kept.keep(batch)[column] for batch in batches)
     if read.collect_schema()[column] == pl.String:
         return _answer_text(columns, kept, analytic, limit)
-    return _answer(corpora_of_batches(columns, limit), kept, analytic, limit)
+    return _answer(corpora_of_batches(columns, limit, analytic.reads_gaps), kept, analytic, limit)
 
 
 def run_packed(
@@ -145,7 +145,7 @@ def _answer_text(
     return analytic.result(found.total(), kept.all()).to_frame()
 
 
-def corpora_of_batches(batches: Iterable[pl.Series], limit: int) -> Iterator[Corpus]:
+def corpora_of_batches(batches: Iterable[pl.Series], limit: int, gaps: bool = False) -> Iterator[Corpus]:
     """Gather the rows of batches grammar by grammar; a grammar's rows may come in several corpora.
 
     Parameters
@@ -154,13 +154,15 @@ def corpora_of_batches(batches: Iterable[pl.Series], limit: int) -> Iterator[Cor
         Compressed columns, one after another.
     limit
         Bytes; rows that wait take at most a share of it and a batch.
+    gaps
+        Keep what stood between words; most analytics do not read it.
 
     """
     held, numbers, size, first = [pl.Series("text", [], DTYPE)], [np.zeros(0, np.int64)], 0, 0
     for batch in batches:
         if first + len(batch) > MOST_ROWS:
             raise LimitExceededError(TOO_MANY_ROWS)
-        held.append(_without_gaps(batch))
+        held.append(batch.alias("text") if gaps else _without_gaps(batch))
         numbers.append(np.arange(first, first + len(batch)))
         first += len(batch)
         size += _nbytes(held[-1])
@@ -189,15 +191,16 @@ def _fitting(corpus: Corpus, limit: int) -> Corpus:
 
 
 def _without_gaps(column: pl.Series) -> pl.Series:
-    """Drop what no analytic reads."""
+    """Drop what most analytics do not read."""
     column = column.alias("text")  # Polars' own calls take some names for patterns
     gaps = pl.Series("gaps", [None], pl.Binary).new_from_index(0, len(column))
     return pl.DataFrame([column.struct.field("grammar"), column.struct.field("symbols"), gaps]).to_struct("text")
 
 
 def _nbytes(column: pl.Series) -> int:
-    """Bytes of rows without gaps."""
-    return 4 * int(column.struct.field("symbols").list.len().sum()) + 40 * len(column)
+    """Bytes of rows."""
+    gaps = int(column.struct.field("gaps").bin.size().sum())
+    return 4 * int(column.struct.field("symbols").list.len().sum()) + gaps + 40 * len(column)
 
 
 def _of_last_grammar(column: pl.Series) -> pl.Series:

@@ -102,6 +102,11 @@ class WordEvents(NamedTuple):
     ``CLOSE``); an empty element's tag has the final ``CLOSE``, too; an end tag is one ``CLOSE``; a text may stand for
     texts that twigs name (each with its ``CLOSE``)."""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the arrays hold."""
+        return sum(int(array.nbytes) for array in self)
+
 
 SOUND, UNSOUND = 0, 1
 """State of a document in a grammar: its events are those of one well-formed document; or a parser has to look: it has

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -18,6 +18,7 @@ from polars_tadoc.analytics import sort as sort_analytic
 from polars_tadoc.analytics import term_vector as term_vector_analytic
 from polars_tadoc.analytics import tfidf as tfidf_analytic
 from polars_tadoc.analytics import to_csr as to_csr_analytic
+from polars_tadoc.analytics import twig_filter as twig_filter_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.info import info
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
@@ -33,6 +34,7 @@ from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.packed.pack import pack, pack_stream, packed_schema
 from polars_tadoc.packed.unpack import unpack
 from polars_tadoc.packed.write import write_packed
+from polars_tadoc.twig.twig_set import TwigSet
 from polars_tadoc.weighting import BM25, TFIDF
 
 LABELS = "Name of a column of the frame whose values label the rows; by default their numbers."
@@ -648,6 +650,46 @@ class TadocFrame:
             engine=engine,
         )
         return request.run(self._text("tfidf", column), self._labels("tfidf", id)).to_frame()
+
+    @documented_by(twig_filter_analytic.twig_filter, id=LABELS)
+    def twig_filter(
+        self,
+        column: str,
+        queries: Mapping[str, str] | TwigSet,
+        *,
+        id: str | None = None,
+        namespaces: Mapping[str, str] | None = None,
+        on_error: str = "raise",
+        max_depth: int = twig_filter_analytic.MAX_DEPTH,
+        max_bytes: int = twig_filter_analytic.MAX_BYTES,
+        engine: str | None = None,
+    ) -> pl.DataFrame:
+        """Find out which of many XPath queries each row's XML document matches, compressed or String.
+
+        Returns
+        -------
+        DataFrame
+            ``id, query: String``, a row for each match; documents in their order, each one's queries in the order of
+            the set.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"name": ["x", "y"], "xml": ["<a><b/><c/></a>", "<a><c/></a>"]})
+        >>> df.tadoc.twig_filter("xml", {"both": "/a[b]/c", "any": "//c"}, id="name").rows()
+        [('x', 'both'), ('x', 'any'), ('y', 'any')]
+
+        """
+        request = twig_filter_analytic.Request.from_arguments(
+            queries,
+            namespaces=namespaces,
+            on_error=on_error,
+            max_depth=max_depth,
+            max_bytes=max_bytes,
+            engine=engine,
+        )
+        return request.run(self._text("twig_filter", column), self._labels("twig_filter", id)).to_frame()
 
     @documented_by(to_csr_analytic.to_csr)
     def to_csr(

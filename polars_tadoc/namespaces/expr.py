@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import polars as pl
@@ -18,6 +18,7 @@ from polars_tadoc.analytics import sequence_count as sequence_count_analytic
 from polars_tadoc.analytics import sort as sort_analytic
 from polars_tadoc.analytics import term_vector as term_vector_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
+from polars_tadoc.analytics.twig_filter import MAX_BYTES, MAX_DEPTH, twig_filter
 from polars_tadoc.column import DTYPE
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
 from polars_tadoc.compress.recompress import Recompression, recompress
@@ -28,9 +29,12 @@ from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.rows import bm25 as bm25_call
 from polars_tadoc.rows import phrases as phrase_calls
+from polars_tadoc.rows import twig_filter as twig_filter_call
 from polars_tadoc.rows.expressions import by_row, elementwise
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.token_count import token_count
+from polars_tadoc.rows.twig_filter import AS_STRUCT
+from polars_tadoc.twig.twig_set import TwigSet
 
 Integers = int | str | pl.Expr | pl.Series
 """An integer, or integers by row: a column's name, an expression or a series."""
@@ -362,6 +366,53 @@ class TadocExpr:
             request.run_lists, return_dtype=pl.List(pl.Float32), is_elementwise=True
         )
         return scores.explode(empty_as_null=False, keep_nulls=False)
+
+    @documented_by(twig_filter, id=None, as_struct=AS_STRUCT)
+    def twig_filter(
+        self,
+        queries: Mapping[str, str] | TwigSet,
+        *,
+        as_struct: bool = False,
+        namespaces: Mapping[str, str] | None = None,
+        on_error: str = "raise",
+        max_depth: int = MAX_DEPTH,
+        max_bytes: int = MAX_BYTES,
+        engine: str | None = None,
+    ) -> pl.Expr:
+        """Find out which of many XPath queries each row's XML document matches: row-aligned, null where the row is.
+
+        It is elementwise: it streams, and takes all groups at once. A :class:`TwigSet` is taken as it is when the
+        expression is made. Errors count rows in what Polars hands over together; ``df.tadoc.twig_filter`` names the
+        row of the frame.
+
+        Returns
+        -------
+        Expr
+            ``List(String)``, names in the order of the set, or with ``as_struct=True`` a ``Struct`` of ``Boolean``
+            fields.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"row": [1, 2], "xml": ["<a><b/><c/></a>", "<a><c/></a>"]})
+        >>> twigs = pl.col("xml").tadoc.twig_filter({"both": "/a[b]/c", "any": "//c"})
+        >>> df.with_columns(twigs).rows()
+        [(1, ['both', 'any']), (2, ['any'])]
+        >>> df.filter(twigs.list.contains("both"))["row"].to_list()
+        [1]
+
+        """
+        request = twig_filter_call.Request.from_arguments(
+            queries,
+            as_struct=as_struct,
+            namespaces=namespaces,
+            on_error=on_error,
+            max_depth=max_depth,
+            max_bytes=max_bytes,
+            engine=engine,
+        )
+        return elementwise(request.run_part, request.dtype, self._expr)
 
     @documented_by(word_count_analytic.word_count)
     def word_count(

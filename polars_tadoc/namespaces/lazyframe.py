@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from polars_tadoc.analytics import sequence_count as sequence_count_analytic
 from polars_tadoc.analytics import sort as sort_analytic
 from polars_tadoc.analytics import term_vector as term_vector_analytic
 from polars_tadoc.analytics import tfidf as tfidf_analytic
+from polars_tadoc.analytics import twig_filter as twig_filter_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.plan import ask, read_columns
@@ -36,6 +38,7 @@ from polars_tadoc.packed.pack import pack_stream, packed_schema
 from polars_tadoc.packed.plan import pack_plan, unpack_plan
 from polars_tadoc.packed.write import write_packed
 from polars_tadoc.traversal.options import require_memory_limit
+from polars_tadoc.twig.twig_set import TwigSet
 
 MEMORY_LIMIT = """Bytes, or a number with a unit ("2GB", "512MiB"): the plan runs batch by batch, and rows that wait
     and what was found in others stay within so many; what Polars reads ahead comes on top. One grammar with its rows
@@ -523,6 +526,50 @@ class TadocLazyFrame:
             engine=engine,
         )
         return self._analytic(request, column, tfidf_analytic.schema, id, memory_limit, text=True)
+
+    @documented_by(twig_filter_analytic.twig_filter, id=LABELS, memory_limit=MEMORY_LIMIT)
+    def twig_filter(
+        self,
+        column: str,
+        queries: Mapping[str, str] | TwigSet,
+        *,
+        id: str | None = None,
+        namespaces: Mapping[str, str] | None = None,
+        on_error: str = "raise",
+        max_depth: int = twig_filter_analytic.MAX_DEPTH,
+        max_bytes: int = twig_filter_analytic.MAX_BYTES,
+        engine: str | None = None,
+        memory_limit: int | str | None = None,
+    ) -> pl.LazyFrame:
+        """Find out which of many XPath queries each row's XML document matches; only it and ``id`` are read.
+
+        A :class:`TwigSet` is taken as it is when the call is made, not as it is when the plan runs.
+
+        Returns
+        -------
+        LazyFrame
+            ``id, query: String``, a row for each match; documents in their order, each one's queries in the order of
+            the set.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"name": ["x", "y"], "xml": ["<a><b/><c/></a>", "<a><c/></a>"]})
+        >>> lf.tadoc.twig_filter("xml", {"both": "/a[b]/c", "any": "//c"}, id="name").collect().rows()
+        [('x', 'both'), ('x', 'any'), ('y', 'any')]
+
+        """
+        request = twig_filter_analytic.Request.from_arguments(
+            queries,
+            namespaces=namespaces,
+            on_error=on_error,
+            max_depth=max_depth,
+            max_bytes=max_bytes,
+            engine=engine,
+        )
+        named = replace(request, column=column)
+        return self._analytic(named, column, twig_filter_analytic.schema, id, memory_limit, text=True)
 
     @documented_by(sequence_count_analytic.sequence_count, memory_limit=MEMORY_LIMIT)
     def sequence_count(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import polars as pl
 
@@ -18,6 +18,7 @@ from polars_tadoc.analytics import tfidf as tfidf_analytic
 from polars_tadoc.analytics import to_csr as to_csr_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.info import info
+from polars_tadoc.analytics.twig_filter import MAX_BYTES, MAX_DEPTH, twig_filter
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.decompress import decompress
@@ -26,10 +27,13 @@ from polars_tadoc.index.build import build_index
 from polars_tadoc.index.index import Index
 from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.namespaces.uncached import uncached
+from polars_tadoc.rows import twig_filter as twig_filter_call
 from polars_tadoc.rows.bm25 import bm25
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.token_count import token_count
+from polars_tadoc.rows.twig_filter import AS_STRUCT
+from polars_tadoc.twig.twig_set import TwigSet
 from polars_tadoc.weighting import BM25, TFIDF
 
 
@@ -282,6 +286,46 @@ class TadocSeries:
             lowercase=lowercase,
             stopwords=stopwords,
         )
+
+    @documented_by(twig_filter, id=None, as_struct=AS_STRUCT)
+    def twig_filter(
+        self,
+        queries: Mapping[str, str] | TwigSet,
+        *,
+        as_struct: bool = False,
+        namespaces: Mapping[str, str] | None = None,
+        on_error: str = "raise",
+        max_depth: int = MAX_DEPTH,
+        max_bytes: int = MAX_BYTES,
+        engine: str | None = None,
+    ) -> pl.Series:
+        """Find out which of many XPath queries each row's XML document matches: row-aligned, null where the row is.
+
+        Returns
+        -------
+        Series
+            ``List(String)``, names in the order of the set, or with ``as_struct=True`` a ``Struct`` of ``Boolean``
+            fields.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> series = pl.Series(["<a><b/><c/></a>", "<a><c/></a>"])
+        >>> series.tadoc.twig_filter({"both": "/a[b]/c", "any": "//c"}).to_list()
+        [['both', 'any'], ['any']]
+
+        """
+        request = twig_filter_call.Request.from_arguments(
+            queries,
+            as_struct=as_struct,
+            namespaces=namespaces,
+            on_error=on_error,
+            max_depth=max_depth,
+            max_bytes=max_bytes,
+            engine=engine,
+        )
+        return request.run(self._series)
 
     @documented_by(word_count_analytic.word_count)
     def word_count(

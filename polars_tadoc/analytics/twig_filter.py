@@ -1,0 +1,237 @@
+"""Twig filter: which of many XPath queries each row's document matches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.analytics.results import Labels
+from polars_tadoc.analytics.twig_documents import Answer, Filtering, WrongRow
+from polars_tadoc.analytics.twig_matches import MatchedRows, Matches
+from polars_tadoc.analytics.twig_matches import schema as schema
+from polars_tadoc.arguments import require_integer
+from polars_tadoc.column import require_series, require_tadoc, split
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.engine import Engine, choose
+from polars_tadoc.errors import InvalidXmlError
+from polars_tadoc.payload import short_name
+from polars_tadoc.traversal.options import MOST_COUNT, Options
+from polars_tadoc.twig.twig_set import TwigSet
+
+MAX_DEPTH = 10_000
+"""Elements that may be open at once."""
+
+MAX_BYTES = 1 << 30
+"""Bytes of a document."""
+
+AUTO = 0
+"""What the choice of an engine is told of the work: parsing is most of it, and stays on the CPU, whose automaton then
+matches events sooner than they would be transferred (``benchmarks/twigs.py``). So "auto" is the CPU."""
+
+
+@dataclass(frozen=True)
+class Request(Analytic[Matches, MatchedRows]):
+    """What documents are filtered by, checked when it is made."""
+
+    name: ClassVar[str] = "twig_filter"
+    reads_gaps: ClassVar[bool] = True
+
+    filtering: Filtering
+    raises: bool
+    """Whether a row that is no document is an error."""
+    options: Options
+    column: str = ""
+    """The column's name, for messages."""
+
+    @classmethod
+    def from_arguments(
+        cls,
+        queries: Mapping[str, str] | TwigSet,
+        *,
+        namespaces: Mapping[str, str] | None = None,
+        on_error: str = "raise",
+        max_depth: int = MAX_DEPTH,
+        max_bytes: int = MAX_BYTES,
+        engine: str | None = None,
+    ) -> Self:
+        """Check the arguments of :func:`twig_filter`; errors as there."""
+        if on_error not in ("raise", "null"):
+            raise ValueError(f'{cls.name}: on_error={on_error!r}: use "raise" or "null"')
+        options = Options.from_arguments(
+            normalize=None, lowercase=False, stopwords=None, strategy="auto", engine=engine
+        )
+        depth = require_integer("max_depth", max_depth, 1, MOST_COUNT)
+        size = require_integer("max_bytes", max_bytes, 1, MOST_COUNT)
+        filtering = Filtering(_twig_set(queries, namespaces).compiled(), depth, size)
+        return cls(filtering, on_error == "raise", options)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the queries, in the order of the set."""
+        return self.filtering.twigs.names
+
+    def run(self, column: pl.Series, id: pl.Series | None = None) -> MatchedRows:
+        """Answer for a String column or a compressed one; errors as for :func:`twig_filter`."""
+        require_series(column, self.name)
+        return self.result(self.matches(column), Labels.of(column, id, self.name))
+
+    def matches(self, column: pl.Series) -> Matches:
+        """Match each row; errors as for :func:`twig_filter`."""
+        require_series(column, self.name)
+        named = replace(self, column=column.name)
+        if column.dtype == pl.String:
+            return named.merge(list(named.text_partials(column)))
+        require_tadoc(column, self.name)
+        corpora = split(column)
+        for corpus in corpora:
+            named.require_tokenizer(corpus)
+        return named._joined(answer for corpus in corpora for answer in named._answers(corpus))
+
+    def without_limits(self) -> Request:
+        """There are no limits that merging would have to apply."""
+        return self
+
+    def partial(self, corpus: Corpus, _engine: Engine) -> Matches:
+        """Match one corpus' documents, on an engine of this call's own choice."""
+        self.require_tokenizer(corpus)
+        return self._joined(self._answers(corpus))
+
+    def text_partials(self, text: pl.Series, first: int = 0) -> Iterator[Matches]:
+        """Match the rows of a String column, so much text at a time; ``first`` is the first row's number."""
+        for matches, wrong in self.filtering.match_text(text, choose(self.options.engine, AUTO)):
+            moved = replace(matches, rows=matches.rows + first) if first else matches
+            yield self._joined([(moved, [WrongRow(first + row, why) for row, why in wrong])])
+
+    def _answers(self, corpus: Corpus) -> Iterator[Answer]:
+        return self.filtering.match_corpus(corpus, choose(self.options.engine, AUTO))
+
+    def _joined(self, answers: Iterable[Answer]) -> Matches:
+        """Put answers together; raises ``InvalidXmlError`` for the first wrong row, where that is asked for."""
+        parts = list(answers)
+        wrong = [row for _, rows in parts for row in rows]
+        if self.raises and wrong:
+            raise InvalidXmlError.for_row(self.column, *min(wrong))
+        return self.merge([matches for matches, _ in parts])
+
+    def require_tokenizer(self, corpus: Corpus) -> None:
+        """Raise ``TypeError`` unless a corpus was cut into tags."""
+        own = corpus.grammar.tokenizer
+        if own != "xml":
+            column = f'pl.col("{self.column}").tadoc.decompress()'
+            raise TypeError(
+                f'{self.name}: column "{self.column}" ({short_name(corpus.key)}) was cut by "{own}", which does not '
+                f'keep tags whole; compress it again: {column}.tadoc.compress(tokenizer="xml"), or filter the text: '
+                f"{column}.tadoc.twig_filter(…)"
+            )
+
+    def merge(self, partials: Sequence[Matches]) -> Matches:
+        """Put the documents of several corpora into the order of their rows."""
+        return Matches.merged(partials)
+
+    def result(self, total: Matches, labels: Labels) -> MatchedRows:
+        """Give rows their labels."""
+        return MatchedRows(labels, self.names, total)
+
+
+def _twig_set(queries: object, namespaces: Mapping[str, str] | None) -> TwigSet:
+    if isinstance(queries, TwigSet):
+        if namespaces is not None:
+            raise TypeError(f"{Request.name}: namespaces= is for queries in a mapping; a TwigSet has its own")
+        return queries
+    if not isinstance(queries, Mapping):
+        raise TypeError(
+            f'{Request.name}: queries are a mapping of names to XPath, {{"name": "//a[b]"}}, or a TwigSet, '
+            f"not {type(queries).__name__}"
+        )
+    return TwigSet(queries, namespaces=namespaces)
+
+
+def twig_filter(
+    column: pl.Series,
+    queries: Mapping[str, str] | TwigSet,
+    *,
+    id: pl.Series | None = None,
+    namespaces: Mapping[str, str] | None = None,
+    on_error: str = "raise",
+    max_depth: int = MAX_DEPTH,
+    max_bytes: int = MAX_BYTES,
+    engine: str | None = None,
+) -> pa.Table:
+    """Find out which of many XPath queries each row's XML document matches, all in one pass.
+
+    A document matches a query where XPath's ``boolean()`` is true of it: where at least one node is found. Queries are
+    twigs: paths of ``/`` and ``//`` over names, ``*`` and ``@name``, with predicates that are such paths again,
+    ``[.//name/@id]``, and may end in ``@name="value"`` or ``text()="value"``. They are matched from the leaves up
+    (Gottlob, Koch and Pichler, VLDB 2002), all at once by one automaton on a CPU (Gupta and Suciu, SIGMOD 2003), or by
+    a thread for each node of a query on a GPU (Absalyamov, Moussalli, Tsotras and Najjar).
+
+    Parameters
+    ----------
+    column
+        String column of XML documents, or one that was compressed with ``tokenizer="xml"``: then rules are read once
+        however often they occur, and only rows that may not be well-formed, or that a query with ``text()`` may match,
+        are decompressed.
+    queries
+        XPath by name, or a :class:`TwigSet`, which keeps what it was compiled to; it is taken as it is now.
+    id
+        What rows are called, one label for each; by default their numbers.
+    namespaces
+        URI by prefix, for names in queries like ``x:name``; a name without a prefix is in no namespace.
+    on_error
+        "raise", or "null": a row that is no well-formed XML, or exceeds a limit, matches nothing, as a null row.
+    max_depth
+        Most elements that may be open at once in a document.
+    max_bytes
+        Most bytes of a document.
+    engine
+        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``id`` (the labels' type, or uint32), ``query: dictionary<large_string>``: a row for each match; documents in
+        their order, each one's queries in the order of the set.
+
+    Raises
+    ------
+    InvalidTwigError
+        A query is no twig; the message shows the place and names what cannot be used.
+    InvalidXmlError
+        A row is no well-formed XML, declares entities, or exceeds a limit; the message names row, line and column.
+    NotCompressedError
+        The series is neither a compressed column nor a String one.
+    InvalidGrammarError, LimitExceededError
+        A payload or a row of a compressed column is damaged or too large.
+    EngineUnavailableError
+        ``engine="gpu"`` cannot run here.
+    TypeError
+        A compressed column was cut otherwise than by ``tokenizer="xml"``; ``queries`` is no mapping of strings and no
+        :class:`TwigSet`, or one with ``namespaces=`` beside it; ``max_depth`` or ``max_bytes`` is no integer; ``id`` is
+        not what it should be, or of a type that results cannot hold.
+    ValueError
+        ``on_error`` is something else, ``max_depth`` or ``max_bytes`` is below 1, ``id`` has another length than the
+        column, or there is no such ``engine``.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("xml", ["<a><b/><c/></a>", "<a><c x='1'/></a>"])
+    >>> tadoc.twig_filter(column, {"both": "/a[b]/c", "one": "//c[@x='1']"}).to_pylist()
+    [{'id': 0, 'query': 'both'}, {'id': 1, 'query': 'one'}]
+
+    """
+    request = Request.from_arguments(
+        queries,
+        namespaces=namespaces,
+        on_error=on_error,
+        max_depth=max_depth,
+        max_bytes=max_bytes,
+        engine=engine,
+    )
+    return request.run(column, id).to_arrow()
