@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.cpu.jit import inner, kernel
-from polars_tadoc.kernels.cpu.memory import trailing_zeros
-from polars_tadoc.kernels.twigs import NO_ENTRY, NO_NODE, OTHER, Twigs
+from polars_tadoc.kernels.cpu.twig_folds import Folds, fold, keep_whole, make_folds
+from polars_tadoc.kernels.twigs import NO_ENTRY, OTHER, Twigs
 
 FULL = -1
 """Instead of a state: there is no room for another step; make some by :func:`roomier` and ask again."""
@@ -53,6 +53,9 @@ class Automaton(NamedTuple):
     siblings: Any
     wildcards: Any
     """uint64[words]: nodes that any element passes; the arrays before it are those of the twigs."""
+    folds: Folds
+    folded: Any
+    """uint64[words + 1]: what is found, folded; used within a step."""
 
     sets: Any
     """uint64[most states * words]: the nodes of each state; state 0 has none."""
@@ -89,7 +92,7 @@ def make_automaton(twigs: Twigs) -> Automaton:
     """
     words, symbols = twigs.words, len(twigs.heads)
     arrays: list[Any] = [_read_only(array) for array in twigs[1:10]]
-    arrays.append(np.zeros(words, np.uint64))
+    arrays += [np.zeros(words, np.uint64), make_folds(twigs), np.zeros(words + 1, np.uint64)]
     arrays.append(np.zeros(_FIRST_STATES * words, np.uint64))
     arrays.append(np.zeros(2 * _FIRST_STATES, np.uint64))
     arrays.append(np.empty(symbols, np.int32))
@@ -257,44 +260,23 @@ def close_nodes(automaton: Any, source: Any, found: Any, symbol: Any, target: An
     """Compute on node sets what ``close`` gives on states.
 
     The accumulated set stands in ``source`` from word ``found`` on, the result in ``target`` from ``to`` on; the two
-    must be apart. All nodes at once: the first child of a node is its next bit; only nodes that have more children and
-    whose first is found are looked at one by one.
+    must be apart.
     """
-    words = automaton.words
+    words, folded = automaton.words, automaton.folded
+    fold(automaton.folds, words, source, found, folded)
     anything = _0 - np.uint64(automaton.elements[symbol])
-    following = _0
-    for word in range(words - 1, -1, -1):
-        here = source[found + word]
-        begun = automaton.leaves[word] | here >> _1 | following << _63
+    for word in range(words):
+        begun = automaton.leaves[word] | folded[word] >> _1 | folded[word + 1] << _63
         target[to + word] = begun & automaton.wildcards[word] & anything
-        following = here
     entry = automaton.heads[symbol]
     while entry != NO_ENTRY:
         own = np.int64(automaton.entry_words[entry])
-        following = source[found + own + 1] if own + 1 < words else _0
-        begun = automaton.leaves[own] | source[found + own] >> _1 | following << _63
+        begun = automaton.leaves[own] | folded[own] >> _1 | folded[own + 1] << _63
         target[to + own] |= begun & automaton.entry_bits[entry]
         entry = automaton.entry_next[entry]
-    for word in range(words):
-        branches = target[to + word] & automaton.branches[word]
-        while branches != _0:
-            node = word * 64 + trailing_zeros(branches)
-            if not has_others(automaton, source, found, node + 1):
-                target[to + word] ^= branches & (_0 - branches)
-            branches &= branches - _1
+    keep_whole(automaton.folds, automaton.branches, automaton.siblings, source, found, target, to)
     for word in range(words):
         target[to + word] |= source[found + word] & automaton.descendants[word]
-
-
-@inner
-def has_others(automaton: Any, source: Any, found: Any, child: Any) -> Any:
-    """Tell whether a set has all children that follow a child."""
-    following = automaton.siblings[child]
-    while following != NO_NODE:
-        if source[found + np.int64(following >> np.uint32(6))] >> np.uint64(following & np.uint32(63)) & _1 == _0:
-            return False
-        following = automaton.siblings[following]
-    return True
 
 
 @inner
@@ -321,11 +303,21 @@ def number_last(automaton: Any) -> Any:
 
 @inner
 def _hash(sets: Any, start: Any, words: Any) -> Any:
-    hashed = _FACTOR
-    for word in range(start, start + words):
-        hashed = (hashed ^ sets[word]) * _FACTOR
-        hashed ^= hashed >> _32
-    return hashed
+    a, b, c, d = _FACTOR, _FACTOR, _FACTOR, _FACTOR  # four by turns: none waits for the product before it
+    for word in range(start, start + words - 3, 4):
+        a = _mixed(a, sets[word])
+        b = _mixed(b, sets[word + 1])
+        c = _mixed(c, sets[word + 2])
+        d = _mixed(d, sets[word + 3])
+    for word in range(start + words - words % 4, start + words):
+        a = _mixed(a, sets[word])
+    return _mixed(_mixed(_mixed(a, b), c), d)
+
+
+@inner
+def _mixed(hashed: Any, bits: Any) -> Any:
+    product = (hashed ^ bits) * _FACTOR
+    return product ^ product >> _32
 
 
 @kernel
