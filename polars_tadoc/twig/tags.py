@@ -100,7 +100,8 @@ class _Read:
     sound: list[bool] = field(default_factory=list)
     elements: list[int] = field(default_factory=list)
     declarations: dict[int, dict[str, str]] = field(default_factory=dict)
-    attribute_tags: list[int] = field(default_factory=list)
+    attributes: list[int] = field(default_factory=list)
+    """How many each sound tag has."""
     attribute_names: list[int] = field(default_factory=list)
     attribute_values: list[int] = field(default_factory=list)
     names: Numbers = field(default_factory=Numbers)
@@ -134,7 +135,7 @@ def parse_tags(tags: Sequence[bytes], namespaces: Mapping[str, str]) -> Tags:
         np.array(read.sound, np.bool_),
         np.array(read.elements, np.uint32),
         read.declarations,
-        np.array(read.attribute_tags, np.uint32),
+        np.repeat(np.arange(len(read.elements), dtype=np.uint32), read.attributes),
         np.array(read.attribute_names, np.uint32),
         np.array(read.attribute_values, np.uint32),
         read.names,
@@ -145,13 +146,14 @@ def parse_tags(tags: Sequence[bytes], namespaces: Mapping[str, str]) -> Tags:
 def _parse(batch: Sequence[bytes], head: bytes, read: _Read) -> int:
     """Parse tags up to the first that is not well-formed; returns how many are before it."""
     elements: list[str] = []
-    attributes: list[tuple[int, list[str]]] = []
+    attributes: list[int] = []
+    written: list[str] = []
     declarations: dict[int, dict[str, str]] = {}
 
-    def start(name: str, listed: list[str]) -> None:
-        if listed:
-            attributes.append((len(elements), listed))
+    def start(name: str, names_and_values: list[str]) -> None:
         elements.append(name)
+        attributes.append(len(names_and_values) // 2)
+        written.extend(names_and_values)
 
     def declare(prefix: str | None, uri: str | None) -> None:
         declarations.setdefault(len(elements), {})[prefix or ""] = uri or ""
@@ -166,15 +168,13 @@ def _parse(batch: Sequence[bytes], head: bytes, read: _Read) -> int:
         parser.Parse(head + closed + b"</r>", True)
     except ExpatError:
         sound = min(sound, max(len(elements), 1)) - 1  # the first element is the one around them
+    del elements[sound + 1 :], attributes[sound + 1 :]
+    del written[2 * sum(attributes) :]
     before = len(read.elements) - 1
     names, values = read.names, read.values
-    read.elements += [names[name] for name in elements[1 : sound + 1]]
+    read.elements += [names[name] for name in elements[1:]]
     read.declarations |= {before + tag: own for tag, own in declarations.items() if 0 < tag <= sound}
-    for tag, listed in attributes:
-        if tag > sound:
-            break
-        for i in range(0, len(listed), 2):
-            read.attribute_tags.append(before + tag)
-            read.attribute_names.append(names[listed[i]])
-            read.attribute_values.append(values[listed[i], listed[i + 1]])
+    read.attributes += attributes[1:]
+    read.attribute_names += [names[name] for name in written[::2]]
+    read.attribute_values += [values[both] for both in zip(written[::2], written[1::2], strict=True)]
     return sound
