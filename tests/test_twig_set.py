@@ -326,7 +326,7 @@ def test_it_is_a_mapping() -> None:
     assert list(twigs) == list(queries)
     assert dict(twigs.items()) == queries
     assert (len(twigs), "b" in twigs, "c" in twigs, 3 in twigs) == (3, True, False, False)
-    assert twigs.get("c") is None
+    assert (twigs.get("b"), twigs.get("c"), twigs.get("c", 1)) == ("//b", None, 1)
     twigs.update({"a": "//other", "d": "//d"})
     assert list(twigs.items()) == [("b", "//b"), ("a", "//other"), ("", "//c"), ("d", "//d")]
     with pytest.raises(TypeError, match="unhashable"):

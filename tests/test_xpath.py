@@ -274,6 +274,8 @@ def test_the_caret_points_at_the_construct() -> None:
         ("/a[@year=1999]", 'write it in quotes: [@year="1999"]'),
         ("/lang:a", 'did you mean "long"?'),
         ("/svg:a", 'namespaces={"svg": "http://…"}'),
+        ("/xsl:a", 'namespaces={"xsl": "http://…"}'),
+        ("//a/@xmlns:p", "declarations of namespaces are no attributes"),
         ("/a|/b", "make a query of each path"),
     ],
 )

@@ -147,12 +147,28 @@ class TwigSet(Mapping[str, str]):
         FileNotFoundError, OSError
             There is no such folder, or it cannot be written to.
 
+        Examples
+        --------
+        >>> import polars_tadoc as tadoc
+        >>> import tempfile
+        >>> twigs = tadoc.TwigSet({"titled": "//article[author]/title"})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     twigs.save(f"{folder}/subscriptions.json")
+
         """
         file.write(Path(path), self._texts(), self.namespaces)
 
     @property
     def namespaces(self) -> dict[str, str]:
-        """Namespace by prefix, ``xml`` among them; a copy."""
+        """Namespace by prefix, ``xml`` among them; a copy.
+
+        Examples
+        --------
+        >>> import polars_tadoc as tadoc
+        >>> tadoc.TwigSet({"any": "//a:entry"}, namespaces={"a": "http://www.w3.org/2005/Atom"}).namespaces["a"]
+        'http://www.w3.org/2005/Atom'
+
+        """
         return self._namespaces.copy()
 
     def add(self, name: str, query: str) -> None:
@@ -173,6 +189,18 @@ class TwigSet(Mapping[str, str]):
             The name or the query is no string.
         ValueError
             The set has the name already.
+
+        Examples
+        --------
+        >>> import polars_tadoc as tadoc
+        >>> twigs = tadoc.TwigSet()
+        >>> twigs.add("recent", '//article[@year="2024"]')
+        >>> twigs.add("first", "//article[1]")
+        Traceback (most recent call last):
+        polars_tadoc.errors.InvalidTwigError: query "first" cannot be used: a position test at character 11; twigs are
+        made of /, //, names, *, @name and predicates of these
+          //article[1]
+                    ^
 
         """
         twig = self._parsed(name, query, "TwigSet.add")
@@ -199,6 +227,17 @@ class TwigSet(Mapping[str, str]):
         TypeError
             It is no mapping, or a name or query is no string.
 
+        Examples
+        --------
+        >>> import polars_tadoc as tadoc
+        >>> twigs = tadoc.TwigSet({"titled": "//article/title", "cited": "//cite"})
+        >>> twigs.update({"titled": "//book/title", "priced": "//book[price]"})
+        >>> twigs
+        TwigSet of 3 twigs
+          titled: //book/title
+          cited: //cite
+          priced: //book[price]
+
         """
         self._update(queries, "TwigSet.update")
 
@@ -214,6 +253,14 @@ class TwigSet(Mapping[str, str]):
         ------
         TwigMissingError
             The set has no twig of this name; the message names the nearest.
+
+        Examples
+        --------
+        >>> import polars_tadoc as tadoc
+        >>> twigs = tadoc.TwigSet({"titled": "//article/title", "cited": "//cite"})
+        >>> twigs.remove("titled")
+        >>> list(twigs)
+        ['cited']
 
         """
         with self._lock:
@@ -243,13 +290,19 @@ class TwigSet(Mapping[str, str]):
             with self._lock:
                 raise TwigMissingError.for_name(name, self._queries, "TwigSet") from None
 
+    def get(self, name: str, default: Any = None, /) -> Any:
+        """Return the query of a name as it was written, or something else where the set has no such name."""
+        found = self._queries.get(name)
+        return default if found is None else found[0]
+
     def __contains__(self, name: object) -> bool:
         """Tell whether the set has a name."""
         return name in self._queries
 
     def __iter__(self) -> Iterator[str]:
         """Give the names that are there now, in the order in which they were added."""
-        return iter(tuple(self._queries))
+        with self._lock:
+            return iter(tuple(self._queries))
 
     def __len__(self) -> int:
         """Count the names."""

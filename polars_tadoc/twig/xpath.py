@@ -168,7 +168,9 @@ class _Reader:
 
 def _mend(prefix: str, namespaces: Mapping[str, str]) -> str:
     """Say how to make a prefix known."""
-    near = get_close_matches(prefix, namespaces, n=3, cutoff=0.5)
+    if prefix == "xmlns":
+        return "in XPath, declarations of namespaces are no attributes"
+    near = get_close_matches(prefix, [known for known in namespaces if known != "xml"], n=3, cutoff=0.5)
     if near:
         return "did you mean " + " or ".join(f'"{one}"' for one in near) + "?"
     return f'name it: namespaces={{"{prefix}": "http://…"}}'
