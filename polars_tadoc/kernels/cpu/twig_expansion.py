@@ -15,7 +15,7 @@ UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
 
-_MANY = np.int64(1 << 62)
+_MANY = np.int64(1 << 61)
 _1 = np.uint64(1)
 
 
