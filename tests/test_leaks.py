@@ -34,8 +34,8 @@ CALLS_ON_FRAMES = {
 CALLS_ON_ROWS = {
     (accessor, name) for accessor in (TadocSeries, TadocExpr) for name in vars(accessor) if not name.startswith("_")
 }
-NOT_ON_THIS_COLUMN = {"unpack", "write_packed", "sink_packed"}
-"""Calls that want a packed column or a path; see test_packed_rows_are_freed."""
+NOT_ON_THIS_COLUMN = {"unpack", "write_packed", "sink_packed", "twig_filter"}
+"""Calls that want a packed column, a path or XML; see test_packed_rows_are_freed and test_rows_of_xml_are_freed."""
 
 
 @pytest.fixture(autouse=True)
@@ -102,6 +102,25 @@ def test_packed_rows_are_freed(tmp_path: Any) -> None:
     gone = [weakref.ref(held) for held in (frame, packed, plan, lazy)]
     del frame, packed, plan, lazy
     assert [held() for held in gone] == [None] * 4
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_rows_of_xml_are_freed(compressed: bool) -> None:
+    frame = pl.DataFrame({"xml": ["<a><b/></a>", None, "<a>text</a>"]})
+    frame = frame.tadoc.compress("xml", tokenizer="xml") if compressed else frame
+    twigs = tadoc.TwigSet({"b": "//b", "text": "/a[text()='text']"})
+    plan, series, column, state = frame.lazy(), frame["xml"], pl.col("xml"), twigs.compiled()
+    expression = column.tadoc.twig_filter(twigs)
+    assert frame.tadoc.twig_filter("xml", twigs).rows() == [(0, "b"), (2, "text")]
+    for limit in (None, "1GB"):
+        assert plan.tadoc.twig_filter("xml", twigs, memory_limit=limit).collect().rows() == [(0, "b"), (2, "text")]
+    assert series.tadoc.twig_filter(twigs).to_list() == [["b"], None, ["text"]]
+    assert frame.select(expression)["xml"].to_list() == [["b"], None, ["text"]]
+    with pytest.raises(tadoc.errors.InvalidXmlError):
+        pl.DataFrame({"xml": ["<a>"]}).tadoc.twig_filter("xml", twigs)
+    gone = [weakref.ref(held) for held in (frame, plan, series, column, state, twigs)]
+    del frame, plan, series, column, state, twigs, expression
+    assert [held() for held in gone] == [None] * 6
 
 
 def test_an_unused_accessor_that_was_kept_keeps_only_its_own() -> None:

@@ -35,6 +35,7 @@ FUNCTIONS = {
     "ranked_inverted_index": tadoc.ranked_inverted_index,
     "cooccurrence": tadoc.cooccurrence,
     "info": tadoc.info,
+    "twig_filter": tadoc.twig_filter,
 }
 ROW_BY_ROW = {
     "token_count": tadoc.token_count,
@@ -57,7 +58,7 @@ APPENDING = {"append_to"}
 """Methods that only frames have: their columns become ids and metadata."""
 
 
-STREAMED = set(REQUESTS)
+STREAMED = {*REQUESTS, "twig_filter"}
 """Calls that a lazy plan can run in bounded memory."""
 
 
@@ -91,6 +92,12 @@ def options_by_row(function: Any) -> dict[str, tuple[object, object]]:
     return given
 
 
+def options_of_rows(function: Any) -> dict[str, tuple[object, object]]:
+    """The same where the answer is by row, which needs no labels and has two forms."""
+    given = {name: option for name, option in options(function).items() if name != "id"}
+    return {"as_struct": ("bool", False), **given}
+
+
 def test_registered() -> None:
     assert isinstance(pl.DataFrame().tadoc, TadocFrame)
     assert isinstance(pl.LazyFrame().tadoc, TadocLazyFrame)
@@ -100,9 +107,11 @@ def test_registered() -> None:
 
 @pytest.mark.parametrize("accessor", ACCESSORS)
 def test_options_are_those_of_the_function(accessor: type) -> None:
-    expected = {TadocSeries: options, TadocExpr: options_by_row}.get(accessor, options_in_a_frame)
+    expected_of = {TadocSeries: options, TadocExpr: options_by_row}.get(accessor, options_in_a_frame)
     for name, method in methods(accessor).items():
         given = options(method)
+        by_row = name == "twig_filter" and accessor in (TadocSeries, TadocExpr)
+        expected = options_of_rows if by_row else expected_of
         if accessor is TadocLazyFrame and name in STREAMED:
             assert given.pop("memory_limit") == ("int | str | None", None)
         assert given == expected((FUNCTIONS | ROW_BY_ROW)[name]), name

@@ -33,6 +33,10 @@ words: pl.Expr = tadoc.of(pl.col("text")).word_count(normalize=pl.element().str.
 grouped = df.group_by("day").agg(words).filter(pl.col("day") > 1)
 back: list[str] = tadoc.of(df["text"]).decompress().to_list()
 table: pa.Table = tadoc.word_count(df["text"])
+twigs = tadoc.TwigSet({"b": "//b"})
+notes = pl.DataFrame({"xml": ["<a><b/></a>"]})
+matches: pl.DataFrame = tadoc.of(notes).twig_filter("xml", twigs, on_error="null")
+names: pl.Expr = tadoc.of(pl.col("xml")).twig_filter({"b": "//b"}, namespaces={"x": "urn:x"}, as_struct=True)
 with tadoc.Config(engine="cpu"):
     tadoc.of(df).term_vector(id="day")
 """
@@ -46,6 +50,7 @@ ERRORS = {
     'tadoc.of("text")': r'No overload variant of "of" matches argument type "str"',
     'pl.col("text").tadoc.word_count()': r'"Expr" has no attribute "tadoc"',
     "df.tadoc.word_count()": r'"DataFrame" has no attribute "tadoc"',
+    'tadoc.of(df).twig_filter("text", "//b")': r'Argument 2 to "twig_filter" .* has incompatible type "str"',
     'tadoc.word_count(df["text"], windows=3)': r'Unexpected keyword argument "windows"',
 }
 """Lines that a type checker must refuse, with what it says; attributes that Polars does not know are among them."""
