@@ -75,9 +75,10 @@ def walk_nodes(
     lengths: Any,
     lists: Any,
 ) -> bool:
-    """Read documents up to event ``last`` without look-ups; tells whether it got there, otherwise ``lists`` is full.
+    """Read documents up to event ``last`` or the one after it; tells whether it got there, otherwise ``lists`` is full.
 
-    ``nodes`` has the set accumulated on each level, and room for one more. Documents that end are listed.
+    Nothing is remembered but what childless elements add. ``nodes`` has the set accumulated on each level, and room for
+    one more. Documents that end are listed.
     """
     words = automaton.words
     position, document, depth = progress[POSITION], progress[DOCUMENT], progress[DEPTH]
@@ -87,7 +88,13 @@ def walk_nodes(
         while position < stop:
             symbol = np.int64(symbols[position])
             here = depth * words
-            if symbol == CLOSE:
+            childless = symbol != CLOSE and symbols[position + 1] == CLOSE
+            element = close(automaton, np.int64(EMPTY), symbol) if childless else np.int64(FULL)
+            if element != FULL:
+                for word in range(words):
+                    nodes[here + word] |= automaton.sets[element * words + word]
+                position += 1
+            elif symbol == CLOSE:
                 depth -= 1
                 close_nodes(automaton, nodes, here, opened[depth], nodes, here + words)
                 for word in range(words):

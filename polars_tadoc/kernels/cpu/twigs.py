@@ -43,7 +43,7 @@ MOST_BYTES = 64 << 20
 _FEWEST_EVENTS = 1 << 13
 """Fewer are not worth a thread of their own."""
 
-_WORTH = 2
+_WORTH = 8
 """Steps must be looked up so many times as often as they are computed to be worth remembering."""
 
 _NODES_FOR = 16
@@ -156,13 +156,14 @@ class _Walk:
         nodes = np.empty((self.levels + 1) * self.automaton.words, np.uint64)
         to_nodes(self.automaton, self.states, self.progress, nodes)
         read, steps = int(self.automaton.made[READ]), int(self.automaton.made[CLOSES] + self.automaton.made[UNIONS])
+        forget(self.automaton)
         paid = read > _WORTH * steps
         while not paid or not self._number(nodes):
             self._walk_nodes(nodes, int(self.progress[POSITION]) + _NODES_FOR * (read + 1))
+            forget(self.automaton)
             paid = True
 
     def _number(self, nodes: UInt64) -> bool:
-        forget(self.automaton)
         while not to_states(self.automaton, nodes, self.progress, self.states):
             if not self._widen():
                 return False
