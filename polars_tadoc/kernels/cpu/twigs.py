@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.arrow import allocate
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.twig_automaton import (
     CLOSES,
@@ -89,7 +90,7 @@ class TwigMatcher:
         parts = map_parallel(lambda chunk: self._match_chunk(events, chunk), chunks)
         offsets = np.zeros(len(events.offsets), np.int64)
         np.cumsum(np.concatenate([part.lengths for part in parts]), out=offsets[1:])
-        matches = np.empty(int(offsets[-1]), np.uint32)
+        matches = allocate(int(offsets[-1]), np.uint32)[1]
 
         def gather(chunk: tuple[int, int], part: Lists) -> None:
             gather_lists(part.starts, part.lists, offsets[chunk[0] : chunk[1] + 1], matches)
