@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.cpu.jit import kernel
-from polars_tadoc.kernels.rules import Rules
-from polars_tadoc.kernels.twigs import WordEvents
+from polars_tadoc.kernels.cpu.twig_pruning import PrunedGrammar
 
 UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
@@ -19,46 +18,15 @@ _MANY = np.int64(1 << 61)
 _1 = np.uint64(1)
 
 
-class XmlGrammar(NamedTuple):
-    """Rules, the documents over them and what the words mean, in the types that kernels are compiled for."""
-
-    terminals: int
-    nesting: int
-    """Bodies that may be open at once while a document is expanded."""
-    rule_offsets: Any
-    symbols: Any
-    root_offsets: Any
-    roots: Any
-    words: WordEvents
-    most_levels: int
-
-    @classmethod
-    def of(cls, rules: Rules, root_offsets: Int64, roots: UInt32, words: WordEvents, most_levels: int) -> XmlGrammar:
-        """View the arrays."""
-        views = map(_read_only, (rules.rule_offsets, rules.symbols, root_offsets, roots))
-        rule_offsets, symbols, root_offsets, roots = views
-        known = WordEvents(*(_read_only(array) for array in words))
-        return cls(
-            rules.terminals, len(rules.level_offsets), rule_offsets, symbols, root_offsets, roots, known, most_levels
-        )
-
-
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-def count_events(grammar: XmlGrammar, needed: UInt8, first: int, stop: int) -> Int64:
+def count_events(grammar: PrunedGrammar, needed: UInt8, root_offsets: Int64, roots: UInt32) -> Int64:
     """Count the events of documents; ``needed`` tells which symbols they reach."""
-    terminals = grammar.terminals
+    terminals, documents = grammar.terminals, len(root_offsets) - 1
     sizes = np.zeros(len(needed), np.int64)
     sizes[:terminals] = np.diff(grammar.words.offsets)
     _sum_sizes(grammar.rule_offsets, grammar.symbols, needed[terminals:], sizes, sizes[terminals:])
-    documents = np.zeros(stop - first, np.int64)
-    all_needed = np.ones(stop - first, np.uint8)
-    _sum_sizes(grammar.root_offsets[first : stop + 1], grammar.roots, all_needed, sizes, documents)
-    return documents
+    counts = np.zeros(documents, np.int64)
+    _sum_sizes(root_offsets, roots, np.ones(documents, np.uint8), sizes, counts)
+    return counts
 
 
 @kernel
@@ -71,14 +39,15 @@ def _sum_sizes(offsets: Any, symbols: Any, needed: Any, sizes: Any, sums: Any) -
             sums[body] = total
 
 
-def expand_events(grammar: XmlGrammar, first: int, offsets: Int64, symbols: npt.NDArray[Any]) -> None:
-    """Write the events of documents from ``first`` on to where they start; ones without room for any are left out."""
-    open_bodies = np.empty((grammar.nesting, 2), np.int64)
-    _expand(grammar, grammar.root_offsets[first:], offsets, open_bodies, symbols)
+def expand_events(
+    grammar: PrunedGrammar, root_offsets: Int64, roots: UInt32, offsets: Int64, symbols: npt.NDArray[Any]
+) -> None:
+    """Write the events of documents to where they start, ``offsets``; ones without room for any are left out."""
+    _expand(grammar, root_offsets, roots, offsets, np.empty((grammar.nesting, 2), np.int64), symbols)
 
 
 @kernel
-def _expand(grammar: Any, root_offsets: Any, offsets: Any, open_bodies: Any, events: Any) -> None:
+def _expand(grammar: Any, root_offsets: Any, roots: Any, offsets: Any, open_bodies: Any, events: Any) -> None:
     """``open_bodies`` has the place of the next symbol and the end of each body that is open."""
     words, rules_from = grammar.words, np.uint64(grammar.terminals)
     for document in range(len(offsets) - 1):
@@ -86,7 +55,7 @@ def _expand(grammar: Any, root_offsets: Any, offsets: Any, open_bodies: Any, eve
         if offsets[document + 1] == offsets[document]:
             continue
         for i in range(np.uint64(root_offsets[document]), np.uint64(root_offsets[document + 1])):
-            symbol = np.uint64(grammar.roots[i])
+            symbol = np.uint64(roots[i])
             level = 0
             while True:
                 if symbol < rules_from:

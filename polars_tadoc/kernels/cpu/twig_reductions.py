@@ -6,8 +6,8 @@ what was accumulated at the level it then stands at; and for each of the m opens
 and what was accumulated below it. This is the run's *reduction*. A balanced run's is one state of the automaton.
 
 Names are compared where an open meets its close. Beside the state a reduction keeps what tells a sound document: how
-high the run rises above the level where it begins, and how many elements (0, 1, more) and whether text stand at the
-lowest level it reaches, the only one of it that may be outside of the root element.
+high the run rises above the level where it begins, and how many elements (0, 1, more) stand at the lowest level it
+reaches, the only one of it that may be outside of the root element.
 
 A body's reduction follows from those of its symbols. G-TADOC (Zhang et al., ICDE 2021) goes bottom up over the rules
 in the same way to count words.
@@ -27,7 +27,7 @@ from polars_tadoc.kernels.twigs import DOUBTFUL, EMPTY, OPEN, SHUT, TEXT
 
 UInt64 = npt.NDArray[np.uint64]
 
-MOST_LEVELS = (1 << 27) - 1
+MOST_LEVELS = (1 << 28) - 1
 """Levels that a value has room for."""
 
 DONE, STATES_FULL, ARENA_FULL, STACK_FULL = range(4)
@@ -36,15 +36,14 @@ DONE, STATES_FULL, ARENA_FULL, STACK_FULL = range(4)
 NEXT, USED, VALUE = range(3)
 """Places in ``progress``: the next word or body, how much of the arena is used, the value of the body read last."""
 
-# a value: state (32 bits), height (27), text outside, elements outside (0, 1, 2 = more), not balanced, unsound
+# a value: state (32 bits), height (28), elements outside (0, 1, 2 = more), not balanced, unsound
 _0, _1, _2, _3, _5 = (np.uint64(number) for number in (0, 1, 2, 3, 5))
 _STATE = np.uint64(0xFFFFFFFF)
 _HEIGHT = np.uint64(32)
-_TEXT = np.uint64(59)
 _ELEMENTS = np.uint64(60)
 _UNBALANCED = np.uint64(1 << 62)
 _UNSOUND = np.uint64(1 << 63)
-_OUTSIDE = np.uint64(0b11111 << 59)
+_OUTSIDE = np.uint64(0b1111 << 60)
 _ONE_ELEMENT = np.uint64(1 << 60)
 _ONE_LEVEL = np.uint64(1 << 32)
 _MOST_LEVELS = np.uint64(MOST_LEVELS)
@@ -70,7 +69,7 @@ def states_of(values: UInt64) -> npt.NDArray[np.int64]:
 
 
 def are_documents(values: UInt64) -> npt.NDArray[np.bool_]:
-    """Tell which runs are sound documents: balanced, with one element and no text outside of it."""
+    """Tell which runs are balanced and one element."""
     documents: npt.NDArray[np.bool_] = (values & _OUTSIDE) == _ONE_ELEMENT
     return documents
 
@@ -81,10 +80,8 @@ def heights_of(values: UInt64) -> npt.NDArray[np.int64]:
 
 
 @kernel
-def mark_needed(terminals: Any, rule_offsets: Any, symbols: Any, root_offsets: Any, roots: Any, needed: Any) -> None:
-    """Set ``needed``, uint8 by symbol and all zero, to 1 for what documents reach."""
-    for i in range(np.uint64(root_offsets[0]), np.uint64(root_offsets[-1])):
-        needed[roots[i]] = 1
+def mark_needed(terminals: Any, rule_offsets: Any, symbols: Any, needed: Any) -> None:
+    """Set ``needed``, uint8 by symbol, to 1 for all that a symbol names for which it is 1."""
     rule = np.uint64(len(rule_offsets)) - _1
     while rule > _0:
         rule -= _1
@@ -121,7 +118,8 @@ def reduce_terminals(automaton: Any, reductions: Any, most_levels: Any, progress
                 progress[USED] += 5
             else:
                 value = np.uint64(state)
-            value |= _ONE_LEVEL | _ONE_ELEMENT if is_element else _1 << _TEXT
+            if is_element:
+                value |= _ONE_LEVEL | _ONE_ELEMENT
         elif kind == SHUT:
             arena[at], arena[at + _1] = 1, 0
             arena[at + _2], arena[at + _3] = NONE_FOUND, words.names[word]
@@ -197,7 +195,7 @@ def _reduce(
     used, room = np.uint64(progress[USED]), np.uint64(len(arena))
     at = used + _2
     state = np.int64(NONE_FOUND)
-    depth = closes = text = elements = _0
+    depth = closes = elements = _0
     highest = np.int64(0)  # above where the run begins
     progress[VALUE] = np.int64(_UNSOUND)  # until it is known otherwise
     for i in range(first, stop):
@@ -234,14 +232,13 @@ def _reduce(
                     at += _2
                     closes += _1
                     state = np.int64(NONE_FOUND)
-                    text = elements = _0
+                    elements = _0
         if np.uint64(highest) + closes > most_levels:
             return DONE
         state = union(automaton, state, np.int64(value & _STATE))
         if state == FULL:
             return STATES_FULL
         if depth == _0:
-            text |= value >> _TEXT & _1
             elements = min(_2, elements + (value >> _ELEMENTS & _3))
         if (depth + opens) * _3 > np.uint64(len(stack)):
             return STACK_FULL
@@ -251,7 +248,7 @@ def _reduce(
             state = np.int64(arena[place + _2])
             place += _3
             depth += _1
-    value = np.uint64(highest) << _HEIGHT | text << _TEXT | elements << _ELEMENTS
+    value = np.uint64(highest) << _HEIGHT | elements << _ELEMENTS
     if closes + depth == _0:
         progress[VALUE] = np.int64(value | np.uint64(state))
         return DONE

@@ -1,13 +1,14 @@
 """Filters the documents of a grammar without expanding them: each rule is read once, then the documents' symbols.
 
-Each thread makes its own automaton and reduces what its documents reach (see :mod:`.twig_reductions`). Documents for
-whose states an automaton has no room are expanded to their events.
+What says nothing to twigs is left out first (:mod:`.twig_pruning`). Then each thread, with an automaton of its own,
+reduces what its documents reach (:mod:`.twig_reductions`). Documents for whose states an automaton has no room are
+expanded to their events.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,9 @@ import numpy.typing as npt
 from polars_tadoc.config import settings
 from polars_tadoc.kernels.cpu.bodies import sums_before
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
-from polars_tadoc.kernels.cpu.twig_automaton import STATES, Automaton, make_automaton, roomier
-from polars_tadoc.kernels.cpu.twig_expansion import XmlGrammar, count_events, expand_events
+from polars_tadoc.kernels.cpu.twig_automaton import EMPTY, STATES, Automaton, make_automaton, roomier
+from polars_tadoc.kernels.cpu.twig_expansion import count_events, expand_events
+from polars_tadoc.kernels.cpu.twig_pruning import PrunedGrammar, prune, prune_documents, read_only
 from polars_tadoc.kernels.cpu.twig_reductions import (
     ARENA_FULL,
     DONE,
@@ -101,93 +103,113 @@ def match_rules(
         document.
 
     """
-    grammar = XmlGrammar.of(rules, root_offsets, roots, words, min(most_levels, MOST_LEVELS))
-    # a thread more reduces most rules once more
-    chunks = weighted_chunks(root_offsets, max(_FEWEST_ROOTS, len(rules.symbols)))
-    parts = map_parallel(lambda chunk: _match_chunk(twigs, idle, grammar, chunk), chunks)
-    for part in parts:
-        if part.reached < part.stop:
-            _match_expanded(twigs, grammar, part, match)
-    lengths = np.concatenate([part.lengths for part in parts])
-    offsets = sums_before(lengths)
+    grammar = prune(rules, words)
+    chunks = weighted_chunks(root_offsets, max(_FEWEST_ROOTS, len(grammar.symbols)))
+    most_levels = min(most_levels, MOST_LEVELS)
+
+    def match_chunk(chunk: tuple[int, int]) -> tuple[Part, Documents]:
+        documents = _prune_documents(grammar, read_only(root_offsets[chunk[0] : chunk[1] + 1]), read_only(roots))
+        return _match_chunk(twigs, idle, grammar, documents, most_levels), documents
+
+    made = map_parallel(match_chunk, chunks)
+    for part, documents in made:
+        if part.reached < len(part.unsound):
+            _match_expanded(twigs, grammar, documents, most_levels, part, match)
+    parts = [part for part, _ in made]
+    offsets = sums_before(np.concatenate([part.lengths for part in parts]))
     matches = np.empty(int(offsets[-1]), np.uint32)
-    map_parallel(
-        lambda part: gather_lists(part.starts, part.lists, offsets[part.first : part.stop + 1], matches), parts
-    )
+
+    def gather(chunk: tuple[int, int], part: Part) -> None:
+        gather_lists(part.starts, part.lists, offsets[chunk[0] : chunk[1] + 1], matches)
+
+    map_parallel(lambda pair: gather(*pair), list(zip(chunks, parts, strict=True)))
     return offsets, matches, np.concatenate([part.unsound for part in parts])
 
 
-@dataclass
+class Documents(NamedTuple):
+    """What is left of consecutive documents."""
+
+    offsets: Int64
+    symbols: UInt32
+    needed: UInt8
+    """By symbol of the grammar: whether a document names it."""
+    outside: UInt8
+    """By document: whether text stands outside of it."""
+
+
+def _prune_documents(grammar: PrunedGrammar, root_offsets: Int64, roots: UInt32) -> Documents:
+    count = len(root_offsets) - 1
+    documents = Documents(
+        np.empty(count + 1, np.int64),
+        np.empty(int(root_offsets[-1] - root_offsets[0]), np.uint32),
+        np.zeros(len(grammar.words.kinds) + len(grammar.rule_offsets) - 1, np.uint8),
+        np.empty(count, np.uint8),
+    )
+    prune_documents(grammar.numbers, grammar.ends, root_offsets, roots, *documents)
+    return documents
+
+
 class Part:
     """Consecutive documents and what has been found out about them."""
 
-    first: int
-    stop: int
-    reached: int = field(init=False)
-    """Those from here on have not been read."""
-    unsound: UInt8 = field(init=False)
-    starts: Int64 = field(init=False)
-    """Where each document's twigs stand in ``lists``; documents may share them."""
-    lengths: Int64 = field(init=False)
-    lists: UInt32 = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.reached = self.first
-        self.unsound = np.zeros(self.stop - self.first, np.uint8)
-        self.starts = np.zeros(self.stop - self.first, np.int64)
-        self.lengths = np.zeros(self.stop - self.first, np.int64)
+    def __init__(self, documents: int) -> None:
+        self.reached = 0  # those from here on have not been read
+        self.unsound = np.zeros(documents, np.uint8)
+        self.starts = np.zeros(documents, np.int64)  # where each document's twigs stand; they may share them
+        self.lengths = np.zeros(documents, np.int64)
         self.lists = np.empty(0, np.uint32)
 
     def give_up(self) -> None:
         """Leave the documents that have not been read to a parser: more is open at once than there is room for."""
-        left = self.stop - self.reached
-        none = np.zeros(left, np.int64)
-        self.add(np.ones(left, np.bool_), none, none, np.empty(0, np.uint32))
+        none = np.zeros(len(self.unsound) - self.reached, np.int64)
+        self.add(np.ones(len(none), np.bool_), none, none, np.empty(0, np.uint32))
 
     def add(self, unsound: npt.NDArray[np.bool_], starts: Int64, lengths: Int64, lists: UInt32) -> None:
         """Note what was found of the documents from ``reached`` on; ``starts`` refer to ``lists``."""
-        at, end = self.reached - self.first, self.reached - self.first + len(unsound)
-        self.unsound[at:end], self.starts[at:end], self.lengths[at:end] = unsound, starts + len(self.lists), lengths
+        own = slice(self.reached, self.reached + len(unsound))
+        self.unsound[own], self.starts[own], self.lengths[own] = unsound, starts + len(self.lists), lengths
         self.lists = np.concatenate([self.lists, lists])
-        self.reached += len(unsound)
+        self.reached = own.stop
 
 
 class Reduction:
-    """One thread's reductions of what its documents reach, and of the documents."""
+    """One thread's reductions of what its documents reach, and of the documents from ``first`` on."""
 
-    def __init__(self, automaton: Automaton, grammar: XmlGrammar, first: int, stop: int) -> None:
-        symbols = grammar.terminals + len(grammar.rule_offsets) - 1
-        self.automaton, self.grammar, self.first = automaton, grammar, first
-        self.needed = np.zeros(symbols, np.uint8)
+    def __init__(
+        self, automaton: Automaton, grammar: PrunedGrammar, documents: Documents, most_levels: int, first: int = 0
+    ) -> None:
+        symbols = len(documents.needed)
+        self.automaton, self.grammar, self.most_levels = automaton, grammar, most_levels
+        self.bodies = documents.offsets[first:], documents.symbols
+        self.needed = documents.needed
         self.reductions = Reductions(
             np.zeros(symbols, np.uint64),
             np.zeros(symbols, np.int64),
             np.empty(_FIRST_ARENA, np.uint32),
             np.empty(_FIRST_STACK, np.uint32),
         )
-        self.documents = np.zeros(stop - first, np.uint64)
+        self.values = np.zeros(len(documents.outside) - first, np.uint64)
         self.progress = np.zeros(3, np.int64)
 
     def run(self) -> int:
         """Reduce all; returns why it stopped short, ``STATES_FULL`` or ``ARENA_FULL``, or ``DONE``."""
         grammar, terminals, none = self.grammar, self.grammar.terminals, np.zeros(0, np.int64)
-        offsets = grammar.root_offsets[self.first : self.first + len(self.documents) + 1]
-        rules, documents = (grammar.rule_offsets, grammar.symbols), (offsets, grammar.roots)
-        mark_needed(terminals, *rules, *documents, self.needed)
+        rules = grammar.rule_offsets, grammar.symbols
+        mark_needed(terminals, *rules, self.needed)
         of_rules = self.needed[terminals:], self.reductions.values[terminals:], self.reductions.places[terminals:]
-        of_documents = self.needed[:0], self.documents, none
+        of_documents = self.needed[:0], self.values, none
         code = self._step(lambda *made: reduce_terminals(*made, grammar.words, self.needed))
         if code == DONE:
             code = self._step(lambda *made: reduce_bodies(*made, *rules, *of_rules))
         if code == DONE:
-            code = self._step(lambda *made: reduce_bodies(*made, *documents, *of_documents))
+            code = self._step(lambda *made: reduce_bodies(*made, *self.bodies, *of_documents))
         else:
             self.progress[NEXT] = 0  # no document was reached
         return code
 
     def _step(self, step: Callable[..., int]) -> int:
         self.progress[NEXT] = 0
-        while (code := step(self.automaton, self.reductions, self.grammar.most_levels, self.progress)) != DONE:
+        while (code := step(self.automaton, self.reductions, self.most_levels, self.progress)) != DONE:
             if code == STATES_FULL:
                 larger = roomier(self.automaton)
                 if larger.nbytes > MOST_BYTES:
@@ -202,18 +224,20 @@ class Reduction:
         return DONE
 
 
-def _match_chunk(twigs: Twigs, idle: list[Automaton], grammar: XmlGrammar, chunk: tuple[int, int]) -> Part:
+def _match_chunk(
+    twigs: Twigs, idle: list[Automaton], grammar: PrunedGrammar, documents: Documents, most_levels: int
+) -> Part:
     try:
         automaton = idle.pop()
     except IndexError:
         automaton = make_automaton(twigs)
-    reduction = Reduction(automaton, grammar, *chunk)
+    reduction = Reduction(automaton, grammar, documents, most_levels)
     code = reduction.run()
-    part = Part(*chunk)
+    part = Part(len(documents.outside))
     read = int(reduction.progress[NEXT])
-    values = reduction.documents[:read]
-    sound = are_documents(values)
-    finals = np.where(sound, states_of(values), 0)
+    values = reduction.values[:read]
+    sound = are_documents(values) & (documents.outside[:read] == 0)
+    finals = np.where(sound, states_of(values), EMPTY)
     part.add(~sound, *_list(reduction.automaton, twigs.roots, finals))
     if code == ARENA_FULL:
         part.give_up()
@@ -233,24 +257,26 @@ def _list(automaton: Automaton, roots: UInt32, finals: Int64) -> tuple[Int64, In
     return starts, lengths, lists[: progress[USED]]
 
 
-def _match_expanded(twigs: Twigs, grammar: XmlGrammar, part: Part, match: MatchEvents) -> None:
+def _match_expanded(
+    twigs: Twigs, grammar: PrunedGrammar, documents: Documents, most_levels: int, part: Part, match: MatchEvents
+) -> None:
     """Match what has not been read by events; which documents are sound is found without twigs, so without states."""
-    reduction = Reduction(make_automaton(_without_nodes(twigs)), grammar, part.reached, part.stop)
+    first = part.reached
+    reduction = Reduction(make_automaton(_without_nodes(twigs)), grammar, documents, most_levels, first)
     if reduction.run() == ARENA_FULL:
         part.give_up()
         return
-    values = reduction.documents
-    sizes = count_events(grammar, reduction.needed, part.reached, part.stop)
-    sound = are_documents(values) & (sizes <= settings().expansion_limit)
+    sizes = count_events(grammar, documents.needed, *reduction.bodies)
+    sound = are_documents(reduction.values) & (documents.outside[first:] == 0) & (sizes <= settings().expansion_limit)
     sizes[~sound] = 0
-    depth = int(heights_of(values[sound]).max(initial=0)) + 1
+    depth = int(heights_of(reduction.values[sound]).max(initial=0)) + 1
     wide = np.uint16 if len(twigs.heads) <= 1 << 16 else np.uint32
-    for first, stop in _batches(sizes):
-        offsets = sums_before(sizes[first:stop])
+    for start, stop in _batches(sizes):
+        offsets = sums_before(sizes[start:stop])
         symbols = np.empty(offsets[-1], wide)
-        expand_events(grammar, part.reached, offsets, symbols)
+        expand_events(grammar, documents.offsets[part.reached :], documents.symbols, offsets, symbols)
         starts, lists = match(Events(symbols, offsets, depth))
-        part.add(~sound[first:stop], starts[:-1], np.diff(starts), lists)
+        part.add(~sound[start:stop], starts[:-1], np.diff(starts), lists)
 
 
 def _batches(sizes: Int64) -> Iterator[tuple[int, int]]:
