@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from polars_tadoc.config import Config
 from polars_tadoc.kernels.cpu.xml_events import PIECE_BYTES
 from polars_tadoc.kernels.twigs import CLOSE, OTHER
-from polars_tadoc.twig import events
+from polars_tadoc.twig import events, expat
 from polars_tadoc.twig.alphabet import Alphabet, GrowingAlphabet
 from polars_tadoc.twig.events import Parsed, parse_documents
+from polars_tadoc.twig.expat import load_expat
 from polars_tadoc.twig.plain_parser import ENTITIES_DECLARED, DocumentError, parse_document
 from polars_tadoc.twig.twig import NodeTest
 from tests.xml_strategies import glued, near_xml
@@ -169,6 +170,16 @@ def test_without_expats_functions_the_interpreter_parses(rows: list[str | None])
     assert answers(plain) == answers(fast)
     assert plain.events.depth <= fast.events.depth
     assert plain.events.symbols.dtype == fast.events.symbols.dtype
+
+
+@pytest.mark.parametrize("capsule", [None, b"pyexpat.expat_CAPI 1.0"])
+def test_other_functions_than_known_are_not_called(capsule: bytes | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_expat() is not None
+    if capsule is None:
+        monkeypatch.delattr(expat.expat, "expat_CAPI")
+    else:
+        monkeypatch.setattr(expat, "MAGIC", capsule)
+    assert load_expat.__wrapped__() is None
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,15 @@ MOST_DEFAULTS = 1 << 23
 for what entities add."""
 MOST_GROWTH = 100
 
-_1, _2, _3, _4, _9, _MOST_DEFAULTS, _MOST_GROWTH = (
-    np.uint64(number) for number in (1, 2, 3, 4, 9, MOST_DEFAULTS, MOST_GROWTH)
+_0, _1, _2, _3, _4, _MOST_DEFAULTS, _MOST_GROWTH = (
+    np.uint64(number) for number in (0, 1, 2, 3, 4, MOST_DEFAULTS, MOST_GROWTH)
 )
+_BYTE, _TWO, _THREE = (np.uint64((1 << 8 * count) - 1) for count in (1, 2, 3))
+_MARK, _INSTRUCTION, _INSTRUCTION_END, _COMMENT, _COMMENT_END, _DOCTYPE, _ENTITY = (
+    np.uint64(int.from_bytes(written, "little"))
+    for written in (b"\xef\xbb\xbf", b"<?", b"?>", b"<!--", b"-->", b"<!D", b"<!EN")
+)
+"""Bytes as numbers, the first one lowest; nothing else may begin with what begins a DOCTYPE or an entity here."""
 
 
 @kernel
@@ -47,20 +53,19 @@ def check_prologs(addresses: Any, lengths: Any, codes: Any, lines: Any, columns:
 @inner
 def _check(start: Any, end: Any) -> Any:
     place = start
-    if _begins(place, end, 0xEF, 0xBB, 0xBF):
-        place += _3
-    for first in range(2):
-        if start + np.uint64(first) < end and load_u8(start + np.uint64(first)) == 0:
-            return INVALID_TOKEN, start + np.uint64(first)  # Expat would take it for UTF-16
+    for _ in range(2):
+        if place < end and load_u8(place) == 0:
+            return INVALID_TOKEN, place  # Expat would take it for UTF-16
+        place += _1
+    place = start + (_3 if _next_bytes(start, end) & _THREE == _MARK else _0)
     while place < end:
+        behind = _behind_aside(place, end)
         byte = load_u8(place)
-        if byte == 0x20 or byte == 0x09 or byte == 0x0A or byte == 0x0D:
+        if behind != place:
+            place = behind
+        elif byte == 0x20 or byte == 0x09 or byte == 0x0A or byte == 0x0D:
             place += _1
-        elif _begins(place, end, 0x3C, 0x3F, -1):  # <?
-            place = _behind(place + _2, end, 0x3F, 0x3E, -1)
-        elif _begins(place, end, 0x3C, 0x21, 0x2D):  # <!-
-            place = _behind(place + _4, end, 0x2D, 0x2D, 0x3E)
-        elif _begins(place, end, 0x3C, 0x21, 0x44):  # <!D, which only DOCTYPE begins with
+        elif _next_bytes(place, end) & _THREE == _DOCTYPE:
             return _check_doctype(place, end)
         else:
             break
@@ -71,30 +76,25 @@ def _check(start: Any, end: Any) -> Any:
 def _check_doctype(place: Any, end: Any) -> Any:
     """Read on to the end of the declarations; a literal, a comment or an instruction is skipped as a whole."""
     inside = False
-    literals = _1 - _1
+    literals = elements = _0
     beginning = place
     place += _3
     while place < end:
         byte = load_u8(place)
+        behind = _behind_aside(place, end)
         if byte == 0x22 or byte == 0x27:
-            place = _behind(place + _1, end, np.int64(byte), -1, -1)
-            literals += _1
-        elif byte == 0x5B and not inside:  # [
-            inside = True
-            literals = _1 - _1
-            place += _1
+            place = _behind(place + _1, end, np.uint64(byte), _1)
+            literals += np.uint64(inside)
         elif byte == (0x5D if inside else 0x3E):  # ] or >
             break
-        elif inside and _begins(place, end, 0x3C, 0x3F, -1):  # <?
-            place = _behind(place + _2, end, 0x3F, 0x3E, -1)
-        elif inside and _begins(place, end, 0x3C, 0x21, 0x2D):  # <!-
-            place = _behind(place + _4, end, 0x2D, 0x2D, 0x3E)
-        elif inside and _begins(place, end, 0x3C, 0x21, 0x45) and _begins(place + _3, end, 0x4E, -1, -1):  # <!EN
+        elif inside and behind != place:
+            place = behind
+        elif inside and _next_bytes(place, end) == _ENTITY:
             return ENTITIES, place
         else:
+            inside = inside or byte == 0x5B  # [
             place += _1
-    elements = _1 - _1
-    if inside and literals > elements:
+    if literals != _0:
         while place < end:
             elements += np.uint64(load_u8(place) == 0x3C)
             place += _1
@@ -104,23 +104,36 @@ def _check_doctype(place: Any, end: Any) -> Any:
 
 
 @inner
-def _begins(place: Any, end: Any, first: Any, second: Any, third: Any) -> Any:
-    """Tell whether up to three bytes stand at a place; -1 is any."""
-    if place >= end or load_u8(place) != first:
-        return False
-    if second >= 0 and (place + _1 >= end or load_u8(place + _1) != second):
-        return False
-    return not (third >= 0 and (place + _2 >= end or load_u8(place + _2) != third))
+def _behind_aside(place: Any, end: Any) -> Any:
+    """Return the place behind the comment or instruction that begins here; the same place if none does."""
+    begins = _next_bytes(place, end)
+    if begins & _TWO == _INSTRUCTION:
+        return _behind(place + _2, end, _INSTRUCTION_END, _2)
+    if begins == _COMMENT:
+        return _behind(place + _4, end, _COMMENT_END, _3)
+    return place
 
 
 @inner
-def _behind(place: Any, end: Any, first: Any, second: Any, third: Any) -> Any:
-    """Return the place behind the next such bytes, or the end."""
+def _behind(place: Any, end: Any, wanted: Any, count: Any) -> Any:
+    """Return the place behind the next so many bytes that are wanted, or the end."""
+    mask = (_1 << (count << _3)) - _1
     while place < end:
-        if _begins(place, end, first, second, third):
-            return place + _1 + np.uint64(second >= 0) + np.uint64(third >= 0)
+        if load_u8(place) == wanted & _BYTE and _next_bytes(place, end) & mask == wanted:
+            return place + count
         place += _1
     return end
+
+
+@inner
+def _next_bytes(place: Any, end: Any) -> Any:
+    """Return the next four bytes, the first one lowest; zeros beyond the end."""
+    found = _0
+    for k in range(4):
+        at = place + np.uint64(k)
+        if at < end:
+            found |= np.uint64(load_u8(at)) << np.uint64(8 * k)
+    return found
 
 
 @inner
