@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import lxml.etree
 import polars as pl
 import pytest
 from hypothesis import given
@@ -67,6 +68,28 @@ def test_many_made_documents(engine: str, seed: int, queries: int) -> None:
     documents, asked, namespaces = makes(chance, 100, queries)
     matched = hold([None, *documents, documents[0], None], asked, namespaces, engine)
     assert queries == 1 or 0.005 < matched / (len(documents) * queries) < 0.9
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_broken_documents(engine: str, form: str) -> None:
+    """What is no XML gives null and nothing else changes."""
+    chance = random.Random(1)
+    maker = Maker(chance)
+    documents = [maker.broken() for _ in range(1500)]
+    queries = {f"q{number}": maker.query() for number in range(60)}
+    expected: list[list[str] | None] = []
+    for document in documents:
+        try:
+            expected += twig_oracle.matches([document], queries, twig_oracle.NAMESPACES)
+        except lxml.etree.XMLSyntaxError:
+            expected.append(None)
+    text = pl.Series("xml", documents)
+    column = text if form == "text" else tadoc.compress(text, tokenizer="xml")
+    filtering = {"namespaces": twig_oracle.NAMESPACES, "on_error": "null", "engine": engine}
+    got = column.tadoc.twig_filter(queries, **filtering).to_list()
+    wrong = [pair for pair in zip(documents, got, expected, strict=True) if pair[1] != pair[2]]
+    assert not wrong, wrong[0]
+    assert 0.1 < got.count(None) / len(got) < 0.9
 
 
 @pytest.mark.parametrize("size", [30, 70, 200])

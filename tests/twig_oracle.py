@@ -22,6 +22,29 @@ _PROLOGUES = [
     *('<!DOCTYPE a SYSTEM "none.dtd">\n', "<!DOCTYPE a>"),
 ]
 
+_BREAKS = [
+    *(
+        "<",
+        "&",
+        ">",
+        "]]>",
+        "</a>",
+        "<a>",
+        "<b/>",
+        "&amp",
+        "&x;",
+        "&#0;",
+        "&#x110000;",
+        "&#65;",
+        '"',
+        "'",
+        "=",
+        "/",
+        "!",
+    ),
+    *("<!--", "-->", "--", "<![CDATA[", "<?", "?>", "<!DOCTYPE a>", "\x0b", "\ufffe", "\x85", " ", "é", "<1/>", "x=''"),
+]
+
 
 def parse(document: str) -> lxml.etree._Element:
     """Parse a document as filters do: nothing is loaded, strings are UTF-8 whatever they say."""
@@ -70,6 +93,21 @@ class Maker:
         deep = 40 if self._often(0.05) else self.chance.randrange(1, 6)
         mark = self.chance.choice(_MARKS) if self._often(0.1) else ""
         return self.chance.choice(_PROLOGUES) + self._element(deep, {"": ""}) + mark + self._space()
+
+    def broken(self) -> str:
+        """Write a document and change it in one place, after which it may be none.
+
+        Namespaces stay as they are: libxml2 refuses names of namespaces that are no URIs, XML does not.
+        """
+        while True:
+            document = self.document()
+            at = self.chance.randrange(len(document))
+            if self._often(0.3):
+                changed = document[:at] + document[at + 1 :]
+            else:
+                changed = document[:at] + self.chance.choice(_BREAKS) + document[at:]
+            if "xmlns" not in document and not changed.startswith("<?xml"):
+                return changed
 
     def _element(self, levels: int, scope: dict[str, str]) -> str:
         scope = dict(scope)
@@ -158,9 +196,11 @@ class Maker:
         return ("p:" if self._often(0.15) else "q:" if self._often(0.1) else "") + self.chance.choice(names)
 
     def _leaf(self) -> str:
-        value = self.chance.choice(_VALUES)
+        is_text = self._often(0.5)
+        # XPath knows no empty text; libxml2 makes one of an empty CDATA section
+        value = self.chance.choice([value for value in _VALUES if value or not is_text])
         quote = "'" if '"' in value else '"' if "'" in value else self.chance.choice("\"'")
         equals = f"{self._space()}={self._space()}{quote}{value}{quote}"
-        if self._often(0.5):
+        if is_text:
             return f"text(){equals}"
         return f"@{self._name(_ATTRIBUTES)}{equals if self._often(0.6) else ''}"
