@@ -11,10 +11,10 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.analytics.results import INDEX, Labels, from_arrow, lists, to_arrow
+from polars_tadoc.analytics.results import INDEX, Labels, from_arrow
 from polars_tadoc.arrow import owned, view
 from polars_tadoc.kernels.cpu.lists import gather_lists, running_sum
-from polars_tadoc.kernels.cpu.spread import spread
+from polars_tadoc.kernels.cpu.spread import spread, to_arrow
 
 Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]
@@ -76,17 +76,15 @@ class MatchedRows:
         """Table with dictionary-encoded names."""
         rows = self._rows()
         labels = rows if self.labels.values is None else self.labels.arrow(view(rows))
-        names = pa.array(self.names, pa.large_string())
-        return pa.table(
-            {"id": labels, "query": pa.DictionaryArray.from_arrays(to_arrow(self.matches.twigs), names, safe=False)}
-        )
+        twigs = to_arrow([self.matches.twigs])[0]
+        names = pa.DictionaryArray.from_arrays(twigs, pa.array(self.names, pa.large_string()), safe=False)
+        return pa.table({"id": labels, "query": names})
 
     def to_frame(self) -> pl.DataFrame:
         """Frame with the columns of :func:`schema`."""
         rows = self._rows()
         labels = from_arrow("id", rows) if self.labels.values is None else self.labels.series(view(rows))
-        names = pl.Series("query", self.names, pl.String)
-        return pl.DataFrame([labels, names.gather(self.matches.twigs)])
+        return pl.DataFrame([labels, _named(self.names, self.matches.twigs)])
 
     def _rows(self) -> pa.Array:
         """Row of each match, of the type of Polars' row numbers."""
@@ -103,25 +101,27 @@ def name_lists(matches: Matches, names: Sequence[str], column: str, rows: int) -
     """List the names of each row's twigs, null where there is no document: ``List(String)``."""
     counts = np.zeros(rows, np.int64)
     counts[matches.rows] = np.diff(matches.offsets)
-    values = pa.array(names, pa.large_string()).take(pa.array(matches.twigs))
-    made = lists(running_sum(counts), values)
-    valid = _valid(matches, rows)
-    if valid is not None:
-        made = pa.LargeListArray.from_buffers(made.type, rows, [valid, made.buffers()[1]], children=[values])
-    return from_arrow(column, made)
+    values: Any = _named(names, matches.twigs).to_arrow(compat_level=pl.CompatLevel.newest())
+    buffers = [_valid(matches, rows), owned(running_sum(counts))]
+    return from_arrow(
+        column, pa.LargeListArray.from_buffers(pa.large_list(values.type), rows, buffers, children=[values])
+    )
+
+
+def _named(names: Sequence[str], twigs: UInt32) -> pl.Series:
+    """Give the name of each twig; Polars' views of them share the names' bytes."""
+    return pl.Series("query", names, pl.String).gather(from_arrow("query", to_arrow([twigs])[0]))
 
 
 def flags(matches: Matches, names: Sequence[str], column: str, rows: int) -> pl.Series:
     """Tell of each twig whether each row matches it, null where there is no document: ``Struct`` of ``Boolean``."""
     documents = np.repeat(matches.rows, np.diff(matches.offsets))
-    order = np.argsort(matches.twigs, kind="stable")
-    ends = running_sum(np.bincount(matches.twigs, minlength=len(names)))
     step = max(1, CELLS // max(rows, 1))
     fields: list[pa.Array] = []
     for first in range(0, len(names), step):
         stop = min(first + step, len(names))
-        own = order[ends[first] : ends[stop]]
         cells = np.zeros((stop - first, rows), np.bool_)
+        own = (matches.twigs >= first) & (matches.twigs < stop) if step < len(names) else slice(None)
         cells[matches.twigs[own] - np.uint32(first), documents[own]] = True
         fields += _bits(cells)
     made = pa.StructArray.from_buffers(
