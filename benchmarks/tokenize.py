@@ -19,11 +19,12 @@ OURS = "words"
 
 def contenders(text: pl.Series) -> side_by_side.Contenders:
     """What runs on one corpus."""
-    words, whitespace = Tokenizer("words"), Tokenizer("whitespace")
+    words, whitespace, xml = Tokenizer("words"), Tokenizer("whitespace"), Tokenizer("xml")
     return {
         OURS: lambda: tokenize(text, words),
         "words, lossy": lambda: tokenize(text, words, lossless=False),
         "whitespace": lambda: tokenize(text, whitespace),
+        "xml": lambda: tokenize(text, xml),
         "count_matches": lambda: text.str.count_matches(r"\w+"),
         "split": lambda: text.str.split(" "),
         "split + categorical": lambda: text.str.split(" ").explode().cast(pl.Categorical()),

@@ -10,12 +10,14 @@ from typing import Any
 import polars as pl
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels import cuda
 from polars_tadoc.kernels.cuda import compress as on_device
 from tests.strategies import columns
+from tests.xml_strategies import glued, near_xml
 
 pytestmark = pytest.mark.skipif(cuda.device_problem() is not None, reason=f"no device: {cuda.device_problem()}")
 
@@ -33,6 +35,11 @@ def assert_same(text: pl.Series, **options: Any) -> None:
 @given(values=columns)
 def test_matches_the_cpu(tokenizer: str | re.Pattern[str], values: list[str | None]) -> None:
     assert_same(pl.Series("text", values, pl.String), tokenizer=tokenizer)
+
+
+@given(values=st.lists(st.one_of(st.none(), near_xml, glued), max_size=6))
+def test_matches_the_cpu_on_xml(values: list[str | None]) -> None:
+    assert_same(pl.Series("text", values, pl.String), tokenizer="xml")
 
 
 @given(values=columns)

@@ -16,6 +16,7 @@ from polars_tadoc.compress.tokenize import Tokenizer, tokenize
 from polars_tadoc.kernels import reference
 from tests.handmade import unflatten
 from tests.strategies import texts
+from tests.test_text_weights import triples
 from tests.test_tokenize import cut, interleaved, without_unassigned
 from tests.xml_strategies import glued, near_xml
 
@@ -174,11 +175,12 @@ def test_phrases_and_queries_are_content_of_an_element() -> None:
     assert index.search(["be,", "<b>"], mode="and")["id"].to_list().count(0) == 2
 
 
-def test_words_of_text_are_counted() -> None:
-    text = pl.Series("xml", ["<a>x, y x</a>", "<a>y</a>"])
-    counted = text.tadoc.tfidf(tokenizer="xml")
-    assert set(counted["word"].to_list()) >= {"x"}
-    assert counted.equals(tadoc.compress(text, tokenizer="xml").tadoc.tfidf())
+@given(rows)
+def test_text_has_the_weights_of_the_compressed_column(engine: str, rows: list[str | None]) -> None:
+    text = pl.Series("xml", rows, pl.String)
+    column = tadoc.compress(text, tokenizer="xml")
+    plain = triples(tadoc.bm25_weights(text, tokenizer="xml", engine=engine))
+    assert plain == triples(tadoc.bm25_weights(column, engine=engine))
 
 
 def test_rows_are_separated() -> None:
