@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu.bodies import read_only
 from polars_tadoc.kernels.cpu.jit import inner, kernel
 from polars_tadoc.kernels.cpu.twig_folds import Folds, fold, keep_whole, make_folds
 from polars_tadoc.kernels.twigs import NO_ENTRY, OTHER, Twigs
@@ -91,7 +92,7 @@ def make_automaton(twigs: Twigs) -> Automaton:
 
     """
     words, symbols = twigs.words, len(twigs.heads)
-    arrays: list[Any] = [_read_only(array) for array in twigs[1:10]]
+    arrays: list[Any] = [read_only(array) for array in twigs[1:10]]
     arrays += [np.zeros(words, np.uint64), make_folds(twigs), np.zeros(words + 1, np.uint64)]
     arrays.append(np.zeros(_FIRST_STATES * words, np.uint64))
     arrays.append(np.zeros(2 * _FIRST_STATES, np.uint64))
@@ -128,12 +129,6 @@ def _wider(steps: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     wider = np.zeros(_GROWTH * steps.size, np.uint64)
     _copy_steps(steps, wider)
     return wider
-
-
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 @inner

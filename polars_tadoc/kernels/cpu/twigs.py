@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.arrow import allocate
+from polars_tadoc.kernels.cpu.bodies import read_only
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.twig_automaton import (
     CLOSES,
@@ -75,6 +76,8 @@ class TwigMatcher:
     def match(self, events: Events) -> tuple[Int64, UInt32]:
         """Find the twigs that match each document.
 
+        A document is read by one thread: so is it parsed, which takes many times as long.
+
         Parameters
         ----------
         events
@@ -129,8 +132,9 @@ class _Walk:
 
     def __init__(self, automaton: Automaton, roots: UInt32, events: Events, chunk: tuple[int, int]) -> None:
         documents = chunk[1] - chunk[0]
-        self.automaton, self.roots, self.levels = automaton, roots, events.depth + 1
-        self.symbols, self.offsets = events.symbols, events.offsets[chunk[0] : chunk[1] + 1]
+        self.automaton, self.roots, self.levels = automaton, read_only(roots), events.depth + 1
+        self.symbols = read_only(events.symbols)
+        self.offsets = read_only(events.offsets[chunk[0] : chunk[1] + 1])
         self.opened, self.states = np.empty(self.levels, np.int64), np.zeros(self.levels, np.int64)
         self.progress = np.zeros(5, np.int64)
         self.progress[POSITION] = self.offsets[0]
