@@ -11,9 +11,7 @@ last one: of each symbol is known what it has there.
 from __future__ import annotations
 
 import secrets
-import threading
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -52,23 +50,17 @@ class PrunedGrammar(NamedTuple):
     """By symbol of the whole grammar: ``TAG``, ``BEFORE``, ``AFTER``."""
 
 
-_pruned: WeakKeyDictionary[Rules, tuple[WordEvents, PrunedGrammar]] = WeakKeyDictionary()
-_lock = threading.Lock()
+class Documents(NamedTuple):
+    """What is left of documents."""
+
+    offsets: Int64
+    symbols: UInt32
+    outside: UInt8
+    """By document: whether text stands outside of it."""
 
 
 def prune(rules: Rules, words: WordEvents) -> PrunedGrammar:
-    """Return what is left of a grammar; kept as long as the rules live and are asked for with the same words."""
-    with _lock:
-        known = _pruned.get(rules)
-    if known is not None and known[0].kinds is words.kinds and known[0].symbols is words.symbols:
-        return known[1]
-    made = _prune(rules, words)
-    with _lock:
-        _pruned[rules] = words, made
-    return made
-
-
-def _prune(rules: Rules, words: WordEvents) -> PrunedGrammar:
+    """Find what is left of a grammar."""
     terminals, count = rules.terminals, rules.rule_count
     numbers, ends = np.zeros(terminals + count, np.uint32), np.zeros(terminals + count, np.uint8)
     views = WordEvents(*(read_only(array) for array in words))
@@ -211,26 +203,19 @@ def _are_equal(symbols: Any, other: Any, first: Any, stop: Any) -> Any:
     return i == stop - first
 
 
+def prune_documents(grammar: PrunedGrammar, root_offsets: Int64, roots: UInt32) -> Documents:
+    """Find what is left of documents."""
+    count = len(root_offsets) - 1
+    room = np.empty(int(root_offsets[-1] - root_offsets[0]), np.uint32)
+    documents = Documents(np.empty(count + 1, np.int64), room, np.empty(count, np.uint8))
+    _prune_documents(grammar.numbers, grammar.ends, root_offsets, roots, *documents)
+    return documents
+
+
 @kernel
-def prune_documents(
-    numbers: Any, ends: Any, root_offsets: Any, roots: Any, offsets: Any, symbols: Any, needed: Any, outside: Any
+def _prune_documents(
+    numbers: Any, ends: Any, root_offsets: Any, roots: Any, offsets: Any, symbols: Any, outside: Any
 ) -> None:
-    """Write what is left of documents.
-
-    Parameters
-    ----------
-    numbers, ends
-        The grammar's.
-    root_offsets, roots
-        Where each document starts and ends, and the symbols.
-    offsets, symbols
-        The same of what is left; ``symbols`` has room for all.
-    needed
-        uint8 by symbol of what is left, all zero: 1 where it is in a document.
-    outside
-        uint8 by document: whether it has text before the first tag or behind the last one.
-
-    """
     at = np.uint64(0)
     for document in range(len(offsets) - 1):
         first, stop = np.uint64(root_offsets[document]), np.uint64(root_offsets[document + 1])
@@ -238,7 +223,6 @@ def prune_documents(
         for i in range(first, stop):
             number = numbers[roots[i]]
             symbols[at] = number
-            needed[number] = 1
             at += np.uint64(number != 0)
         text = 0
         for i in range(first, stop):

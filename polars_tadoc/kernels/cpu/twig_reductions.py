@@ -80,8 +80,10 @@ def heights_of(values: UInt64) -> npt.NDArray[np.int64]:
 
 
 @kernel
-def mark_needed(terminals: Any, rule_offsets: Any, symbols: Any, needed: Any) -> None:
-    """Set ``needed``, uint8 by symbol, to 1 for all that a symbol names for which it is 1."""
+def mark_needed(terminals: Any, rule_offsets: Any, symbols: Any, root_offsets: Any, roots: Any, needed: Any) -> None:
+    """Set ``needed``, uint8 by symbol and all zero, to 1 for what documents reach."""
+    for i in range(np.uint64(root_offsets[0]), np.uint64(root_offsets[-1])):
+        needed[roots[i]] = 1
     rule = np.uint64(len(rule_offsets)) - _1
     while rule > _0:
         rule -= _1

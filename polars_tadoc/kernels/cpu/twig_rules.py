@@ -8,7 +8,6 @@ expanded to their events.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,8 @@ from polars_tadoc.kernels.cpu.bodies import sums_before
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.twig_automaton import EMPTY, STATES, Automaton, make_automaton, roomier
 from polars_tadoc.kernels.cpu.twig_expansion import count_events, expand_events
-from polars_tadoc.kernels.cpu.twig_pruning import PrunedGrammar, prune, prune_documents, read_only
+from polars_tadoc.kernels.cpu.twig_kept import load
+from polars_tadoc.kernels.cpu.twig_pruning import Documents, PrunedGrammar, prune_documents, read_only
 from polars_tadoc.kernels.cpu.twig_reductions import (
     ARENA_FULL,
     DONE,
@@ -103,12 +103,18 @@ def match_rules(
         document.
 
     """
-    grammar = prune(rules, words)
-    chunks = weighted_chunks(root_offsets, max(_FEWEST_ROOTS, len(grammar.symbols)))
+    root_offsets, roots = read_only(root_offsets), read_only(roots)
+    grammar, folded = load(rules, root_offsets, roots, words)
+    offsets = root_offsets if folded is None else folded.offsets
+    chunks = weighted_chunks(offsets, max(_FEWEST_ROOTS, len(grammar.symbols)))
     most_levels = min(most_levels, MOST_LEVELS)
 
     def match_chunk(chunk: tuple[int, int]) -> tuple[Part, Documents]:
-        documents = _prune_documents(grammar, read_only(root_offsets[chunk[0] : chunk[1] + 1]), read_only(roots))
+        own = slice(chunk[0], chunk[1] + 1)
+        if folded is None:
+            documents = prune_documents(grammar, root_offsets[own], roots)
+        else:
+            documents = Documents(folded.offsets[own], folded.symbols, folded.outside[chunk[0] : chunk[1]])
         return _match_chunk(twigs, idle, grammar, documents, most_levels), documents
 
     made = map_parallel(match_chunk, chunks)
@@ -124,29 +130,6 @@ def match_rules(
 
     map_parallel(lambda pair: gather(*pair), list(zip(chunks, parts, strict=True)))
     return offsets, matches, np.concatenate([part.unsound for part in parts])
-
-
-class Documents(NamedTuple):
-    """What is left of consecutive documents."""
-
-    offsets: Int64
-    symbols: UInt32
-    needed: UInt8
-    """By symbol of the grammar: whether a document names it."""
-    outside: UInt8
-    """By document: whether text stands outside of it."""
-
-
-def _prune_documents(grammar: PrunedGrammar, root_offsets: Int64, roots: UInt32) -> Documents:
-    count = len(root_offsets) - 1
-    documents = Documents(
-        np.empty(count + 1, np.int64),
-        np.empty(int(root_offsets[-1] - root_offsets[0]), np.uint32),
-        np.zeros(len(grammar.words.kinds) + len(grammar.rule_offsets) - 1, np.uint8),
-        np.empty(count, np.uint8),
-    )
-    prune_documents(grammar.numbers, grammar.ends, root_offsets, roots, *documents)
-    return documents
 
 
 class Part:
@@ -178,10 +161,10 @@ class Reduction:
     def __init__(
         self, automaton: Automaton, grammar: PrunedGrammar, documents: Documents, most_levels: int, first: int = 0
     ) -> None:
-        symbols = len(documents.needed)
+        symbols = grammar.terminals + len(grammar.rule_offsets) - 1
         self.automaton, self.grammar, self.most_levels = automaton, grammar, most_levels
         self.bodies = documents.offsets[first:], documents.symbols
-        self.needed = documents.needed
+        self.needed = np.zeros(symbols, np.uint8)
         self.reductions = Reductions(
             np.zeros(symbols, np.uint64),
             np.zeros(symbols, np.int64),
@@ -195,7 +178,7 @@ class Reduction:
         """Reduce all; returns why it stopped short, ``STATES_FULL`` or ``ARENA_FULL``, or ``DONE``."""
         grammar, terminals, none = self.grammar, self.grammar.terminals, np.zeros(0, np.int64)
         rules = grammar.rule_offsets, grammar.symbols
-        mark_needed(terminals, *rules, self.needed)
+        mark_needed(terminals, *rules, *self.bodies, self.needed)
         of_rules = self.needed[terminals:], self.reductions.values[terminals:], self.reductions.places[terminals:]
         of_documents = self.needed[:0], self.values, none
         code = self._step(lambda *made: reduce_terminals(*made, grammar.words, self.needed))
@@ -266,7 +249,7 @@ def _match_expanded(
     if reduction.run() == ARENA_FULL:
         part.give_up()
         return
-    sizes = count_events(grammar, documents.needed, *reduction.bodies)
+    sizes = count_events(grammar, reduction.needed, *reduction.bodies)
     sound = are_documents(reduction.values) & (documents.outside[first:] == 0) & (sizes <= settings().expansion_limit)
     sizes[~sound] = 0
     depth = int(heights_of(reduction.values[sound]).max(initial=0)) + 1
