@@ -28,6 +28,7 @@ from polars_tadoc.errors import (
 from polars_tadoc.twig.words import JudgedWords
 from tests.analytic_cases import LABELS
 from tests.test_memory_limit import in_batches
+from tests.xml_strategies import glued, near_xml
 
 etree = pytest.importorskip("lxml.etree")
 
@@ -482,6 +483,22 @@ def test_calls_at_the_same_time(engine: str, kind: Kind) -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: column.tadoc.twig_filter(twigs, engine=engine).to_list(), range(12)))
     assert found == [EXPECTED * 5] * 12
+
+
+@given(rows=st.lists(near_xml | glued | st.sampled_from(DOCUMENTS), min_size=1, max_size=12))
+def test_compressed_as_text(engine: str, rows: list[str | None]) -> None:
+    """Well-formed or not: the rules find out which rows a parser has to look at."""
+    queries = {
+        **QUERIES,
+        "no prefix": "//a[@c='v'][.//b]",
+        "prefix": "//o:a[@o:c='v']",
+        "words": "//*[text()='y z']",
+        "reference": "//*[text()='A']",
+        "space": "//*[text()=' ']",
+    }
+    twigs = tadoc.TwigSet(queries, namespaces={**NAMESPACES, "o": "u"})
+    expected = as_text(rows).tadoc.twig_filter(twigs, on_error="null", engine=engine)
+    assert as_compressed(rows).tadoc.twig_filter(twigs, on_error="null", engine=engine).equals(expected)
 
 
 SETS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
