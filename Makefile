@@ -14,7 +14,7 @@ demo: $(BIN)/.installed
 	$(BIN)/python examples/quickstart.py
 
 test: $(BIN)/.installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 lint: $(BIN)/.installed
 	$(BIN)/ruff check .

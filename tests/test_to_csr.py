@@ -160,7 +160,7 @@ def test_dictionary_and_min_count_are_not_taken_together() -> None:
         ({"stopwords": "the"}, TypeError, "one string"),
         ({"normalize": pl.col("a")}, ValueError, "one word at a time"),
     ],
-    ids=repr,
+    ids=lambda value: ", ".join(value) if isinstance(value, dict) else None,
 )
 def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):

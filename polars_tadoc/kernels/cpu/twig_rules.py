@@ -53,7 +53,7 @@ MOST_OPEN_BYTES = 256 << 20
 KEPT_BYTES = 64 << 20
 """Larger automata are not kept for the next call."""
 
-_FEWEST_ROOTS = 1 << 15
+_FEWEST_ROOTS = 1 << 14
 """Fewer top-level symbols are not worth a thread of their own."""
 
 EXPANDED = 1 << 22
