@@ -1,8 +1,8 @@
 """Leaves out of a grammar what says nothing to twigs, and then all but one of each that are equal.
 
 Most words of XML are text that no twig asks for, and many tags differ in attributes alone. A rule without tags goes,
-one of a single symbol left is that symbol, and rules of equal bodies are one. What is left of a grammar is small, and
-is kept from one call to the next (:mod:`.twig_kept`); what is left of documents is found in one pass over their symbols.
+one of a single symbol left is that symbol, and rules of equal bodies are one. What is left of a grammar is small and
+is kept from one call to the next (:mod:`.twig_kept`); of documents, it is found in one pass over their symbols.
 
 Text outside of the root element, the one thing that plain text has a say in, stands before the first tag or behind the
 last one: of each symbol is known what it has there.
