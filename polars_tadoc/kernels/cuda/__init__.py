@@ -37,6 +37,10 @@ from polars_tadoc.kernels.cuda.trie import load_trie as load_trie
 from polars_tadoc.kernels.cuda.trie import look_up as look_up
 from polars_tadoc.kernels.cuda.trie import look_up_rows as look_up_rows
 from polars_tadoc.kernels.cuda.trie import spell as spell
+from polars_tadoc.kernels.cuda.twig_rules import load_word_events as load_word_events
+from polars_tadoc.kernels.cuda.twigs import TWIG_KERNELS as TWIG_KERNELS
+from polars_tadoc.kernels.cuda.twigs import TwigMatcher as TwigMatcher
+from polars_tadoc.kernels.cuda.twigs import load_events as load_events
 from polars_tadoc.kernels.cuda.weights import document_frequencies as document_frequencies
 from polars_tadoc.kernels.cuda.weights import document_lengths as document_lengths
 from polars_tadoc.kernels.cuda.weights import top_weights as top_weights
