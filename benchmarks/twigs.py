@@ -4,8 +4,9 @@ Queries are drawn from the corpora's own documents (:mod:`benchmarks.twig_querie
 3 splits with ``*`` and ``//`` at 10 %; each parameter of the literature is varied in turn (``--full``: all with all).
 ``dblp_1MB`` and ``dblp_25kB`` are documents as DBLP's (:mod:`benchmarks.dblp`).
 
-``events``: ours over parsed events, ``fresh`` the same with a matcher that has seen nothing; ``parse``: text to events;
-``text`` and ``packed``: the public call on strings and on the compressed column. ``bitmask`` is the filter that twenty
+``events``: our matcher over parsed events, ``fresh`` one that has seen nothing; ``rules``: our matcher over the grammar
+of the compressed column; ``parse``: text to events; ``text`` and ``packed``: the public call on strings and on the
+compressed column, result and all. ``bitmask`` is the filter that twenty
 lines of Numba give, over the same events and on as many threads. ``lxml`` has parsed trees and compiled queries,
 ``+parse`` parses, too; each of its queries is evaluated alone, so some of them stand for all: their time is multiplied.
 Contenders run in turn and must agree on what they filter; figures are medians, ratios those of each round.
@@ -28,6 +29,8 @@ import polars as pl
 import polars_tadoc as tadoc
 from benchmarks import corpora, dblp
 from benchmarks.twig_queries import Drawn, Sample, Shape
+from polars_tadoc.analytics.twig_documents import Filtering
+from polars_tadoc.column import split
 from polars_tadoc.config import thread_count
 from polars_tadoc.engine import CPU
 from polars_tadoc.kernels.cpu.memory import trailing_zeros
@@ -35,6 +38,7 @@ from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.reference_twigs import nodes_in, nodes_of
 from polars_tadoc.kernels.twigs import CLOSE, NO_NODE, Events, Twigs
 from polars_tadoc.twig.events import parse_documents
+from polars_tadoc.twig.words import namespace_contexts
 
 CORPORA = ["dblp_1MB", "dblp_25kB", "xml_acl_papers", "xml_exoplanet", "xml_rusdracor", "multi_cldr_annotations"]
 BASE = (256, Shape(10, 3, 0.1, 0.1))
@@ -44,6 +48,8 @@ SAMPLED = 2_000_000
 """Bytes of documents that queries are drawn from."""
 PEER_BYTES, PEER_QUERIES = 1_000_000, 16
 """What lxml runs on: it is slow, and its speed does not depend on how much there is."""
+LEAST = 0.1
+"""Seconds of a round of each contender."""
 
 
 class Contender(NamedTuple):
@@ -69,15 +75,16 @@ def first(text: pl.Series, size: int) -> pl.Series:
     return text.head(max(1, int((text.str.len_bytes().cum_sum() <= size).sum())))
 
 
-def grid(full: bool, quick: bool) -> Iterator[tuple[int, Shape]]:
+def grid(full: bool, quick: bool, queries: int | None) -> Iterator[tuple[int, Shape]]:
     """Yield numbers of queries and their shapes."""
-    yield BASE
+    count, shape = queries or BASE[0], BASE[1]
+    counts = [count] if queries else COUNTS
     if full:
-        for count, shape, wildcards, descendants in itertools.product(COUNTS[::2], SHAPES, SHARES, SHARES):
-            yield count, Shape(*shape, wildcards, descendants)
+        for each, sizes, wildcards, descendants in itertools.product(counts[::2], SHAPES, SHARES, SHARES):
+            yield each, Shape(*sizes, wildcards, descendants)
         return
-    count, shape = BASE
-    yield from ((other, shape) for other in (COUNTS if not quick else COUNTS[::6]) if other != count)
+    yield count, shape
+    yield from ((other, shape) for other in (counts if not quick else counts[::6]) if other != count)
     if not quick:
         for nodes, splits in SHAPES:
             if nodes != shape.nodes:
@@ -162,7 +169,8 @@ def lxml_filter(trees: Sequence[Any], queries: Sequence[lxml.etree.XPath]) -> li
 
 def contenders(text: pl.Series, packed: pl.Series, drawn: Drawn) -> dict[str, Contender]:
     """Lay out all ways to filter some documents by some queries; they must agree."""
-    compiled = tadoc.TwigSet(drawn.queries, namespaces=drawn.namespaces).compiled()
+    twig_set = tadoc.TwigSet(drawn.queries, namespaces=drawn.namespaces)
+    compiled = twig_set.compiled()
     size = int(text.str.len_bytes().sum())
     parsed = parse_documents(text, compiled.alphabet, **LIMITS)
     if parsed.errors:
@@ -177,7 +185,6 @@ def contenders(text: pl.Series, packed: pl.Series, drawn: Drawn) -> dict[str, Co
     evaluated = [lxml.etree.XPath(f"boolean({query})", namespaces=drawn.namespaces) for _, query in asked]
     parser = lxml.etree.XMLParser(encoding="utf-8", huge_tree=True, resolve_entities=False)
     trees = [lxml.etree.fromstring(document.encode(), parser).getroottree() for document in part]
-    twig_set = tadoc.TwigSet(drawn.queries, namespaces=drawn.namespaces)
 
     offsets, found = matcher.match(events)
     ours = np.zeros((len(text), len(drawn.queries)), np.bool_)
@@ -199,6 +206,7 @@ def contenders(text: pl.Series, packed: pl.Series, drawn: Drawn) -> dict[str, Co
     return {
         "events": Contender(lambda: matcher.match(events), size),
         "fresh": Contender(lambda: CPU.kernels.TwigMatcher(compiled.twigs).match(events), size),
+        "rules": Contender(_over_rules(packed, compiled), size),
         "parse": Contender(lambda: parse_documents(text, compiled.alphabet, **LIMITS), size),
         "text": Contender(lambda: tadoc.twig_filter(text, twig_set, engine="cpu"), size),
         "packed": Contender(lambda: tadoc.twig_filter(packed, twig_set, engine="cpu"), size),
@@ -206,6 +214,20 @@ def contenders(text: pl.Series, packed: pl.Series, drawn: Drawn) -> dict[str, Co
         "lxml": Contender(lambda: lxml_filter(trees, evaluated), few, scale),
         "lxml parse": Contender(parse_again, few),
     }
+
+
+def _over_rules(packed: pl.Series, compiled: Any) -> Callable[[], Any]:
+    """Make the matcher ready for the grammars of a column."""
+    matcher, ready = compiled.matcher(CPU), []
+    filtering = Filtering(compiled, **LIMITS)
+    for corpus in split(packed):
+        contexts, _ = namespace_contexts(corpus.grammar, corpus.root_offsets, corpus.roots)
+        rules = CPU.load_rules(corpus.key, corpus.grammar)
+        words = filtering._words(corpus, contexts[0], CPU)
+        if len(contexts) > 1:
+            raise SystemExit("documents declare different namespaces")
+        ready.append((rules, corpus.root_offsets, corpus.roots, words, LIMITS["max_depth"]))
+    return lambda: [matcher.match_rules(*given) for given in ready]
 
 
 def _agree(way: str, ours: Any, theirs: Any) -> None:
@@ -220,16 +242,18 @@ def race(contenders: dict[str, Contender], repeat: int) -> dict[str, list[float]
     for round_ in range(repeat):
         for name, contender in contenders.items():
             gc.collect()
-            start = time.perf_counter()
-            contender.run()
-            speeds[name].append(contender.size / 1e6 / ((time.perf_counter() - start) * contender.scale))
+            start, runs, seconds = time.perf_counter(), 0, 0.0
+            while seconds < LEAST:
+                contender.run()
+                runs, seconds = runs + 1, time.perf_counter() - start
+            speeds[name].append(runs * contender.size / 1e6 / (seconds * contender.scale))
         both = 1 / (1 / speeds["lxml"][round_] + 1 / speeds["lxml parse"][round_])
         speeds.setdefault("+parse", []).append(both)
     return speeds
 
 
-SHOWN = ["events", "fresh", "parse", "text", "packed", "bitmask", "lxml", "+parse"]
-RATIOS = [("events", "bitmask"), ("events", "lxml"), ("text", "+parse"), ("packed", "events")]
+SHOWN = ["events", "fresh", "rules", "parse", "text", "packed", "bitmask", "lxml", "+parse"]
+RATIOS = [("events", "bitmask"), ("events", "lxml"), ("text", "+parse"), ("rules", "events")]
 
 
 def report(speeds: dict[str, list[float]]) -> str:
@@ -249,8 +273,8 @@ def _three(figure: float) -> str:
 def main() -> None:
     parser = corpora.arguments(__doc__ or "")
     parser.add_argument("--full", action="store_true", help="all parameters with all")
-    parser.add_argument("--quick", action="store_true", help="numbers of queries only")
-    parser.add_argument("--queries", type=int, help="only so many queries, of all shapes")
+    parser.add_argument("--quick", action="store_true", help="few numbers of queries, and one shape")
+    parser.add_argument("--queries", type=int, help="so many and no other numbers")
     parser.set_defaults(repeat=3)
     args = parser.parse_args()
     print(f"machine: {corpora.machine()}, lxml {lxml.etree.__version__}; {thread_count()} threads; MB/s of XML")
@@ -266,10 +290,8 @@ def main() -> None:
         print(f"\n{name}: {len(text):,} documents, {megabytes:.1f} MB, compressed at {megabytes / seconds:.0f} MB/s")
         print(f"{'queries':>8}{'nodes':>6}{'splits':>7}{'*':>5}{'//':>5}{'true':>6} |", end="")
         print("".join(f"{way:>9}" for way in SHOWN) + " |" + ratios)
-        for count, shape in grid(args.full, args.quick):
-            if args.queries not in (None, count) and count != BASE[0]:
-                continue
-            drawn = sample.draw(args.queries or count, shape, seed=count)
+        for count, shape in grid(args.full, args.quick, args.queries):
+            drawn = sample.draw(count, shape, seed=count)
             ways = contenders(text, packed, drawn)
             true = len(ways["text"].run()) / len(text) / len(drawn.queries)
             print(f"{len(drawn.queries):8,}{shape.nodes:6}{shape.splits:7}{shape.wildcards:5.0%}", end="")
