@@ -429,7 +429,7 @@ def test_a_compressed_column_as_its_text(engine: str, corpus: Callable[[str], pl
     expected = map(kernels.to_host, matcher.match(kernels.load_events(parsed.events)))
     ((context,), _) = namespace_contexts(one.grammar, one.root_offsets, one.roots)
     words = kernels.load_word_events(word_events(one.grammar.vocabulary, twigs.alphabet, context))
-    rules = kernels.load_rules(kernels.load_grammar(one.grammar))
+    rules = kernels.load_rules(one.grammar)
     documents = kernels.load_array(one.root_offsets), kernels.load_array(one.roots)
     *found, states = map(kernels.to_host, matcher.match_rules(rules, *documents, words, 100))
     assert not states.any()
