@@ -105,11 +105,11 @@ struct Measures {
     }
 };
 
-// Measures the body from begin to stop; a warp calls it. visit(position, size, events before it in the body) is called
-// for each of its symbols.
+// Measures the body from begin to stop, so many symbols in a lane at a time; a warp calls it. visit(position, size,
+// events before it in the body) is called for each of its symbols.
 //
 // Of neighbours that are equal and leave open what was open one is counted: what is found in both is found in one.
-template <typename Visit>
+template <u32 ITEMS, typename Visit>
 __device__ __forceinline__ Run measure_body(
     i64 begin, i64 stop, const u32* __restrict__ symbols, const Measures& measures, u64& size, Visit visit)
 {
@@ -117,26 +117,43 @@ __device__ __forceinline__ Run measure_body(
     Run all{0, 0, 0, 0};
     u32 last = NONE;
     size = 0;
-    for (i64 at = begin; at < stop; at += 32) {
-        const i64 i = at + lane;
-        Run run{0, 0, 0, 0};
-        u32 symbol = NONE;
-        u64 events = 0;
-        if (i < stop) {
-            symbol = __ldg(symbols + i);
-            run = measures.run(symbol);
-            events = __ldcg(measures.sizes + symbol);
+    for (i64 at = begin; at < stop; at += 32 * ITEMS) {
+        const i64 first = at + lane * ITEMS;
+        u32 symbol[ITEMS];
+        Run run[ITEMS];
+        u32 events[ITEMS];
+#pragma unroll
+        for (u32 k = 0; k < ITEMS; ++k)
+            symbol[k] = first + k < stop ? __ldg(symbols + first + k) : NONE;
+#pragma unroll
+        for (u32 k = 0; k < ITEMS; ++k) {
+            const bool there = symbol[k] != NONE;
+            run[k] = there ? measures.run(symbol[k]) : Run{0, 0, 0, 0};
+            events[k] = there ? __ldcg(measures.sizes + symbol[k]) : 0;
         }
-        const u32 neighbour = __shfl_up_sync(ALL_LANES, symbol, 1);
-        const bool again = symbol == (lane == 0 ? last : neighbour);
-        if (again && run.net == 0 && run.low == 0)
-            events = 0;
-        last = __shfl_sync(ALL_LANES, symbol, 31);
-        const u64 before = size + lanes_before(events);
-        if (i < stop)
-            visit(i, static_cast<u32>(events), static_cast<u32>(min(before, MOST_EVENTS)));
-        size = min(__shfl_sync(ALL_LANES, before + events, 31), MOST_EVENTS);
-        all = joined(all, joined_lanes(run));
+        u32 neighbour = __shfl_up_sync(ALL_LANES, symbol[ITEMS - 1], 1);
+        if (lane == 0)
+            neighbour = last;
+        last = __shfl_sync(ALL_LANES, symbol[ITEMS - 1], 31);
+        Run own{0, 0, 0, 0};
+        u64 own_events = 0;
+#pragma unroll
+        for (u32 k = 0; k < ITEMS; ++k) {
+            if (symbol[k] == neighbour && run[k].net == 0 && run[k].low == 0)
+                events[k] = 0;
+            neighbour = symbol[k];
+            own = k == 0 ? run[k] : joined(own, run[k]);
+            own_events += events[k];
+        }
+        u64 before = size + lanes_before(own_events);
+        size = min(__shfl_sync(ALL_LANES, before + own_events, 31), MOST_EVENTS);
+#pragma unroll
+        for (u32 k = 0; k < ITEMS; ++k) {
+            if (first + k < stop)
+                visit(first + k, events[k], static_cast<u32>(min(before, MOST_EVENTS)));
+            before += events[k];
+        }
+        all = joined(all, joined_lanes(own));
     }
     return all;
 }
@@ -172,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) measure_rules(
         u64 rule = level_offsets[level] + static_cast<u64>(blockIdx.x) * WARPS + threadIdx.x / 32;
         for (; rule < stop; rule += warps) {
             u64 size;
-            const Run run = measure_body(
+            const Run run = measure_body<1>(
                 rule_offsets[rule], rule_offsets[rule + 1], symbols, measures, size,
                 [&](i64 i, u32, u32 events) { before[i] = events; });
             if (threadIdx.x % 32 == 0)
@@ -196,7 +213,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) measure_documents(
     const i64 begin = root_offsets[document];
     const i64 stop = root_offsets[document + 1];
     u64 size;
-    const Run run = measure_body(begin, stop, roots, Measures{runs, sizes}, size, [&](i64 i, u32 events, u32) {
+    const Run run = measure_body<4>(begin, stop, roots, Measures{runs, sizes}, size, [&](i64 i, u32 events, u32) {
         root_sizes[i] = events;
     });
     // neither wrong nor with text outside, and one element
