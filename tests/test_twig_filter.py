@@ -454,7 +454,7 @@ def test_words_are_looked_at_once(engine: str) -> None:
         found = column.tadoc.twig_filter(twigs, engine=engine)
         assert (made.count("words"), made.count("events")) == (grammars, 2 * grammars)
     assert found.to_list() == judged(rows, {"one": "//b1", "two": "//b2"})
-    with tadoc.Config(host_cache_bytes=0):
+    with tadoc.Config(host_cache_bytes=0, device_cache_bytes=0):
         assert column.tadoc.twig_filter(twigs, engine=engine).to_list() == found.to_list()
         assert twig_documents._words.nbytes == 0
 

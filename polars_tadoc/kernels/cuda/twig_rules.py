@@ -31,7 +31,7 @@ _THREADS = 256
 _WARPS = _THREADS // 32
 _MOST_EVENTS = (1 << 31) - 2  # of twig_rules.cu, where more are counted as so many and one more
 _MOST_LEVELS = 1 << 28
-_MOST_KEPT = 32 << 20
+_MOST_KEPT = 12 << 20
 """Bytes of device memory that stay with rules, at most."""
 
 
