@@ -1,5 +1,6 @@
 // Documents as elements in the order of their end tags.
 #include "counters.cuh"
+#include "scan.cuh"
 #include "twigs.cuh"
 
 constexpr u32 THREADS = 128;
@@ -12,7 +13,7 @@ constexpr u32 OPEN_LEVELS = 64;  // whose open elements a warp holds in shared m
 // with the same symbol one is enough.
 //
 // A warp takes a document, 32 events at a time. opened, elements: half as many as there are events. counts: elements by
-// document. most: becomes the largest number of sets that wait on a stack.
+// document. most: becomes the largest number of sets that wait on a stack, or null.
 extern "C" __global__ void __launch_bounds__(THREADS) order_elements(
     const SYMBOL* __restrict__ symbols, const i64* __restrict__ offsets, u64 documents, u32* opened,
     u32* __restrict__ elements, u32* __restrict__ counts, u32* most)
@@ -32,11 +33,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) order_elements(
     u32 waiting = 0;
     u32 most_waiting = 0;
     u32 count = 0;
+    u32 last = CLOSE;  // the lane's events of the last turn and of the next one
+    u32 next = begin + lane < stop ? symbols[begin + lane] : CLOSE;
     for (u64 at = begin; at < stop; at += 32) {
         const u64 i = at + lane;
         const bool there = i < stop;
-        const u32 symbol = there ? symbols[i] : CLOSE;
-        const bool after_close = !there || i == begin || symbols[i - 1] == CLOSE;
+        const u32 symbol = next;
+        next = i + 32 < stop ? symbols[i + 32] : CLOSE;
+        const auto earlier = [&](u32 steps) {
+            return __shfl_sync(ALL_LANES, lane >= 32 - steps ? last : symbol, lane - steps);
+        };
+        const u32 before_1 = earlier(1);
+        const u32 before_2 = earlier(2);
+        const u32 before_3 = earlier(3);
+        last = symbol;
+        const bool after_close = before_1 == CLOSE;
         const bool opens = symbol != CLOSE;
         const bool closes = there && !opens;
         const u32 opening = __ballot_sync(ALL_LANES, opens);
@@ -59,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) order_elements(
         __syncwarp();
 
         const bool leaf = closes && !after_close;
-        const bool again = leaf && i - begin >= 3 && symbols[i - 2] == CLOSE && symbols[i - 3] == element >> FLAGS;
+        const bool again = leaf && before_2 == CLOSE && before_3 == before_1;
         const u32 kept = __ballot_sync(ALL_LANES, closes && !again);
         if (closes && !again)
             own_elements[count + __popc(kept & lanes_below)] = element | (leaf ? LEAF : 0);
@@ -78,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) order_elements(
         most_waiting = max(most_waiting, __shfl_xor_sync(ALL_LANES, most_waiting, step));
     if (lane == 0) {
         counts[document] = count;
-        if (most_waiting > 0)
+        if (most != nullptr)
             atomicMax(most, most_waiting);
     }
 }

@@ -2,6 +2,7 @@
 // Absalyamov, Moussalli, Najjar and Tsotras, ADMS 2013. Twigs of at most 32 nodes, each within a warp: a parent asks its
 // children by a vote, a child asks its parent by a shuffle, and no thread touches another's bytes.
 #include "counters.cuh"
+#include "scan.cuh"
 #include "twigs.cuh"
 
 constexpr u32 THREADS = 256;
@@ -23,12 +24,13 @@ constexpr u32 ANY = 1u << 31;  // any element fits it.
 constexpr u32 ELEMENT = 1u << 31;  // of an event that is held
 
 // personalities: by node; children: lanes of each node's. elements: by symbol. A block takes a document and WARPS warps
-// of nodes. levels: bytes that a thread has in shared memory; more: those in spilled. found: by document and node.
+// of nodes. levels: bytes that a thread has in shared memory; more: those in spilled. found: by document, `stride` half words,
+// and node.
 extern "C" __global__ void __launch_bounds__(THREADS) match_nodes(
     const u32* __restrict__ personalities, const u32* __restrict__ children, u32 warps,
     const unsigned char* __restrict__ elements, const SYMBOL* __restrict__ symbols,
     const i64* __restrict__ offsets, u64 documents, u32 levels, u64 more, unsigned char* spilled,
-    u32* __restrict__ found)
+    u32* __restrict__ found, u64 stride)
 {
     extern __shared__ u32 shared[];
     u32* const held = shared;
@@ -81,6 +83,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_nodes(
         }
         const u32 all = __ballot_sync(ALL_LANES, (top & FOUND) != 0);
         if (there && lane == 0)
-            found[document * warps + own_warp] = all;
+            found[document * stride + own_warp] = all;
     }
 }

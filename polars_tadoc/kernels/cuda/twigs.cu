@@ -1,5 +1,6 @@
 // Twigs matched against documents by bits: a lane holds words of a node set, and shares nothing with other lanes.
 #include "counters.cuh"
+#include "scan.cuh"
 #include "twigs.cuh"
 
 constexpr u32 THREADS = 128;
@@ -36,12 +37,14 @@ struct Stack {
 };
 
 // Finds the nodes that are satisfied in each document. A warp takes a document and a column; neighbours take the same
-// column, whose rows stay in the cache nearest to them. Nodes of twigs above 64 are match_large's.
+// column, whose rows stay in the cache nearest to them.
 //
-// levels: sets that a warp's stack holds in shared memory; more: those in spilled. found: by document and word.
+// columns: those of twigs that fit into a word, the first ones. levels: sets that a warp's stack holds in shared memory;
+// more: those in spilled. found: by document and word.
 extern "C" __global__ void __launch_bounds__(THREADS) match_words(
     const __grid_constant__ Twigs twigs, const u32* __restrict__ elements, const i64* __restrict__ offsets,
-    const u32* __restrict__ counts, u64 documents, u32 levels, u64 more, u64* spilled, u64* __restrict__ found)
+    const u32* __restrict__ counts, u64 documents, u64 columns, u32 levels, u64 more, u64* spilled,
+    u64* __restrict__ found)
 {
     extern __shared__ u64 shared[];
     const u32 lane = threadIdx.x % 32;
@@ -51,18 +54,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_words(
     Stack stack{shared + warp * levels * COLUMN + lane, spilled + slot * more * COLUMN + lane, levels, 0};
     const u32 nothing = static_cast<u32>(twigs.row_count) << FLAGS | LEAF | JOINED;
 
-    for (u64 item = slot; item < documents * twigs.columns; item += slots) {
+    for (u64 item = slot; item < documents * columns; item += slots) {
         const u32 column = static_cast<u32>(item / documents);
         const u64 document = item % documents;
         const u64 first_word = static_cast<u64>(column) * COLUMN + lane;
-        const u64* needs = twigs.needs + static_cast<u64>(column) * 64 * COLUMN + lane;
+        const unsigned char* moves = twigs.moves + static_cast<u64>(column) * 64 * COLUMN + lane;
         u64 descendants[WORDS];
-        u64 branches[WORDS];
+        u64 highest[WORDS];
+        u64 lowest[WORDS];
+        u64 sides[WORDS];
         u64 now[WORDS];  // found among the children of the element that is open
 #pragma unroll
         for (u32 j = 0; j < WORDS; ++j) {
             descendants[j] = twigs.descendants[first_word + 32 * j];
-            branches[j] = twigs.branches[first_word + 32 * j];
+            highest[j] = twigs.highest[first_word + 32 * j];
+            lowest[j] = twigs.lowest[first_word + 32 * j];
+            sides[j] = twigs.sides[first_word + 32 * j];
             now[j] = 0;
         }
         const auto close = [&](u32 element, const u64* leaves, const u64* inner) {
@@ -80,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_words(
 #pragma unroll
                 for (u32 j = 0; j < WORDS; ++j)
                     now[j] = (now[j] & descendants[j]) | leaves[j]
-                        | satisfied(now[j], inner[j], branches[j], needs + 32 * j);
+                        | satisfied(now[j], inner[j], highest[j], lowest[j], sides[j], moves + 32 * j);
                 if ((element & JOINED) != 0)
                     stack.take_into(now);
             }
@@ -119,19 +126,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_words(
     }
 }
 
-// The same for words that hold twigs above 64 nodes, and others with them: a block takes a document and the words from
-// groups[2 * i] to groups[2 * i + 1] - 1, and keeps its sets in global memory (scratch: 2 + levels sets of `widest`
+// The same for twigs for which a word is too small: a block takes a document and a twig, which has the words from
+// ranges[2 * i] to ranges[2 * i + 1] - 1, its nodes in preorder. Sets are in global memory (scratch: 2 + levels of `widest`
 // words for each block).
 extern "C" __global__ void __launch_bounds__(THREADS) match_large(
     const __grid_constant__ Twigs twigs, const u32* __restrict__ elements, const i64* __restrict__ offsets,
-    const u32* __restrict__ counts, u64 documents, const u32* __restrict__ groups, u64 group_count, u64 widest,
+    const u32* __restrict__ counts, u64 documents, const u32* __restrict__ ranges, u64 large, u64 widest,
     u64 levels, u64* scratch, u64* found)
 {
     u64* const sets = scratch + static_cast<u64>(blockIdx.x) * (2 + levels) * widest;
-    for (u64 item = blockIdx.x; item < documents * group_count; item += gridDim.x) {
+    for (u64 item = blockIdx.x; item < documents * large; item += gridDim.x) {
         const u64 document = item % documents;
-        const u32 first = groups[2 * (item / documents)];
-        const u32 words = groups[2 * (item / documents) + 1] - first;
+        const u32 first = ranges[2 * (item / documents)];
+        const u32 words = ranges[2 * (item / documents) + 1] - first;
         u64* now = sets;
         u64* after = sets + widest;
         u64* top = sets + widest;  // of the stack
@@ -162,7 +169,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_large(
                 }
                 const u64 below = now[word];
                 u64 nodes = row[COLUMN] & (below >> 1 | (word + 1 < words ? now[word + 1] << 63 : 0));
-                for (u64 left = nodes & twigs.branches[first + word]; left != 0; left &= left - 1) {
+                for (u64 left = nodes; left != 0; left &= left - 1) {
                     const u32 node = static_cast<u32>(__ffsll(static_cast<i64>(left))) - 1;
                     u32 child = twigs.siblings[64 * static_cast<u64>(first + word) + node + 1];
                     for (; child != 0; child = twigs.siblings[child])
@@ -194,22 +201,27 @@ __device__ __forceinline__ bool is_found(const u64* __restrict__ found, const u3
     return (found[root / 64] >> root % 64 & 1) != 0;
 }
 
-// Counts the twigs that match each document; a warp takes a document. words: of a document in found.
+// Counts the twigs that match each document, and sums up: where each document's begin, and where the last one's end. A
+// warp takes a document. words: of a document in found. tiles: one for each block, and the number of those taken, all ones.
 extern "C" __global__ void __launch_bounds__(THREADS) count_matches(
-    const u64* __restrict__ found, u64 documents, u64 words, const u32* __restrict__ roots, u64 twigs,
-    u32* __restrict__ counts)
+    const u64* __restrict__ found, u64 documents, u64 words, const u32* __restrict__ roots, u64 twigs, u64* tiles,
+    i64* __restrict__ offsets)
 {
-    const u64 document = static_cast<u64>(blockIdx.x) * WARPS + threadIdx.x / 32;
-    if (document >= documents)
-        return;
+    const u32 tile = take_tile(reinterpret_cast<u32*>(tiles + gridDim.x)) + 1;  // from all ones on
+    const u64 document = static_cast<u64>(tile) * WARPS + threadIdx.x / 32;
     u32 count = 0;
+    if (document < documents) {
 #pragma unroll 4
-    for (u64 twig = threadIdx.x % 32; twig < twigs; twig += 32)
-        count += is_found(found + document * words, roots, twig);
-    for (u32 step = 16; step > 0; step /= 2)
-        count += __shfl_xor_sync(ALL_LANES, count, step);
-    if (threadIdx.x % 32 == 0)
-        counts[document] = count;
+        for (u64 twig = threadIdx.x % 32; twig < twigs; twig += 32)
+            count += is_found(found + document * words, roots, twig);
+    }
+    count = lanes_sum(count);
+    const u64 before = warps_before<WARPS>(tiles, tile, count);
+    if (threadIdx.x % 32 == 0 && document < documents) {
+        offsets[document] = before;
+        if (document + 1 == documents)
+            offsets[documents] = before + count;
+    }
 }
 
 // Writes them, ascending. offsets: where each document's begin.

@@ -1,5 +1,6 @@
 // Node sets of twigs on the device. A column is the words of a node set that a warp takes, WORDS to a lane; bit q of a
-// word is its node q. Include after counters.cuh.
+// word is its node q. Include after counters.cuh and
+// scan.cuh.
 #ifndef POLARS_TADOC_TWIGS
 #define POLARS_TADOC_TWIGS
 
@@ -15,7 +16,6 @@ using u16 = unsigned short;
 #define SYMBOL u16
 #endif
 
-constexpr u32 ALL_LANES = 0xFFFFFFFFu;
 constexpr u32 COLUMN = 32 * WORDS;
 
 constexpr u32 CLOSE = 0;
@@ -32,10 +32,12 @@ struct Twigs {
     const u32* row_starts;  // by symbol: its first row
     const u32* row_columns;  // by row
     const unsigned char* elements;  // by symbol
-    const u64* descendants;  // by word
-    const u64* branches;  // by word: nodes with more than one child
-    const u64* needs;  // by column, bit and place of the word in the column: that node's children
-    const u32* siblings;  // by node
+    const u64* descendants;  // by word; so are the next three
+    const u64* highest;  // of a node's children
+    const u64* lowest;
+    const u64* sides;  // bits at which nodes are satisfied that are found elsewhere,
+    const unsigned char* moves;  // and by column, bit and place of the word in the column: where
+    const u32* siblings;  // by node; of twigs for which a word is too small
     u64 columns;
     u64 row_count;  // without the empty one
 };
@@ -61,15 +63,15 @@ __device__ __forceinline__ u32 find_row(const Twigs& twigs, u32 column, u32 symb
 }
 
 // The nodes of a word that are satisfied at an element, but for leaves. found: those found below it; inner: those that
-// have children and whose name test it passes. The first child of a node is the next bit.
-__device__ __forceinline__ u64 satisfied(u64 found, u64 inner, u64 branches, const u64* __restrict__ needs)
+// have children and whose name test it passes. A node's children lie next to each other right below it: what is added
+// to the lowest one carries into the highest one if all between are found.
+__device__ __forceinline__ u64 satisfied(
+    u64 found, u64 inner, u64 highest, u64 lowest, u64 sides, const unsigned char* __restrict__ moves)
 {
-    u64 nodes = inner & found >> 1;
-    for (u64 left = nodes & branches; left != 0; left &= left - 1) {
-        const u32 node = static_cast<u32>(__ffsll(static_cast<i64>(left))) - 1;
-        const u64 need = __ldg(needs + node * COLUMN);
-        if ((found & need) != need)
-            nodes &= ~(1ull << node);
+    u64 nodes = ((found & ~highest) + lowest & found & highest) << 1 & inner;
+    for (u64 left = nodes & sides; left != 0; left &= left - 1) {
+        const u32 side = static_cast<u32>(__ffsll(static_cast<i64>(left))) - 1;
+        nodes ^= 1ull << side | 1ull << __ldg(moves + side * COLUMN);
     }
     return nodes;
 }

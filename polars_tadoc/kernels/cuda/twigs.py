@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.cuda.device import device_attribute, device_errors, get_kernel
-from polars_tadoc.kernels.cuda.primitives import exclusive_scan
 from polars_tadoc.kernels.cuda.twig_rules import match_rules
+from polars_tadoc.kernels.cuda.twig_tables import Layout, Nodes, lay_out, lay_out_in_preorder, list_nodes, make_tables
 from polars_tadoc.kernels.cuda.upload import upload_rows
 from polars_tadoc.kernels.rules import Rules
-from polars_tadoc.kernels.twigs import NO_ENTRY, NO_NODE, OTHER, Events, Twigs, WordEvents
+from polars_tadoc.kernels.twigs import OTHER, Events, Twigs, WordEvents
 
 TWIG_KERNELS = ("bits", "nodes")
 """The first is the default."""
@@ -39,7 +39,10 @@ _MOST_SPILLED = 1 << 28
 _UPLOADED = 1 << 20
 """Bytes from which several threads copy events."""
 
-_ARRAYS = ("rows", "row_starts", "row_columns", "elements", "descendants", "branches", "needs", "siblings")
+_ARRAYS = (
+    *("rows", "row_starts", "row_columns", "elements", "descendants", "highest", "lowest", "sides", "moves"),
+    "siblings",
+)
 _STRUCT = np.dtype([(field, np.uint64) for field in (*_ARRAYS, "columns", "row_count")])  # Twigs of twigs.cuh
 
 
@@ -111,24 +114,24 @@ class TwigMatcher:
         if kernel == "nodes" and len(twigs.heads) > _MOST_SYMBOLS:
             raise ValueError(f"kernel='nodes' takes at most {_MOST_SYMBOLS:,} symbols; use kernel='bits'")
         self._by_nodes = kernel == "nodes"
-        self._words_of_lane = 2 if twigs.words >= _WIDE and not self._by_nodes else 1
         with device_errors(f"loading {len(twigs.roots):,} twigs"):
             import cupy
 
-            named = _name_entries(twigs)
-            used = _used(twigs, named)
-            groups = _groups(twigs, used, 32 if self._by_nodes else 64)
-            arrays = _tables(twigs, named, used, 32 * self._words_of_lane)
-            self._columns = len(arrays["descendants"]) // (32 * self._words_of_lane)
+            nodes = list_nodes(twigs)
+            layout = lay_out_in_preorder(nodes, 32) if self._by_nodes else lay_out(nodes)
+            self._words_of_lane = 2 if layout.words >= _WIDE else 1
+            column = 32 * self._words_of_lane
+            self._columns = -(-layout.words // column)  # of twigs that fit
+            arrays = make_tables(twigs, nodes, layout, column)
             self._words = len(arrays["descendants"])
             self._arrays = {name: cupy.asarray(array) for name, array in arrays.items()}
-            numbers = (self._columns, len(arrays["row_columns"]))
+            numbers = (self._words // column, len(arrays["row_columns"]))
             self._struct = np.array((*(self._arrays[name].data.ptr for name in _ARRAYS), *numbers), _STRUCT)
-            self._roots = cupy.asarray(np.ascontiguousarray(twigs.roots, np.uint32))
-            self._widest = int(np.diff(groups, axis=1).max(initial=0))
-            self._groups = cupy.asarray(groups.astype(np.uint32))
+            self._roots = cupy.asarray(layout.found[twigs.roots].astype(np.uint32))
+            self._widest = int(np.diff(layout.large, axis=1).max(initial=0))
+            self._large = cupy.asarray(layout.large.astype(np.uint32))
             if self._by_nodes:
-                self._personalities, self._children = map(cupy.asarray, _personalities(twigs, named, used, self._words))
+                self._personalities, self._children = map(cupy.asarray, _personalities(nodes, layout))
 
     def match(self, events: Events) -> tuple[Any, Any]:
         """Find the twigs that match each document.
@@ -156,19 +159,19 @@ class TwigMatcher:
             if not documents or not twigs:
                 return cupy.zeros(documents + 1, np.int64), cupy.empty(0, np.uint32)
             found = cupy.empty(documents * self._words, np.uint64)
-            if self._by_nodes:
+            if self._by_nodes and self._columns:
                 self._match_nodes(events, found)
-            if not self._by_nodes or len(self._groups):
+            if not self._by_nodes or len(self._large):
                 elements = order_elements(events)
-                if not self._by_nodes:
+                if not self._by_nodes and self._columns:
                     self._match_words(events, elements, found)
-                if len(self._groups):
+                if len(self._large):
                     self._match_large(events, elements, found)
             given = (found, np.uint64(documents), np.uint64(self._words), self._roots, np.uint64(twigs))
-            counts = cupy.empty(documents, np.uint32)
             blocks = -(-documents // _WARPS)
-            self._launch("count_matches", blocks, 0, *given, counts)
-            offsets = exclusive_scan(counts)
+            tiles, offsets = cupy.empty(blocks + 1, np.uint64), cupy.empty(documents + 1, np.int64)
+            tiles.data.memset_async(0xFF, 8 * (blocks + 1))
+            self._launch("count_matches", blocks, 0, *given, tiles, offsets)
             matches = cupy.empty(int(offsets[-1]), np.uint32)  # synchronize!
             if len(matches):
                 self._launch("write_matches", blocks, 0, *given, offsets, matches)
@@ -190,17 +193,17 @@ class TwigMatcher:
         self._launch(
             *("match_words", blocks, _WARPS * near * column * 8),
             *(self._struct, elements.elements, events.offsets, elements.counts, np.uint64(documents)),
-            *(np.uint32(near), np.uint64(far), spilled.view(np.uint64), found),
+            *(np.uint64(self._columns), np.uint32(near), np.uint64(far), spilled.view(np.uint64), found),
         )
 
     def _match_large(self, events: Events, elements: Elements, found: Any) -> None:
-        documents, groups = len(events.offsets) - 1, len(self._groups)
-        blocks = min(documents * groups, 4 * device_attribute("MultiProcessorCount"))
+        documents, large = len(events.offsets) - 1, len(self._large)
+        blocks = min(documents * large, 4 * device_attribute("MultiProcessorCount"))
         blocks, scratch = _spilling(blocks, (2 + elements.levels) * self._widest * 8)
         self._launch(
             *("match_large", blocks, 0),
             *(self._struct, elements.elements, events.offsets, elements.counts, np.uint64(documents)),
-            *(self._groups, np.uint64(groups), np.uint64(self._widest), np.uint64(elements.levels)),
+            *(self._large, np.uint64(large), np.uint64(self._widest), np.uint64(elements.levels)),
             *(scratch.view(np.uint64), found),
         )
 
@@ -209,7 +212,7 @@ class TwigMatcher:
         get_kernel("twigs", kernel, defines)((blocks,), (_THREADS,), arguments, shared_mem=shared)
 
     def _match_nodes(self, events: Events, found: Any) -> None:
-        documents, warps = len(events.offsets) - 1, 2 * self._words
+        documents, warps = len(events.offsets) - 1, len(self._personalities) // 32
         near = min(events.depth, _NODE_LEVELS)
         far = events.depth - near
         blocks, spilled = _spilling(documents * -(-warps // _NODE_WARPS), 32 * _NODE_WARPS * far)
@@ -219,7 +222,7 @@ class TwigMatcher:
             (
                 *(self._personalities, self._children, np.uint32(warps), self._arrays["elements"], events.symbols),
                 *(events.offsets, np.uint64(documents), np.uint32(near), np.uint64(far), spilled),
-                found.view(np.uint32),
+                *(found.view(np.uint32), np.uint64(2 * self._words)),
             ),
             shared_mem=4 * _CHUNK + 32 * _NODE_WARPS * near,
         )
@@ -230,15 +233,15 @@ def order_elements(events: Events) -> Elements:
     import cupy
 
     documents, elements = len(events.offsets) - 1, len(events.symbols) // 2
-    scratch, ordered = cupy.empty((2, elements), np.uint32)
-    counts, most = cupy.empty(documents, np.uint32), cupy.zeros(1, np.uint32)
+    opened, ordered = cupy.empty(elements, np.uint32), cupy.empty(elements, np.uint32)
+    counts = cupy.empty(documents, np.uint32)
+    most = cupy.zeros(1, np.uint32) if events.depth > _LEVELS else None
     get_kernel("twig_elements", "order_elements", _symbols(events))(
         (-(-documents // _WARPS),),
         (_THREADS,),
-        (events.symbols, events.offsets, np.uint64(documents), scratch, ordered, counts, most),
+        (events.symbols, events.offsets, np.uint64(documents), opened, ordered, counts, most),
     )
-    levels = events.depth if events.depth <= _LEVELS else int(most[0])  # synchronize!
-    return Elements(ordered, counts, levels)
+    return Elements(ordered, counts, events.depth if most is None else int(most[0]))  # synchronize!
 
 
 def _symbols(events: Events) -> tuple[str]:
@@ -253,117 +256,15 @@ def _spilling(blocks: int, size: int) -> tuple[int, Any]:
     return blocks, cupy.empty(blocks * size, np.uint8)
 
 
-# Tables of twigs, on the host.
-
-
-def _name_entries(twigs: Twigs) -> npt.NDArray[np.int64]:
-    """Return the symbol of each entry, 0 of entries that are not used."""
-    symbols = np.zeros(len(twigs.entry_next), np.int64)
-    entries, owners = twigs.heads, np.arange(len(twigs.heads))
-    while len(entries):
-        more = entries != NO_ENTRY
-        entries, owners = entries[more], owners[more]
-        symbols[entries] = owners
-        entries = twigs.entry_next[entries]
-    return symbols
-
-
-def _used(twigs: Twigs, named: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """Return the nodes that pass some name test, by word: removed twigs' are left out."""
-    used = np.zeros(twigs.words, np.uint64)
-    entries = np.flatnonzero(named)
-    np.bitwise_or.at(used, twigs.entry_words[entries], twigs.entry_bits[entries])
-    return used
-
-
-def _nodes(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """Return the numbers of the bits that are set."""
-    return np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
-
-
-def _groups(twigs: Twigs, used: npt.NDArray[np.uint64], width: int) -> npt.NDArray[np.int64]:
-    """Return ranges of words in which twigs lie that have nodes in several parts of so many nodes."""
-    inner = _nodes(used & ~twigs.leaves[: twigs.words])
-    children = _nodes(used)
-    following = twigs.siblings[children].astype(np.int64)
-    children, following = children[following != NO_NODE], following[following != NO_NODE]
-    ends = np.zeros(64 // width * twigs.words + 1, np.int64)
-    for first, last in ((inner, inner + 1), (children, following)):
-        np.add.at(ends, first // width, 1)
-        np.add.at(ends, np.minimum(last // width, len(ends) - 1), -1)
-    tied = np.flatnonzero(np.cumsum(ends[:-1]))  # parts that belong to the part before the next
-    words = np.zeros(twigs.words + 1, np.int64)
-    np.add.at(words, tied * width // 64, 1)
-    np.add.at(words, (tied + 1) * width // 64 + 1, -1)
-    covered = np.concatenate([[0], np.cumsum(words[:-1]) > 0, [0]])
-    edges = np.diff(covered.astype(np.int8))
-    return np.stack([np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)], axis=1)
-
-
-def _tables(
-    twigs: Twigs, named: npt.NDArray[np.int64], used: npt.NDArray[np.uint64], column: int
-) -> dict[str, npt.NDArray[Any]]:
-    """Make the arrays of Twigs in ``twigs.cuh``, with so many words in a column."""
-    columns = max(1, -(-twigs.words // column))
-    entries = np.flatnonzero(named)
-    words = twigs.entry_words[entries].astype(np.int64)
-    keys = named[entries] * columns + words // column
-    row_keys = np.unique(np.concatenate([OTHER * columns + np.arange(columns), keys]))
-    row_columns = row_keys % columns
-    rows = np.zeros((len(row_keys) + 1, 2, column), np.uint64)
-    places, leaves = np.searchsorted(row_keys, keys), twigs.leaves[words]
-    rows[places, 0, words % column] = twigs.entry_bits[entries] & leaves
-    rows[places, 1, words % column] = twigs.entry_bits[entries] & ~leaves
-    own = np.flatnonzero(twigs.elements[row_keys // columns])
-    own = own[own >= columns]  # the first rows are any element's
-    rows[own] |= rows[row_columns[own]]
-
-    padded = np.zeros((3, columns * column), np.uint64)
-    padded[0, : twigs.words] = twigs.descendants[: twigs.words]
-    padded[1, : twigs.words] = twigs.branches[: twigs.words] & used
-    needs = np.zeros(64 * columns * column, np.uint64)
-    nodes = _nodes(padded[1])
-    children = nodes + 1
-    while len(nodes):
-        near = children // 64 == nodes // 64  # others are match_large's
-        needs[nodes[near]] |= np.uint64(1) << (children[near] % 64).astype(np.uint64)
-        children = twigs.siblings[children].astype(np.int64)
-        nodes, children = nodes[children != NO_NODE], children[children != NO_NODE]
-    symbols = np.arange(len(twigs.heads) + 1)
-    return {
-        "rows": rows,
-        "row_starts": np.searchsorted(row_keys, symbols * columns).astype(np.uint32),
-        "row_columns": row_columns.astype(np.uint32),
-        "elements": np.ascontiguousarray(twigs.elements, np.uint8),
-        "descendants": padded[0],
-        "branches": padded[1],
-        "needs": np.ascontiguousarray(needs.reshape(columns, column, 64).transpose(0, 2, 1)),
-        "siblings": np.ascontiguousarray(twigs.siblings, np.uint32),
-    }
-
-
-def _personalities(
-    twigs: Twigs, named: npt.NDArray[np.int64], used: npt.NDArray[np.uint64], words: int
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+def _personalities(nodes: Nodes, layout: Layout) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
     """Return each node's personality and the lanes of its children (see ``twig_nodes.cu``)."""
-    entries = np.flatnonzero(named)
-    bits = np.unpackbits(twigs.entry_bits[entries].view(np.uint8), bitorder="little")
-    tested, node = np.nonzero(bits.reshape(-1, 64))
-    symbols = np.zeros(64 * words, np.uint32)
-    symbols[64 * twigs.entry_words[entries[tested]].astype(np.int64) + node] = named[entries[tested]]
-    descends = np.zeros(64 * words, bool)
-    descends[_nodes(twigs.descendants[: twigs.words] & used)] = True
-    parents = np.full(64 * words, -1, np.int64)
-    children = np.zeros(64 * words, np.uint32)
-    nodes = _nodes(used & ~twigs.leaves[: twigs.words])
-    below = nodes + 1
-    while len(nodes):
-        near = below // 32 == nodes // 32  # others are match_large's
-        parents[below[near]] = nodes[near]
-        children[nodes[near]] |= np.uint32(1) << (below[near] % 32).astype(np.uint32)
-        below = twigs.siblings[below].astype(np.int64)
-        nodes, below = nodes[below != NO_NODE], below[below != NO_NODE]
-    personalities = np.where(symbols == OTHER, np.uint32(_ANY), symbols)
-    personalities |= np.where(parents < 0, np.uint32(_ROOT), (parents % 32 << _PARENT_BIT).astype(np.uint32))
-    personalities |= np.where(descends, np.uint32(_DESCENDANT), np.uint32(0))
-    return personalities.astype(np.uint32), children
+    fitting = nodes.used[layout.fitting]
+    at = layout.found[fitting]
+    personalities, children = np.zeros((2, 64 * layout.words), np.uint32)
+    symbols = nodes.symbols[fitting]
+    personalities[at] = np.where(symbols == OTHER, _ANY, symbols) | _ROOT
+    personalities[at] |= np.where(nodes.descendants[fitting], np.uint32(_DESCENDANT), np.uint32(0))
+    below, parents = layout.found[layout.children.nodes], layout.found[layout.children.parents]
+    personalities[below] ^= (_ROOT | parents % 32 << _PARENT_BIT).astype(np.uint32)
+    np.bitwise_or.at(children, parents, np.uint32(1) << (below % 32).astype(np.uint32))
+    return personalities, children
