@@ -39,6 +39,11 @@ class Engine:
         """Name of the family: "cpu" or "gpu"."""
         return str(self.kernels.name)
 
+    @property
+    def place(self) -> str:
+        """Where arrays are resident that a call makes now: the family, with a GPU's current device."""
+        return self.name if self.resident is None else f"{self.name}:{self.kernels.current_device()}"
+
     def load(self, key: str, grammar: Grammar) -> Any:
         """Return the grammar where the kernels for word counts can use it; the second call transfers nothing."""
         return self.keep(key, lambda: self.kernels.load_grammar(grammar))
@@ -52,13 +57,13 @@ class Engine:
         """Return what is resident under a key, or make it so; host memory is nothing to be transferred to."""
         if self.resident is None:
             return make()
-        place = f"{self.kernels.current_device()}:{key}"
-        found = self.resident.get(place)
-        return self.resident.put(place, make()) if found is None else found
+        placed = f"{self.place}:{key}"
+        found = self.resident.get(placed)
+        return self.resident.put(placed, make()) if found is None else found
 
     def peek(self, key: str) -> Any | None:
         """Return what is resident under a key, or None."""
-        return None if self.resident is None else self.resident.get(f"{self.kernels.current_device()}:{key}")
+        return None if self.resident is None else self.resident.get(f"{self.place}:{key}")
 
 
 CPU = Engine(cpu, number_on_host)
@@ -86,7 +91,7 @@ def require_engine(engine: str | None) -> str:
     return asked
 
 
-def choose(engine: str | None, symbols: int, repays_at: int = GPU_REPAYS_AT) -> Engine:
+def choose(engine: str | None, symbols: int, repays_at: float = GPU_REPAYS_AT) -> Engine:
     """Choose the engine for work over so many symbols, or other things; errors as :func:`require_engine`'s."""
     asked = require_engine(engine)
     if asked == "auto":

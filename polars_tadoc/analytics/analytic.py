@@ -13,7 +13,7 @@ import pyarrow as pa
 from polars_tadoc.analytics.results import Labels
 from polars_tadoc.column import require_tadoc, split
 from polars_tadoc.corpus import Corpus, require_countable
-from polars_tadoc.engine import Engine, choose
+from polars_tadoc.engine import GPU_REPAYS_AT, Engine, choose
 from polars_tadoc.errors import NotCompressedError
 from polars_tadoc.traversal.options import Options
 
@@ -51,6 +51,8 @@ class Analytic(ABC, Generic[Part, Made]):
     """The call, for messages."""
     reads_gaps: ClassVar[bool] = False
     """Whether what stood between words matters."""
+    gpu_repays_at: ClassVar[float] = GPU_REPAYS_AT
+    """Symbols from which ``engine="auto"`` takes a GPU."""
     options: Options
 
     def run(self, column: pl.Series, id: pl.Series | None = None) -> Made:
@@ -72,11 +74,15 @@ class Analytic(ABC, Generic[Part, Made]):
     def answer(self, corpora: Sequence[Corpus], labels: Labels) -> Made:
         """Answer for corpora that are held in memory; errors as for :meth:`run`."""
         require_countable(corpora, self.pairs_per_word)
-        engine = choose(self.options.engine, sum(corpus.symbol_count for corpus in corpora))
+        engine = self.choose_engine(sum(corpus.symbol_count for corpus in corpora))
         if len(corpora) == 1:
             return self.result(self.partial(corpora[0], engine), labels)
         every = self.without_limits()
         return self.result(self.merge([every.partial(corpus, engine) for corpus in corpora]), labels)
+
+    def choose_engine(self, symbols: int) -> Engine:
+        """Choose the engine for so many symbols; errors as for :meth:`run`."""
+        return choose(self.options.engine, symbols, self.gpu_repays_at)
 
     def frame(self, column: pl.Series, id: pl.Series | None = None) -> pl.DataFrame:
         """Answer with a frame."""

@@ -28,7 +28,6 @@ from polars_tadoc.analytics.results import (
 )
 from polars_tadoc.column import split
 from polars_tadoc.corpus import require_countable
-from polars_tadoc.engine import choose
 
 Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]
@@ -106,7 +105,7 @@ class _Request(ABC, Generic[Part]):
     def _run(self, groups: Groups, labels: Labels) -> pl.Series:
         corpora = split(groups.column)
         require_countable(corpora)
-        engine = choose(self.analytic.options.engine, sum(corpus.symbol_count for corpus in corpora))
+        engine = self.analytic.choose_engine(sum(corpus.symbol_count for corpus in corpora))
         every = self.analytic.without_limits()
         found = every.merge([every.partial(corpus, engine) for corpus in corpora])
         shares, columns = self._share(found, groups, labels)

@@ -20,7 +20,6 @@ from polars_tadoc.analytics.results import Labels
 from polars_tadoc.column import DTYPE, split_one_by_one
 from polars_tadoc.config import MOST
 from polars_tadoc.corpus import Corpus
-from polars_tadoc.engine import choose
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.packed.question import PackedQuestion
 from polars_tadoc.payload import short_name
@@ -252,7 +251,7 @@ class _Found(Generic[Part]):
     def add(self, corpus: Corpus) -> None:
         """Answer for one corpus, and merge where there is much that is not merged."""
         self._count(corpus)
-        engine = choose(self.analytic.options.engine, corpus.symbol_count)
+        engine = self.analytic.choose_engine(corpus.symbol_count)
         self.documents += corpus.document_count
         self._add(self.every.partial(corpus, engine))
 

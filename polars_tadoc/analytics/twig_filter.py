@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
@@ -17,7 +18,7 @@ from polars_tadoc.analytics.twig_matches import schema as schema
 from polars_tadoc.arguments import require_integer
 from polars_tadoc.column import require_series, require_tadoc, split
 from polars_tadoc.corpus import Corpus
-from polars_tadoc.engine import Engine, choose
+from polars_tadoc.engine import Engine
 from polars_tadoc.errors import InvalidXmlError
 from polars_tadoc.payload import short_name
 from polars_tadoc.traversal.options import MOST_COUNT, Options
@@ -29,10 +30,6 @@ MAX_DEPTH = 10_000
 MAX_BYTES = 1 << 30
 """Bytes of a document."""
 
-AUTO = 0
-"""What the choice of an engine is told of the work: parsing is most of it, and stays on the CPU, whose automaton then
-matches events sooner than they would be transferred (``benchmarks/twigs.py``). So "auto" is the CPU."""
-
 
 @dataclass(frozen=True)
 class Request(Analytic[Matches, MatchedRows]):
@@ -40,6 +37,9 @@ class Request(Analytic[Matches, MatchedRows]):
 
     name: ClassVar[str] = "twig_filter"
     reads_gaps: ClassVar[bool] = True
+    gpu_repays_at: ClassVar[float] = math.inf
+    """Never: most of the work is parsing, which stays on the CPU, and its automaton then matches events sooner than they
+    would be transferred (``benchmarks/gpu_twigs.py``)."""
 
     filtering: Filtering
     raises: bool
@@ -90,25 +90,23 @@ class Request(Analytic[Matches, MatchedRows]):
         corpora = split(column)
         for corpus in corpora:
             named.require_tokenizer(corpus)
-        return named._joined(answer for corpus in corpora for answer in named._answers(corpus))
+        engine = self.choose_engine(sum(corpus.symbol_count for corpus in corpora))
+        return named._joined(answer for corpus in corpora for answer in self.filtering.match_corpus(corpus, engine))
 
     def without_limits(self) -> Request:
         """There are no limits that merging would have to apply."""
         return self
 
-    def partial(self, corpus: Corpus, _engine: Engine) -> Matches:
-        """Match one corpus' documents, on an engine of this call's own choice."""
+    def partial(self, corpus: Corpus, engine: Engine) -> Matches:
+        """Match one corpus' documents."""
         self.require_tokenizer(corpus)
-        return self._joined(self._answers(corpus))
+        return self._joined(self.filtering.match_corpus(corpus, engine))
 
     def text_partials(self, text: pl.Series, first: int = 0) -> Iterator[Matches]:
         """Match the rows of a String column, so much text at a time; ``first`` is the first row's number."""
-        for matches, wrong in self.filtering.match_text(text, choose(self.options.engine, AUTO)):
+        for matches, wrong in self.filtering.match_text(text, self.choose_engine(len(text))):
             moved = replace(matches, rows=matches.rows + first) if first else matches
             yield self._joined([(moved, [WrongRow(first + row, why) for row, why in wrong])])
-
-    def _answers(self, corpus: Corpus) -> Iterator[Answer]:
-        return self.filtering.match_corpus(corpus, choose(self.options.engine, AUTO))
 
     def _joined(self, answers: Iterable[Answer]) -> Matches:
         """Put answers together; raises ``InvalidXmlError`` for the first wrong row, where that is asked for."""

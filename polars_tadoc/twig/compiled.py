@@ -36,7 +36,7 @@ class CompiledTwigs:
         self.twigs = twigs
         self.names = names
         self.text_twigs = text_twigs
-        self._matchers: dict[tuple[str, int], Any] = {}
+        self._matchers: dict[str, Any] = {}
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -45,9 +45,9 @@ class CompiledTwigs:
 
     def matcher(self, engine: Engine) -> Any:
         """Return what matches these twigs where an engine runs; made by the first call."""
-        device = 0 if engine.resident is None else int(engine.kernels.current_device())
+        place = engine.place
         with self._lock:
-            found = self._matchers.get((engine.name, device))
+            found = self._matchers.get(place)
             if found is None:
-                found = self._matchers[engine.name, device] = engine.kernels.TwigMatcher(self.twigs)
+                found = self._matchers[place] = engine.kernels.TwigMatcher(self.twigs)
             return found
