@@ -38,8 +38,8 @@ class Request(Analytic[Matches, MatchedRows]):
     name: ClassVar[str] = "twig_filter"
     reads_gaps: ClassVar[bool] = True
     gpu_repays_at: ClassVar[float] = math.inf
-    """Never: most of the work is parsing, which stays on the CPU, and its automaton then matches events sooner than they
-    would be transferred (``benchmarks/gpu_twigs.py``)."""
+    """Never: most of the work is parsing, which stays on the CPU, and its automaton then matches events sooner than
+    they would be transferred (``benchmarks/gpu_twigs.py``)."""
 
     filtering: Filtering
     raises: bool
@@ -67,7 +67,7 @@ class Request(Analytic[Matches, MatchedRows]):
         )
         depth = require_integer("max_depth", max_depth, 1, MOST_COUNT)
         size = require_integer("max_bytes", max_bytes, 1, MOST_COUNT)
-        filtering = Filtering(_twig_set(queries, namespaces).compiled(), depth, size)
+        filtering = Filtering(_twig_set(queries, namespaces)._compiled(), depth, size)
         return cls(filtering, on_error == "raise", options)
 
     @property
