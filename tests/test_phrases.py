@@ -153,6 +153,14 @@ def test_phrases_are_cut_as_text_is(name: Any, phrases: list[str], data: Any) ->
             contains_any(column, phrases)
 
 
+def test_phrases_of_xml_are_content_of_an_element() -> None:
+    rows = ["<a>to be, <b>or not</b></a>", "<a>to be or, not</a>", None]
+    column = tadoc.compress(pl.Series("xml", rows), tokenizer="xml")
+    expected = {"to be,": [True, True, None], "be <b> or": [True, False, None], "or, not": [True, True, None]}
+    for phrase, found in expected.items():
+        assert contains_any(column, [phrase]).to_list() == found, phrase
+
+
 def test_grammars_of_several_tokenizers() -> None:
     rows = ["to be, to-be", "a.b"]
     made = [tadoc.compress(pl.Series("text", rows), tokenizer=own) for own in ("words", "whitespace")]

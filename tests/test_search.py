@@ -228,6 +228,11 @@ def test_queries_are_cut_as_texts_were(tokenizer: Any) -> None:
             assert index.search(word)["id"].sort().to_list() == expected
 
 
+def test_queries_of_xml_are_content_of_an_element() -> None:
+    index = tadoc.build_index(tadoc.compress(pl.Series(["<a>to be, <b>or not</b></a>"]), tokenizer="xml"))
+    assert index.search(["be,", "<b>", "</b> or", "</c>"], mode="and")["query"].to_list() == [0, 1, 2]
+
+
 def test_words_of_many_alphabets() -> None:
     index = tadoc.build_index(tadoc.compress(pl.Series(["日本語 straße", "한국어 ΑΣ naïve", "本"])), lowercase=True)
     assert index.search("STRAẞE")["id"].to_list() == [0]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
@@ -213,6 +213,7 @@ def twig_sets(draw: st.DrawFn) -> Twigs:
 
 
 cases = st.one_of(folded(), folded(), random_rules())
+few = settings(max_examples=settings().max_examples // 3)  # of cases that are many documents each
 
 
 @contextmanager
@@ -234,6 +235,7 @@ def test_equals_the_definition(engine: str, case: Case) -> None:
     assert matched(matcher, kernels, case) == expected
 
 
+@few
 @given(case=folded(), order=st.permutations(range(4)))
 def test_other_documents_and_other_words_of_the_same_rules(case: Case, order: list[int]) -> None:
     """What is kept of one call is not used where it does not hold."""
@@ -257,6 +259,7 @@ def test_other_documents_and_other_words_of_the_same_rules(case: Case, order: li
         assert found == twig_rule_matches(case.twigs, rules, documents, symbols, known, most_levels)
 
 
+@few
 @given(rows=st.lists(st.lists(st.integers(1, 4), max_size=60), max_size=6), times=st.integers(1, 9))
 def test_documents_are_folded_into_pairs(rows: list[list[int]], times: int) -> None:
     rows = [row * times for row in rows]
@@ -274,6 +277,7 @@ def test_documents_are_folded_into_pairs(rows: list[list[int]], times: int) -> N
     assert len(symbols) <= offsets[-1]
 
 
+@few
 @given(case=cases, expanded=st.sampled_from([0, 5, 1000]))
 def test_little_memory_changes_nothing(case: Case, expanded: int) -> None:
     kernels = choose("cpu", 0).kernels
@@ -284,6 +288,7 @@ def test_little_memory_changes_nothing(case: Case, expanded: int) -> None:
         assert matched(kernels.TwigMatcher(case.twigs), kernels, case) == expected
 
 
+@few
 @given(case=cases)
 def test_documents_without_room_for_what_is_open_are_for_a_parser(case: Case) -> None:
     kernels = choose("cpu", 0).kernels
@@ -293,6 +298,7 @@ def test_documents_without_room_for_what_is_open_are_for_a_parser(case: Case) ->
         assert all(one in (other, ([], UNSOUND)) for one, other in zip(found, expected, strict=True))
 
 
+@few
 @given(case=cases)
 def test_on_several_threads(case: Case) -> None:
     kernels = choose("cpu", 0).kernels
@@ -422,7 +428,7 @@ QUERIES = {"planets": "//planet[mass]/name", "binary": "/system//binary[star]", 
 def test_a_compressed_column_as_its_text(engine: str, corpus: Callable[[str], pl.DataFrame]) -> None:
     text = corpus("xml_exoplanet")["text"].head(400)
     (one,) = column.split(tadoc.compress(text, tokenizer="xml"))
-    kernels, twigs = choose(engine, 0).kernels, TwigSet(QUERIES).compiled()
+    kernels, twigs = choose(engine, 0).kernels, TwigSet(QUERIES)._compiled()
     matcher = kernels.TwigMatcher(twigs.twigs)
     parsed = parse_documents(text, twigs.alphabet, max_depth=100, max_bytes=1 << 30)
     assert not parsed.errors

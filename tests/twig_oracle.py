@@ -49,7 +49,7 @@ _BREAKS = [
 def parse(document: str) -> lxml.etree._Element:
     """Parse a document as filters do: nothing is loaded, strings are UTF-8 whatever they say."""
     parser = lxml.etree.XMLParser(
-        encoding="utf-8", no_network=True, load_dtd=False, resolve_entities=False, huge_tree=True
+        encoding="utf-8", no_network=True, resolve_entities=False, huge_tree=True, attribute_defaults=True
     )
     return lxml.etree.fromstring(document.encode(), parser)
 
