@@ -25,7 +25,7 @@ from polars_tadoc.errors import (
     InvalidXmlError,
     NotCompressedError,
 )
-from polars_tadoc.twig.words import JudgedWords
+from polars_tadoc.twig.words import Declarations, JudgedWords
 from tests import twig_oracle
 from tests.analytic_cases import LABELS
 from tests.test_memory_limit import in_batches
@@ -423,7 +423,11 @@ def test_words_are_looked_at_once(engine: str) -> None:
     column = pl.concat([as_compressed(rows[:9]), as_compressed(rows[9:])])
     twigs = tadoc.TwigSet({"one": "//b1"})
     made: list[Any] = []
-    judge, events = JudgedWords.of, JudgedWords.events
+    judge, events, declare = JudgedWords.of, JudgedWords.events, Declarations.of
+
+    def declarations(*arguments: Any) -> Any:
+        made.append("declarations")
+        return declare(*arguments)
 
     def judged_words(*arguments: Any) -> Any:
         made.append("words")
@@ -434,11 +438,15 @@ def test_words_are_looked_at_once(engine: str) -> None:
         return events(*arguments)
 
     twig_documents._words.clear()
-    with patch.object(JudgedWords, "of", judged_words), patch.object(JudgedWords, "events", word_events):
+    with (
+        patch.object(JudgedWords, "of", judged_words),
+        patch.object(JudgedWords, "events", word_events),
+        patch.object(Declarations, "of", declarations),
+    ):
         for _ in range(3):
             column.tadoc.twig_filter(twigs, engine=engine)
         grammars = made.count("words")
-        assert len(made) == 2 * grammars == 4
+        assert len(made) == 3 * grammars == 6
         twigs.add("two", "//b2")
         found = column.tadoc.twig_filter(twigs, engine=engine)
         assert (made.count("words"), made.count("events")) == (grammars, 2 * grammars)

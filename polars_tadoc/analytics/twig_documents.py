@@ -26,13 +26,14 @@ from polars_tadoc.kernels.cpu.lists import gather_lists, running_sum
 from polars_tadoc.kernels.twigs import SOUND, WordEvents
 from polars_tadoc.twig.compiled import CompiledTwigs
 from polars_tadoc.twig.events import parse_documents
-from polars_tadoc.twig.words import JudgedWords, namespace_contexts
+from polars_tadoc.twig.words import Declarations, JudgedWords
 
 TEXT_BYTES = 1 << 28
 """Text that is parsed at a time."""
 
 _words: ByteLRU[Any] = ByteLRU(lambda: settings().host_cache_bytes // 4, lambda words: int(words.nbytes))
-"""What the words of grammars are as XML, and what they mean for the sets of twigs that they were filtered by."""
+"""What the words of grammars are as XML, which namespaces their documents can declare, and what words mean for the sets
+of twigs that they were filtered by."""
 
 
 class WrongRow(NamedTuple):
@@ -84,7 +85,8 @@ class Filtering:
         if large:
             yield Matches.none(), [WrongRow(int(corpus.rows[document]), why) for document, why in large]
             corpus = _some(corpus, np.delete(np.arange(corpus.document_count), [document for document, _ in large]))
-        contexts, numbers = namespace_contexts(corpus.grammar, corpus.root_offsets, corpus.roots)
+        declarations: Declarations = _kept(f"{corpus.key}:declarations", lambda: Declarations.of(corpus.grammar))
+        contexts, numbers = declarations.contexts(corpus.root_offsets, corpus.roots)
         for number, namespaces in enumerate(contexts):
             own = np.flatnonzero(numbers == number)
             same = corpus if len(own) == corpus.document_count else _some(corpus, own)

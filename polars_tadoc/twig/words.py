@@ -20,10 +20,10 @@ import pyarrow as pa
 from polars_tadoc.compress.tokenize import Tokenizer, tokenize
 from polars_tadoc.grammar import Grammar
 from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
-from polars_tadoc.kernels.cpu.xml_roots import first_marked
+from polars_tadoc.kernels.cpu.xml_roots import first_in_documents, first_in_rules
 from polars_tadoc.kernels.twigs import CLOSE, DOUBTFUL, EMPTY, NOTHING, OPEN, SHUT, TEXT, WordEvents
 from polars_tadoc.twig.alphabet import Alphabet
-from polars_tadoc.twig.tags import Numbers, Tags, parse_tags
+from polars_tadoc.twig.tags import DECLARES, Numbers, Tags, parse_tags
 from polars_tadoc.vocabulary import Vocabulary
 
 UInt8 = npt.NDArray[np.uint8]
@@ -47,7 +47,6 @@ _END_TAG = re.compile(rb"</([^ \t\r\n<>]++)[ \t\r\n]*+>")
 _REFERENCE = re.compile(rb"&(?:amp|lt|gt|apos|quot);")
 _CHARACTER = re.compile(rb"&#(?:([0-9]{1,9})|x([0-9A-Fa-f]{1,8}));")
 _SPACE = ord(" ")
-_DECLARES = "xmlns"
 _CDATA = re.compile(rb"<!\[CDATA\[.*\]\]>", re.DOTALL)
 # a document may be sound though its word is not matched here: the parser tells then
 _SILENT = re.compile(
@@ -104,8 +103,10 @@ class JudgedWords:
         names[special] = [numbers[name] for _, name in judged]
         any_text = kinds == _ANY_TEXT
         kinds[any_text] = TEXT
-        opening = np.flatnonzero((kinds == OPEN) | (kinds == EMPTY))
         written_by_word = dict(zip(special.tolist(), written, strict=True))
+        opening = np.flatnonzero((kinds == OPEN) | (kinds == EMPTY))
+        declares = np.array([DECLARES in written_by_word[word] for word in opening.tolist()], np.bool_)
+        opening = np.concatenate([opening[~declares], opening[declares]])  # tags alike are parsed together
         tags = parse_tags([written_by_word[word] for word in opening.tolist()], namespaces)
         kinds[opening[~tags.sound]] = DOUBTFUL
         tag_words = opening[tags.sound].astype(np.uint32)
@@ -170,6 +171,67 @@ def word_events(vocabulary: pa.LargeStringArray, alphabet: Alphabet, namespaces:
     return JudgedWords.of(vocabulary, namespaces).events(alphabet)
 
 
+@dataclass(frozen=True, eq=False)
+class Declarations:
+    """Which namespaces documents of a grammar can declare at their roots, whatever the documents are.
+
+    Parameters
+    ----------
+    sets
+        Each set of namespaces by prefix ("" for the default one); the first is the one without any.
+    set_of_symbol
+        int64 by word and rule: which of them the first start tag in it declares; -1 where there is no start tag.
+
+    """
+
+    sets: list[dict[str, str]]
+    set_of_symbol: Int64
+
+    @classmethod
+    def of(cls, grammar: Grammar) -> Declarations:
+        """Read what the start tags of a grammar declare that was cut by the tokenizer "xml"."""
+        vocabulary = grammar.words
+        if DECLARES not in vocabulary.data.tobytes():
+            return cls([{}], np.empty(0, np.int64))
+        starts = vocabulary.offsets[:-1]
+        first, second = vocabulary.data[starts], vocabulary.data[starts + 1]  # there are spare bytes
+        is_tag = (first == ord("<")) & ~np.isin(second, np.frombuffer(b"/!?", np.uint8))
+        is_tag &= np.diff(vocabulary.offsets) > 2
+        declaring = np.flatnonzero(is_tag & vocabulary.series.str.contains(DECLARES.decode(), literal=True).to_numpy())
+        written = [word.encode() for word in vocabulary.series.gather(declaring).to_list()]
+        read = [_judge(word)[0] in (OPEN, EMPTY) for word in written]
+        declaring, written = declaring[read], [word for word, is_read in zip(written, read, strict=True) if is_read]
+        tags = parse_tags(written, {})
+        sets = Numbers({frozenset(): 0})
+        set_of_word = np.where(is_tag, 0, -1)
+        for place, declared in tags.declarations.items():
+            own = frozenset((prefix, uri) for prefix, uri in declared.items() if uri)
+            set_of_word[declaring[tags.sound][place]] = sets[own]
+        listed: list[frozenset[tuple[str, str]]] = list(sets)
+        return cls(list(map(dict, listed)), first_in_rules(set_of_word, grammar.rule_offsets, grammar.symbols))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds, about."""
+        return self.set_of_symbol.nbytes + sum(
+            200 + sum(100 + len(prefix) + len(uri) for prefix, uri in own.items()) for own in self.sets
+        )
+
+    def contexts(self, root_offsets: Int64, roots: UInt32) -> tuple[list[dict[str, str]], UInt32]:
+        """Tell apart documents by the namespaces that their roots declare; see :func:`namespace_contexts`."""
+        if len(self.sets) == 1:
+            return self.sets, np.zeros(len(root_offsets) - 1, np.uint32)
+        set_of_document = first_in_documents(self.set_of_symbol, root_offsets, roots)
+        counts = np.bincount(set_of_document[set_of_document >= 0], minlength=len(self.sets))
+        kept = [own for own in np.argsort(-counts, kind="stable").tolist() if counts[own]][:MOST_CONTEXTS]
+        if not kept or (counts[kept].sum() < counts.sum() and 0 not in kept):
+            kept[-1:] = [0]
+        number_of_set = np.full(len(self.sets), kept.index(0) if 0 in kept else 0, np.uint32)
+        number_of_set[kept] = np.arange(len(kept))
+        found = np.where(set_of_document < 0, np.uint32(0), number_of_set[set_of_document])
+        return [self.sets[own] for own in kept], found
+
+
 def namespace_contexts(grammar: Grammar, root_offsets: Int64, roots: UInt32) -> tuple[list[dict[str, str]], UInt32]:
     """Tell apart documents by the namespaces that their roots declare.
 
@@ -187,34 +249,7 @@ def namespace_contexts(grammar: Grammar, root_offsets: Int64, roots: UInt32) -> 
         the fewest documents are left out: these get the one without any, where their root is a doubtful word.
 
     """
-    documents = len(root_offsets) - 1
-    vocabulary = grammar.words
-    starts = vocabulary.offsets[:-1]
-    if _DECLARES.encode() not in vocabulary.data.tobytes():
-        return [{}], np.zeros(documents, np.uint32)
-    first, second = vocabulary.data[starts], vocabulary.data[starts + 1]  # there are spare bytes
-    is_tag = (first == ord("<")) & ~np.isin(second, np.frombuffer(b"/!?", np.uint8)) & (np.diff(vocabulary.offsets) > 2)
-    declaring = np.flatnonzero(is_tag & vocabulary.series.str.contains(_DECLARES, literal=True).to_numpy())
-    written = [word.encode() for word in vocabulary.series.gather(declaring).to_list()]
-    read = [_judge(word)[0] in (OPEN, EMPTY) for word in written]
-    declaring, written = declaring[read], [word for word, is_read in zip(written, read, strict=True) if is_read]
-    tags = parse_tags(written, {})
-    sets = Numbers({frozenset(): 0})
-    set_of_word = np.zeros(len(starts), np.int64)
-    for place, declared in tags.declarations.items():
-        own = frozenset((prefix, uri) for prefix, uri in declared.items() if uri)
-        set_of_word[declaring[tags.sound][place]] = sets[own]
-    roots_tags = first_marked(is_tag, grammar.rule_offsets, grammar.symbols, root_offsets, roots)
-    set_of_document = set_of_word[roots_tags]
-    counts = np.bincount(set_of_document[roots_tags >= 0], minlength=len(sets))
-    kept = [own for own in np.argsort(-counts, kind="stable").tolist() if counts[own]][:MOST_CONTEXTS]
-    if not kept or (counts[kept].sum() < counts.sum() and 0 not in kept):
-        kept[-1:] = [0]
-    numbers = {own: number for number, own in enumerate(kept)}
-    number_of_set = np.array([numbers.get(own, numbers.get(0, 0)) for own in range(len(sets))], np.uint32)
-    found = np.where(roots_tags < 0, np.uint32(0), number_of_set[set_of_document])
-    listed: list[frozenset[tuple[str, str]]] = list(sets)
-    return [dict(listed[own]) for own in kept], found
+    return Declarations.of(grammar).contexts(root_offsets, roots)
 
 
 class _Listed:

@@ -1,51 +1,51 @@
-"""Finds the root's start tag of each document of a grammar."""
+"""Finds what the root's start tag of each document of a grammar declares."""
 
 from __future__ import annotations
 
-import numba as nb
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-UInt8 = npt.NDArray[np.uint8]
+from polars_tadoc.kernels.cpu.jit import kernel
+
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
 
 
-@nb.njit(nogil=True, cache=True)
-def first_marked(marked: UInt8, rule_offsets: UInt32, symbols: UInt32, root_offsets: Int64, roots: UInt32) -> Int64:
-    """Find each document's first word that is marked.
+def first_in_rules(of_words: Int64, rule_offsets: UInt32, symbols: UInt32) -> Int64:
+    """Find what the first word in each rule has.
 
     Parameters
     ----------
-    marked
-        By word: not 0 for those sought.
+    of_words
+        By word: what it has; -1 for words that are passed over.
     rule_offsets, symbols
         The rules' bodies; a body names words and lower rules only.
-    root_offsets, roots
-        The documents.
 
     Returns
     -------
     int64 array
-        By document; -1 for one without such a word.
+        By word and rule; -1 where there is no such word.
 
     """
-    words = len(marked)
-    firsts = np.full(words + len(rule_offsets) - 1, -1, np.int64)
-    for word in range(words):
-        if marked[word]:
-            firsts[word] = word
-    for rule in range(len(rule_offsets) - 1):
-        for at in range(rule_offsets[rule], rule_offsets[rule + 1]):
-            found = firsts[symbols[at]]
-            if found >= 0:
-                firsts[words + rule] = found
+    firsts = np.full(len(of_words) + len(rule_offsets) - 1, -1, np.int64)
+    firsts[: len(of_words)] = of_words
+    _find(firsts, rule_offsets, symbols, firsts[len(of_words) :])
+    return firsts
+
+
+def first_in_documents(firsts: Int64, root_offsets: Int64, roots: UInt32) -> Int64:
+    """Find the same for documents, given what :func:`first_in_rules` found."""
+    found = np.full(len(root_offsets) - 1, -1, np.int64)
+    _find(firsts, root_offsets, roots, found)
+    return found
+
+
+@kernel
+def _find(firsts: Any, offsets: Any, symbols: Any, found: Any) -> None:
+    for body in range(len(found)):
+        for at in range(offsets[body], offsets[body + 1]):
+            if firsts[symbols[at]] >= 0:
+                found[body] = firsts[symbols[at]]
                 break
-    documents = np.full(len(root_offsets) - 1, -1, np.int64)
-    for document in range(len(documents)):
-        for at in range(root_offsets[document], root_offsets[document + 1]):
-            found = firsts[roots[at]]
-            if found >= 0:
-                documents[document] = found
-                break
-    return documents
