@@ -20,6 +20,7 @@ from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.cpu import phrase_words
+from polars_tadoc.kernels.cpu.arrays import read_only
 from polars_tadoc.kernels.cpu.query_words import copy_words, find_terms, number_words, word_keys
 from polars_tadoc.kernels.cpu.tokenize import BLOCK
 from polars_tadoc.morphism import Morphism
@@ -193,11 +194,4 @@ def _strings(data: UInt8, spans: Int64, words: Int64) -> pl.Series:
     return from_arrow("word", pa.LargeStringArray.from_buffers(len(words), offset_buffer, data_buffer))
 
 
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """View an array as those in Arrow's memory are: kernels are compiled for one type, not two."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-_NO_BYTES: UInt8 = _read_only(np.zeros(0, np.uint8))
+_NO_BYTES: UInt8 = read_only(np.zeros(0, np.uint8))

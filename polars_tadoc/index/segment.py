@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.cpu import live_postings
+from polars_tadoc.kernels.cpu.arrays import read_only
 from polars_tadoc.kernels.cpu.query_words import fill_keys
 from polars_tadoc.kernels.postings import Postings, Stream
 from polars_tadoc.vocabulary import Vocabulary
@@ -119,9 +120,7 @@ class Segment:
 def _read_only(value: Any) -> Any:
     """Return the same arrays such that nothing can write to them."""
     if isinstance(value, np.ndarray):
-        view = value.view()
-        view.flags.writeable = False
-        return view
+        return read_only(value)
     if isinstance(value, (Postings, Stream)):
         return type(value)(*map(_read_only, value))
     return value

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from polars_tadoc.cache import ByteLRU
 from polars_tadoc.config import settings
 from polars_tadoc.kernels.cpu import phrases as kernels
-from polars_tadoc.kernels.cpu.bodies import read_only
+from polars_tadoc.kernels.cpu.arrays import read_only
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.phrase_words import UNKNOWN
 from polars_tadoc.kernels.rules import Rules

@@ -14,7 +14,7 @@ from polars_tadoc.kernels.codes import DELETED
 from polars_tadoc.kernels.cpu import extract as length_kernels
 from polars_tadoc.kernels.cpu import load_rules
 from polars_tadoc.kernels.cpu import term_counts as kernels
-from polars_tadoc.kernels.cpu.bodies import read_only
+from polars_tadoc.kernels.cpu.arrays import read_only
 from polars_tadoc.kernels.cpu.image import map_rules
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.phrases import Owners, find_rows

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from polars_tadoc.config import settings
 from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.kernels.cpu.arrays import sums_before
 from polars_tadoc.kernels.cpu.results import rule_weights
 from polars_tadoc.kernels.rules import Rules
 
@@ -51,13 +52,6 @@ def longest_document(bodies: Bodies, enough: int) -> int:
     return int((before[bodies.root_offsets[1:]] - before[bodies.root_offsets[:-1]]).max(initial=0))
 
 
-def read_only(symbols: UInt32) -> UInt32:
-    """View symbols as those of documents may be: kernels are compiled for one type, not two."""
-    view = symbols.view()
-    view.flags.writeable = False
-    return view
-
-
 def require_room(places: int, what: str) -> None:
     """Raise before memory is taken that a long run of words, or a wide window, on nested rules would ask for."""
     limit = settings().expansion_limit // ROOM
@@ -66,8 +60,3 @@ def require_room(places: int, what: str) -> None:
             f"{what} take {places:,} places where {limit:,} are allowed: ask for shorter runs, a narrower window or "
             "fewer rows; if the data is trusted, raise the limit: tadoc.Config(expansion_limit=…)"
         )
-
-
-def sums_before(sizes: Int64) -> Int64:
-    """Return where stretches of these sizes start, one after another, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])

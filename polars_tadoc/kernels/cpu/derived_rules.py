@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.errors import LimitExceededError
-from polars_tadoc.kernels.cpu.bodies import Bodies, require_room, sums_before
+from polars_tadoc.kernels.cpu.arrays import sums_before
+from polars_tadoc.kernels.cpu.bodies import Bodies, require_room
 from polars_tadoc.kernels.cpu.key_forms import Numbered, words_of
 from polars_tadoc.kernels.cpu.key_numbers import dense_ids
 from polars_tadoc.kernels.cpu.owned_windows import OwnedWindows, Pieces, Windows

@@ -9,7 +9,8 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.bodies import Bodies, read_only, sums_before
+from polars_tadoc.kernels.cpu.arrays import read_only, sums_before
+from polars_tadoc.kernels.cpu.bodies import Bodies
 from polars_tadoc.kernels.cpu.memory import prefetch
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.rule_ends import Ends, head_sizes, head_spans

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.config import thread_count
-from polars_tadoc.kernels.cpu.bodies import Bodies, read_only, sums_before
+from polars_tadoc.kernels.cpu.arrays import read_only, sums_before
+from polars_tadoc.kernels.cpu.bodies import Bodies
 from polars_tadoc.kernels.cpu.key_buckets import Shares
 from polars_tadoc.kernels.cpu.key_counts import Counted, Tally, count
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks

@@ -11,7 +11,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.bodies import sums_before
+from polars_tadoc.kernels.cpu.arrays import sums_before
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 
 Int64 = npt.NDArray[np.int64]

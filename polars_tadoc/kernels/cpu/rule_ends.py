@@ -14,7 +14,8 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.bodies import require_room, sums_before
+from polars_tadoc.kernels.cpu.arrays import sums_before
+from polars_tadoc.kernels.cpu.bodies import require_room
 from polars_tadoc.kernels.rules import Rules
 
 Int64 = npt.NDArray[np.int64]

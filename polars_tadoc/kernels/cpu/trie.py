@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.arrow import allocate
+from polars_tadoc.kernels.cpu.arrays import read_only
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 from polars_tadoc.kernels.cpu.trie_edges import (
     Edges,
@@ -200,13 +201,6 @@ def _on_large_pages(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _read_only_arrays(trie: Trie) -> Trie:
     return Trie(*trie[:4], *(read_only(array) for array in trie.arrays))
-
-
-def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """View an array as one that cannot be written: kernels are compiled for this kind alone."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _common(offsets: Int64, data: UInt8) -> UInt32:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.bodies import read_only
+from polars_tadoc.kernels.cpu.arrays import read_only
 from polars_tadoc.kernels.cpu.jit import inner, kernel
 from polars_tadoc.kernels.cpu.twig_folds import Folds, fold, keep_whole, make_folds
 from polars_tadoc.kernels.twigs import NO_ENTRY, OTHER, Twigs

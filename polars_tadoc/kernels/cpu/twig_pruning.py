@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu.arrays import read_only
 from polars_tadoc.kernels.cpu.jit import inner, kernel
 from polars_tadoc.kernels.cpu.lists import gather_lists
 from polars_tadoc.kernels.rules import Rules
@@ -82,13 +83,6 @@ def prune(rules: Rules, words: WordEvents) -> PrunedGrammar:
     return PrunedGrammar(
         left, nesting, rule_offsets[: made + 1].copy(), symbols[: rule_offsets[made]].copy(), kept, numbers, ends
     )
-
-
-def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """View an array as those of columns may be: kernels are compiled for one type, not two."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 @kernel

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.config import settings
-from polars_tadoc.kernels.cpu.bodies import sums_before
+from polars_tadoc.kernels.cpu.arrays import read_only, sums_before
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.twig_automaton import EMPTY, STATES, Automaton, make_automaton, roomier
 from polars_tadoc.kernels.cpu.twig_expansion import count_events, expand_events
 from polars_tadoc.kernels.cpu.twig_kept import load
-from polars_tadoc.kernels.cpu.twig_pruning import Documents, PrunedGrammar, prune_documents, read_only
+from polars_tadoc.kernels.cpu.twig_pruning import Documents, PrunedGrammar, prune_documents
 from polars_tadoc.kernels.cpu.twig_reductions import (
     ARENA_FULL,
     DONE,

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.arrow import allocate
-from polars_tadoc.kernels.cpu.bodies import read_only
+from polars_tadoc.kernels.cpu.arrays import read_only
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.twig_automaton import (
     CLOSES,
