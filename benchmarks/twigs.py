@@ -170,7 +170,7 @@ def lxml_filter(trees: Sequence[Any], queries: Sequence[lxml.etree.XPath]) -> li
 def contenders(text: pl.Series, packed: pl.Series, drawn: Drawn) -> dict[str, Contender]:
     """Lay out all ways to filter some documents by some queries; they must agree."""
     twig_set = tadoc.TwigSet(drawn.queries, namespaces=drawn.namespaces)
-    compiled = twig_set.compiled()
+    compiled = twig_set._compiled()
     size = int(text.str.len_bytes().sum())
     parsed = parse_documents(text, compiled.alphabet, **LIMITS)
     if parsed.errors:

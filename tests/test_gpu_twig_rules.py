@@ -143,7 +143,7 @@ def test_random_documents_as_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None
         rules = kernels.load_rules(one.grammar)
         documents = kernels.load_array(one.root_offsets), kernels.load_array(one.roots)
         for number in (0, 0, 1, 0):
-            twigs = TwigSet(queries[number]).compiled()
+            twigs = TwigSet(queries[number])._compiled()
             words = kernels.load_word_events(word_events(one.grammar.vocabulary, twigs.alphabet, context))
             for _ in range(2):
                 found = kernels.TwigMatcher(twigs.twigs).match_rules(rules, *documents, words, 1000)

@@ -109,7 +109,7 @@ def test_rows_of_xml_are_freed(compressed: bool) -> None:
     frame = pl.DataFrame({"xml": ["<a><b/></a>", None, "<a>text</a>"]})
     frame = frame.tadoc.compress("xml", tokenizer="xml") if compressed else frame
     twigs = tadoc.TwigSet({"b": "//b", "text": "/a[text()='text']"})
-    plan, series, column, state = frame.lazy(), frame["xml"], pl.col("xml"), twigs.compiled()
+    plan, series, column, state = frame.lazy(), frame["xml"], pl.col("xml"), twigs._compiled()
     expression = column.tadoc.twig_filter(twigs)
     assert frame.tadoc.twig_filter("xml", twigs).rows() == [(0, "b"), (2, "text")]
     for limit in (None, "1GB"):

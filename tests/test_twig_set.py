@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import json
 import pickle
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,10 +21,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from polars_tadoc.engine import CPU
 from polars_tadoc.errors import InvalidTwigError, InvalidTwigSetError, TwigMissingError
+from polars_tadoc.kernels.cpu.xml_names import ENTRY
 from polars_tadoc.kernels.reference_twigs import twig_matches
 from polars_tadoc.kernels.twigs import CLOSE, NO_ENTRY, NO_NODE, OTHER, Events, Twigs
 from polars_tadoc.twig.alphabet import FIRST_SYMBOL, Alphabet
 from polars_tadoc.twig.compiled import CompiledTwigs
+from polars_tadoc.twig.name_table import Names
 from polars_tadoc.twig.twig import NO_PARENT, Twig
 from polars_tadoc.twig.twig_set import TwigSet
 from polars_tadoc.twig.xpath import parse
@@ -99,15 +103,41 @@ def asked_by_symbol(alphabet: Alphabet) -> dict[int, tuple[Any, ...]]:
 
 def check(twig_set: TwigSet, expected: Mapping[str, str]) -> None:
     """Hold a set to the queries that it should have."""
-    compiled = twig_set.compiled()
+    compiled = twig_set._compiled()
     twigs, alphabet = compiled.twigs, compiled.alphabet
     parsed = {name: parse(query, twig_set.namespaces, name) for name, query in expected.items()}
     assert dict(twig_set) == dict(expected)
     assert compiled.names == tuple(expected)
     assert trees_in(compiled) == {name: tree_of(twig) for name, twig in parsed.items()}
     assert compiled.text_twigs.tolist() == [any(one.kind == "text" for one in twig.tests) for twig in parsed.values()]
+    check_names(alphabet)
+    if twig_set._unused:  # nobody asks for them any more, but they are there
+        assert 2 * len(twig_set._unused) <= len(twig_set._planted)
+        twig_set.add("of its own", "//of/its[own]")
+        twig_set.remove("of its own")
+        compiled = twig_set._compiled()
+        assert trees_in(compiled) == {name: tree_of(twig) for name, twig in parsed.items()}
+        twigs, alphabet = compiled.twigs, compiled.alphabet
+        check_names(alphabet)
     check_arrays(twigs, alphabet)
     check_places(twigs, list(parsed.values()))
+
+
+def check_names(alphabet: Alphabet) -> None:
+    """Hold the kernels' table of names to one made anew."""
+    names = alphabet.names()
+    again = Alphabet(
+        alphabet.elements, alphabet.attributes, alphabet.attribute_values, alphabet.texts, alphabet.symbol_count
+    ).names()
+    assert names.has_attributes == again.has_attributes == bool(alphabet.attributes or alphabet.attribute_values)
+    assert names.most_text >= again.most_text
+    assert names_in(names) == names_in(again)
+
+
+def names_in(names: Names) -> dict[int, bytes]:
+    """Return what a table has by symbol."""
+    entries = names.table.reshape(-1, ENTRY).tolist()
+    return {meaning & 0xFFFFFFFF: ctypes.string_at(key) for key, _, _, meaning in entries if meaning & 0xFFFFFFFF}
 
 
 def check_arrays(twigs: Twigs, alphabet: Alphabet) -> None:
@@ -222,7 +252,7 @@ class Changes(RuleBasedStateMachine):
             for name in self.expected:
                 self.set.remove(name)
             check(self.set, {})
-            compiled = self.set.compiled()
+            compiled = self.set._compiled()
             assert (compiled.twigs.words, compiled.twigs.heads.sum()) == (1, 0)
 
 
@@ -272,7 +302,7 @@ def test_answers_are_those_of_xpath(queries: list[str], removed: list[str], xml:
     twig_set.update({f"q{place}": query for place, query in enumerate(queries)})
     for name in [name for name in twig_set if name[0] == "r"]:
         twig_set.remove(name)
-    compiled = twig_set.compiled()
+    compiled = twig_set._compiled()
     parsed = [lxml.etree.fromstring(f"<top xmlns:p='urn:p'>{document}</top>") for document in xml]
     events = [events_of(document, compiled.alphabet) for document in parsed]
     offsets = np.cumsum([0, *map(len, events)])
@@ -284,7 +314,7 @@ def test_answers_are_those_of_xpath(queries: list[str], removed: list[str], xml:
 
 def test_equal_queries_share_their_nodes() -> None:
     twigs = TwigSet({"one": "//a[b]/c", "two": "//a[c]/b", "three": "//a[b][c]", "four": "//a[.//b][c]"})
-    roots = twigs.compiled().twigs.roots
+    roots = twigs._compiled().twigs.roots
     assert roots[0] == roots[1] == roots[2] != roots[3]
     twigs.remove("one")
     twigs.remove("three")
@@ -295,25 +325,25 @@ def test_places_of_removed_twigs_are_used_again() -> None:
     sizes = [5, 31, 32, 33, 64, 65, 130, 1, 17]
     queries = {f"q{size}": "//a" + "/b" * (size - 1) for size in sizes}
     twigs = TwigSet(queries)
-    words, symbols = twigs.compiled().twigs.words, twigs.compiled().alphabet.symbol_count
+    words, symbols = twigs._compiled().twigs.words, twigs._compiled().alphabet.symbol_count
     for _ in range(20):
         for name in sorted(queries):
             twigs.remove(name)
             twigs.add(name, queries[name])
     check(twigs, {name: queries[name] for name in sorted(queries)})
-    assert twigs.compiled().twigs.words <= words + 1
-    assert twigs.compiled().alphabet.symbol_count == symbols
+    assert twigs._compiled().twigs.words <= words + 1
+    assert twigs._compiled().alphabet.symbol_count == symbols
 
 
 def test_twigs_that_are_left_move_together() -> None:
     twigs = TwigSet({f"q{number}": f"//a[@n='{number}']/b/c/d/e/f/g" for number in range(1000)})
-    words = twigs.compiled().twigs.words
+    words = twigs._compiled().twigs.words
     kept = {f"q{number}": twigs[f"q{number}"] for number in range(0, 1000, 20)}
     for name in twigs:
         if name not in kept:
             twigs.remove(name)
     check(twigs, kept)
-    assert twigs.compiled().twigs.words < words / 10
+    assert twigs._compiled().twigs.words < words / 10
     twigs.add("more", "//a[@n='1']//new")
     check(twigs, {**kept, "more": "//a[@n='1']//new"})
 
@@ -323,14 +353,14 @@ def test_an_empty_set() -> None:
     assert repr(TwigSet()) == "TwigSet of 0 twigs"
     assert not TwigSet()
     assert TwigSet() == TwigSet({})
-    assert TwigSet().compiled().alphabet.symbol_count == FIRST_SYMBOL
+    assert TwigSet()._compiled().alphabet.symbol_count == FIRST_SYMBOL
 
 
 def test_a_very_large_twig() -> None:
     size = 20_000
     queries = {"deep": "//a" + "/b" * size, "wide": "//a" + "".join(f"[c/@n='{number}']" for number in range(size))}
     twigs = TwigSet(queries)
-    arrays = twigs.compiled().twigs
+    arrays = twigs._compiled().twigs
     assert len(children_in(arrays, set(), int(arrays.roots[1]))) == size
     twigs.remove("deep")
     twigs.update({"wide": "/a"})
@@ -424,7 +454,7 @@ def test_the_prefix_xml_is_known() -> None:
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda twigs: pickle.loads(pickle.dumps(twigs))])
 def test_copies_are_their_own(copied: Any) -> None:
     twigs = TwigSet({"a": "//p:a", "b": "//b[text()='v']"}, namespaces=NAMESPACES)
-    twigs.compiled().matcher(CPU)
+    twigs._compiled().matcher(CPU)
     other = copied(twigs)
     assert other == twigs
     assert (list(other.items()), other.namespaces) == (list(twigs.items()), twigs.namespaces)
@@ -435,14 +465,14 @@ def test_copies_are_their_own(copied: Any) -> None:
 
 def test_what_filters_read_stays_as_it_was() -> None:
     twigs = TwigSet({"a": "//a", "b": "//b"})
-    first = twigs.compiled()
+    first = twigs._compiled()
     matcher = first.matcher(CPU)
-    assert twigs.compiled() is first
-    assert twigs.compiled().matcher(CPU) is matcher
+    assert twigs._compiled() is first
+    assert twigs._compiled().matcher(CPU) is matcher
     trees = trees_in(first)
     twigs.remove("a")
     twigs.add("c", "//c//d[e]")
-    second = twigs.compiled()
+    second = twigs._compiled()
     assert second is not first
     assert second.matcher(CPU) is not matcher
     assert second.alphabet.version != first.alphabet.version
@@ -525,7 +555,7 @@ def test_changes_from_several_threads() -> None:
     def look() -> None:
         try:
             for _ in range(30):
-                compiled = twigs.compiled()
+                compiled = twigs._compiled()
                 assert len(compiled.twigs.roots) == len(compiled.names) == len(trees_in(compiled))
                 assert repr(twigs).startswith("TwigSet of ")
                 assert pickle.loads(pickle.dumps(twigs)).namespaces == twigs.namespaces
@@ -546,11 +576,84 @@ def test_changes_from_several_threads() -> None:
 def test_changes_cost_what_they_change() -> None:
     """The arrays of a set are touched only where the twig is, however many there are."""
     twigs = TwigSet({f"q{number}": f"//a[@n='{number}']/b[c]//d" for number in range(3000)})
-    before = twigs.compiled().twigs
-    twigs.add("new", "//new//a")
+    before = twigs._compiled().twigs
     twigs.remove("q17")
-    after = twigs.compiled().twigs
+    twigs.add("new", "//new//a")
+    after = twigs._compiled().twigs
     for name in ("leaves", "descendants", "branches"):
         assert np.count_nonzero(getattr(before, name) != getattr(after, name)[: before.words]) <= 2
     assert np.count_nonzero(before.siblings != after.siblings[: len(before.siblings)]) <= 8
     assert NO_NODE == 0
+
+
+def test_changes_take_as_long_in_large_sets() -> None:
+    """A hundred times the twigs; a change in proportion to them would take a hundred times as long."""
+
+    def cost(count: int) -> float:
+        twigs = TwigSet({f"q{number}": query(number) for number in range(count)})
+        best = float("inf")
+        for attempt in range(7):
+            twigs._compiled().alphabet.names()
+            before = time.thread_time()
+            for number in range(50):
+                twigs.add(f"new {attempt} {number}", query(count + 50 * attempt + number))
+                twigs.remove(f"q{50 * attempt + number}")
+            best = min(best, time.thread_time() - before)
+        return best
+
+    def query(number: int) -> str:
+        return f"//a[@n='{number}'][text()='t{number}']/b{number}"
+
+    cost(400)
+    assert cost(40_000) < 10 * cost(400)
+
+
+def test_the_first_call_writes_what_has_changed() -> None:
+    """The names of all twigs are looked up in a table that is not made anew."""
+    twigs = TwigSet({f"q{number}": f"//a[@n='{number}']" for number in range(1000)})
+    before = twigs._compiled().alphabet.names()
+    address = before.table.ctypes.data
+    entries = before.table.reshape(-1, ENTRY).copy()
+    del before
+    twigs.add("new", "//b[@n='0']")
+    twigs.remove("q17")
+    after = twigs._compiled().alphabet.names()
+    assert after.table.ctypes.data == address
+    assert np.count_nonzero((after.table.reshape(-1, ENTRY) != entries).any(axis=1)) == 2
+    check(twigs, {name: twigs[name] for name in twigs})
+
+
+def test_what_was_learnt_is_kept_where_twigs_are_only_removed() -> None:
+    twigs = TwigSet({f"q{number}": f"//a[b{number}]" for number in range(9)})
+    first = twigs._compiled()
+    matcher = first.matcher(CPU)
+    twigs.remove("q3")
+    twigs.add("as q5", "//a[./b5]")
+    twigs.remove("q1")
+    twigs.add("as q1", "//a[b1]")
+    second = twigs._compiled()
+    assert second.alphabet is first.alphabet
+    assert second.matcher(CPU).idle is matcher.idle
+    symbols = [first.alphabet.elements["", name] for name in ("a", "b1")] + [CLOSE, CLOSE]
+    for one in (first, second):
+        _, matches = one.matcher(CPU).match(Events(np.array(symbols, np.uint16), np.array([0, 4]), 2))
+        assert [one.names[place] for place in matches] == [{id(first): "q1", id(second): "as q1"}[id(one)]]
+    check(twigs, {name: twigs[name] for name in twigs})
+    assert twigs._compiled().alphabet is not first.alphabet
+
+
+def test_sets_in_use_are_copied_before_they_change() -> None:
+    queries = {"a": "//a[@x='v']", "b": "//b[text()='t']/@y", "c": "//c"}
+    twigs = TwigSet(queries)
+    used = []
+    for number in range(200):
+        used.append((twigs._compiled(), dict(twigs)))
+        if number % 3:
+            used[-1][0].alphabet.names()
+        twigs.add(f"{number}", f"//n{number}[@x='{number}'][@x{number}]")
+        if number % 2:
+            twigs.remove(f"{number - 1}")
+    twigs.update({"a": "//d", "b": "//d", "c": "//d"})
+    for compiled, expected in used:
+        assert trees_in(compiled) == {name: tree_of(parse(query, {})) for name, query in expected.items()}
+        check_names(compiled.alphabet)

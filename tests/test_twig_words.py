@@ -38,11 +38,11 @@ TWIGS = TwigSet(
         "é": "/é//é",
     },
     namespaces=NAMESPACES,
-).compiled()
+)._compiled()
 TEXTS = ["x", "y z", "y", "z", " ", "A", "xA", "&", "日本", "か\u3099", "word word ", "", ", ", "nowhere", "<a>", "]"]
 TEXT_TWIGS = TwigSet(
     {str(i): f'//{"ab"[i % 2]}[text()="{text}"]' for i, text in enumerate(TEXTS)} | {"any": '//*[.//*/text()="x"]'}
-).compiled()
+)._compiled()
 
 
 def vocabulary(words: Sequence[str]) -> pa.LargeStringArray:
@@ -344,7 +344,7 @@ def listed(got: WordEvents) -> list[list[int]]:
 def test_texts_stand_at_their_rarest_word() -> None:
     twigs = TwigSet(
         {"t": '//a[text()="to be, or not"]', "u": '//a[text()="to go"]', "v": '//a[text()=", "]'}
-    ).compiled()
+    )._compiled()
     texts, own = twigs.alphabet.texts, twigs.alphabet.elements["", "a"]
     words = ["<a>", "to", "be", "</a>", "or", "not", "<b>", "&#65;", "<a/>"]
     got = listed(word_events(vocabulary(words), twigs.alphabet, {}))
@@ -359,7 +359,7 @@ def test_texts_stand_at_their_rarest_word() -> None:
 def test_judged_words_serve_any_twigs() -> None:
     words = vocabulary(["<a c='d' e='f'>", "</a>", "x", "<p:a p:c='v'/>"])
     judged = JudgedWords.of(words, NAMESPACES)
-    for twigs in (TWIGS, TEXT_TWIGS, TwigSet().compiled()):
+    for twigs in (TWIGS, TEXT_TWIGS, TwigSet()._compiled()):
         for own, other in zip(
             judged.events(twigs.alphabet), word_events(words, twigs.alphabet, NAMESPACES), strict=True
         ):

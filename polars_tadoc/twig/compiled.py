@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.engine import Engine
+from polars_tadoc.engine import CPU, Engine
 from polars_tadoc.kernels.twigs import Twigs
 from polars_tadoc.twig.alphabet import Alphabet
 
@@ -42,6 +42,17 @@ class CompiledTwigs:
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave the matchers behind: they are made where they are used."""
         return CompiledTwigs, (self.alphabet, self.twigs, self.names, self.text_twigs)
+
+    def asking(
+        self, names: tuple[str, ...], roots: npt.NDArray[np.uint32], text_twigs: npt.NDArray[np.bool_]
+    ) -> CompiledTwigs:
+        """Return others of the same twigs, by their roots, with what was learnt of them on the CPU."""
+        other = CompiledTwigs(self.alphabet, self.twigs._replace(roots=roots), names, text_twigs)
+        with self._lock:
+            learnt = self._matchers.get(CPU.place)
+        if learnt is not None:
+            other._matchers[CPU.place] = learnt.asking(roots)
+        return other
 
     def matcher(self, engine: Engine) -> Any:
         """Return what matches these twigs where an engine runs; made by the first call."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,11 +30,11 @@ from polars_tadoc.kernels.cpu.xml_events import (
     handlers,
     read_documents,
 )
-from polars_tadoc.kernels.cpu.xml_names import ATTRIBUTES, ELEMENTS, ENTRY, TEXTS, VALUES, fill_names
+from polars_tadoc.kernels.cpu.xml_names import ENTRY
 from polars_tadoc.kernels.cpu.xml_prolog import DEFAULTS, ENTITIES, FINE, check_prologs
 from polars_tadoc.kernels.twigs import CLOSE, Events
 from polars_tadoc.twig.alphabet import Alphabet
-from polars_tadoc.twig.expat import SEPARATOR, Expat, load_expat
+from polars_tadoc.twig.expat import Expat, load_expat
 from polars_tadoc.twig.plain_parser import DEEP, DEFAULTS_DECLARED, ENTITIES_DECLARED, DocumentError, parse_document
 
 Array = npt.NDArray[Any]
@@ -69,16 +68,6 @@ class Documents(NamedTuple):
     columns: npt.NDArray[np.uint64]
     counts: npt.NDArray[np.int64]
     """Events."""
-
-
-class Names(NamedTuple):
-    """An alphabet as a hash table."""
-
-    table: npt.NDArray[np.uint64]
-    keys: npt.NDArray[np.uint8]
-    """Bytes that the table refers to."""
-    has_attributes: bool
-    most_text: int
 
 
 class Piece(NamedTuple):
@@ -140,7 +129,7 @@ def parse_documents(text: pl.Series, alphabet: Alphabet, *, max_depth: int, max_
 
 
 def _parse(expat: Expat, documents: Documents, alphabet: Alphabet, max_depth: int, dtype: np.dtype[Any]) -> list[Piece]:
-    names = _names(alphabet)
+    names = alphabet.names()
     compiled = handlers()
     before = np.zeros(len(documents.codes) + 1, np.int64)
     np.cumsum(np.where(documents.codes == FINE, documents.lengths, 0), out=before[1:])
@@ -199,38 +188,3 @@ def _explain(documents: Documents, row: int, max_depth: int, max_bytes: int) -> 
     place = int(documents.lines[row]), int(documents.columns[row])
     own = {TOO_DEEP: DEEP.format(most=max_depth), ENTITIES: ENTITIES_DECLARED, DEFAULTS: DEFAULTS_DECLARED}
     return str(DocumentError.at(own[code], *place) if code in own else DocumentError.not_well_formed(code, *place))
-
-
-@lru_cache(maxsize=8)
-def _names(alphabet: Alphabet) -> Names:
-    """Put what an alphabet names into a hash table; alphabets do not change."""
-    numbers: dict[tuple[str, str], int] = {}
-    for uri, local, _ in alphabet.attribute_values:
-        numbers.setdefault((uri, local), len(numbers) + 1)
-    keys: dict[tuple[int, str], int] = {}
-    for element, symbol in alphabet.elements.items():
-        keys[ELEMENTS, _joined(*element)] = symbol
-    for attribute in alphabet.attributes.keys() | numbers.keys():
-        keys[ATTRIBUTES, _joined(*attribute)] = alphabet.attributes.get(attribute, 0) | numbers.get(attribute, 0) << 32
-    for (uri, local, value), symbol in alphabet.attribute_values.items():
-        keys[VALUES + numbers[uri, local], value] = symbol
-    for text, symbol in alphabet.texts.items():
-        keys[TEXTS, text] = symbol
-    encoded = [
-        (scope, text.encode("utf-8", "surrogatepass"), meaning)
-        for (scope, text), meaning in keys.items()
-        if "\0" not in text  # no document has one, and keys end with it
-    ]
-    data = np.frombuffer(b"".join(text + b"\0" for _, text, _ in encoded), np.uint8)
-    ends = np.cumsum([len(text) + 1 for _, text, _ in encoded], dtype=np.uint64)
-    addresses = np.uint64(data.ctypes.data) + np.concatenate([np.zeros(1, np.uint64), ends])[: len(encoded)]
-    table = np.zeros(ENTRY << (2 * len(encoded) + 1).bit_length(), np.uint64)
-    scopes = np.array([scope for scope, _, _ in encoded], np.uint64)
-    meanings = np.array([meaning for _, _, meaning in encoded], np.uint64)
-    fill_names(addresses, scopes, meanings, table)
-    most_text = max((len(text) for scope, text, _ in encoded if scope == TEXTS), default=0)
-    return Names(table, data, bool(alphabet.attributes or numbers), most_text)
-
-
-def _joined(uri: str, local: str) -> str:
-    return f"{uri}{SEPARATOR}{local}" if uri else local

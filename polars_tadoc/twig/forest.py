@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.twigs import NO_ENTRY, NO_NODE, OTHER, Twigs
 from polars_tadoc.twig.alphabet import FIRST_SYMBOL, Alphabet, GrowingAlphabet
@@ -65,8 +64,8 @@ class Forest:
         self._siblings[root : root + size] = array("I", [NO_NODE]) * size
         self._places.give(root, size)
 
-    def twigs(self, roots: npt.NDArray[np.uint32]) -> Twigs:
-        """Return a copy of the arrays; there is at least one word."""
+    def twigs(self) -> Twigs:
+        """Return a copy of the arrays, without roots; there is at least one word."""
         words = max(self._places.words, 1)
         return Twigs(
             words,
@@ -79,12 +78,12 @@ class Forest:
             np.array(self._descendants, np.uint64)[:words],
             np.array(self._branches, np.uint64)[:words],
             np.array(self._siblings, np.uint32)[: words * WORD],
-            roots,
+            np.zeros(0, np.uint32),
         )
 
     def alphabet(self) -> Alphabet:
-        """Return a copy of the symbols that the arrays are for."""
-        return self._alphabet.copy()
+        """Return the symbols that the arrays are for, as they are now."""
+        return self._alphabet.now()
 
     @property
     def is_sparse(self) -> bool:

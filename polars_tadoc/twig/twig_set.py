@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from polars_tadoc.arguments import require_text
 from polars_tadoc.errors import InvalidTwigSetError, TwigMissingError
@@ -21,8 +23,15 @@ from polars_tadoc.twig.xpath import parse
 MOST_SHOWN = 8
 """Twigs that a set shows of itself."""
 
+FEW = 64
+"""So many gaps are never worth closing."""
+
 MOST_CHARACTERS = 100
 """Of a query, where a set shows itself."""
+
+
+_GAP = 0xFFFFFFFF
+"""No twig has this root."""
 
 
 class _Planted:
@@ -36,6 +45,37 @@ class _Planted:
         self.uses = 0
 
 
+class _Places:
+    """The root of each name, and whether its twig asks for a text, in the order of the names; with gaps."""
+
+    def __init__(self, planted: Iterable[_Planted] = ()) -> None:
+        self.gaps = 0
+        self._roots, self._texts = array("I"), array("B")
+        for one in planted:
+            self.append(one)
+
+    def append(self, planted: _Planted) -> int:
+        """Return the number of the place of another name."""
+        self._roots.append(planted.tree.root)
+        self._texts.append(planted.tree.has_text)
+        return len(self._roots) - 1
+
+    def replace(self, place: int, planted: _Planted) -> None:
+        """Let a name stand for another twig."""
+        self._roots[place], self._texts[place] = planted.tree.root, planted.tree.has_text
+
+    def clear(self, place: int) -> None:
+        """Leave a gap."""
+        self._roots[place] = _GAP
+        self.gaps += 1
+
+    def arrays(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_]]:
+        """Return a copy of both, without gaps."""
+        roots = np.array(self._roots, np.uint32)
+        held = roots != _GAP
+        return roots[held], np.array(self._texts, np.bool_)[held]
+
+
 class TwigSet(Mapping[str, str]):
     """Twig patterns (subscriptions) by name, compiled together, for :func:`polars_tadoc.twig_filter`.
 
@@ -47,11 +87,15 @@ class TwigSet(Mapping[str, str]):
 
     Everything else of XPath is refused. A name without a prefix has no namespace, as XPath 1.0 says.
 
-    Adding and removing a twig takes time in proportion to its own size, however many there are. Queries that ask for
-    the same are compiled once. All methods may be called from several threads at once: a filter call goes on with the
-    set as it was when the call began.
+    Adding and removing a twig takes time in proportion to its own size, however many there are. The first filter call
+    afterwards copies the arrays of the set, which takes little, and where a twig was added that asks for something new,
+    it begins to learn anew what earlier calls had learnt of the documents; removing twigs keeps that. A change while
+    the set as it was is still in use, by another thread or in a lazy plan, copies the tables of names as well. Queries
+    that ask for the same are compiled once. All methods may be called from several threads at once: a filter call goes
+    on with the set as it was when the call began.
 
-    A set is a mapping of names to queries as they were written. Two sets are equal if they have the same names and
+    A set is a mapping of names to queries as they were written, to be read: it changes by :meth:`add`, :meth:`update`
+    and :meth:`remove` alone, and has no ``s["name"] = …``, ``del s["name"]`` or ``pop``. Two sets are equal if they have the same names and
     equal twigs for each, in whatever order.
 
     Parameters
@@ -88,10 +132,15 @@ class TwigSet(Mapping[str, str]):
     ) -> None:
         self._namespaces = prefixes.checked(namespaces, "TwigSet")
         self._lock = threading.RLock()
-        self._queries: dict[str, tuple[str, _Planted]] = {}
+        self._queries: dict[str, tuple[str, _Planted, int]] = {}
+        self._places = _Places()
         self._planted: dict[bytes, _Planted] = {}
+        self._unused: dict[bytes, _Planted] = {}
+        """What no name stands for any more; it is in the forest until that is compiled again."""
         self._forest = Forest()
-        self._compiled: CompiledTwigs | None = None
+        self._last: CompiledTwigs | None = None
+        """What was compiled last, as long as the forest is the same."""
+        self._is_current = False
         if queries is not None:
             self._update(queries, "TwigSet")
 
@@ -266,21 +315,30 @@ class TwigSet(Mapping[str, str]):
         with self._lock:
             if name not in self._queries:
                 raise TwigMissingError.for_name(name, self._queries, "TwigSet.remove")
-            self._drop(self._queries.pop(name)[1])
-            self._compiled = None
+            _, planted, place = self._queries.pop(name)
+            self._places.clear(place)
+            if self._places.gaps > len(self._queries) + FEW:
+                self._number_places()
+            self._drop(planted)
+            self._is_current = False
 
-    def compiled(self) -> CompiledTwigs:
-        """Return the set as it is now in the form that filters read; kept until the set changes."""
+    def _compiled(self) -> CompiledTwigs:
+        """Return the set as it is now in the form that filters read; kept until the set changes.
+
+        Where twigs were only removed since the last time, all else stays as it was, with what matching has learnt:
+        nobody asks for their roots any more. Half of the twigs may be such.
+        """
         with self._lock:
-            if self._compiled is None:
+            if self._last is None or 2 * len(self._unused) > len(self._planted):
+                self._last = None  # first of all: what is in use is copied before it changes
                 self._repack()
-                planted = [one for _, one in self._queries.values()]
-                roots = np.array([one.tree.root for one in planted], np.uint32)
-                has_text = np.array([one.tree.has_text for one in planted], np.bool_)
-                self._compiled = CompiledTwigs(
-                    self._forest.alphabet(), self._forest.twigs(roots), tuple(self._queries), has_text
-                )
-            return self._compiled
+                roots, texts = self._places.arrays()
+                twigs = self._forest.twigs()._replace(roots=roots)
+                self._last = CompiledTwigs(self._forest.alphabet(), twigs, tuple(self._queries), texts)
+            elif not self._is_current:
+                self._last = self._last.asking(tuple(self._queries), *self._places.arrays())
+            self._is_current = True
+            return self._last
 
     def __getitem__(self, name: str) -> str:
         """Return the query of a name as it was written."""
@@ -352,35 +410,57 @@ class TwigSet(Mapping[str, str]):
     def _put(self, name: str, query: str, twig: Twig) -> None:
         planted = self._planted.get(twig.key)
         if planted is None:
+            self._last = None  # first of all: what is in use is copied before it changes
             planted = self._planted[twig.key] = _Planted(twig.key, self._forest.add(twig))
+        self._unused.pop(twig.key, None)
         planted.uses += 1
         replaced = self._queries.get(name)
-        self._queries[name] = query, planted
-        if replaced is not None:
+        if replaced is None:
+            self._queries[name] = query, planted, self._places.append(planted)
+        else:
+            self._queries[name] = query, planted, replaced[2]
+            self._places.replace(replaced[2], planted)
             self._drop(replaced[1])
-        self._compiled = None
+        self._is_current = False
 
     def _drop(self, planted: _Planted) -> None:
         planted.uses -= 1
-        if not planted.uses:
-            del self._planted[planted.key]
-            self._forest.remove(planted.tree)
+        if planted.uses:
+            return
+        if self._last is None:
+            self._uproot(planted)
+        else:
+            self._unused[planted.key] = planted
+
+    def _uproot(self, planted: _Planted) -> None:
+        del self._planted[planted.key]
+        self._forest.remove(planted.tree)
 
     def _repack(self) -> None:
-        """Move the twigs together; this waits until they are read, so that no single change has to."""
+        """Clear what is not used and move the twigs together; this waits until they are read."""
+        for one in self._unused.values():
+            self._uproot(one)
+        self._unused.clear()
         if self._forest.is_sparse:
             planted = list(self._planted.values())
             self._forest, trees = self._forest.repacked(one.tree for one in planted)
             for one, tree in zip(planted, trees, strict=True):
                 one.tree = tree
+            self._number_places()
+
+    def _number_places(self) -> None:
+        self._places = _Places(planted for _, planted, _ in self._queries.values())
+        self._queries = {
+            name: (query, planted, place) for place, (name, (query, planted, _)) in enumerate(self._queries.items())
+        }
 
     def _texts(self) -> dict[str, str]:
         with self._lock:
-            return {name: query for name, (query, _) in self._queries.items()}
+            return {name: query for name, (query, _, _) in self._queries.items()}
 
     def _keys(self) -> dict[str, bytes]:
         with self._lock:
-            return {name: planted.key for name, (_, planted) in self._queries.items()}
+            return {name: planted.key for name, (_, planted, _) in self._queries.items()}
 
 
 def _made(kind: type[TwigSet], queries: dict[str, str], namespaces: dict[str, str]) -> TwigSet:

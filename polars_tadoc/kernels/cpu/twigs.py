@@ -73,6 +73,12 @@ class TwigMatcher:
         self._twigs = twigs
         self.idle: list[Automaton] = []  # at most one for each thread that was matching at the same time
 
+    def asking(self, roots: UInt32) -> TwigMatcher:
+        """Return a matcher for others of the same twigs; the two share what they learn."""
+        other = TwigMatcher(self._twigs._replace(roots=roots))
+        other.idle = self.idle
+        return other
+
     def match(self, events: Events) -> tuple[Int64, UInt32]:
         """Find the twigs that match each document.
 

@@ -7,33 +7,90 @@ from typing import Any
 import numpy as np
 
 from polars_tadoc.kernels.cpu.jit import inner, kernel
-from polars_tadoc.kernels.cpu.memory import equal_bytes, load_u8, load_u64
+from polars_tadoc.kernels.cpu.memory import copy_bytes, equal_bytes, load_u8, load_u64
 
 ELEMENTS, ATTRIBUTES, TEXTS, VALUES = range(4)
 """Scopes of names; the values of the attribute with number n have the scope ``VALUES + n``."""
 
 ENTRY = 4
 """Words of 64 bits in an entry: the key's address (0: no entry), its hash, its scope and length, and what it means (the
-symbol in the low half, the attribute's number in the high half)."""
+symbol in the low half, the attribute's number in the high half; 0 for a key that is not named any more)."""
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_LOW = np.uint64(0xFFFFFFFF)
 _0, _1, _5, _8, _16, _24, _32, _64 = (np.uint64(number) for number in (0, 1, 5, 8, 16, 24, 32, 64))
 
 
 @kernel
-def fill_names(addresses: Any, scopes: Any, meanings: Any, names: Any) -> None:
-    """Write keys into an empty table, whose slots are a power of two and more than the keys."""
+def put_names(addresses: Any, scopes: Any, meanings: Any, names: Any, keys: Any, used: Any) -> tuple[int, Any]:
+    """Write keys, each of them once, into a table whose slots are a power of two and will be more than its entries.
+
+    A key that is there gets its new meaning, 0 if it has none any more. Keys that are new are copied to ``keys``, from
+    the byte ``used`` on. Returns the entries that are new, and the bytes used then.
+    """
     mask = np.uint64(len(names) // ENTRY - 1)
+    new = 0
     for key in range(len(addresses)):
-        hashed, length = _hash(addresses[key], scopes[key])
-        slot = hashed & mask
-        while names[slot * np.uint64(ENTRY)] != _0:
-            slot = slot + _1 & mask
-        place = np.int64(slot) * ENTRY
-        names[place] = addresses[key]
-        names[place + 1] = hashed
-        names[place + 2] = scopes[key] << _32 | length
+        scope = scopes[key]
+        hashed, length = _hash(addresses[key], scope)
+        place = np.int64(_slot_of(names, mask, scope, addresses[key], hashed, length)) * ENTRY
+        if names[place] == _0:
+            address = np.uint64(keys.ctypes.data) + np.uint64(used)
+            copy_bytes(address, addresses[key], length + _1)
+            names[place] = address
+            names[place + 1] = hashed
+            names[place + 2] = scope << _32 | length
+            used += np.int64(length) + 1
+            new += 1
         names[place + 3] = meanings[key]
+    return new, used
+
+
+@kernel
+def count_names(names: Any) -> tuple[int, Any]:
+    """Count the keys that mean something, and their bytes."""
+    count = 0
+    size: Any = 0
+    for place in range(0, len(names), ENTRY):
+        if names[place + 3] != _0:
+            count += 1
+            size += np.int64(names[place + 2] & _LOW) + 1
+    return count, size
+
+
+@kernel
+def move_names(names: Any, wider: Any, keys: Any) -> Any:
+    """Move the keys that mean something into an empty table, and their bytes into ``keys``; returns these."""
+    mask = np.uint64(len(wider) // ENTRY - 1)
+    used: Any = 0
+    for old in range(0, len(names), ENTRY):
+        if names[old + 3] != _0:
+            slot = names[old + 1] & mask
+            while wider[slot * np.uint64(ENTRY)] != _0:
+                slot = slot + _1 & mask
+            place, length = np.int64(slot) * ENTRY, names[old + 2] & _LOW
+            address = np.uint64(keys.ctypes.data) + np.uint64(used)
+            copy_bytes(address, names[old], length + _1)
+            wider[place] = address
+            for word in range(1, ENTRY):
+                wider[place + word] = names[old + word]
+            used += np.int64(length) + 1
+    return used
+
+
+@inner
+def _slot_of(names: Any, mask: Any, scope: Any, text: Any, hashed: Any, length: Any) -> Any:
+    """Return the slot of a key, or the one where it belongs."""
+    slot = hashed & mask
+    while True:
+        place = np.int64(slot) * ENTRY
+        if names[place] == _0 or (
+            names[place + 1] == hashed
+            and names[place + 2] == scope << _32 | length
+            and _equal(names[place], text, length)
+        ):
+            return slot
+        slot = slot + _1 & mask
 
 
 @inner
