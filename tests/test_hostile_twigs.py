@@ -1,0 +1,57 @@
+"""Twigs against documents and payloads that are made to cost much, or to be what no tokenizer gives."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import polars as pl
+import pytest
+
+import polars_tadoc as tadoc
+from polars_tadoc.twig import tags as stage
+from polars_tadoc.twig.tags import parse_tags
+
+
+def compressed(*documents: str) -> pl.Series:
+    return tadoc.compress(pl.Series("xml", documents), tokenizer="xml")
+
+
+@pytest.mark.parametrize("most", [1 << 14, 1 << 20])
+def test_a_long_namespace_is_held_once(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "MOST_DECLARING", most)
+    uri = "u" * 200_000
+    inside = "".join(f"<b{number} c{number}=''/>" for number in range(500))
+    column = compressed(f"<a xmlns='{uri}'>{inside}</a>")
+    twigs = tadoc.TwigSet({"a": "/p:a/p:b7/@c7", "b": "/a", "c": "//p:b7/@p:c7"}, namespaces={"p": uri})
+    tadoc.twig_filter(compressed("<a xmlns='u'><b/></a>", "<a>"), twigs, on_error="null")  # kernels are compiled now
+    tracemalloc.start()
+    try:
+        found = tadoc.twig_filter(column, twigs)
+        assert tracemalloc.get_traced_memory()[1] < 30_000_000
+    finally:
+        tracemalloc.stop()
+    assert found["query"].to_pylist() == ["a"]
+
+
+def test_attributes_in_a_long_namespace_are_left_to_a_parser() -> None:
+    attributes = "".join(f" p:c{number}=''" for number in range(1_000))
+    tag = f"<a xmlns:p='{'u' * 10_000}'{attributes}>".encode()
+    assert parse_tags([tag, b"<b>"], {}).sound.tolist() == [False, True]
+
+
+def test_names_by_namespace() -> None:
+    namespaces = {"p": "0", "q": "u", "r": "u", "xml": "http://www.w3.org/XML/1998/namespace"}
+    read = parse_tags(
+        [
+            *(b"<p:a>", b"<q:a>", b"<r:a xmlns:r='u'>", b"<q:a q:c='' r:c=''>", b"<q:a xmlns:r='u' q:c='' r:c=''>"),
+            *(b"<a xmlns='0'>", b"<a>", b"<xml:a xml:lang=''>", b"<s:a>", b"<a xmlns='v'>", b"<a xmlns='1'>"),
+        ],
+        namespaces,
+    )
+    assert read.sound.tolist() == [True, True, True, False, False, True, True, True, False, True, True]
+    names = {number: name for name, number in read.names.items()}
+    zero, one = (read.stand_ins[uri] for uri in ("0", "u"))
+    xml = namespaces["xml"]
+    wanted = [f"{zero}\fa", f"{one}\fa", f"{one}\fa", f"{zero}\fa", "a", f"{xml}\fa", "", ""]
+    assert [names[number] for number in read.elements.tolist()] == wanted
+    assert sorted(read.declarations) == [2, 3, 6, 7]
