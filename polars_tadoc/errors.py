@@ -129,7 +129,9 @@ class InvalidXmlError(TadocError, ValueError):
     @classmethod
     def for_row(cls, name: str, row: int, why: str) -> InvalidXmlError:
         """Name the column, the row and how to go on without it."""
-        return cls(f'column "{name}", row {row}: {why}; on_error="null" gives null for such rows')
+        return cls(
+            f'column "{name}", row {row}: {why}; on_error="null" passes over such rows (null, where results are by row)'
+        )
 
 
 class LimitExceededError(TadocError, ValueError):

@@ -26,6 +26,7 @@ from polars_tadoc.kernels.cpu.lists import gather_lists, running_sum
 from polars_tadoc.kernels.twigs import SOUND, WordEvents
 from polars_tadoc.twig.compiled import CompiledTwigs
 from polars_tadoc.twig.events import parse_documents
+from polars_tadoc.twig.plain_parser import too_large
 from polars_tadoc.twig.words import Declarations, JudgedWords
 
 TEXT_BYTES = 1 << 28
@@ -166,7 +167,7 @@ def _larger(corpus: Corpus, most: int) -> list[tuple[int, str]]:
             large.append((int(document), str(error)))
             continue
         if size > most:
-            large.append((int(document), f"it has {size:,} bytes, more than max_bytes={most:,}"))
+            large.append((int(document), too_large(size, most)))
     return large
 
 

@@ -17,6 +17,7 @@ from polars_tadoc.kernels.cpu.xml_events import (
     ERROR_LINE,
     EVENTS,
     HAS_ATTRIBUTES,
+    LONGEST,
     MASK,
     MOST_OPENED,
     MOST_TEXT,
@@ -35,7 +36,13 @@ from polars_tadoc.kernels.cpu.xml_prolog import DEFAULTS, ENTITIES, FINE, check_
 from polars_tadoc.kernels.twigs import CLOSE, Events
 from polars_tadoc.twig.alphabet import Alphabet
 from polars_tadoc.twig.expat import Expat, load_expat
-from polars_tadoc.twig.plain_parser import DEEP, DEFAULTS_DECLARED, ENTITIES_DECLARED, DocumentError, parse_document
+from polars_tadoc.twig.plain_parser import (
+    DEFAULTS_DECLARED,
+    ENTITIES_DECLARED,
+    DocumentError,
+    parse_document,
+    too_large,
+)
 
 Array = npt.NDArray[Any]
 
@@ -140,7 +147,7 @@ def _parse(expat: Expat, documents: Documents, alphabet: Alphabet, max_depth: in
         state = np.zeros(STATE_SIZE, np.uint64)
         state[WIDE], state[MOST_OPENED] = dtype == np.uint32, max_depth
         state[NAMES], state[MASK] = names.table.ctypes.data, len(names.table) // ENTRY - 1
-        state[HAS_ATTRIBUTES] = names.has_attributes
+        state[HAS_ATTRIBUTES], state[LONGEST] = names.has_attributes, names.longest
         state[TEXT], state[MOST_TEXT] = text.ctypes.data, names.most_text
         state[ERROR_LINE], state[ERROR_COLUMN] = expat.line, expat.column
         symbols = []
@@ -184,7 +191,9 @@ def _explain(documents: Documents, row: int, max_depth: int, max_bytes: int) -> 
     if code == NO_MEMORY:
         raise MemoryError(f"there is no memory to parse row {row}")
     if code == SKIPPED:
-        return f"it has {documents.lengths[row]:,} bytes, more than max_bytes={max_bytes:,}"
+        return too_large(int(documents.lengths[row]), max_bytes)
     place = int(documents.lines[row]), int(documents.columns[row])
-    own = {TOO_DEEP: DEEP.format(most=max_depth), ENTITIES: ENTITIES_DECLARED, DEFAULTS: DEFAULTS_DECLARED}
+    if code == TOO_DEEP:
+        return str(DocumentError.too_deep(max_depth, *place))
+    own = {ENTITIES: ENTITIES_DECLARED, DEFAULTS: DEFAULTS_DECLARED}
     return str(DocumentError.at(own[code], *place) if code in own else DocumentError.not_well_formed(code, *place))

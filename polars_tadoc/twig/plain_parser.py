@@ -9,7 +9,6 @@ from polars_tadoc.kernels.twigs import CLOSE, OTHER
 from polars_tadoc.twig.alphabet import Alphabet
 from polars_tadoc.twig.expat import SEPARATOR
 
-DEEP = "more than max_depth={most:,} elements are open"
 ENTITIES_DECLARED = "the DOCTYPE declares entities, which are not expanded"
 DEFAULTS_DECLARED = "the DOCTYPE declares so many default values that they would be 100 times the document"
 """What is wrong with documents that may be well-formed."""
@@ -30,7 +29,18 @@ class DocumentError(Exception):
     @classmethod
     def not_well_formed(cls, code: int, line: int, column: int) -> DocumentError:
         """Tell what one of Expat's codes means."""
-        return cls.at(f"not well-formed XML: {expat.ErrorString(code)}", line, column)
+        why = "invalid token" if code == INVALID_TOKEN else expat.ErrorString(code)
+        return cls.at(f"not well-formed XML: {why}", line, column)
+
+    @classmethod
+    def too_deep(cls, most: int, line: int, column: int) -> DocumentError:
+        """Name the limit, and how to raise it."""
+        return cls(f"{cls.at(f'more than max_depth={most:,} elements are open', line, column)}; raise max_depth=")
+
+
+def too_large(size: int, most: int) -> str:
+    """Tell that a document has more bytes than it may, and how to raise the limit."""
+    return f"it has {size:,} bytes, more than max_bytes={most:,}; raise max_bytes="
 
 
 def parse_document(document: bytes, alphabet: Alphabet, max_depth: int) -> list[int]:
@@ -64,8 +74,8 @@ def parse_document(document: bytes, alphabet: Alphabet, max_depth: int) -> list[
     text: list[str] = []
     opened = 0
 
-    def wrong(why: str) -> DocumentError:
-        return DocumentError.at(why, parser.CurrentLineNumber, parser.CurrentColumnNumber + 1)
+    def place() -> tuple[int, int]:
+        return parser.CurrentLineNumber, parser.CurrentColumnNumber + 1
 
     def leaf(symbol: int | None) -> None:
         if symbol is not None:
@@ -81,7 +91,7 @@ def parse_document(document: bytes, alphabet: Alphabet, max_depth: int) -> list[
         end_text()
         opened += 1
         if opened > max_depth:
-            raise wrong(DEEP.format(most=max_depth))
+            raise DocumentError.too_deep(max_depth, *place())
         events.append(alphabet.elements.get(_split(name), OTHER))
         for attribute, value in zip(attributes[::2], attributes[1::2], strict=True):
             leaf(alphabet.attributes.get(_split(attribute)))
@@ -94,7 +104,7 @@ def parse_document(document: bytes, alphabet: Alphabet, max_depth: int) -> list[
         events.append(CLOSE)
 
     def refuse_entity(*_: Any) -> None:
-        raise wrong(ENTITIES_DECLARED)
+        raise DocumentError.at(ENTITIES_DECLARED, *place())
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end
