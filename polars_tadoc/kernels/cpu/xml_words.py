@@ -12,6 +12,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu.jit import inner, kernel
 from polars_tadoc.kernels.cpu.memory import load_u8
 from polars_tadoc.kernels.cpu.tokenize import GAP, MARK, SINGLE, Classes, classify
 
@@ -45,17 +46,17 @@ _BYTE_ORDER_MARK = np.frombuffer(b"\xef\xbb\xbf", np.uint8)
 _NO_COMMENTS, _NO_CDATA, _NO_INSTRUCTIONS, _NO_DOCTYPE = 1, 2, 4, 8
 
 
-@nb.njit(nogil=True, cache=True)
+@inner
 def _byte(base: int, at: int) -> Any:
     return nb.int64(load_u8(nb.uint64(base) + nb.uint64(at)))
 
 
-@nb.njit(nogil=True, cache=True)
+@inner
 def _is_white(byte: int) -> bool:
     return byte in (_SPACE, _TAB, _NEWLINE, _RETURN)
 
 
-@nb.njit(nogil=True, cache=True)
+@inner
 def _begins(base: int, at: int, stop: int, string: npt.NDArray[np.uint8]) -> bool:
     i = 0
     while i < len(string) and at + i < stop and _byte(base, at + i) == string[i]:
@@ -63,7 +64,7 @@ def _begins(base: int, at: int, stop: int, string: npt.NDArray[np.uint8]) -> boo
     return i == len(string)
 
 
-@nb.njit(nogil=True, cache=True)
+@inner
 def _end_after(base: int, at: int, stop: int, mark: int, twice: bool) -> int:
     """Return where the first ``>`` after a mark (after two of them) ends, from ``at`` on; -1 if there is none."""
     behind, before = 0, 0
@@ -76,7 +77,7 @@ def _end_after(base: int, at: int, stop: int, mark: int, twice: bool) -> int:
     return -1
 
 
-@nb.njit(nogil=True, cache=True)
+@inner
 def _tag_end(base: int, at: int, stop: int) -> int:
     """Return where a start tag ends: at ``>`` outside of quotes; -1 where ``<`` comes before, which no tag holds."""
     quote = 0
@@ -95,7 +96,7 @@ def _tag_end(base: int, at: int, stop: int) -> int:
     return -1
 
 
-@nb.njit(nogil=True, cache=True)
+@inner
 def _end_tag_end(base: int, at: int, stop: int) -> int:
     while at < stop:
         byte = _byte(base, at)
@@ -107,7 +108,7 @@ def _end_tag_end(base: int, at: int, stop: int) -> int:
     return -1
 
 
-@nb.njit(nogil=True, cache=True)
+@inner
 def _doctype_end(base: int, at: int, stop: int) -> int:
     """Return where a document type declaration ends that goes on at ``at``; -1 where it does not."""
     inside = False
@@ -133,7 +134,7 @@ def _doctype_end(base: int, at: int, stop: int) -> int:
     return -1
 
 
-@nb.njit(nogil=True, cache=True)
+@inner
 def _is_declaration(base: int, at: int, stop: int) -> bool:
     """Tell whether the target that starts at ``at`` is ``xml`` in letters of any case."""
     return (
@@ -145,7 +146,7 @@ def _is_declaration(base: int, at: int, stop: int) -> bool:
     )
 
 
-@nb.njit(nogil=True, cache=True)
+@inner
 def _markup_end(base: int, first: int, start: int, stop: int, depth: int, gone: int) -> Any:
     """Return where what ``<`` begins ends, -1 for nothing that XML has; the depth after it; what is gone then."""
     at = start + 1
@@ -177,7 +178,7 @@ def _markup_end(base: int, first: int, start: int, stop: int, depth: int, gone: 
     return end, depth, gone
 
 
-@nb.njit(nogil=True, cache=True)
+@inner
 def _reference_end(base: int, start: int, stop: int) -> int:
     """Return where the reference that ``&`` begins ends, -1 where it begins none."""
     at = start + 1
@@ -191,7 +192,7 @@ def _reference_end(base: int, start: int, stop: int) -> int:
     return at + 1 if first < at < stop and _byte(base, at) == _SEMICOLON else -1
 
 
-@nb.njit(nogil=True, cache=True)
+@inner
 def _word_end(base: int, at: int, stop: int, kind: int, page_of: int, pages: int) -> int:
     """Return where the word ends whose first character, of class ``kind``, ends at ``at``."""
     single = kind == SINGLE
@@ -209,7 +210,7 @@ def _word_end(base: int, at: int, stop: int, kind: int, page_of: int, pages: int
     return at
 
 
-@nb.njit(nogil=True, cache=True)
+@inner
 def _text_word_end(base: int, at: int, stop: int, page_of: int, pages: int) -> Any:
     """Return where the word of text that starts at ``at`` ends, and whether it is one; else where what is none ends."""
     byte = _byte(base, at)
@@ -229,12 +230,12 @@ def _text_word_end(base: int, at: int, stop: int, page_of: int, pages: int) -> A
     return end, byte < _SPACE and not _is_white(byte)
 
 
-@nb.njit(nogil=True, cache=True)
+@inner
 def _cut_row(
     base: int, stop: int, is_content: bool, page_of: int, pages: int, written: int, starts: UInt32, lengths: UInt32
 ) -> int:
     """Cut one row; returns the words written up to its end, -1 where there was no room for them."""
-    first = 3 if not is_content and _begins(base, 0, stop, _BYTE_ORDER_MARK) else 0
+    first = 3 if not is_content and _begins(base, nb.int64(0), stop, _BYTE_ORDER_MARK) else 0
     top = nb.int64(is_content)
     at, depth, gone = first, top, _NO_DOCTYPE if is_content else 0
     while at < stop:
@@ -259,7 +260,7 @@ def _cut_row(
     return written
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def cut_rows(
     addresses: UInt64,
     lengths: UInt32,
@@ -295,7 +296,7 @@ def cut_rows(
 
     """
     page_of, pages = nb.uint64(classes.page_of.ctypes.data), nb.uint64(classes.pages.ctypes.data)
-    written = 0
+    written = nb.int64(0)  # no constant, which the functions below would be compiled for apart
     for row in range(first_row, last_row):
         written = _cut_row(addresses[row], nb.int64(lengths[row]), is_content, page_of, pages, written, starts, sizes)
         if written < 0:
