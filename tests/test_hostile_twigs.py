@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 
 import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
+from polars_tadoc.errors import InvalidXmlError
 from polars_tadoc.twig import tags as stage
 from polars_tadoc.twig.tags import parse_tags
 
@@ -55,3 +57,36 @@ def test_names_by_namespace() -> None:
     wanted = [f"{zero}\fa", f"{one}\fa", f"{one}\fa", f"{zero}\fa", "a", f"{xml}\fa", "", ""]
     assert [names[number] for number in read.elements.tolist()] == wanted
     assert sorted(read.declarations) == [2, 3, 6, 7]
+
+
+TWIGS = tadoc.TwigSet(
+    {"b": "//b", "p:b": "/p:a/p:b", "value": "//*[@c='1']", "text": "//a[text()='xyz']"}, namespaces={"p": "u"}
+)
+
+
+def test_long_names_are_not_read_to_their_end() -> None:
+    uri = "u" * 1_000_000
+    rows = pl.Series([f"<a xmlns='{uri}'>{'<b/>' * 20_000}</a>", "<a xmlns='u'><b/></a>"])
+    start = time.perf_counter()
+    assert rows.tadoc.twig_filter(TWIGS).to_list() == [[], ["p:b"]]
+    assert time.perf_counter() - start < 8  # with the kernels' compilation; 12 s if each name is read
+
+
+def test_long_default_values_are_not_read_to_their_end() -> None:
+    value = "u" * 100_000
+    rows = pl.Series(
+        [f"<!DOCTYPE a [<!ATTLIST b c CDATA '{value}'>]><a>{'<b/>' * elements}</a>" for elements in (9, 15_000)]
+    )
+    assert rows.tadoc.twig_filter(TWIGS, on_error="null").to_list() == [["b"], None]
+    with pytest.raises(InvalidXmlError, match="row 1: the DOCTYPE declares so many default values"):
+        rows.tadoc.twig_filter(TWIGS)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 7, 8, 9, 15, 16, 17, 40])
+def test_names_about_as_long_as_those_named(length: int) -> None:
+    name = "n" * max(length, 1)
+    twigs = tadoc.TwigSet({"e": f"//{name}", "a": f"//@{name}", "v": f"//*[@c='{name}']"})
+    documents = [
+        f"<a><{longer} {longer}='' c='{longer}'/></a>" for longer in (name, f"{name}n", f"{name}nnnnnnnn", "m")
+    ]
+    assert pl.Series(documents).tadoc.twig_filter(twigs).to_list() == [["e", "a", "v"], [], [], []]

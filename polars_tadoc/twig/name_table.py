@@ -32,6 +32,8 @@ class Names(NamedTuple):
     has_attributes: bool
     most_text: int
     """No text that is named has more bytes."""
+    longest: int
+    """Nothing that is named has more bytes."""
 
 
 class _Attribute:
@@ -63,7 +65,7 @@ class NameTable:
         self._has_attributes = False
         self._most_number = 0
         self._free_numbers: list[int] = []
-        self._most_text = 0
+        self._most_text = self._longest = 0
 
     def put_element(self, key: tuple[str, str], symbol: int) -> None:
         """Name an element, by namespace and name; 0 takes that back."""
@@ -101,7 +103,7 @@ class NameTable:
         with self._lock:
             if self._waiting:
                 self._write()
-            return Names(self._table, self._keys, self._has_attributes, self._most_text)
+            return Names(self._table, self._keys, self._has_attributes, self._most_text, self._longest)
 
     def copy(self) -> NameTable:
         """Return a table that may change while this one is read; this one must not change any more."""
@@ -112,7 +114,7 @@ class NameTable:
             other._waiting = self._waiting.copy()
             other._attributes, other._has_attributes = self._attributes, self._has_attributes  # only changes need them
             other._most_number, other._free_numbers = self._most_number, self._free_numbers
-            other._most_text = self._most_text
+            other._most_text, other._longest = self._most_text, self._longest
             return other
 
     def _put_attribute(self, key: tuple[str, str], attribute: _Attribute) -> None:
@@ -133,6 +135,7 @@ class NameTable:
         data = np.frombuffer(b"\0".join([*texts, b""]), np.uint8)
         starts = np.cumsum(lengths + 1) - lengths - 1
         self._most_text = max(self._most_text, int(lengths[scopes == TEXTS].max(initial=0)))
+        self._longest = max(self._longest, int(lengths.max(initial=0)))
         self._make_room(len(texts), len(data))
         addresses = np.uint64(data.ctypes.data) + starts.astype(np.uint64)
         new, self._used = put_names(addresses, scopes, meanings, self._table, self._keys[-1], self._used)

@@ -40,6 +40,7 @@ be parsed."""
     DEEPEST,  # levels so far, attributes and texts counted
     NAMES,  # address of the table
     MASK,  # of its slots
+    LONGEST,  # bytes of its longest key
     HAS_ATTRIBUTES,  # whether some attribute is named
     TEXT,  # address of the text so far
     TEXT_LENGTH,  # its bytes; one more than the most if there are more
@@ -50,7 +51,7 @@ be parsed."""
     LINE,  # where handlers stopped
     COLUMN,
     STATE_SIZE,
-) = range(20)
+) = range(21)
 
 _LOW = np.uint64(0xFFFFFFFF)
 _0, _1, _2, _3, _8, _16, _32 = (np.uint64(number) for number in (0, 1, 2, 3, 8, 16, 32))
@@ -112,6 +113,11 @@ def _append_leaf(state: Any, symbol: Any) -> None:
 
 
 @inner
+def _find(state: Any, scope: Any, text: Any) -> Any:
+    return find_name(_get(state, NAMES), _get(state, MASK), _get(state, LONGEST), scope, text)
+
+
+@inner
 def _end_text(state: Any) -> None:
     length = _get(state, TEXT_LENGTH)
     if length != _0:
@@ -119,20 +125,19 @@ def _end_text(state: Any) -> None:
         if length <= _get(state, MOST_TEXT):
             text = _get(state, TEXT)
             store_u8(text + length, np.uint8(0))
-            _append_leaf(state, find_name(_get(state, NAMES), _get(state, MASK), np.uint64(TEXTS), text) & _LOW)
+            _append_leaf(state, _find(state, np.uint64(TEXTS), text) & _LOW)
 
 
 @inner
 def _append_attributes(state: Any, attributes: Any) -> None:
-    names, mask = _get(state, NAMES), _get(state, MASK)
     name = load_u64(attributes)
     while name != _0:
-        meaning = find_name(names, mask, np.uint64(ATTRIBUTES), name)
+        meaning = _find(state, np.uint64(ATTRIBUTES), name)
         _append_leaf(state, meaning & _LOW)
         number = meaning >> _32
         if number != _0:
             value = load_u64(attributes + _8)
-            _append_leaf(state, find_name(names, mask, _VALUES + number, value) & _LOW)
+            _append_leaf(state, _find(state, _VALUES + number, value) & _LOW)
         attributes += _16
         name = load_u64(attributes)
 
@@ -147,7 +152,7 @@ def _on_start(state: Any, name: Any, attributes: Any) -> None:
             _set(state, OPENED, opened)
             if opened > _get(state, DEEPEST):
                 _set(state, DEEPEST, opened)
-            symbol = find_name(_get(state, NAMES), _get(state, MASK), np.uint64(ELEMENTS), name) & _LOW
+            symbol = _find(state, np.uint64(ELEMENTS), name) & _LOW
             _append(state, symbol if symbol != _0 else np.uint64(OTHER))
             if _get(state, HAS_ATTRIBUTES) != _0:
                 _append_attributes(state, attributes)

@@ -18,6 +18,7 @@ symbol in the low half, the attribute's number in the high half; 0 for a key tha
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _LOW = np.uint64(0xFFFFFFFF)
+_ANY = np.uint64(0xFFFFFFFFFFFFFFFF)
 _0, _1, _5, _8, _16, _24, _32, _64 = (np.uint64(number) for number in (0, 1, 5, 8, 16, 24, 32, 64))
 
 
@@ -32,7 +33,7 @@ def put_names(addresses: Any, scopes: Any, meanings: Any, names: Any, keys: Any,
     new = 0
     for key in range(len(addresses)):
         scope = scopes[key]
-        hashed, length = _hash(addresses[key], scope)
+        hashed, length = _hash(addresses[key], scope, _ANY)
         place = np.int64(_slot_of(names, mask, scope, addresses[key], hashed, length)) * ENTRY
         if names[place] == _0:
             address = np.uint64(keys.ctypes.data) + np.uint64(used)
@@ -94,9 +95,14 @@ def _slot_of(names: Any, mask: Any, scope: Any, text: Any, hashed: Any, length: 
 
 
 @inner
-def find_name(names: Any, mask: Any, scope: Any, text: Any) -> Any:
-    """Return what the text at an address means in a scope, or 0."""
-    hashed, length = _hash(text, scope)
+def find_name(names: Any, mask: Any, longest: Any, scope: Any, text: Any) -> Any:
+    """Return what the text at an address means in a scope, or 0; texts longer than any key are not read to their end.
+
+    Names come with their namespaces, and default values with every element: reading them all would cost the square.
+    """
+    hashed, length = _hash(text, scope, longest)
+    if length > longest:
+        return _0
     slot = hashed & mask
     while True:
         entry = names + (slot << _5)
@@ -113,7 +119,8 @@ def find_name(names: Any, mask: Any, scope: Any, text: Any) -> Any:
 
 
 @inner
-def _hash(text: Any, scope: Any) -> Any:
+def _hash(text: Any, scope: Any, longest: Any) -> Any:
+    """Return a text's hash and bytes; if these are more than ``longest``, some number that is more and any hash."""
     hashed = scope * _FACTOR
     word, shift, place = _0, _0, text
     byte = np.uint64(load_u8(place))
@@ -124,6 +131,8 @@ def _hash(text: Any, scope: Any) -> Any:
             hashed = (hashed ^ word) * _FACTOR
             hashed ^= hashed >> _32
             word, shift = _0, _0
+            if place - text > longest:
+                break
         place += _1
         byte = np.uint64(load_u8(place))
     hashed = (hashed ^ word) * _FACTOR

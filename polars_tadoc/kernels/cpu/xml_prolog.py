@@ -20,13 +20,16 @@ ENTITIES, DEFAULTS = 240, 241
 """Codes of documents that declare entities, or so many default values for so many elements; Expat's are lower."""
 
 MOST_DEFAULTS = 1 << 23
-"""Default values that elements may come with, times :data:`MOST_GROWTH` of the document's bytes: Expat's own limits
-for what entities add."""
+"""Default values that elements may come with, and :data:`MOST_GROWTH` more for each of the document's bytes: Expat's
+own limits for what entities add."""
 MOST_GROWTH = 100
+MOST_DEFAULT_BYTES = 1 << 30
+"""Bytes of these values, and :data:`MOST_BYTE_GROWTH` more for each of the document's bytes."""
+MOST_BYTE_GROWTH = 1000
 
-_0, _1, _2, _3, _4, _MOST_DEFAULTS, _MOST_GROWTH = (
-    np.uint64(number) for number in (0, 1, 2, 3, 4, MOST_DEFAULTS, MOST_GROWTH)
-)
+_0, _1, _2, _3, _4 = (np.uint64(number) for number in range(5))
+_MOST_DEFAULTS, _MOST_GROWTH = np.uint64(MOST_DEFAULTS), np.uint64(MOST_GROWTH)
+_MOST_DEFAULT_BYTES, _MOST_BYTE_GROWTH = np.uint64(MOST_DEFAULT_BYTES), np.uint64(MOST_BYTE_GROWTH)
 _BYTE, _TWO, _THREE = (np.uint64((1 << 8 * count) - 1) for count in (1, 2, 3))
 _MARK, _INSTRUCTION, _INSTRUCTION_END, _COMMENT, _COMMENT_END, _DOCTYPE, _ENTITY = (
     np.uint64(int.from_bytes(written, "little"))
@@ -76,15 +79,18 @@ def _check(start: Any, end: Any) -> Any:
 def _check_doctype(place: Any, end: Any) -> Any:
     """Read on to the end of the declarations; a literal, a comment or an instruction is skipped as a whole."""
     inside = False
-    literals = elements = _0
+    literals = literal_bytes = elements = _0
     beginning = place
     place += _3
     while place < end:
         byte = load_u8(place)
         behind = _behind_aside(place, end)
         if byte == 0x22 or byte == 0x27:
-            place = _behind(place + _1, end, np.uint64(byte), _1)
-            literals += np.uint64(inside)
+            literal = place + _1
+            place = _behind(literal, end, np.uint64(byte), _1)
+            if inside:
+                literals += _1
+                literal_bytes += place - literal
         elif byte == (0x5D if inside else 0x3E):  # ] or >
             break
         elif inside and behind != place:
@@ -98,7 +104,11 @@ def _check_doctype(place: Any, end: Any) -> Any:
         while place < end:
             elements += np.uint64(load_u8(place) == 0x3C)
             place += _1
-    if literals * elements > _MOST_DEFAULTS + _MOST_GROWTH * (end - beginning):
+    size = end - beginning
+    if (
+        literals * elements > _MOST_DEFAULTS + _MOST_GROWTH * size
+        or literal_bytes * elements > _MOST_DEFAULT_BYTES + _MOST_BYTE_GROWTH * size
+    ):
         return DEFAULTS, beginning
     return FINE, place
 
