@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from polars_tadoc import column
 from polars_tadoc.engine import choose
-from polars_tadoc.kernels.cpu import twig_automaton, twig_rules
+from polars_tadoc.kernels.cpu import twig_automaton, twig_kept, twig_pruning, twig_rules
 from polars_tadoc.kernels.cpu.twig_folding import fold
 from polars_tadoc.kernels.reference_twigs import twig_rule_matches
 from polars_tadoc.kernels.rules import Rules
@@ -216,6 +216,14 @@ cases = st.one_of(folded(), folded(), random_rules())
 few = settings(max_examples=settings().max_examples // 3)  # of cases that are many documents each
 
 
+@pytest.fixture(autouse=True, scope="module")
+def folded_early() -> Iterator[None]:
+    """The third call with the same documents folds them: the second one keeps what is left of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(twig_kept, "FOLDED_AT", 2)
+        yield
+
+
 @contextmanager
 def little_room(**limits: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
@@ -257,6 +265,32 @@ def test_other_documents_and_other_words_of_the_same_rules(case: Case, order: li
         found = [matches[start:stop].tolist() for start, stop in pairwise(offsets)], states.tolist()
         documents, symbols, known = calls[number]
         assert found == twig_rule_matches(case.twigs, rules, documents, symbols, known, most_levels)
+
+
+def test_rules_are_pruned_once_for_each_of_several_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    pruned: list[int] = []
+
+    def prune(rules: Rules, words: WordEvents) -> Any:
+        pruned.append(len(words.kinds))
+        return twig_pruning.prune(rules, words)
+
+    monkeypatch.setattr(twig_kept, "prune", prune)
+    case = Case(
+        compile_twigs([Node(A, False)], SYMBOLS, ATTRIBUTES), [Word(EMPTY, 2), Word(EMPTY, 4)], [], [[0], [1]], 9
+    )
+    rules, root_offsets, roots, words, most_levels = case.arguments()
+    matcher = choose("cpu", 0).kernels.TwigMatcher(case.twigs)
+    several = [words._replace(kinds=words.kinds.copy()) for _ in range(3)]
+    for _ in range(4):
+        for place, one in enumerate(several):
+            own = slice(place % 2, place % 2 + 2)
+            matcher.match_rules(rules, root_offsets[own], roots, one, most_levels)
+    assert len(pruned) == len(several)
+    for _ in range(3):
+        for _ in range(twig_kept.MOST_WORDS + 1):
+            matcher.match_rules(rules, root_offsets, roots, words._replace(kinds=words.kinds.copy()), most_levels)
+        entries = twig_kept.kept.get(twig_kept._key(rules))
+        assert len(entries or ()) == twig_kept.MOST_WORDS
 
 
 @few

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary, finalize
 
@@ -23,27 +23,57 @@ UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
 
 
-@dataclass
+MOST_WORDS = 16
+"""Word events that rules are kept with: those of as many sets of namespaces, or of sets of twigs."""
+
+FOLDED_AT = 10
+"""Calls with the same documents until these are folded: that costs what some five to ten calls gain by it, and the
+automata then learn the new symbols (``benchmarks/twigs.py``)."""
+
+
+@dataclass(frozen=True, eq=False)
 class Kept:
-    """What is known of rules with the words they were matched with last, and of the documents matched last."""
+    """What is known of rules with the words they were matched with, and of the documents matched last."""
 
     words: WordEvents
     grammar: PrunedGrammar
-    root_offsets: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
-    roots: UInt32 = field(default_factory=lambda: np.zeros(0, np.uint32))
-    folded: tuple[PrunedGrammar, Documents] | None = None
-    """The documents with neighbours paired, and the grammar with these pairs."""
+    root_offsets: Int64
+    roots: UInt32
+    calls: int
+    """With these documents, one behind the other."""
+    left: tuple[PrunedGrammar, Documents | None]
+    """What is left of the documents, and of the grammar, in the end with pairs of neighbours."""
 
     @property
     def nbytes(self) -> int:
         """Bytes that the arrays hold, but for the words."""
         arrays: list[Any] = [*self.grammar[2:4], *self.grammar[5:], self.root_offsets, self.roots]
-        if self.folded is not None:
-            arrays += [*self.folded[0][2:4], *self.folded[1]]
+        if self.left[1] is not None:
+            arrays += [*self.left[0][2:4], *self.left[1]]
         return sum(int(array.nbytes) for array in arrays)
 
+    def is_of(self, words: WordEvents) -> bool:
+        """Tell whether it is about these words."""
+        return self.words.kinds is words.kinds and self.words.symbols is words.symbols
 
-kept: ByteLRU[Kept] = ByteLRU(lambda: settings().host_cache_bytes // 4, lambda one: one.nbytes)
+    def has(self, root_offsets: Int64, roots: UInt32) -> bool:
+        """Tell whether these are the documents matched last."""
+        return _are_equal(root_offsets, self.root_offsets) and _are_equal(roots, self.roots)
+
+    def called_again(self) -> Kept:
+        """Note another call with the same documents."""
+        grammar, documents = self.left
+        if documents is None:
+            documents = prune_documents(grammar, self.root_offsets, self.roots)
+            documents = documents._replace(symbols=documents.symbols[: documents.offsets[-1]].copy())
+        left = _fold(grammar, documents) if self.calls == FOLDED_AT else (grammar, documents)
+        return replace(self, calls=self.calls + 1, left=left)
+
+
+kept: ByteLRU[tuple[Kept, ...]] = ByteLRU(
+    lambda: settings().host_cache_bytes // 4, lambda entries: sum(one.nbytes for one in entries)
+)
+"""By rules: for each of the words that they were matched with last, those of the last call behind."""
 
 _numbers = itertools.count()
 _keys: WeakKeyDictionary[Rules, str] = WeakKeyDictionary()
@@ -53,21 +83,22 @@ _lock = threading.Lock()
 def load(rules: Rules, root_offsets: Int64, roots: UInt32, words: WordEvents) -> tuple[PrunedGrammar, Documents | None]:
     """Return what is left of a grammar, and of its documents if they are the same as in the last call.
 
-    Those are folded then, which costs more than to read them once as they are.
+    Those are folded where they have come often enough.
     """
     key = _key(rules)
-    known = kept.get(key)
-    if known is None or known.words.kinds is not words.kinds or known.words.symbols is not words.symbols:
-        known = kept.put(key, Kept(words, prune(rules, words)))
-    if not _are_equal(root_offsets, known.root_offsets) or not _are_equal(roots, known.roots):
-        if roots.nbytes + root_offsets.nbytes <= settings().host_cache_bytes // 8:
-            kept.put(key, Kept(known.words, known.grammar, root_offsets.copy(), roots.copy()))
-        return known.grammar, None
-    if known.folded is None:
-        folded = _fold(known.grammar, prune_documents(known.grammar, root_offsets, roots))
-        known = kept.put(key, Kept(known.words, known.grammar, known.root_offsets, known.roots, folded))
-        return folded
-    return known.folded
+    entries = kept.get(key) or ()
+    known = next((one for one in entries if one.is_of(words)), None)
+    if known is None or not known.has(root_offsets, roots):
+        grammar = prune(rules, words) if known is None else known.grammar
+        if roots.nbytes + root_offsets.nbytes > settings().host_cache_bytes // 8:
+            root_offsets, roots = root_offsets[:1], roots[:0]  # others than these: nothing is kept of them
+        now = Kept(words, grammar, root_offsets.copy(), roots.copy(), 1, (grammar, None))
+    elif known.calls <= FOLDED_AT:
+        now = known.called_again()
+    else:
+        return known.left
+    kept.put(key, (*(one for one in entries if one is not known), now)[-MOST_WORDS:])
+    return now.left
 
 
 def _fold(grammar: PrunedGrammar, documents: Documents) -> tuple[PrunedGrammar, Documents]:
