@@ -446,6 +446,21 @@ def test_wrong_arguments(call: Any, error: type[Exception], message: str) -> Non
         call()
 
 
+def test_namespaces_of_another_set() -> None:
+    twigs = TwigSet({"a": "//p:a"}, namespaces=NAMESPACES)
+    assert TwigSet(twigs) == twigs
+    assert TwigSet(twigs).namespaces == twigs.namespaces
+    assert TwigSet(twigs, namespaces={"q": "urn:q", **NAMESPACES}) == twigs
+    with pytest.raises(ValueError, match='TwigSet: the prefix "p" is "urn:p" in the set given and "urn:q" here'):
+        TwigSet(twigs, namespaces={"p": "urn:q"})
+    other = TwigSet({"b": "//b"}, namespaces={"q": "urn:q"})
+    with pytest.raises(ValueError, match=r'TwigSet.update: .* prefix "p" for "urn:p", which has no namespace here'):
+        other.update(twigs)
+    check(other, {"b": "//b"})
+    twigs.update(TwigSet({"b": "//b"}))
+    check(twigs, {"a": "//p:a", "b": "//b"})
+
+
 def test_the_prefix_xml_is_known() -> None:
     assert TwigSet({"a": "//a/@xml:lang"}).namespaces == {"xml": "http://www.w3.org/XML/1998/namespace"}
     TwigSet(namespaces={"xml": "http://www.w3.org/XML/1998/namespace"})

@@ -101,16 +101,17 @@ class TwigSet(Mapping[str, str]):
     Parameters
     ----------
     queries
-        XPath queries by name. A filter returns the names, in the order in which they were added.
+        XPath queries by name, or another set. A filter returns the names, in the order in which they were added.
     namespaces
-        Namespace by prefix, for all queries of the set. ``xml`` is known without.
+        Namespace by prefix, for all queries of the set. ``xml`` is known without. By default those of the set given.
 
     Raises
     ------
     InvalidTwigError
         A query is no XPath, or holds what twigs do not have; the message names it and points at it.
     TypeError, ValueError
-        A name, query, prefix or namespace is none.
+        A name, query, prefix or namespace is none; or a set is given some prefix of which has no namespace here, or
+        another one.
 
     Examples
     --------
@@ -130,6 +131,8 @@ class TwigSet(Mapping[str, str]):
     def __init__(
         self, queries: Mapping[str, str] | None = None, *, namespaces: Mapping[str, str] | None = None
     ) -> None:
+        if isinstance(queries, TwigSet) and namespaces is None:
+            namespaces = queries.namespaces
         self._namespaces = prefixes.checked(namespaces, "TwigSet")
         self._lock = threading.RLock()
         self._queries: dict[str, tuple[str, _Planted, int]] = {}
@@ -267,7 +270,7 @@ class TwigSet(Mapping[str, str]):
         Parameters
         ----------
         queries
-            XPath queries by name; names are what a filter returns.
+            XPath queries by name, or another set; names are what a filter returns.
 
         Raises
         ------
@@ -275,6 +278,8 @@ class TwigSet(Mapping[str, str]):
             A query is no XPath, or holds what twigs do not have; the set is as it was.
         TypeError
             It is no mapping, or a name or query is no string.
+        ValueError
+            A set is given some prefix of which has no namespace here, or another one.
 
         Examples
         --------
@@ -393,10 +398,26 @@ class TwigSet(Mapping[str, str]):
                 f"{call}: queries must be a mapping of names to XPath queries, not {type(queries).__name__}: "
                 '{"titled": "//article/title"}'
             )
+        if isinstance(queries, TwigSet):
+            self._require_same_namespaces(queries, call)
         parsed = [(name, query, self._parsed(name, query, call)) for name, query in queries.items()]
         with self._lock:
             for name, query, twig in parsed:
                 self._put(name, query, twig)
+
+    def _require_same_namespaces(self, other: TwigSet, call: str) -> None:
+        """Refuse a set whose queries would mean something else here."""
+        for prefix, uri in other._namespaces.items():
+            if self._namespaces.get(prefix, uri) != uri:
+                raise ValueError(
+                    f'{call}: the prefix "{prefix}" is "{uri}" in the set given and "{self._namespaces[prefix]}" here; '
+                    "give its queries other prefixes, or take them as they are written: dict(the set)"
+                )
+            if prefix not in self._namespaces:
+                raise ValueError(
+                    f'{call}: the set given has the prefix "{prefix}" for "{uri}", which has no namespace here; name '
+                    f'it: TwigSet(…, namespaces={{"{prefix}": "{uri}", …}})'
+                )
 
     def _parsed(self, name: str, query: str, call: str) -> Twig:
         if not isinstance(name, str):
