@@ -157,7 +157,8 @@ def test_a_large_batch_is_copied_by_several_threads_and_matched_in_parts(
     patch: pytest.MonkeyPatch, kernel: str
 ) -> None:
     patch.setattr(cuda_twigs, "_UPLOADED", 0)
-    patch.setattr(cuda_twigs, "_MOST_FOUND", 8 * 32 * 70)
+    patch.setattr(cuda_twigs, "_MOST_FOUND", (8 * 32 + 4 * 40) * 70)
+    patch.setattr(cuda_twigs, "_MOST_SPARE", 0)
     random = np.random.default_rng(5)
     twigs = compile_twigs([random_twig(random, 4, 6) for _ in range(40)], 6)
     assert agree(twigs, make_events([random_document(random, 50, 6) for _ in range(300)]), kernel) > 300

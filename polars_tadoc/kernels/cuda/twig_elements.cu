@@ -33,13 +33,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) order_elements(
     u32 waiting = 0;
     u32 most_waiting = 0;
     u32 count = 0;
-    u32 last = CLOSE;  // the lane's events of the last turn and of the next one
+    u32 last = CLOSE;  // the lane's events of the last turn and of the next two
     u32 next = begin + lane < stop ? symbols[begin + lane] : CLOSE;
+    u32 after_next = begin + 32 + lane < stop ? symbols[begin + 32 + lane] : CLOSE;
     for (u64 at = begin; at < stop; at += 32) {
         const u64 i = at + lane;
         const bool there = i < stop;
         const u32 symbol = next;
-        next = i + 32 < stop ? symbols[i + 32] : CLOSE;
+        next = after_next;
+        after_next = i + 64 < stop ? symbols[i + 64] : CLOSE;
         const auto earlier = [&](u32 steps) {
             return __shfl_sync(ALL_LANES, lane >= 32 - steps ? last : symbol, lane - steps);
         };
@@ -61,12 +63,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) order_elements(
         const u32 same = __match_any_sync(ALL_LANES, level);
         const u32 before = same & lanes_below;
         const u32 its_open = __shfl_sync(ALL_LANES, element, before == 0 ? 0 : 31 - __clz(before));
-        u32* place = level < OPEN_LEVELS ? &held[warp][level] : own_opened + level;
+        const bool near = level < OPEN_LEVELS;
         if (closes)
-            element = before != 0 ? its_open : *place;
+            element = before != 0 ? its_open : near ? held[warp][level] : own_opened[level];
         __syncwarp();
-        if (opens && same >> lane == 1)
-            *place = element;
+        if (opens && same >> lane == 1) {
+            if (near)
+                held[warp][level] = element;
+            else
+                own_opened[level] = element;
+        }
         __syncwarp();
 
         const bool leaf = closes && !after_close;

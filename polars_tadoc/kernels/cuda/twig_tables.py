@@ -2,9 +2,9 @@
 
 A node has the bit at which it is found. The bits of a node's children lie next to each other below the bit of their
 parent, so that one addition tells of all nodes whether all their children are found: it carries through where every bit
-is set (see ``satisfied`` in ``twigs.cuh``). The lowest child may have children itself, and its bit is the parent's;
-for the other children with children there is a second bit, at the head of theirs. Such a chain of nodes and their
-children is a *run*::
+is set (see ``close`` in ``twigs.cuh``). The lowest child may have children itself; another child with children, a
+*side*, has its bit at the head of these, and is copied to its place next to its siblings when they are asked for. Such
+a chain of nodes and their children is a *run*::
 
     a[b][c[d][e]][f[g]]     first run: a | b f c | d e;  second run: f | g     bits, from the highest down
 
@@ -59,9 +59,9 @@ class Layout(NamedTuple):
     """Bits of the nodes."""
 
     found: Int64
-    """By node: where it is found."""
-    heads: Int64
-    """By node that has children: where it is satisfied."""
+    """By node: its bit."""
+    places: Int64
+    """By node: the bit next to its siblings', another one for sides alone."""
     words: int
     """Words of twigs that fit."""
     large: Int64
@@ -139,14 +139,14 @@ def lay_out(nodes: Nodes) -> Layout:
     bases, words = _pack(np.where(fits, sizes, 0), WORD)
     large, all_words = _large(nodes.sizes, fits, words)
     tops = bases + sizes - 1
-    found, satisfied = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    among = np.zeros(size, np.int64)
     small = children.nodes
-    found[small] = tops[twig_of[small]] - offset[run_of[children.parents]] - index[small]
-    found[nodes.roots] = tops
-    satisfied[:] = found
-    satisfied[sides] = tops[twig_of[sides]] - offset[sides]
-    _place_large(nodes, fits, large, found, satisfied)
-    return Layout(found, satisfied, words, large, all_words, fits[nodes.twigs], _of(children, fits, twig_of))
+    among[small] = tops[twig_of[small]] - offset[run_of[children.parents]] - index[small]
+    among[nodes.roots] = tops
+    found = among.copy()
+    found[sides] = tops[twig_of[sides]] - offset[sides]
+    _place_large(nodes, fits, large, found, among)
+    return Layout(found, among, words, large, all_words, fits[nodes.twigs], _of(children, fits, twig_of))
 
 
 def lay_out_in_preorder(nodes: Nodes, width: int) -> Layout:
@@ -159,25 +159,23 @@ def lay_out_in_preorder(nodes: Nodes, width: int) -> Layout:
     found[nodes.used] = nodes.used - nodes.roots[nodes.twigs] + bases[nodes.twigs]
     twig_of = np.full(len(nodes.symbols), -1)
     twig_of[nodes.used] = nodes.twigs
-    heads = found.copy()
-    _place_large(nodes, fits, large, found, heads)
+    places = found.copy()
+    _place_large(nodes, fits, large, found, places)
     children = _of(_children(nodes, width), fits, twig_of)
-    return Layout(found, heads, words, large, all_words, fits[nodes.twigs], children)
+    return Layout(found, places, words, large, all_words, fits[nodes.twigs], children)
 
 
 def make_tables(twigs: Twigs, nodes: Nodes, layout: Layout, column: int) -> dict[str, npt.NDArray[Any]]:
     """Make the arrays of Twigs in ``twigs.cuh``, with so many words in a column; larger twigs follow the others."""
     columns = -(-layout.all_words // column)
-    used, found, heads = nodes.used, layout.found, layout.heads
-    leaf = nodes.leaves[used]
-    bits = np.where(leaf, found[used], heads[used])
+    used, found, among = nodes.used, layout.found, layout.places
+    leaf, bits = nodes.leaves[used], found[used]
     words = bits // WORD
     keys = nodes.symbols[used] * columns + words // column
     row_keys = np.unique(np.concatenate([OTHER * columns + np.arange(columns), keys]))
     row_columns = row_keys % columns
     rows = np.zeros((len(row_keys) + 1, 2, column), np.uint64)
-    places = np.searchsorted(row_keys, keys)
-    np.bitwise_or.at(rows, (places, 1 - leaf, words % column), _bit(bits))
+    np.bitwise_or.at(rows, (np.searchsorted(row_keys, keys), 1 - leaf, words % column), _bit(bits))
     own = np.flatnonzero(twigs.elements[row_keys // columns])
     own = own[own >= columns]  # the first rows are any element's
     rows[own] |= rows[row_columns[own]]
@@ -190,14 +188,13 @@ def make_tables(twigs: Twigs, nodes: Nodes, layout: Layout, column: int) -> dict
     children = layout.children
     ends = np.full((2, len(nodes.symbols)), -1)  # by parent: lowest and highest bit of its children
     ends[0, children.parents] = layout.all_words * WORD
-    np.minimum.at(ends[0], children.parents, found[children.nodes])
-    np.maximum.at(ends[1], children.parents, found[children.nodes])
+    np.minimum.at(ends[0], children.parents, among[children.nodes])
+    np.maximum.at(ends[1], children.parents, among[children.nodes])
     parents = np.unique(children.parents)
-    fitting = used[layout.fitting]
-    sides = fitting[~nodes.leaves[fitting] & (found[fitting] != heads[fitting])]
-    moves = np.zeros((columns, WORD, column), np.uint8)
-    words, bits = heads[sides] // WORD, heads[sides] % WORD
-    moves[words // column, bits, words % column] = found[sides] % WORD
+    aside = found[children.nodes] != among[children.nodes]
+    sides, places = children.nodes[aside], np.zeros((columns, WORD, column), np.uint8)
+    words, bits = found[sides] // WORD, found[sides] % WORD
+    places[words // column, bits, words % column] = among[sides] % WORD
     siblings = np.zeros(WORD * layout.all_words, np.uint32)
     others = used[~layout.fitting]
     others = others[nodes.siblings[others] != NO_NODE]
@@ -210,8 +207,9 @@ def make_tables(twigs: Twigs, nodes: Nodes, layout: Layout, column: int) -> dict
         "descendants": mask(found[used[nodes.descendants[used]]]),
         "highest": mask(ends[1, parents]),
         "lowest": mask(ends[0, parents]),
-        "sides": mask(heads[sides]),
-        "moves": moves,
+        "sides": mask(found[sides]),
+        "owners": mask(found[children.parents[aside]]),
+        "places": places,
         "siblings": siblings,
     }
 
@@ -280,9 +278,9 @@ def _large(sizes: Int64, fits: Bools, words: int) -> tuple[Int64, int]:
     return np.stack([ends + sizes[~fits] // -WORD, ends], axis=1), int(ends[-1]) if len(ends) else words
 
 
-def _place_large(nodes: Nodes, fits: Bools, large: Int64, found: Int64, heads: Int64) -> None:
+def _place_large(nodes: Nodes, fits: Bools, large: Int64, found: Int64, places: Int64) -> None:
     bases = np.zeros(len(fits), np.int64)
     bases[~fits] = WORD * large[:, 0]
     others = ~fits[nodes.twigs]
     node, twig = nodes.used[others], nodes.twigs[others]
-    found[node] = heads[node] = bases[twig] + node - nodes.roots[twig]
+    found[node] = places[node] = bases[twig] + node - nodes.roots[twig]

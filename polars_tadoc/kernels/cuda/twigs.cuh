@@ -32,11 +32,12 @@ struct Twigs {
     const u32* row_starts;  // by symbol: its first row
     const u32* row_columns;  // by row
     const unsigned char* elements;  // by symbol
-    const u64* descendants;  // by word; so are the next three
+    const u64* descendants;  // by word; so are the next four
     const u64* highest;  // of a node's children
     const u64* lowest;
-    const u64* sides;  // bits at which nodes are satisfied that are found elsewhere,
-    const unsigned char* moves;  // and by column, bit and place of the word in the column: where
+    const u64* sides;  // children that have their bit elsewhere,
+    const u64* owners;  // nodes with such children,
+    const unsigned char* places;  // and by column, bit and place of the word in the column: its bit next to the others
     const u32* siblings;  // by node; of twigs for which a word is too small
     u64 columns;
     u64 row_count;  // without the empty one
@@ -62,18 +63,41 @@ __device__ __forceinline__ u32 find_row(const Twigs& twigs, u32 column, u32 symb
     return twigs.elements[symbol] != 0 ? column : static_cast<u32>(twigs.row_count);
 }
 
-// The nodes of a word that are satisfied at an element, but for leaves. found: those found below it; inner: those that
-// have children and whose name test it passes. A node's children lie next to each other right below it: what is added
-// to the lowest one carries into the highest one if all between are found.
-__device__ __forceinline__ u64 satisfied(
-    u64 found, u64 inner, u64 highest, u64 lowest, u64 sides, const unsigned char* __restrict__ moves)
-{
-    u64 nodes = ((found & ~highest) + lowest & found & highest) << 1 & inner;
-    for (u64 left = nodes & sides; left != 0; left &= left - 1) {
-        const u32 side = static_cast<u32>(__ffsll(static_cast<i64>(left))) - 1;
-        nodes ^= 1ull << side | 1ull << __ldg(moves + side * COLUMN);
+// The masks of a word that its nodes are satisfied by.
+struct Masks {
+    u64 descendants;
+    u64 highest;
+    u64 lowest;
+    u64 sides;
+    u64 owners;
+    const unsigned char* places;
+
+    __device__ __forceinline__ void load(const Twigs& twigs, u32 column, u32 place)
+    {
+        const u64 word = static_cast<u64>(column) * COLUMN + place;
+        descendants = twigs.descendants[word];
+        highest = twigs.highest[word];
+        lowest = twigs.lowest[word];
+        sides = twigs.sides[word];
+        owners = twigs.owners[word];
+        places = twigs.places + static_cast<u64>(column) * 64 * COLUMN + place;
     }
-    return nodes;
-}
+
+    // What an element adds to those found below its parent. found: those found below the element; leaves, inner: nodes
+    // without and with children whose name test it passes. A node's children lie next to each other right below it:
+    // what is added to the lowest one carries into the highest one if all between are found.
+    __device__ __forceinline__ u64 close(u64 found, u64 leaves, u64 inner) const
+    {
+        u64 whole = found;
+        if ((inner & owners) != 0) {
+            for (u64 left = found & sides; left != 0; left &= left - 1) {
+                const u32 side = static_cast<u32>(__ffsll(static_cast<i64>(left))) - 1;
+                whole |= 1ull << __ldg(places + side * COLUMN);
+            }
+        }
+        const u64 carried = (whole & ~highest) + lowest;
+        return ((carried & whole & highest) << 1 & inner) | (found & descendants) | leaves;
+    }
+};
 
 #endif

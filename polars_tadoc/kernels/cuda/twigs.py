@@ -23,6 +23,7 @@ TWIG_KERNELS = ("bits", "nodes")
 
 _THREADS = 128  # of twigs.cu
 _WARPS = _THREADS // 32
+_CHUNK_OF_TWIGS = 1024  # of list_matches in twigs.cu
 _NODE_WARPS, _CHUNK = 8, 1024  # of twig_nodes.cu
 _MOST_SYMBOLS = 1 << 24  # of twig_nodes.cu
 _DESCENDANT, _ROOT, _ANY = 1 << 29, 1 << 30, 1 << 31  # of twig_nodes.cu
@@ -37,13 +38,15 @@ _NODE_LEVELS = 64
 _MOST_SPILLED = 1 << 28
 """Bytes of the deeper levels of all that run at the same time; fewer run where levels are many."""
 _MOST_FOUND = 1 << 30
-"""Bytes of the node sets of documents that are matched together."""
+"""Bytes of the node sets and of the matches of documents that are matched together."""
+_MOST_SPARE = 1 << 24
+"""Bytes that a result may keep for matches that could have been; larger ones are copied."""
 _UPLOADED = 1 << 23
 """Bytes from which several threads copy events: 2 MB took 424 us with them and 282 without (H100)."""
 
 _ARRAYS = (
-    *("rows", "row_starts", "row_columns", "elements", "descendants", "highest", "lowest", "sides", "moves"),
-    "siblings",
+    *("rows", "row_starts", "row_columns", "elements", "descendants", "highest", "lowest", "sides", "owners"),
+    *("places", "siblings"),
 )
 _STRUCT = np.dtype([(field, np.uint64) for field in (*_ARRAYS, "columns", "row_count")])  # Twigs of twigs.cuh
 
@@ -161,7 +164,7 @@ class TwigMatcher:
             if not documents or not twigs:
                 return cupy.zeros(documents + 1, np.int64), cupy.empty(0, np.uint32)
             elements = order_elements(events) if not self._by_nodes or len(self._large) else None
-            most = max(1, _MOST_FOUND // (8 * self._words))
+            most = max(1, _MOST_FOUND // (8 * self._words + 4 * twigs))
             parts = [self._match_part(events, elements, at, at + most) for at in range(0, documents, most)]
             if len(parts) == 1:
                 return parts[0]
@@ -187,15 +190,18 @@ class TwigMatcher:
                 self._match_words(events, elements, found)
             if len(self._large):
                 self._match_large(events, elements, found)
-        blocks = -(-documents // _WARPS)
-        given = (found, np.uint64(documents), np.uint64(self._words), self._roots, np.uint64(len(self._roots)))
+        twigs = len(self._roots)
+        chunks = -(-twigs // _CHUNK_OF_TWIGS)
+        blocks = -(-documents * chunks // _WARPS)
         tiles, offsets = cupy.empty(blocks + 1, np.uint64), cupy.empty(documents + 1, np.int64)
         tiles.data.memset_async(0xFF, 8 * (blocks + 1))
-        self._launch("count_matches", blocks, 0, *given, tiles, offsets)
-        matches = cupy.empty(int(offsets[-1]), np.uint32)  # synchronize!
-        if len(matches):
-            self._launch("write_matches", blocks, 0, *given, offsets, matches)
-        return offsets, matches
+        matches = cupy.empty(documents * twigs, np.uint32)
+        self._launch(
+            *("list_matches", blocks, 0, found, np.uint64(documents), np.uint64(self._words), self._roots),
+            *(np.uint64(twigs), np.uint64(chunks), tiles, offsets, matches),
+        )
+        listed = matches[: int(offsets[-1])]  # synchronize!
+        return offsets, listed.copy() if matches.nbytes > _MOST_SPARE else listed
 
     def match_rules(
         self, rules: Rules, root_offsets: Any, roots: Any, words: WordEvents, most_levels: int
