@@ -96,13 +96,10 @@ class InvalidTwigError(TadocError, ValueError):
     """An XPath query is no twig; the message names what in it cannot be used, and where it stands."""
 
     @classmethod
-    def for_query(cls, name: str | None, xpath: str, position: int, construct: str, hint: str) -> InvalidTwigError:
-        """Name the construct that begins at a character (from 0), and point at it."""
+    def for_query(cls, name: str | None, xpath: str, position: int, why: str) -> InvalidTwigError:
+        """Name the character (from 0) where it begins, say what it is, and point at it."""
         query = "the query" if name is None else f'query "{name}"'
-        mend = f"; {hint}" if hint else ""
-        return cls(
-            f"{query} cannot be used: {construct} at character {position + 1:,}{mend}\n{_pointed_at(xpath, position)}"
-        )
+        return cls(f"{query}, character {position + 1:,}: {why}\n{_pointed_at(xpath, position)}")
 
 
 class InvalidTwigSetError(TadocError, ValueError):

@@ -146,7 +146,7 @@ def _twig_set(queries: object, namespaces: Mapping[str, str] | None) -> TwigSet:
             f'{Request.name}: queries are a mapping of names to XPath, {{"name": "//a[b]"}}, or a TwigSet, '
             f"not {type(queries).__name__}"
         )
-    return TwigSet(queries, namespaces=namespaces)
+    return TwigSet._for_call(queries, namespaces, Request.name)
 
 
 def twig_filter(

@@ -20,6 +20,14 @@ _AXES = {
 
 _EQUALS = 'compare an attribute or a text: [@name="value"], [name/text()="value"]'
 
+_HINTS = {
+    "{": 'give the namespace a prefix, namespaces={"p": "http://…"}, and write p:name',
+    ",": "write a predicate for each, [a][b], or make two queries of it",
+    **dict.fromkeys("“”„‟«»", "quotes around values are \" or '"),
+    **dict.fromkeys("‘’‚‛`´", "quotes around values are \" or '"),
+}
+"""What to do about characters that are written by mistake."""
+
 _OPERATORS = {
     "and": ('the operator "and"', "write two predicates: [a][b]"),
     "or": ('the operator "or"', "make two queries of it"),
@@ -39,12 +47,11 @@ _OPERATORS = {
 
 
 class Refusal(Exception):  # noqa: N818 - it never leaves the parser
-    """What cannot be used, the token where it begins, and what to do."""
+    """The token where something begins, what it is, what to do, and what is wrong with it."""
 
-    def __init__(self, token: int, construct: str, hint: str = "") -> None:
+    def __init__(self, token: int, construct: str, hint: str = "", wrong: str = "cannot be used") -> None:
+        super().__init__(f"{construct} {wrong}; {hint}" if hint else f"{construct} {wrong}")
         self.token = token
-        self.construct = construct
-        self.hint = hint
 
 
 def has_own_meaning(tokens: Sequence[Token], at: int) -> bool:
@@ -165,7 +172,7 @@ def text(tokens: Sequence[Token], at: int, in_predicate: bool) -> Refusal:
 
 def prefix(at: int, found: str, hint: str) -> Refusal:
     """Refuse a prefix that stands for no namespace."""
-    return Refusal(at, f'the prefix "{_shortened(found)}", which stands for no namespace', hint)
+    return Refusal(at, f'the prefix "{_shortened(found)}"', hint, "stands for no namespace")
 
 
 def not_closed(at: int) -> Refusal:
@@ -181,7 +188,7 @@ def _unusable(tokens: Sequence[Token], at: int) -> Refusal:
     if not other:
         return Refusal(at, "the end of the query")
     if other in ('"', "'"):
-        return Refusal(at, "a literal without its closing quote")
+        return Refusal(at, "a literal without its closing quote", f"write {other} at its end, too")
     if _is_literal(other):
         return Refusal(at, "a literal", TWIGS_HAVE)
     if _is_number(other):
@@ -196,7 +203,9 @@ def _unusable(tokens: Sequence[Token], at: int) -> Refusal:
         return Refusal(at, "parentheses", TWIGS_HAVE)
     if other in _OPERATORS:
         return Refusal(at, f'a "{other}" without what it joins')
-    if len(other) > 1 or other in "/[]@=*,:)":
+    if other in _HINTS:
+        return Refusal(at, f"the character {_character(other)}", _HINTS[other])
+    if len(other) > 1 or other in "/[]@=*:)":
         return Refusal(at, f'a "{other}" that does not belong here')
     return Refusal(at, f"the character {_character(other)}")
 

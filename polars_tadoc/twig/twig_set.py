@@ -95,8 +95,8 @@ class TwigSet(Mapping[str, str]):
     on with the set as it was when the call began.
 
     A set is a mapping of names to queries as they were written, to be read: it changes by :meth:`add`, :meth:`update`
-    and :meth:`remove` alone, and has no ``s["name"] = …``, ``del s["name"]`` or ``pop``. Two sets are equal if they have the same names and
-    equal twigs for each, in whatever order.
+    and :meth:`remove` alone, and has no ``s["name"] = …``, ``del s["name"]`` or ``pop``. Two sets are equal if they
+    have the same names and equal twigs for each, in whatever order.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ class TwigSet(Mapping[str, str]):
         >>> twigs.add("recent", '//article[@year="2024"]')
         >>> twigs.add("first", "//article[1]")
         Traceback (most recent call last):
-        polars_tadoc.errors.InvalidTwigError: query "first" cannot be used: a position test at character 11; twigs are
+        polars_tadoc.errors.InvalidTwigError: query "first", character 11: a position test cannot be used; twigs are
         made of /, //, names, *, @name and predicates of these
           //article[1]
                     ^
@@ -391,6 +391,14 @@ class TwigSet(Mapping[str, str]):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle, and copy, by what the set was made of."""
         return _made, (type(self), self._texts(), self.namespaces)
+
+    @classmethod
+    def _for_call(cls, queries: Mapping[str, str], namespaces: Mapping[str, str] | None, call: str) -> TwigSet:
+        """Make a set of the queries that a call is given, whose name errors say."""
+        made = cls()
+        made._namespaces = prefixes.checked(namespaces, call)
+        made._update(queries, call)
+        return made
 
     def _update(self, queries: Mapping[str, str], call: str) -> None:
         if not isinstance(queries, Mapping):

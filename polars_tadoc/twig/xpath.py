@@ -59,7 +59,7 @@ def parse(xpath: str, namespaces: Mapping[str, str], name: str | None = None) ->
         return reader.read()
     except Refusal as refusal:
         position = positions_of(xpath)[refusal.token]
-        raise InvalidTwigError.for_query(name, xpath, position, refusal.construct, refusal.hint) from None
+        raise InvalidTwigError.for_query(name, xpath, position, str(refusal)) from None
 
 
 class _Reader:
