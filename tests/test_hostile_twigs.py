@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import time
 import tracemalloc
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
+from polars_tadoc.analytics import twig_documents
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.decompress import Allowance, Sizes
 from polars_tadoc.errors import InvalidXmlError
 from polars_tadoc.twig import tags as stage
 from polars_tadoc.twig.tags import parse_tags
+from tests.handmade import column, grammar
 
 
 def compressed(*documents: str) -> pl.Series:
@@ -90,3 +97,35 @@ def test_names_about_as_long_as_those_named(length: int) -> None:
         f"<a><{longer} {longer}='' c='{longer}'/></a>" for longer in (name, f"{name}n", f"{name}nnnnnnnn", "m")
     ]
     assert pl.Series(documents).tadoc.twig_filter(twigs).to_list() == [["e", "a", "v"], [], [], []]
+
+
+def forged(words: list[str], rows: list[list[int]], bodies: Sequence[Sequence[int]] = (), **gaps: Any) -> pl.Series:
+    """A column that no tokenizer cut."""
+    return column(replace(grammar(words, bodies, **gaps), tokenizer="xml"), rows)
+
+
+def test_many_rows_are_measured_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    measure = twig_documents.document_sizes
+
+    def counted(corpus: Corpus, allowance: Allowance) -> Sizes:
+        calls.append(corpus.document_count)
+        return measure(corpus, allowance)
+
+    monkeypatch.setattr(twig_documents, "document_sizes", counted)
+    rows = compressed(*(f"<a>{'<b/>' * (number % 3)}</a>" for number in range(3_000)))
+    found = rows.tadoc.twig_filter(TWIGS, max_bytes=12, on_error="null").to_list()
+    assert found == [[], ["b"], None] * 1_000
+    assert calls == [1_000]
+
+
+def test_a_row_of_too_many_words_is_wrong_by_itself() -> None:
+    twigs = {"text": "//a[text()=' xyz ']"}
+    doubled = [[2, 2], *([3 + level, 3 + level] for level in range(30))]
+    rows = forged(["<a>", "</a>", "xyz"], [[0, 2, 1], [0, 33, 33, 1], [0, 1]], doubled)
+    assert rows.tadoc.twig_filter(twigs, max_bytes=1 << 62, on_error="null").to_list() == [["text"], None, []]
+    assert rows.tadoc.twig_filter(twigs, on_error="null").to_list() == [["text"], None, []]
+    with pytest.raises(InvalidXmlError, match="row 1: it has to be decompressed, and stands for more than 2,147"):
+        rows.tadoc.twig_filter(twigs, max_bytes=1 << 62)
+    with pytest.raises(InvalidXmlError, match="row 1: it has 17,179,869,192 bytes, more than max_bytes=1,073,741,824"):
+        rows.tadoc.twig_filter(twigs)

@@ -32,6 +32,14 @@ from polars_tadoc.twig.words import Declarations, JudgedWords
 TEXT_BYTES = 1 << 28
 """Text that is parsed at a time."""
 
+_COUNTED = 1 << 61
+"""Bytes up to which documents are counted together."""
+
+_TOO_LONG = (
+    "it has to be decompressed, and stands for more than {words:,} words, more than {size:,} bytes or more than a "
+    "String holds; if the data is trusted raise the limit: tadoc.Config(expansion_limit=…)"
+)
+
 _words: ByteLRU[Any] = ByteLRU(lambda: settings().host_cache_bytes // 4, lambda words: int(words.nbytes))
 """What the words of grammars are as XML, which namespaces their documents can declare, and what words mean for the sets
 of twigs that they were filtered by."""
@@ -116,10 +124,20 @@ class Filtering:
 
     def _match_written(self, corpus: Corpus, engine: Engine) -> Iterator[Answer]:
         """Decompress rows, so many at a time, and match what was written."""
-        for first, stop in cut_blocks(_most_bytes(corpus), corpus.document_count, TEXT_BYTES):
+        lengths = np.concatenate([np.ones(corpus.grammar.vocabulary_size, np.uint64), corpus.grammar.expansion_lengths])
+        sizes = np.maximum(_most_bytes(corpus), _sums(corpus, lengths))  # words may be empty
+        limit = settings().expansion_limit
+        for first, stop in cut_blocks(sizes, corpus.document_count, min(TEXT_BYTES, limit)):
             rows = corpus.rows[first:stop]
             numbered = replace(_some(corpus, np.arange(first, stop)), rows=np.arange(stop - first))
-            for matches, wrong in self.match_text(write_texts([numbered], "", len(rows), "twig_filter"), engine):
+            try:
+                text = write_texts([numbered], "", len(rows), "twig_filter")
+            except LimitExceededError as error:
+                if len(rows) > 1 or isinstance(error.__cause__, MemoryError):
+                    raise
+                yield Matches.none(), [WrongRow(int(rows[0]), _TOO_LONG.format(words=limit, size=16 * limit))]
+                continue
+            for matches, wrong in self.match_text(text, engine):
                 yield replace(matches, rows=rows[matches.rows]), [WrongRow(int(rows[row]), why) for row, why in wrong]
 
     def _words(self, corpus: Corpus, namespaces: dict[str, str], engine: Engine) -> Any:
@@ -159,27 +177,35 @@ def _larger(corpus: Corpus, most: int) -> list[tuple[int, str]]:
     longest = int(np.diff(corpus.root_offsets).max(initial=0)) * int(corpus.grammar.led_bytes.max(initial=0))
     if longest + int(_most_replaced(corpus).max(initial=0)) <= most:  # nearly always: no row need be read
         return []
-    large = []
-    for document in np.flatnonzero(_most_bytes(corpus) > most):
-        try:
-            size = int(document_sizes(_some(corpus, np.array([document])), Allowance("twig_filter")).bytes[0])
-        except LimitExceededError as error:  # nor could it be decompressed
-            large.append((int(document), str(error)))
-            continue
-        if size > most:
-            large.append((int(document), too_large(size, most)))
-    return large
+    documents = np.flatnonzero(_most_bytes(corpus) > most)
+    sizes = _sizes(_some(corpus, documents))
+    return [(int(documents[k]), too_large(int(sizes[k]), most)) for k in np.flatnonzero(sizes > most)]
+
+
+def _sizes(corpus: Corpus) -> npt.NDArray[np.int64]:
+    """Count the bytes of each document, however many: nothing is written."""
+    sizes = np.empty(corpus.document_count, np.int64)
+    for first, stop in cut_blocks(_most_bytes(corpus).astype(np.float64), len(sizes), _COUNTED):
+        allowance = Allowance("twig_filter")
+        allowance.words_left = allowance.bytes_left = 2 * _COUNTED
+        sizes[first:stop] = document_sizes(_some(corpus, np.arange(first, stop)), allowance).bytes
+    return sizes
 
 
 def _most_bytes(corpus: Corpus) -> npt.NDArray[np.int64]:
     """Bound the bytes of each document from above."""
-    sizes = np.zeros(corpus.document_count)
+    sizes = _sums(corpus, corpus.grammar.led_bytes) + _most_replaced(corpus)
+    bounded: npt.NDArray[np.int64] = np.minimum(sizes, 1 << 62).astype(np.int64)
+    return bounded
+
+
+def _sums(corpus: Corpus, of_symbols: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
+    """Add up a number of each document's symbols; 64 bits might not hold the sums."""
+    sums = np.zeros(corpus.document_count)
     held = np.diff(corpus.root_offsets) > 0
     if held.any():
-        led = corpus.grammar.led_bytes.astype(np.float64)  # 64 bits might not hold the sums
-        sizes[held] = np.add.reduceat(led[corpus.roots], corpus.root_offsets[:-1][held])
-    bounded: npt.NDArray[np.int64] = np.minimum(sizes + _most_replaced(corpus), 1 << 62).astype(np.int64)
-    return bounded
+        sums[held] = np.add.reduceat(of_symbols.astype(np.float64)[corpus.roots], corpus.root_offsets[:-1][held])
+    return sums
 
 
 def _most_replaced(corpus: Corpus) -> npt.NDArray[np.int64]:
