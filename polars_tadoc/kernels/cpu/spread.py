@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.arrow import allocate, buffer_under
+from polars_tadoc.kernels.cpu.arrays import read_only
+from polars_tadoc.kernels.cpu.jit import kernel
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 
 
-@nb.njit(nogil=True, cache=True)
-def _spread(
-    values: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64], first: int, stop: int, to: npt.NDArray[np.integer]
-) -> None:
-    document = np.searchsorted(offsets, first, side="right") - 1
+@kernel
+def _spread(values: Any, offsets: Any, document: Any, first: Any, stop: Any, to: Any) -> None:
     at = first
     while at < stop:
         end = min(stop, offsets[document + 1])
@@ -53,7 +51,13 @@ def spread(values: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64]) -> p
     total = int(offsets[-1])
     buffer, spread_out = allocate(total, values.dtype)
     chunks = even_chunks(total, each=4) if total else []
-    map_parallel(lambda chunk: _spread(values, offsets, *chunk, spread_out), chunks)
+    values, offsets = read_only(values), read_only(offsets)
+
+    def fill(chunk: tuple[int, int]) -> None:
+        document = int(np.searchsorted(offsets, chunk[0], side="right")) - 1
+        _spread(values, offsets, document, *chunk, spread_out)
+
+    map_parallel(fill, chunks)
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), total, [None, buffer])
 
 

@@ -24,7 +24,7 @@ from polars_tadoc.kernels.twigs import NO_ENTRY, OTHER, Twigs
 FULL = -1
 """Instead of a state: there is no room for another step; make some by :func:`roomier` and ask again."""
 
-EMPTY = 0
+NONE_FOUND = 0
 """The state of no node."""
 
 STATES, CLOSES, UNIONS, READ = range(4)
@@ -100,8 +100,9 @@ def make_automaton(twigs: Twigs) -> Automaton:
     arrays += [np.zeros(4 * _FIRST_STEPS, np.uint64) for _ in range(2)]
     arrays.append(np.zeros(4, np.int64))
     automaton = Automaton(words, *arrays)
-    _collect_wildcards(automaton)
-    _forget(automaton)
+    entries = automaton.entry_words, automaton.entry_bits, automaton.entry_next
+    _collect_wildcards(twigs.heads[OTHER], *entries, automaton.wildcards)
+    forget(automaton)
     return automaton
 
 
@@ -112,7 +113,7 @@ def roomier(automaton: Automaton) -> Automaton:
         sets = np.zeros(_GROWTH * states * automaton.words, np.uint64)
         sets[: automaton.sets.size] = automaton.sets
         automaton = automaton._replace(sets=sets, numbers=np.zeros(_GROWTH * automaton.numbers.size, np.uint64))
-        _number_again(automaton)
+        _number_again(sets, automaton.words, states, automaton.numbers)
     if automaton.made[CLOSES] >= closes.size // 4:
         automaton = automaton._replace(closes=_wider(closes))
     if automaton.made[UNIONS] >= unions.size // 4:
@@ -122,7 +123,12 @@ def roomier(automaton: Automaton) -> Automaton:
 
 def forget(automaton: Automaton) -> None:
     """Forget all states but the empty one, and all steps."""
-    _forget(automaton)
+    for table in (automaton.numbers, automaton.closes, automaton.unions, automaton.made):
+        table[:] = 0
+    automaton.childless[:] = _UNKNOWN
+    automaton.sets[: automaton.words] = 0
+    _number_again(automaton.sets, automaton.words, 1, automaton.numbers)
+    automaton.made[STATES] = 1
 
 
 def _wider(steps: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -150,7 +156,7 @@ def close(automaton: Any, accumulated: Any, symbol: Any) -> Any:
         A state, or ``FULL``.
 
     """
-    if accumulated == EMPTY:
+    if accumulated == NONE_FOUND:
         element = np.int64(automaton.childless[symbol])
         if element != _UNKNOWN:
             return element
@@ -178,9 +184,9 @@ def union(automaton: Any, accumulated: Any, element: Any) -> Any:
         A state, or ``FULL``.
 
     """
-    if accumulated == element or element == EMPTY:
+    if accumulated == element or element == NONE_FOUND:
         return accumulated
-    if accumulated == EMPTY:
+    if accumulated == NONE_FOUND:
         return element
     slot = find_step(automaton.unions, accumulated, element)
     if automaton.unions[slot] != _0:
@@ -220,7 +226,7 @@ def close_first(automaton: Any, accumulated: Any, symbol: Any) -> Any:
     words = automaton.words
     close_nodes(automaton, automaton.sets, accumulated * words, symbol, automaton.sets, states * words)
     element = number_last(automaton)
-    if accumulated == EMPTY:
+    if accumulated == NONE_FOUND:
         automaton.childless[symbol] = element
     else:
         slot = find_step(automaton.closes, accumulated, symbol)
@@ -316,27 +322,14 @@ def _mixed(hashed: Any, bits: Any) -> Any:
 
 
 @kernel
-def _forget(automaton: Any) -> None:
-    automaton.numbers[:] = 0
-    automaton.closes[:] = 0
-    automaton.unions[:] = 0
-    automaton.childless[:] = _UNKNOWN
-    automaton.made[:] = 0
-    for word in range(automaton.words):
-        automaton.sets[word] = 0
-    number_last(automaton)
-
-
-@kernel
-def _number_again(automaton: Any) -> None:
-    states = automaton.made[STATES]
-    mask = np.uint64(len(automaton.numbers) - 1)
+def _number_again(sets: Any, words: Any, states: Any, numbers: Any) -> None:
+    mask = np.uint64(len(numbers) - 1)
     for state in range(states):
-        hashed = _hash(automaton.sets, state * automaton.words, automaton.words)
+        hashed = _hash(sets, state * words, words)
         slot = hashed & mask
-        while automaton.numbers[slot] != _0:
+        while numbers[slot] != _0:
             slot = slot + _1 & mask
-        automaton.numbers[slot] = hashed >> _32 << _32 | np.uint64(state + 1)
+        numbers[slot] = hashed >> _32 << _32 | np.uint64(state + 1)
 
 
 @kernel
@@ -350,8 +343,7 @@ def _copy_steps(steps: Any, wider: Any) -> None:
 
 
 @kernel
-def _collect_wildcards(automaton: Any) -> None:
-    entry = automaton.heads[OTHER]
+def _collect_wildcards(entry: Any, entry_words: Any, entry_bits: Any, entry_next: Any, wildcards: Any) -> None:
     while entry != NO_ENTRY:
-        automaton.wildcards[automaton.entry_words[entry]] |= automaton.entry_bits[entry]
-        entry = automaton.entry_next[entry]
+        wildcards[entry_words[entry]] |= entry_bits[entry]
+        entry = entry_next[entry]

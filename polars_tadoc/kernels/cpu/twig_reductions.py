@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.cpu.jit import inner, kernel
-from polars_tadoc.kernels.cpu.twig_automaton import EMPTY as NONE_FOUND
-from polars_tadoc.kernels.cpu.twig_automaton import FULL, close, union
+from polars_tadoc.kernels.cpu.twig_automaton import FULL, NONE_FOUND, close, union
 from polars_tadoc.kernels.twigs import DOUBTFUL, EMPTY, OPEN, SHUT, TEXT
 
 UInt64 = npt.NDArray[np.uint64]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from polars_tadoc.config import settings
 from polars_tadoc.kernels.cpu.arrays import read_only, sums_before
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
-from polars_tadoc.kernels.cpu.twig_automaton import EMPTY, STATES, Automaton, make_automaton, roomier
+from polars_tadoc.kernels.cpu.twig_automaton import NONE_FOUND, STATES, Automaton, make_automaton, roomier
 from polars_tadoc.kernels.cpu.twig_expansion import count_events, expand_events
 from polars_tadoc.kernels.cpu.twig_kept import load
 from polars_tadoc.kernels.cpu.twig_pruning import Documents, PrunedGrammar, prune_documents
@@ -220,8 +220,8 @@ def _match_chunk(
     read = int(reduction.progress[NEXT])
     values = reduction.values[:read]
     sound = are_documents(values) & (documents.outside[:read] == 0)
-    finals = np.where(sound, states_of(values), EMPTY)
-    part.add(~sound, *_list(reduction.automaton, twigs.roots, finals))
+    finals = np.where(sound, states_of(values), NONE_FOUND)
+    part.add(~sound, *_list(reduction.automaton, read_only(twigs.roots), finals))
     if code == ARENA_FULL:
         part.give_up()
     if reduction.automaton.nbytes <= KEPT_BYTES:

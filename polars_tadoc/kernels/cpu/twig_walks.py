@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from polars_tadoc.kernels.cpu.jit import inner, kernel
-from polars_tadoc.kernels.cpu.twig_automaton import EMPTY, FULL, READ, close, close_nodes, state_of, union
+from polars_tadoc.kernels.cpu.twig_automaton import FULL, NONE_FOUND, READ, close, close_nodes, state_of, union
 from polars_tadoc.kernels.twigs import CLOSE
 
 POSITION, DOCUMENT, DEPTH, LISTED, USED = range(5)
@@ -36,10 +36,10 @@ def walk_states(
             if symbol == CLOSE:
                 ended, inside, above, events, levels = opened[depth - 1], found, states[depth - 1], 1, 1
             elif symbols[position + 1] == CLOSE:
-                ended, inside, above, events, levels = symbol, np.int64(EMPTY), found, 2, 0
+                ended, inside, above, events, levels = symbol, np.int64(NONE_FOUND), found, 2, 0
             else:
                 opened[depth], states[depth] = symbol, found
-                found = np.int64(EMPTY)
+                found = np.int64(NONE_FOUND)
                 depth += 1
                 position += 1
                 continue
@@ -53,7 +53,7 @@ def walk_states(
             position += events
         if roomy:
             finals[document] = found
-            found = np.int64(EMPTY)
+            found = np.int64(NONE_FOUND)
             document += 1
     states[depth] = found
     automaton.made[READ] += position - start
@@ -89,7 +89,7 @@ def walk_nodes(
             symbol = np.int64(symbols[position])
             here = depth * words
             childless = symbol != CLOSE and symbols[position + 1] == CLOSE
-            element = close(automaton, np.int64(EMPTY), symbol) if childless else np.int64(FULL)
+            element = close(automaton, np.int64(NONE_FOUND), symbol) if childless else np.int64(FULL)
             if element != FULL:
                 for word in range(words):
                     nodes[here + word] |= automaton.sets[element * words + word]

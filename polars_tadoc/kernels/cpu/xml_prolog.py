@@ -7,6 +7,7 @@ element. What a document's DOCTYPE declares is seen here before anything is expa
 from __future__ import annotations
 
 from typing import Any
+from xml.parsers.expat import errors
 
 import numpy as np
 
@@ -14,8 +15,7 @@ from polars_tadoc.kernels.cpu.jit import inner, kernel
 from polars_tadoc.kernels.cpu.memory import load_u8
 
 FINE = 0
-INVALID_TOKEN = 4
-"""Expat's own number."""
+INVALID_TOKEN = errors.codes[errors.XML_ERROR_INVALID_TOKEN]
 ENTITIES, DEFAULTS = 240, 241
 """Codes of documents that declare entities, or so many default values for so many elements; Expat's are lower."""
 
