@@ -44,6 +44,9 @@ ROW_CALLS = {"token_count", "extract", "head", "tail", "count_phrase", "contains
 FRAME_CALLS = {"to_csr", "build_index", "bm25_weights", "tfidf"}
 """Calls that series and frames have, but expressions do not."""
 
+OTHER_ARGUMENTS = {"twig_filter": "queries"}
+"""What calls of frames take behind the column."""
+
 _NO_ROOTS = np.zeros(0, np.uint32)
 _NO_ROOTS.flags.writeable = False  # as symbols of rows are: kernels are compiled for one type
 
@@ -67,12 +70,18 @@ def require_series(series: object, call: str) -> None:
     if isinstance(series, pl.Series):
         return
     if call in ROW_CALLS or (isinstance(series, pl.Expr) and call not in FRAME_CALLS):
-        advice = f'; pass df["text"], or use pl.col("text").tadoc.{call}(…)'
+        advice = f'; pass df["text"], or use pl.col("text").tadoc.{call}({OTHER_ARGUMENTS.get(call, "…")})'
     elif call.isidentifier():
-        advice = f'; with a frame call df.tadoc.{call}("text") or pass df["text"]'
+        advice = f'; with a frame call df.tadoc.{call_of(call, "text")} or pass df["text"]'
     else:  # an argument, "compress(like=)"
         advice = '; pass df["text"]'
     raise TypeError(f"{call} takes a Polars Series, not {type(series).__name__}{advice}")
+
+
+def call_of(call: str, column: str) -> str:
+    """Write a frame's call for a column, for messages."""
+    behind = f", {OTHER_ARGUMENTS[call]}" if call in OTHER_ARGUMENTS else ""
+    return f'{call}("{column}"{behind})'
 
 
 def require_tadoc(series: pl.Series, call: str) -> None:

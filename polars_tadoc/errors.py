@@ -9,6 +9,14 @@ from collections.abc import Iterable
 TEXT_CALLS = ("bm25_weights", "tfidf", "to_csr", "twig_filter")
 """Calls that take a String column as it is."""
 
+TO_STRINGS = {
+    "List": ".explode()",
+    "Array": ".explode()",
+    "Struct": '.struct.field("…")',
+    "Object": ".map_elements(str, return_dtype=pl.String)",
+}
+"""What makes strings of types that cannot be cast."""
+
 PACKED_FIELDS = ("rule_offsets", "document_offsets", "roots")
 """Fields by which a packed column is known."""
 
@@ -34,11 +42,12 @@ class NotCompressedError(TadocError, TypeError):
         """Name the column, its type and the call that mends it."""
         text = str(dtype)
         has_fields = all(f"'{field}'" in text for field in COLUMN_FIELDS)
-        if call in TEXT_CALLS and not text.startswith(("List", "Array", "Struct", "Object")):
-            return cls(
-                f'{call}: column "{name}" is {dtype}, neither String nor a TADOC column; cast it: '
-                f'pl.col("{name}").cast(pl.String)'
-            )
+        is_lost = any(all(f"'{field}'" in text for field in fields) for fields in (COLUMN_FIELDS, PACKED_FIELDS))
+        if call in TEXT_CALLS and not is_lost:
+            made = next((made for kind, made in TO_STRINGS.items() if text.startswith(kind)), None)
+            of = f'pl.col("{name}")'
+            mend = f"cast it: {of}.cast(pl.String)" if made is None else f"make strings of it: {of}{made}"
+            return cls(f'{call}: column "{name}" is {dtype}, neither String nor a TADOC column; {mend}')
         if call == "decompress" and text == "String":
             mend = "it is text already"
         elif text.startswith("Struct") and has_fields:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
@@ -587,12 +588,39 @@ def test_wrong_columns(engine: str) -> None:
         frame.select(pl.col("year").tadoc.twig_filter({"a": "/a"}))
 
 
+def test_the_column_comes_first(engine: str) -> None:
+    queries = {"a": "/a"}
+    frame = pl.DataFrame({"xml": ["<a/>"], "lists": [["<a/>"]], "fields": [{"xml": "<a/>"}]})
+    small = frame.select(small=pl.col("xml").tadoc.compress(tokenizer="xml"))
+    for held in (frame, frame.lazy()):
+        for wrong in ((queries,), ("xml",), (queries, "xml"), (tadoc.TwigSet(queries),), ()):
+            with pytest.raises(
+                TypeError, match=r'^twig_filter: name the column first, .*: twig_filter\("xml", queries\)'
+            ):
+                held.tadoc.twig_filter(*wrong)
+        with pytest.raises(
+            NotCompressedError, match=r'no TADOC column; name the column: twig_filter\("xml", queries\)'
+        ):
+            held.tadoc.twig_filter(queries=queries)
+        for name, mended in (("lists", ".explode()"), ("fields", '.struct.field("…")')):
+            with pytest.raises(NotCompressedError) as caught:
+                held.tadoc.twig_filter(name, queries)
+            assert str(caught.value).endswith(f'TADOC column; make strings of it: pl.col("{name}"){mended}')
+    assert small.tadoc.twig_filter(queries=queries, engine=engine).rows() == [(0, "a")]
+    assert small.lazy().tadoc.twig_filter(queries=queries, engine=engine).collect().rows() == [(0, "a")]
+    with pytest.raises(TypeError, match="not Series; the column comes first"):
+        tadoc.twig_filter(queries, frame["xml"])
+    for passed, advised in ((frame, 'df.tadoc.twig_filter("text", queries)'), (pl.col("xml"), ".twig_filter(queries)")):
+        with pytest.raises(TypeError, match=re.escape(advised)):
+            tadoc.twig_filter(passed, queries)
+
+
 @pytest.mark.parametrize("queries", [["//a"], "//a", None, 3])
 def test_queries_are_a_mapping_or_a_set(queries: Any) -> None:
     message = f"twig_filter: queries are a mapping of names to XPath, .*, or a TwigSet, not {type(queries).__name__}"
     for call in (
         lambda: tadoc.twig_filter(as_text(["<a/>"]), queries),
-        lambda: as_text(["<a/>"]).to_frame().lazy().tadoc.twig_filter("xml", queries),
+        lambda: as_text(["<a/>"]).tadoc.twig_filter(queries),
         lambda: pl.col("xml").tadoc.twig_filter(queries),
     ):
         with pytest.raises(TypeError, match=message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import polars as pl
 import pyarrow as pa
@@ -16,7 +16,7 @@ from polars_tadoc.analytics.twig_documents import Answer, Filtering, WrongRow
 from polars_tadoc.analytics.twig_matches import MatchedRows, Matches
 from polars_tadoc.analytics.twig_matches import schema as schema
 from polars_tadoc.arguments import require_integer
-from polars_tadoc.column import require_series, require_tadoc, split
+from polars_tadoc.column import call_of, require_series, require_tadoc, split
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.engine import Engine
 from polars_tadoc.errors import InvalidXmlError
@@ -69,6 +69,16 @@ class Request(Analytic[Matches, MatchedRows]):
         size = require_integer("max_bytes", max_bytes, 1, MOST_COUNT)
         filtering = Filtering(_twig_set(queries, namespaces)._compiled(), depth, size)
         return cls(filtering, on_error == "raise", options)
+
+    @classmethod
+    def of_frame(cls, column: object, queries: Mapping[str, str] | TwigSet | None, **arguments: Any) -> Self:
+        """Check the arguments of a frame's call, which names the column; errors as for :func:`twig_filter`."""
+        if queries is None or isinstance(column, Mapping | TwigSet):
+            raise TypeError(
+                f"{cls.name}: name the column first, then give the queries: {call_of(cls.name, 'xml')}; "
+                f"where one column is compressed, {cls.name}(queries=queries) takes that"
+            )
+        return cls.from_arguments(queries, **arguments)
 
     @property
     def names(self) -> Sequence[str]:
@@ -144,7 +154,7 @@ def _twig_set(queries: object, namespaces: Mapping[str, str] | None) -> TwigSet:
     if not isinstance(queries, Mapping):
         raise TypeError(
             f'{Request.name}: queries are a mapping of names to XPath, {{"name": "//a[b]"}}, or a TwigSet, '
-            f"not {type(queries).__name__}"
+            f"not {type(queries).__name__}{'; the column comes first' if isinstance(queries, pl.Series) else ''}"
         )
     return TwigSet._for_call(queries, namespaces, Request.name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from polars_tadoc.analytics.results import require_label_type
-from polars_tadoc.column import is_tadoc, require_string
+from polars_tadoc.column import call_of, is_tadoc, require_string
 from polars_tadoc.errors import ColumnMissingError, NotCompressedError, NotPackedError
 from polars_tadoc.packed.partition import is_packed
 
@@ -77,7 +77,7 @@ def text_column(schema: pl.Schema, name: str | None, call: str) -> str:
         if text is not None:
             raise NotCompressedError(
                 f"{call}: the frame has no TADOC column; "
-                f'name the column: {call}("{text}"); it may be String or compressed'
+                f"name the column: {call_of(call, text)}; it may be String or compressed"
             )
     return compressed_column(schema, name, call)
 
@@ -102,6 +102,7 @@ def label_column(schema: pl.Schema, name: str, call: str) -> str:
 
 def _require_column(schema: pl.Schema, name: object, call: str) -> None:
     if not isinstance(name, str):
-        raise TypeError(f'{call}: name the column by a string, {call}("text"), not by {type(name).__name__}')
+        named = call_of(call, "text")
+        raise TypeError(f"{call}: name the column by a string, {named}, not by {type(name).__name__}")
     if name not in schema:
         raise ColumnMissingError.for_name(name, schema, call)

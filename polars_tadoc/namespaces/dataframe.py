@@ -654,8 +654,8 @@ class TadocFrame:
     @documented_by(twig_filter_analytic.twig_filter, id=LABELS)
     def twig_filter(
         self,
-        column: str,
-        queries: Mapping[str, str] | TwigSet,
+        column: str | None = None,
+        queries: Mapping[str, str] | TwigSet | None = None,
         *,
         id: str | None = None,
         namespaces: Mapping[str, str] | None = None,
@@ -665,6 +665,8 @@ class TadocFrame:
         engine: str | None = None,
     ) -> pl.DataFrame:
         """Find out which of many XPath queries each row's XML document matches, compressed or String.
+
+        The column may be left out where there is one compressed column: ``twig_filter(queries=…)``.
 
         Returns
         -------
@@ -681,7 +683,8 @@ class TadocFrame:
         [('x', 'both'), ('x', 'any'), ('y', 'any')]
 
         """
-        request = twig_filter_analytic.Request.from_arguments(
+        request = twig_filter_analytic.Request.of_frame(
+            column,
             queries,
             namespaces=namespaces,
             on_error=on_error,

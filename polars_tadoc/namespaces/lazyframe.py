@@ -530,8 +530,8 @@ class TadocLazyFrame:
     @documented_by(twig_filter_analytic.twig_filter, id=LABELS, memory_limit=MEMORY_LIMIT)
     def twig_filter(
         self,
-        column: str,
-        queries: Mapping[str, str] | TwigSet,
+        column: str | None = None,
+        queries: Mapping[str, str] | TwigSet | None = None,
         *,
         id: str | None = None,
         namespaces: Mapping[str, str] | None = None,
@@ -543,7 +543,8 @@ class TadocLazyFrame:
     ) -> pl.LazyFrame:
         """Find out which of many XPath queries each row's XML document matches; only it and ``id`` are read.
 
-        A :class:`TwigSet` is taken as it is when the call is made, not as it is when the plan runs.
+        The column may be left out where there is one compressed column: ``twig_filter(queries=…)``. A :class:`TwigSet`
+        is taken as it is when the call is made, not as it is when the plan runs.
 
         Returns
         -------
@@ -560,7 +561,8 @@ class TadocLazyFrame:
         [('x', 'both'), ('x', 'any'), ('y', 'any')]
 
         """
-        request = twig_filter_analytic.Request.from_arguments(
+        request = twig_filter_analytic.Request.of_frame(
+            column,
             queries,
             namespaces=namespaces,
             on_error=on_error,
@@ -568,8 +570,9 @@ class TadocLazyFrame:
             max_bytes=max_bytes,
             engine=engine,
         )
-        named = replace(request, column=column)
-        return self._analytic(named, column, twig_filter_analytic.schema, id, memory_limit, text=True)
+        name = text_column(self._lf.collect_schema(), column, request.name)
+        named = replace(request, column=name)
+        return self._analytic(named, name, twig_filter_analytic.schema, id, memory_limit, text=True)
 
     @documented_by(sequence_count_analytic.sequence_count, memory_limit=MEMORY_LIMIT)
     def sequence_count(
