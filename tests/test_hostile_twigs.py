@@ -129,3 +129,40 @@ def test_a_row_of_too_many_words_is_wrong_by_itself() -> None:
         rows.tadoc.twig_filter(twigs, max_bytes=1 << 62)
     with pytest.raises(InvalidXmlError, match="row 1: it has 17,179,869,192 bytes, more than max_bytes=1,073,741,824"):
         rows.tadoc.twig_filter(twigs)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["<a>", "x<b/>", "</a>"],
+        ["<a>", "x", "&#98;<b/>", "</a>"],
+        ["<a>", "<![CDATA[]]><b/><![CDATA[]]>", "</a>"],
+        ["<a>", "<?p?><b/><?p?>", "</a>"],
+        ["<a>", "<!----><b/><!---->", "</a>"],
+        ["<a>", "x\x01", "</a>"],
+        ["<a>", "x]]", ">", "</a>"],
+        ["<a>", "x]]>", "</a>"],
+        ["<a>", "", "</a>"],
+        ["<a>", "b </a>"],
+        ["<a><b/></a>"],
+        ["<!DOCTYPE a>", "<a>", "b", "</a>"],
+        ["<?xml version='1.0'?>", "<a/>"],
+    ],
+)
+def test_words_that_no_tokenizer_gives(words: list[str]) -> None:
+    rows = forged(words, [list(range(len(words)))], gaps=[""], predicted_gaps=[1] * len(words))
+    written = pl.Series(["".join(words)])
+    assert rows.tadoc.decompress().to_list() == written.to_list()
+    found = rows.tadoc.twig_filter(TWIGS, on_error="null").to_list()
+    assert found == written.tadoc.twig_filter(TWIGS, on_error="null").to_list()
+
+
+@pytest.mark.parametrize(
+    "gap", ["<b/>", "&lt;", "&", "x", "xyz", "]]>", "\x01", " \ufffe", "<", ", ", "", "]] >", "\ufeff"]
+)
+def test_gaps_that_no_tokenizer_leaves(gap: str) -> None:
+    rows = forged(["<a>", "</a>"], [[0, 1]], gaps=[gap], predicted_gaps=[0, 1])
+    written = pl.Series([f"<a>{gap}</a>"])
+    assert rows.tadoc.decompress().to_list() == written.to_list()
+    found = rows.tadoc.twig_filter(TWIGS, on_error="null").to_list()
+    assert found == written.tadoc.twig_filter(TWIGS, on_error="null").to_list()

@@ -27,7 +27,7 @@ from polars_tadoc.kernels.twigs import SOUND, WordEvents
 from polars_tadoc.twig.compiled import CompiledTwigs
 from polars_tadoc.twig.events import parse_documents
 from polars_tadoc.twig.plain_parser import too_large
-from polars_tadoc.twig.words import Declarations, JudgedWords
+from polars_tadoc.twig.words import Declarations, JudgedWords, miscut_words
 
 TEXT_BYTES = 1 << 28
 """Text that is parsed at a time."""
@@ -146,7 +146,9 @@ class Filtering:
         events = f"{words}:{self.twigs.alphabet.version}"
 
         def make() -> WordEvents:
-            judged: JudgedWords = _kept(words, lambda: JudgedWords.of(corpus.grammar.vocabulary, namespaces))
+            grammar = corpus.grammar
+            miscut = _kept(f"{corpus.key}:miscut", lambda: miscut_words(grammar.vocabulary, grammar.gap_vocabulary))
+            judged: JudgedWords = _kept(words, lambda: JudgedWords.of(grammar.vocabulary, namespaces, miscut))
             return judged.events(self.twigs.alphabet)
 
         return engine.keep(f"{events}:twigs", lambda: engine.kernels.load_word_events(_kept(events, make)))

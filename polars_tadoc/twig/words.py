@@ -1,9 +1,9 @@
 """What the words of a compressed column of XML mean for twigs, each distinct word judged once.
 
 The tokenizer "xml" gives whole tags and the like, and cuts what stands at a wrong place otherwise than where it belongs
-(:mod:`polars_tadoc.compress.xml_words`). So a word can be judged by itself, save for how tags nest and whether text
-stands outside of the root, which the kinds and names of words tell: a document whose words nest and of which none is
-doubtful is well-formed, and its events are those of its words.
+(:mod:`polars_tadoc.compress.xml_words`); words that it would not have cut are doubtful. So a word can be judged by
+itself, save for how tags nest and whether text stands outside of the root, which the kinds and names of words tell: a
+document whose words nest and of which none is doubtful is well-formed, and its events are those of its words.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.compress.tokenize import Tokenizer, tokenize
+from polars_tadoc.compress.xml_words import xml_words
 from polars_tadoc.grammar import Grammar
 from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
 from polars_tadoc.kernels.cpu.xml_roots import first_in_documents, first_in_rules
@@ -62,6 +63,11 @@ _SILENT = re.compile(
 )  # fmt: skip
 
 
+_DOCTYPE = "<!DOCTYPE"
+
+_NONE, _WHOLE, _OTHER = range(3)
+"""A string without words; one that is a word as a whole; any other."""
+
 _ANY_TEXT = 6
 """Kind of a text whose words may be any: a CDATA section or a reference to a character."""
 
@@ -93,8 +99,11 @@ class JudgedWords:
     tags: Tags
 
     @classmethod
-    def of(cls, vocabulary: pa.LargeStringArray, namespaces: dict[str, str]) -> JudgedWords:
-        """Judge words where namespaces are declared, by prefix ("" for the default one)."""
+    def of(cls, vocabulary: pa.LargeStringArray, namespaces: dict[str, str], miscut: Bool | None = None) -> JudgedWords:
+        """Judge words where namespaces are declared, by prefix ("" for the default one).
+
+        What :func:`miscut_words` finds is doubtful; it depends on no namespaces, and is found here if it is not given.
+        """
         kinds, names = np.full(len(vocabulary), TEXT, np.uint8), np.zeros(len(vocabulary), np.uint32)
         special, written = _special(Vocabulary(vocabulary))
         judged = [_judge(word) for word in written]
@@ -103,6 +112,8 @@ class JudgedWords:
         names[special] = [numbers[name] for _, name in judged]
         any_text = kinds == _ANY_TEXT
         kinds[any_text] = TEXT
+        doubtful = miscut_words(vocabulary) if miscut is None else miscut
+        kinds[doubtful], names[doubtful] = DOUBTFUL, 0
         written_by_word = dict(zip(special.tolist(), written, strict=True))
         opening = np.flatnonzero((kinds == OPEN) | (kinds == EMPTY))
         declares = np.array([DECLARES in written_by_word[word] for word in opening.tolist()], np.bool_)
@@ -290,6 +301,34 @@ def _special(vocabulary: Vocabulary) -> tuple[Int64, list[bytes]]:
     raw = data.tobytes()
     ends = offsets[1:][words].tolist()
     return words, [raw[start:end] for start, end in zip(starts[words].tolist(), ends, strict=True)]
+
+
+def miscut_words(vocabulary: pa.LargeStringArray, gaps: pa.LargeStringArray | None = None) -> Bool:
+    """Tell which words the tokenizer would have cut otherwise; all of them if one of the gaps holds words for it."""
+    if gaps is not None and (_words_in(gaps) != _NONE).any():
+        return np.ones(len(vocabulary), np.bool_)
+    miscut: Bool = _words_in(vocabulary) != _WHOLE
+    words = np.flatnonzero(miscut)
+    written = Vocabulary(vocabulary).series.gather(words)
+    # it is no word within an element, which is how words are cut here
+    miscut[words[written.str.starts_with(_DOCTYPE).to_numpy()]] = False
+    return miscut
+
+
+def _words_in(strings: pa.LargeStringArray) -> UInt8:
+    """Tell of strings that stand within an element whether they are no words, one, or something else."""
+    if len(strings) == 0:
+        return np.empty(0, np.uint8)
+    vocabulary = Vocabulary(strings)
+    data, offsets = vocabulary.data, vocabulary.offsets  # held here while they are read at their addresses
+    addresses = np.uint64(data.ctypes.data) + offsets[:-1].astype(np.uint64)
+    lengths = np.diff(offsets).astype(np.uint32)
+    cut = xml_words(addresses, lengths, is_content=True)
+    counts = np.diff(cut.ends, prepend=0)
+    found = np.where(counts == 0, np.uint8(_NONE), np.uint8(_OTHER))
+    one = np.flatnonzero(counts == 1)
+    found[one[cut.lengths[cut.ends[one] - 1] == lengths[one]]] = _WHOLE
+    return found
 
 
 def _judge(word: bytes) -> tuple[int, bytes]:
