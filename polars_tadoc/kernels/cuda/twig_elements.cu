@@ -12,8 +12,8 @@ constexpr u32 OPEN_LEVELS = 64;  // whose open elements a warp holds in shared m
 // stack, and taken from there at the next element that is joined and no leaf. Of leaves that come one after another
 // with the same symbol one is enough.
 //
-// A warp takes a document, 32 events at a time. opened, elements: half as many as there are events. counts: elements by
-// document. most: becomes the largest number of sets that wait on a stack, or null.
+// A warp takes a document, 32 events at a time. opened, elements: half as many as there are events. counts: elements
+// by document. most: becomes the largest number of sets that wait on a stack, or null.
 extern "C" __global__ void __launch_bounds__(THREADS) order_elements(
     const SYMBOL* __restrict__ symbols, const i64* __restrict__ offsets, u64 documents, u32* opened,
     u32* __restrict__ elements, u32* __restrict__ counts, u32* most)

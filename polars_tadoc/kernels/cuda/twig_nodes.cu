@@ -1,6 +1,6 @@
 // Twigs matched against documents by nodes: a thread is a query node, and what it knows of a level is one byte.
-// Absalyamov, Moussalli, Najjar and Tsotras, ADMS 2013. Twigs of at most 32 nodes, each within a warp: a parent asks its
-// children by a vote, a child asks its parent by a shuffle, and no thread touches another's bytes.
+// Absalyamov, Moussalli, Najjar and Tsotras, ADMS 2013. Twigs of at most 32 nodes, each within a warp: a parent asks
+// its children by a vote, a child asks its parent by a shuffle, and no thread touches another's bytes.
 #include "counters.cuh"
 #include "scan.cuh"
 #include "twigs.cuh"
@@ -23,9 +23,9 @@ constexpr u32 ANY = 1u << 31;  // any element fits it.
 
 constexpr u32 ELEMENT = 1u << 31;  // of an event that is held
 
-// personalities: by node; children: lanes of each node's. elements: by symbol. A block takes a document and WARPS warps
-// of nodes. levels: bytes that a thread has in shared memory; more: those in spilled. found: by document, `stride` half words,
-// and node.
+// A block takes a document and WARPS warps of nodes. personalities: by node; children: lanes of each node's. elements:
+// by symbol. levels: bytes that a thread has in shared memory; more: those in spilled. found: `stride` half words for
+// each document.
 extern "C" __global__ void __launch_bounds__(THREADS) match_nodes(
     const u32* __restrict__ personalities, const u32* __restrict__ children, u32 warps,
     const unsigned char* __restrict__ elements, const SYMBOL* __restrict__ symbols,
@@ -70,7 +70,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_nodes(
                     u32 above = __shfl_sync(ALL_LANES, top, parent);
                     if ((personality & ROOT) != 0)
                         above = level == 0 ? HERE | ABOVE : ABOVE;
-                    const bool fits = (event & ~ELEMENT) == symbol || ((personality & ANY) != 0 && (event & ELEMENT) != 0);
+                    const bool fits
+                        = (event & ~ELEMENT) == symbol || ((personality & ANY) != 0 && (event & ELEMENT) != 0);
                     *byte_of(level++) = static_cast<unsigned char>(top);
                     top = fits && (above & asked) != 0 ? HERE | ABOVE : top & ABOVE;
                 } else {

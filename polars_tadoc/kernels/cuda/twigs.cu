@@ -45,8 +45,8 @@ struct Stack {
 // column, whose rows stay in the cache nearest to them. Most elements are leaves that are joined: they just add their
 // rows, a few at a time. What another element needs is asked for before the leaves that come before it.
 //
-// columns: those of twigs that fit into a word, the first ones. levels: sets that a warp's stack holds in shared memory;
-// more: those in spilled. found: by document and word.
+// columns: those of twigs that fit into a word, the first ones. levels: sets that a warp's stack holds in shared
+// memory; more: those in spilled. found: by document and word.
 extern "C" __global__ void __launch_bounds__(THREADS) match_words(
     const __grid_constant__ Twigs twigs, const u32* __restrict__ elements, const i64* __restrict__ offsets,
     const u32* __restrict__ counts, u64 documents, u64 columns, u32 levels, u64 more, u64* spilled,
@@ -141,8 +141,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_words(
 }
 
 // The same for twigs for which a word is too small: a block takes a document and a twig, which has the words from
-// ranges[2 * i] to ranges[2 * i + 1] - 1, its nodes in preorder. Sets are in global memory (scratch: 2 + levels of `widest`
-// words for each block).
+// ranges[2 * i] to ranges[2 * i + 1] - 1, its nodes in preorder. Sets are in global memory (scratch: for each block
+// 2 + levels of `widest` words).
 extern "C" __global__ void __launch_bounds__(THREADS) match_large(
     const __grid_constant__ Twigs twigs, const u32* __restrict__ elements, const i64* __restrict__ offsets,
     const u32* __restrict__ counts, u64 documents, const u32* __restrict__ ranges, u64 large, u64 widest,
@@ -208,9 +208,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_large(
     }
 }
 
-// Lists the twigs that match each document, ascending, and where each document's begin. A warp takes a document and 1024
-// twigs, in order. words: of a document in found. chunks: of 1024 twigs. tiles: one for each block, and the number of
-// those taken, all ones. matches: room for all twigs of each document.
+// Lists the twigs that match each document, ascending, and where each document's begin. A warp takes a document and
+// 1024 twigs, in order. words: of a document in found. chunks: of 1024 twigs. tiles: one for each block, and the
+// number of those taken, all ones. matches: room for all twigs of each document.
 extern "C" __global__ void __launch_bounds__(THREADS) list_matches(
     const u64* __restrict__ found, u64 documents, u64 words, const u32* __restrict__ roots, u64 twigs, u64 chunks,
     u64* tiles, i64* __restrict__ offsets, u32* __restrict__ matches)

@@ -26,8 +26,8 @@ constexpr u32 JOINED = 2;  // it is not the first child: what it adds joins what
 constexpr u32 FLAGS = 2;  // bits of these
 
 struct Twigs {
-    // Nodes whose name test a symbol passes, by symbol and column: COLUMN words of leaves, then COLUMN words of others.
-    // Any element's rows come first, one for each column; the last row is empty.
+    // Nodes whose name test a symbol passes, by symbol and column: COLUMN words of leaves, then COLUMN words of
+    // others. Any element's rows come first, one for each column; the last row is empty.
     const u64* rows;
     const u32* row_starts;  // by symbol: its first row
     const u32* row_columns;  // by row

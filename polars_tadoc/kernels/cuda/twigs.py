@@ -1,7 +1,9 @@
 """Matching twigs against events on the device.
 
 ``bits`` (``twigs.cu``) keeps 64 query nodes in a word, one or two words in a lane, and reads elements in the order of
-their end tags; ``nodes`` (``twig_nodes.cu``) is the paper's: one query node in a thread, which reads every event.
+their end tags; ``nodes`` (``twig_nodes.cu``) is the paper's: one query node in a thread, which reads every event. On
+1,000 documents of 25 kB the first was 3 times as fast for 32 queries of 10 nodes, 20 times for 256 and 60 times for
+2,048 (H100, ``python -m benchmarks.gpu_twigs``).
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ _DESCENDANT, _ROOT, _ANY = 1 << 29, 1 << 30, 1 << 31  # of twig_nodes.cu
 _PARENT_BIT = 24
 
 _WIDE = 128
-"""Words from which a lane takes two."""
+"""Words from which a lane takes two: a document's elements are then read half as often."""
 _LEVELS = 16
 """Sets that a warp's stack holds in shared memory, at most."""
 _NODE_LEVELS = 64
@@ -42,13 +44,12 @@ _MOST_FOUND = 1 << 30
 _MOST_SPARE = 1 << 24
 """Bytes that a result may keep for matches that could have been; larger ones are copied."""
 _UPLOADED = 1 << 23
-"""Bytes from which several threads copy events: 2 MB took 424 us with them and 282 without (H100)."""
+"""Bytes from which several threads copy events."""
 
 _ARRAYS = (
     *("rows", "row_starts", "row_columns", "elements", "descendants", "highest", "lowest", "sides", "owners"),
     *("places", "siblings"),
 )
-_STRUCT = np.dtype([(field, np.uint64) for field in (*_ARRAYS, "columns", "row_count")])  # Twigs of twigs.cuh
 
 
 class Elements(NamedTuple):
@@ -131,7 +132,8 @@ class TwigMatcher:
             self._words = len(arrays["descendants"])
             self._arrays = {name: cupy.asarray(array) for name, array in arrays.items()}
             numbers = (self._words // column, len(arrays["row_columns"]))
-            self._struct = np.array((*(self._arrays[name].data.ptr for name in _ARRAYS), *numbers), _STRUCT)
+            struct = np.array([*(self._arrays[name].data.ptr for name in _ARRAYS), *numbers], np.uint64)
+            self._struct = struct.view(f"V{struct.nbytes}").reshape(())  # Twigs of twigs.cuh
             self._roots = cupy.asarray(layout.found[twigs.roots].astype(np.uint32))
             self._widest = int(np.diff(layout.large, axis=1).max(initial=0))
             self._large = cupy.asarray(layout.large.astype(np.uint32))
