@@ -26,9 +26,9 @@ Int64 = npt.NDArray[np.int64]
 MOST_WORDS = 16
 """Word events that rules are kept with: those of as many sets of namespaces, or of sets of twigs."""
 
-FOLDED_AT = 10
-"""Calls with the same documents until these are folded: that costs what some five to ten calls gain by it, and the
-automata then learn the new symbols (``benchmarks/twigs.py``)."""
+FOLDED_AT = 3
+"""Calls with the same documents until these are folded: that costs what a few calls gain by it, so that no few calls
+pay for what they do not use."""
 
 
 @dataclass(frozen=True, eq=False)
