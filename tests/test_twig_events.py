@@ -150,12 +150,15 @@ def test_what_is_well_formed_is_so_for_lxml(rows: list[str]) -> None:
             assert isinstance(found, list)
 
 
-@given(st.lists(st.none() | near_xml, max_size=30), st.sampled_from([1, 3, 1000]), st.integers(1, 3))
-def test_rooms_and_threads_do_not_matter(rows: list[str | None], room: int, threads: int) -> None:
+@given(
+    st.lists(st.none() | near_xml, max_size=30), st.sampled_from([1, 3, 1000]), st.integers(1, 3), st.integers(1, 100)
+)
+def test_rooms_and_threads_do_not_matter(rows: list[str | None], room: int, threads: int, largest: int) -> None:
     whole = parse(*rows)
     with pytest.MonkeyPatch.context() as patch, Config(threads=threads):
         patch.setattr(events, "ROOM", room)
         patch.setattr(events, "SMALLEST_CHUNK", 1)
+        patch.setattr(events, "LARGEST_CHUNK", largest)
         parted = parse(*rows)
     assert answers(parted) == answers(whole)
     assert parted.events.depth == whole.events.depth
@@ -316,7 +319,9 @@ def test_events_of_default_values_may_be_more_than_bytes() -> None:
 def test_levels(levels: int) -> None:
     parsed = parse("<a>" * levels + "</a>" * levels, "<b/>", max_depth=10_000)
     if levels > 10_000:
-        assert parsed.errors == [(0, "more than max_depth=10,000 elements are open (line 1, column 30,001); raise max_depth=")]
+        assert parsed.errors == [
+            (0, "more than max_depth=10,000 elements are open (line 1, column 30,001); raise max_depth=")
+        ]
     else:
         assert parsed.events.depth == levels
         assert events_of(parsed)[0] == [2] * levels + [CLOSE] * levels
@@ -338,7 +343,9 @@ def test_many_levels_stop_soon() -> None:
 
 
 def test_rows_too_large() -> None:
-    assert parse("<a/>", "<a></a>", None, max_bytes=6).errors == [(1, "it has 7 bytes, more than max_bytes=6; raise max_bytes=")]
+    assert parse("<a/>", "<a></a>", None, max_bytes=6).errors == [
+        (1, "it has 7 bytes, more than max_bytes=6; raise max_bytes=")
+    ]
 
 
 def test_nulls_and_nothing() -> None:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.arrow import binary_views
+from polars_tadoc.compress.compress import cut_blocks
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.xml_events import (
     CAPACITY,
@@ -51,6 +52,9 @@ ROOM = 1 << 20
 
 SMALLEST_CHUNK = 1 << 16
 """Bytes below which another thread does not pay."""
+
+LARGEST_CHUNK = 1 << 22
+"""Bytes that a thread takes on at a time, if they are more than a row: an interrupt waits for no more."""
 
 NO_MEMORY = 1
 """Expat's own number."""
@@ -162,7 +166,12 @@ def _parse(expat: Expat, documents: Documents, alphabet: Alphabet, max_depth: in
                 room *= 2  # default values of its attributes are more events than its bytes
         return Piece(symbols, int(state[DEEPEST]))
 
-    return map_parallel(parse, weighted_chunks(before, SMALLEST_CHUNK))
+    chunks = [
+        (first + start, first + stop)
+        for first, last in weighted_chunks(before, SMALLEST_CHUNK)
+        for start, stop in cut_blocks(np.diff(before[first : last + 1]), last - first, LARGEST_CHUNK)
+    ]
+    return map_parallel(parse, chunks)
 
 
 def _parse_plainly(
