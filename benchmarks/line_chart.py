@@ -64,9 +64,9 @@ def _grid(x1: float, y1: float, x2: float, y2: float) -> str:
 
 
 def _apart(places: Mapping[str, float]) -> dict[str, float]:
-    """Move labels down until none covers another."""
+    """Move labels up until none covers another, so that none meets the numbers below the first axis."""
     moved: dict[str, float] = {}
-    last = -math.inf
-    for name, place in sorted(places.items(), key=lambda item: item[1]):
-        last = moved[name] = max(place, last + 16)
+    last = math.inf
+    for name, place in sorted(places.items(), key=lambda item: -item[1]):
+        last = moved[name] = min(place, last - 16)
     return moved

@@ -5,7 +5,7 @@ Queries are drawn from the corpora's own documents (:mod:`benchmarks.twig_querie
 ``dblp_1MB`` and ``dblp_25kB`` are documents as DBLP's (:mod:`benchmarks.dblp`).
 
 ``events``: our matcher over parsed events, ``fresh`` one that has seen nothing; ``rules``: our matcher over the grammar
-of the compressed column; ``parse``: text to events; ``text`` and ``packed``: the public call on strings and on the
+of the compressed column; ``parse``: text to events; ``text`` and ``column``: the public call on strings and on the
 compressed column, result and all. ``bitmask`` is the filter that twenty
 lines of Numba give, over the same events and on as many threads. ``lxml`` has parsed trees and compiled queries,
 ``+parse`` parses, too; each of its queries is evaluated alone, so some of them stand for all: their time is multiplied.
@@ -167,7 +167,7 @@ def lxml_filter(trees: Sequence[Any], queries: Sequence[lxml.etree.XPath]) -> li
     return [[query(tree) for query in queries] for tree in trees]
 
 
-def contenders(text: pl.Series, packed: pl.Series, drawn: Drawn) -> dict[str, Contender]:
+def contenders(text: pl.Series, compressed: pl.Series, drawn: Drawn) -> dict[str, Contender]:
     """Lay out all ways to filter some documents by some queries; they must agree."""
     twig_set = tadoc.TwigSet(drawn.queries, namespaces=drawn.namespaces)
     compiled = twig_set._compiled()
@@ -190,7 +190,7 @@ def contenders(text: pl.Series, packed: pl.Series, drawn: Drawn) -> dict[str, Co
     ours = np.zeros((len(text), len(drawn.queries)), np.bool_)
     ours[np.repeat(np.arange(len(text)), np.diff(offsets)), found] = True
     names = {name: twig for twig, name in enumerate(compiled.names)}
-    for way, column in {"text": text, "packed": packed}.items():
+    for way, column in {"text": text, "column": compressed}.items():
         table = tadoc.twig_filter(column, twig_set, engine="cpu")
         theirs = np.zeros_like(ours)
         theirs[table["id"].to_numpy(), [names[name] for name in table["query"].to_pylist()]] = True
@@ -206,21 +206,21 @@ def contenders(text: pl.Series, packed: pl.Series, drawn: Drawn) -> dict[str, Co
     return {
         "events": Contender(lambda: matcher.match(events), size),
         "fresh": Contender(lambda: CPU.kernels.TwigMatcher(compiled.twigs).match(events), size),
-        "rules": Contender(_over_rules(packed, compiled), size),
+        "rules": Contender(_over_rules(compressed, compiled), size),
         "parse": Contender(lambda: parse_documents(text, compiled.alphabet, **LIMITS), size),
         "text": Contender(lambda: tadoc.twig_filter(text, twig_set, engine="cpu"), size),
-        "packed": Contender(lambda: tadoc.twig_filter(packed, twig_set, engine="cpu"), size),
+        "column": Contender(lambda: tadoc.twig_filter(compressed, twig_set, engine="cpu"), size),
         "bitmask": Contender(lambda: bitmask_filter(tables, events), size),
         "lxml": Contender(lambda: lxml_filter(trees, evaluated), few, scale),
         "lxml parse": Contender(parse_again, few),
     }
 
 
-def _over_rules(packed: pl.Series, compiled: Any) -> Callable[[], Any]:
+def _over_rules(compressed: pl.Series, compiled: Any) -> Callable[[], Any]:
     """Make the matcher ready for the grammars of a column."""
     matcher, ready = compiled.matcher(CPU), []
     filtering = Filtering(compiled, **LIMITS)
-    for corpus in split(packed):
+    for corpus in split(compressed):
         contexts, _ = namespace_contexts(corpus.grammar, corpus.root_offsets, corpus.roots)
         rules = CPU.load_rules(corpus.key, corpus.grammar)
         words = filtering._words(corpus, contexts[0], CPU)
@@ -252,7 +252,7 @@ def race(contenders: dict[str, Contender], repeat: int) -> dict[str, list[float]
     return speeds
 
 
-SHOWN = ["events", "fresh", "rules", "parse", "text", "packed", "bitmask", "lxml", "+parse"]
+SHOWN = ["events", "fresh", "rules", "parse", "text", "column", "bitmask", "lxml", "+parse"]
 RATIOS = [("events", "bitmask"), ("events", "lxml"), ("text", "+parse"), ("rules", "events")]
 
 
@@ -284,7 +284,7 @@ def main() -> None:
         name, text = load(given)
         sample = Sample(first(text.sample(fraction=1, shuffle=True, seed=1), SAMPLED).to_list())
         start = time.perf_counter()
-        packed = tadoc.compress(text, tokenizer="xml")
+        compressed = tadoc.compress(text, tokenizer="xml")
         seconds = time.perf_counter() - start
         megabytes = text.str.len_bytes().sum() / 1e6
         print(f"\n{name}: {len(text):,} documents, {megabytes:.1f} MB, compressed at {megabytes / seconds:.0f} MB/s")
@@ -292,7 +292,7 @@ def main() -> None:
         print("".join(f"{way:>9}" for way in SHOWN) + " |" + ratios)
         for count, shape in grid(args.full, args.quick, args.queries):
             drawn = sample.draw(count, shape, seed=count)
-            ways = contenders(text, packed, drawn)
+            ways = contenders(text, compressed, drawn)
             true = len(ways["text"].run()) / len(text) / len(drawn.queries)
             print(f"{len(drawn.queries):8,}{shape.nodes:6}{shape.splits:7}{shape.wildcards:5.0%}", end="")
             print(f"{shape.descendants:5.0%}{true:6.0%} |{report(race(ways, args.repeat))}", flush=True)
