@@ -38,8 +38,8 @@ class Request(Analytic[Matches, MatchedRows]):
     name: ClassVar[str] = "twig_filter"
     reads_gaps: ClassVar[bool] = True
     gpu_repays_at: ClassVar[float] = math.inf
-    """Never: most of the work is parsing, which stays on the CPU, and its automaton then matches events sooner than
-    they would be transferred (``benchmarks/gpu_twigs.py``)."""
+    """Never: of text nearly all of the work is parsing, which stays on the CPU, and compressed columns take
+    milliseconds there, too (``benchmarks/twigs.py``, ``benchmarks/gpu_twig_rules.py``)."""
 
     filtering: Filtering
     raises: bool
@@ -176,7 +176,7 @@ def twig_filter(
     twigs: paths of ``/`` and ``//`` over names, ``*`` and ``@name``, with predicates that are such paths again,
     ``[.//name/@id]``, and may end in ``@name="value"`` or ``text()="value"``. They are matched from the leaves up
     (Gottlob, Koch and Pichler, VLDB 2002), all at once by one automaton on a CPU (Gupta and Suciu, SIGMOD 2003), or by
-    a thread for each node of a query on a GPU (Absalyamov, Moussalli, Tsotras and Najjar).
+    stacks of 64 nodes in each thread on a GPU (after Absalyamov, Moussalli, Tsotras and Najjar, ADMS 2013).
 
     Parameters
     ----------
