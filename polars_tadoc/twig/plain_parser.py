@@ -13,9 +13,7 @@ ENTITIES_DECLARED = "the DOCTYPE declares entities, which are not expanded"
 DEFAULTS_DECLARED = "the DOCTYPE declares so many default values that they would be 100 times the document"
 """What is wrong with documents that may be well-formed."""
 
-
-INVALID_TOKEN = 4
-"""Expat's number."""
+INVALID_TOKEN: int = expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]
 
 
 class DocumentError(Exception):
