@@ -101,6 +101,10 @@ class InvalidDictionaryError(TadocError, ValueError):
     """The file of a saved dictionary is damaged, or is no dictionary; the message names the file and what to do."""
 
 
+class InvalidRecordsError(TadocError, ValueError):
+    """Partial results of an analytic, spilled or sent, are damaged, or are those of another question."""
+
+
 class InvalidTwigError(TadocError, ValueError):
     """An XPath query is no twig; the message names what in it cannot be used, and where it stands."""
 
@@ -144,12 +148,32 @@ class LimitExceededError(TadocError, ValueError):
     """What was asked for would expand beyond a limit; the message names the limit and how to raise it."""
 
 
+class DiskFullError(TadocError, OSError):
+    """No more can be written in a folder: it is full, or a quota is; the message names it. ``errno`` says which."""
+
+
 class EngineUnavailableError(TadocError, RuntimeError):
     """The engine asked for cannot run here; the message says what is missing and how to install it."""
 
 
+class DeviceMemoryError(EngineUnavailableError):
+    """A GPU has too little memory for what cannot be cut any smaller; the message says what it is and what to do."""
+
+
 class DeadlineMissedError(TadocError, TimeoutError):
     """A query to a server was given up: no engine could answer it in time any more."""
+
+
+class SkippedPartitionWarning(UserWarning):
+    """A partition or file of a packed scan was passed over (``on_error="skip"``); the message names it and says why."""
+
+
+class WorkerLostError(TadocError, RuntimeError):
+    """Worker processes ended again and again over the same work, or could not be started; the message says over what."""
+
+
+class DeviceMemoryWarning(UserWarning):
+    """A GPU had too little memory for all rows at once: they went in smaller batches, or with "auto" to the CPU."""
 
 
 class RepeatedGrammarsWarning(UserWarning):

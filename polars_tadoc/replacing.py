@@ -1,12 +1,31 @@
-"""Writes a file beside the one that it replaces: readers see the old one or the new one, never a part."""
+"""Writes a file or a folder beside the one that it replaces: readers see the old one or the new one, never a part.
+
+What is being written is locked. So what a killed process has left can be told from what another one still writes, and
+goes when the same is written again.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from polars.exceptions import PolarsError
+
+from polars_tadoc.errors import DiskFullError
+
+try:
+    import fcntl
+except ImportError:  # Windows: a file that is open cannot be removed there, and stands for its own lock
+    fcntl = None  # type: ignore[assignment]
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""What systems say where no more can be written: no space, no quota, no larger file."""
 
 
 def target(path: Path, call: str) -> Path:
@@ -31,14 +50,219 @@ def target(path: Path, call: str) -> Path:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary name beside the file's; it takes the file's name in the end, or goes on an error."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        temporary.touch()  # so that a folder that may not be written to is found out at once
+def replacing(path: Path, call: str) -> Iterator[Path]:
+    """Give a temporary name beside the file's; it takes the file's name in the end, or goes on an error.
+
+    Parameters
+    ----------
+    path
+        What :func:`target` returned.
+    call
+        What messages begin with.
+
+    Raises
+    ------
+    DiskFullError
+        No more can be written there.
+    FileNotFoundError
+        The folder went away.
+
+    """
+    with explaining(path, call), beside(path, lambda temporary: temporary.touch(exist_ok=False)) as temporary:
         yield temporary
+        _flush(temporary)  # a disk may say only now that it is full; and a name must not come before its bytes
         if path.exists():
             temporary.chmod(path.stat().st_mode)
         os.replace(temporary, path)
+
+
+@contextmanager
+def replacing_folder(path: Path, call: str) -> Iterator[Path]:
+    """Give an empty folder beside another, or where there is none; parameters and errors as for :func:`replacing`."""
+    with explaining(path, call), beside(path, Path.mkdir) as temporary:
+        yield temporary
+        for file in temporary.rglob("*"):
+            if file.is_file():
+                _flush(file)
+        if path.exists():
+            _exchange(temporary, path)
+        else:
+            os.replace(temporary, path)
+
+
+def _exchange(temporary: Path, path: Path) -> None:
+    """Put a folder in the place of another one, which goes."""
+    old = temporary.with_suffix(".old")
+    descriptor = None
+    with suppress(OSError):
+        descriptor = lock(path)
+    try:
+        os.replace(path, old)
+        try:
+            os.replace(temporary, path)
+        except OSError:
+            os.replace(old, path)
+            raise
+        remove(old)
     finally:
-        temporary.unlink(missing_ok=True)
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+@contextmanager
+def explaining(path: Path, call: str) -> Iterator[None]:
+    """Say of errors while a file or folder is written where they come from; as for :func:`replacing`."""
+    mend = f"{path} is as it was before; make room there, or write elsewhere"
+    try:
+        with naming_full_disk(path.parent, call, mend):
+            yield
+    except OSError as error:
+        if isinstance(error, DiskFullError) or path.parent.is_dir():
+            raise
+        raise FileNotFoundError(f"{call}: the folder {path.parent} went away while {path.name} was written") from error
+
+
+@contextmanager
+def naming_full_disk(folder: Path, call: str, mend: str) -> Iterator[None]:
+    """Turn what NumPy, PyArrow and Polars raise on a full disk into an error that names the folder.
+
+    Parameters
+    ----------
+    folder
+        Where it is written.
+    call
+        What the message begins with.
+    mend
+        What it ends with: how things stand, and what to do.
+
+    Raises
+    ------
+    DiskFullError
+        No more can be written there.
+
+    """
+    try:
+        yield
+    except DiskFullError:
+        raise
+    except (OSError, PolarsError) as error:
+        number = _number(error)
+        if number not in FULL:
+            raise
+        why = f"{call}: no more can be written in {folder} ({os.strerror(number)}): {mend}"
+        raise DiskFullError(number, why) from error
+
+
+def _number(error: Exception) -> int:
+    """Return the system's number of an error; Polars has it in its message alone."""
+    said = re.search(r"\(os error (\d+)\)", str(error))
+    number = getattr(error, "errno", None) or (said and said[1])
+    return int(number or 0)
+
+
+@contextmanager
+def beside(path: Path, make: Callable[[Path], None]) -> Iterator[Path]:
+    """Make a temporary file or folder beside a path, lock it, and remove it in the end if it still has its name.
+
+    What killed processes have left of the same path is removed first.
+
+    Parameters
+    ----------
+    path
+        What it is to become.
+    make
+        Makes it; raises where it is there already.
+
+    """
+    remove_left_behind(path)
+    temporary, descriptor = _make_locked(path, make)
+    try:
+        yield temporary
+    finally:
+        remove(temporary)
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _make_locked(path: Path, make: Callable[[Path], None]) -> tuple[Path, int | None]:
+    while True:
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+        make(temporary)  # a folder that may not be written to is found out at once
+        try:
+            descriptor = lock(temporary)
+        except FileNotFoundError:  # another process took it for left behind before it was locked
+            continue
+        except OSError:  # there are no locks on this file system: nothing is taken for left behind
+            return temporary, None
+        if descriptor is not None and temporary.exists():
+            return temporary, descriptor
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def lock(path: Path) -> int | None:
+    """Lock a file or a folder until the returned descriptor is closed, or the process ends, killed or not.
+
+    Returns
+    -------
+    int or None
+        The descriptor; None where another has locked it.
+
+    Raises
+    ------
+    OSError
+        It is not there, may not be read, or is where there are no locks.
+
+    """
+    if fcntl is None:
+        raise OSError(errno.ENOTSUP, "this system has no such locks")
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def remove_left_behind(path: Path) -> None:
+    """Remove what killed processes have left beside a path that they were writing, whatever cannot be removed stays.
+
+    Where one was killed just when a new folder was to take the old one's place, the old one gets its name back.
+    """
+    form = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.(tmp|old)")
+    with suppress(OSError):
+        for left in [one for one in path.parent.iterdir() if form.fullmatch(one.name)]:
+            with suppress(OSError):
+                _remove_unless_locked(left, path)
+
+
+def _remove_unless_locked(left: Path, path: Path) -> None:
+    descriptor = lock(left)
+    if descriptor is None:
+        return
+    try:
+        if left.suffix == ".old" and not path.exists():
+            os.replace(left, path)
+        else:
+            remove(left)
+    finally:
+        os.close(descriptor)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there; what cannot be removed stays."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+
+
+def _flush(path: Path) -> None:
+    """Have the system write a file's bytes to the disk."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

@@ -65,7 +65,7 @@ def to_chunks(contents: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]
 
 def write(path: Path, contents: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write a file; it appears under its name when it is complete. Errors as of ``replacing.target``."""
-    with replacing(target(path, "Dictionary.save")) as temporary, temporary.open("wb") as file:
+    with replacing(target(path, "Dictionary.save"), "Dictionary.save") as temporary, temporary.open("wb") as file:
         file.writelines(to_chunks(contents, arrays))
 
 

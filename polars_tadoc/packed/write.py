@@ -57,7 +57,7 @@ def write_packed(rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, p
     empty = pl.DataFrame(schema=schema).to_arrow(compat_level=pl.CompatLevel.oldest())
     leaves = Counter(_leaves(empty))
     others = [leaf for leaf in leaves if not leaf.startswith(f"{column}.")]
-    with replacing(target(path, "write_packed")) as temporary:
+    with replacing(target(path, "write_packed"), "write_packed") as temporary:
         rows = iter(rows)
         first = list(islice(rows, 1))
         encodings = {f"{column}.{name}.list.element": encoding for name, encoding in ENCODINGS.items()}

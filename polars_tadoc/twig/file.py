@@ -21,7 +21,7 @@ def write(path: Path, queries: Mapping[str, str], namespaces: Mapping[str, str])
     """Write a file; it appears under its name when it is complete. Errors as of ``replacing.target``."""
     contents = {"format": FORMAT, "version": VERSION, "namespaces": dict(namespaces), "queries": dict(queries)}
     text = json.dumps(contents, ensure_ascii=False, indent=1)
-    with replacing(target(path, "TwigSet.save")) as temporary:
+    with replacing(target(path, "TwigSet.save"), "TwigSet.save") as temporary:
         temporary.write_text(text + "\n", encoding="utf-8", newline="\n")
 
 
