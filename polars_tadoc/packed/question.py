@@ -19,7 +19,7 @@ from polars.exceptions import PolarsError
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.packed.partition import Partition, partition_at
 from polars_tadoc.packed.scan import PackedScan, asking, scans
-from polars_tadoc.packed.unpack import Documents
+from polars_tadoc.packed.unpack import Documents, chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +52,10 @@ class PackedQuestion:
         """Files and predicate, for plans that are shown."""
         return self.scan.shown if self.predicate is None else f"{self.scan.shown}, where {self.predicate}"
 
-    def corpora(self, others: list[str], cached: bool) -> Iterator[tuple[pl.DataFrame, Corpus]]:
+    def corpora(self, others: list[str], cached: bool, gaps: bool = False) -> Iterator[tuple[pl.DataFrame, Corpus]]:
         """Give each packed row's documents that pass: other columns of them, null ones included, and their corpus.
 
-        ``Corpus.rows`` number the rows of all those frames, one after another; gaps are left out.
+        ``Corpus.rows`` number the rows of all those frames, one after another.
 
         Parameters
         ----------
@@ -63,15 +63,17 @@ class PackedQuestion:
             Names of the other columns.
         cached
             Keep grammars for the next call.
+        gaps
+            Give what stood between words, too.
 
         """
-        asked = _Numbered(self, others, cached)
+        asked = _Numbered(self, others, cached, gaps)
         first = 0
         for frame in self.scan.frames(asked):
             if asked.partition is not None:
                 corpus = asked.partition.corpus(first, frame[self.scan.column])
                 asked.partition = None
-                yield frame.select(pl.nth(range(1, frame.width))), corpus
+                yield chosen(frame, others), corpus
                 first += frame.height
 
 
@@ -80,18 +82,20 @@ class _Numbered(Documents):
 
     partition: Partition | None
 
-    def __init__(self, question: PackedQuestion, others: list[str], cached: bool) -> None:
+    def __init__(self, question: PackedQuestion, others: list[str], cached: bool, gaps: bool) -> None:
         scan = question.scan
         super().__init__(scan.schema, scan.column, [scan.column, *others], question.predicate, question.limit)
-        self.cached = cached
+        self.cached, self.gaps = cached, gaps
 
     def _compressed(self, packed: pl.Series, row: int) -> pl.Series:
         partition = partition_at(packed, row, self.cached)
         if partition is None:
             self.partition = None
             return pl.Series(packed.name, [], pl.Int64)
-        nothing = pl.Series("gaps", [None], pl.Binary).new_from_index(0, partition.document_count)
-        self.partition = replace(partition, gaps=nothing)
+        if not self.gaps:
+            nothing = pl.Series("gaps", [None], pl.Binary).new_from_index(0, partition.document_count)
+            partition = replace(partition, gaps=nothing)
+        self.partition = partition
         return pl.int_range(partition.document_count, eager=True)
 
 

@@ -9,6 +9,8 @@ blocks would, and no sizes of blocks beside them.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Iterator
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +46,36 @@ def pack_numbers(numbers: npt.NDArray[np.unsignedinteger]) -> UInt8:
 
     """
     return np.frombuffer(b"".join([*_pieces(numbers.astype(np.uint64), 0), _SPARE]), np.uint8)
+
+
+class Numbers(Protocol):
+    """Numbers that are read again and again, in order, so many at a time."""
+
+    def append(self, values: UInt64) -> None:
+        """Put numbers behind those that are there."""
+
+    def chunks(self) -> Iterator[npt.NDArray[np.unsignedinteger]]:
+        """Give all numbers; each stretch but the last has a multiple of 8."""
+
+    def delete(self) -> None:
+        """Forget them."""
+
+
+def pack_streamed(numbers: Numbers, spool: Callable[[], Numbers], write: Callable[[bytes], object]) -> None:
+    """Write what :func:`pack_numbers` returns, of numbers that need not fit into memory.
+
+    Parameters
+    ----------
+    numbers
+        Unsigned integers below 2^56.
+    spool
+        Makes room for further uint64 numbers.
+    write
+        Takes the bytes, one piece after another.
+
+    """
+    _write_pieces(numbers, spool, write, 0)
+    write(_SPARE)
 
 
 def unpack_numbers(data: UInt8, size: int) -> UInt64:
@@ -87,6 +119,36 @@ def _pieces(numbers: UInt64, depth: int) -> list[bytes]:
     kernels.split(numbers, np.uint64(width), low, steps, highs)
     own = [_HEADER.pack(width, exceptions), low.tobytes()]
     return [*own, *_pieces(steps, depth + 1), *_pieces(highs, depth + 1)]
+
+
+def _write_pieces(
+    numbers: Numbers, spool: Callable[[], Numbers], write: Callable[[bytes], object], depth: int
+) -> None:
+    lengths = np.zeros(65, np.int64)
+    for chunk in numbers.chunks():
+        kernels.count_lengths(chunk.astype(np.uint64), lengths)
+    if not lengths.any():
+        return
+    width = _width(lengths) if depth < _DEEPEST else max(1, int(np.flatnonzero(lengths)[-1]))
+    write(_HEADER.pack(width, int(lengths[width + 1 :].sum())))
+    steps, highs = spool(), spool()
+    since = 0  # numbers behind the last one that needs more bits
+    for chunk in numbers.chunks():
+        exceptions = int(np.count_nonzero(chunk > np.uint64((1 << width) - 1)))
+        low = np.zeros((width * len(chunk) + 7) // 8, np.uint8)
+        own_steps, own_highs = np.empty(exceptions, np.uint64), np.empty(exceptions, np.uint64)
+        kernels.split(chunk.astype(np.uint64), np.uint64(width), low, own_steps, own_highs)
+        write(low.tobytes())
+        passed = int(own_steps.sum()) + exceptions
+        if exceptions:
+            own_steps[0] += np.uint64(since)
+            since = 0
+        since += len(chunk) - passed
+        steps.append(own_steps)
+        highs.append(own_highs)
+    for more in (steps, highs):
+        _write_pieces(more, spool, write, depth + 1)
+        more.delete()
 
 
 def _width(lengths: npt.NDArray[np.int64]) -> int:

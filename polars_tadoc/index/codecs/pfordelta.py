@@ -24,8 +24,7 @@ class PForDelta(Codec):
     high_parts = ("exceptions", "steps", "highs")
 
     def _pack_high(self, sizes: Int64, block_offsets: Int64, stream: Stream) -> Parts:
-        starts = _block_starts(sizes, block_offsets)
-        places = np.repeat(starts, np.diff(stream.exception_offsets)) + stream.exception_places
+        places = exception_places(sizes, block_offsets, stream)
         steps = np.diff(places, prepend=-1) - 1
         return {
             "exceptions": np.array([len(places)], np.uint64),
@@ -50,6 +49,13 @@ class PForDelta(Codec):
             exception_places=(places - np.repeat(starts, np.diff(offsets))).astype(np.uint8),
             exception_highs=(highs + np.uint64(1)).astype(np.uint32),
         )
+
+
+def exception_places(sizes: Int64, block_offsets: Int64, stream: Stream) -> Int64:
+    """Return where exceptions stand among the postings of all lists, ascending."""
+    starts = _block_starts(sizes, block_offsets)
+    places: Int64 = np.repeat(starts, np.diff(stream.exception_offsets)) + stream.exception_places
+    return places
 
 
 def _block_starts(sizes: Int64, block_offsets: Int64) -> Int64:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numba as nb
@@ -24,7 +25,14 @@ _MOST_BITS = 32
 _PLACE_BITS = 8
 
 
-def encode(codec: int, document_count: int, offsets: Int64, documents: UInt32, counts: Any) -> Postings:
+def encode(
+    codec: int,
+    document_count: int,
+    offsets: Int64,
+    documents: UInt32,
+    counts: Any,
+    widths: tuple[int, int] | None = None,
+) -> Postings:
     """Encode lists of postings, each with the widths at which its gaps and its counts take the fewest bits.
 
     Parameters
@@ -39,6 +47,8 @@ def encode(codec: int, document_count: int, offsets: Int64, documents: UInt32, c
         uint32, ascending within each list, below ``document_count``.
     counts
         uint32 or uint64 by posting, at least 1.
+    widths
+        Other widths of the gaps and the counts of all lists, as for part of a long list; at most 32.
 
     Returns
     -------
@@ -58,6 +68,7 @@ def encode(codec: int, document_count: int, offsets: Int64, documents: UInt32, c
     sizes = np.diff(offsets)
     block_offsets = running_sum(-(-sizes // BLOCK))
     heads = np.empty(int(block_offsets[-1]), np.uint32)
+    gaps_width, counts_width = (None, None) if widths is None else widths
     map_parallel(
         lambda chunk: _copy_heads(offsets, block_offsets, documents, chunk[0], chunk[1], heads),
         weighted_chunks(offsets),
@@ -68,9 +79,39 @@ def encode(codec: int, document_count: int, offsets: Int64, documents: UInt32, c
         sizes.astype(np.uint32),
         block_offsets,
         heads,
-        _encode_stream(codec, offsets, block_offsets, documents, True),
-        _encode_stream(codec, offsets, block_offsets, counts.astype(np.uint32, copy=False), False),
+        _encode_stream(codec, offsets, block_offsets, documents, True, gaps_width),
+        _encode_stream(codec, offsets, block_offsets, counts.astype(np.uint32, copy=False), False, counts_width),
     )
+
+
+def width_of(codec: int, parts: Iterable[npt.NDArray[np.unsignedinteger]]) -> int:
+    """Return the width at which a list takes the fewest bits, the smallest of equal ones, as :func:`encode` does.
+
+    Parameters
+    ----------
+    codec
+        ``PFORDELTA`` or ``RICE``.
+    parts
+        The values that are coded, one part of the list after another.
+
+    """
+    lengths = np.zeros(_MOST_BITS + 1, np.int64)
+    highs = [0] * (_MOST_BITS + 1)  # sum of the values' high parts, by width
+    powers = np.uint64(1) << np.arange(_MOST_BITS, dtype=np.uint64)
+    for part in parts:
+        lengths += np.bincount(np.searchsorted(powers, part, side="right"), minlength=_MOST_BITS + 1)
+        if codec == RICE:
+            highs = [more + int((part >> part.dtype.type(w)).sum(dtype=np.uint64)) for w, more in enumerate(highs)]
+    total = int(lengths.sum())
+    if codec == RICE:
+        costs = [total * width + high for width, high in enumerate(highs)]
+    else:
+        longer = [int(lengths[width + 1 :].sum()) for width in range(_MOST_BITS + 1)]
+        costs = [
+            total * width + (_PLACE_BITS + 1) * longer[width] + sum(longer[width + 1 :])
+            for width in range(_MOST_BITS + 1)
+        ]
+    return costs.index(min(costs))
 
 
 def low_offsets(sizes: Int64, widths: npt.NDArray[np.unsignedinteger]) -> Int64:
@@ -89,7 +130,9 @@ def no_high_parts() -> tuple[Int64, UInt8, UInt32, UInt8, Int64]:
     return none, np.empty(0, np.uint8), np.empty(0, np.uint32), np.zeros(SPARE_BYTES, np.uint8), none
 
 
-def _encode_stream(codec: int, offsets: Int64, block_offsets: Int64, numbers: UInt32, are_documents: bool) -> Stream:
+def _encode_stream(
+    codec: int, offsets: Int64, block_offsets: Int64, numbers: UInt32, are_documents: bool, width: int | None
+) -> Stream:
     lists, blocks = len(offsets) - 1, int(block_offsets[-1])
     chunks = weighted_chunks(offsets)
     widths = np.empty(lists, np.uint8)
@@ -97,7 +140,8 @@ def _encode_stream(codec: int, offsets: Int64, block_offsets: Int64, numbers: UI
 
     def choose(chunk: tuple[int, int]) -> None:
         room = np.empty(_MOST_BITS + 1, np.int64)
-        _choose_widths(codec, offsets, block_offsets, numbers, are_documents, *chunk, widths, high_sizes, room)
+        fixed = -1 if width is None else width
+        _choose_widths(codec, offsets, block_offsets, numbers, are_documents, *chunk, fixed, widths, high_sizes, room)
 
     map_parallel(choose, chunks)
     starts = low_offsets(np.diff(offsets), widths)
@@ -203,14 +247,20 @@ def _choose_widths(
     are_documents: bool,
     start: int,
     stop: int,
+    fixed: int,
     widths: UInt8,
     high_sizes: Int64,
     lengths: Int64,
 ) -> None:
-    """Choose each list's width; ``high_sizes`` becomes each block's number of exceptions or of unary bits."""
+    """Choose each list's width, or take one that is not negative for all.
+
+    ``high_sizes`` becomes each block's number of exceptions or of unary bits.
+    """
     for t in range(start, stop):
         first, last = offsets[t], offsets[t + 1]
-        if codec == RICE:
+        if fixed >= 0:
+            width = fixed
+        elif codec == RICE:
             width = _rice_width(numbers, first, last, are_documents)
         else:
             width = _pfordelta_width(numbers, first, last, are_documents, lengths)

@@ -1,0 +1,128 @@
+"""Rows of a plan, so many at a time, in their order: what is answered row by row needs no more of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+import polars.selectors as cs
+
+from polars_tadoc.analytics.stream import (
+    MOST_ROWS,
+    ROWS_SHARE,
+    TEXT_SHARE,
+    TOO_MANY_ROWS,
+    _fitting,
+    _nbytes,
+    _without_gaps,
+)
+from polars_tadoc.column import split_one_by_one
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.packed.question import PackedQuestion
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Rows that stand together in a plan, null ones too.
+
+    Parameters
+    ----------
+    first
+        Number of its first row in the plan.
+    frame
+        Other columns of its rows; it has as many rows even where there are none.
+    corpora
+        Its rows that are not null, grammar by grammar; ``Corpus.rows`` number the plan's rows.
+    column
+        Its rows themselves where they came as a column, String or compressed; None of a packed row.
+
+    """
+
+    first: int
+    frame: pl.DataFrame
+    corpora: tuple[Corpus, ...]
+    column: pl.Series | None = None
+
+
+def packed_windows(question: PackedQuestion, others: list[str], limit: int, gaps: bool = False) -> Iterator[Window]:
+    """Give the documents of a packed scan, a window for each packed row of which one may pass.
+
+    Parameters
+    ----------
+    question
+        The documents.
+    others
+        Names of other columns.
+    limit
+        Bytes that one grammar with its documents may take.
+    gaps
+        Give what stood between words, too.
+
+    Raises
+    ------
+    LimitExceededError
+        One grammar with its documents does not fit.
+
+    """
+    first = 0
+    for frame, corpus in question.corpora(others, cached=False, gaps=gaps):
+        _require_numbers(first + frame.height)
+        yield Window(first, frame, (_fitting(corpus, limit),))
+        first += frame.height
+
+
+def plan_windows(
+    plan: pl.LazyFrame, column: str, others: list[str], limit: int, gaps: bool = False
+) -> Iterator[Window]:
+    """Do the same for a plan, which runs in Polars' streaming engine.
+
+    Rows are gathered until a share of the limit is full. Of compressed rows the last ones of one grammar wait for what
+    comes next, so that most grammars are read once.
+    """
+    names = list(dict.fromkeys([column, *others]))
+    held: list[pl.DataFrame] = []
+    first = size = 0
+    for batch in plan.select(cs.by_name(*names)).collect_batches(maintain_order=True):
+        _require_numbers(first + sum(frame.height for frame in held) + batch.height)
+        text = batch.schema[column] == pl.String
+        if not (text or gaps):
+            batch = batch.with_columns(_without_gaps(batch[column]).alias(column))
+        held.append(batch)
+        size += int(batch[column].estimated_size()) if text else _nbytes(batch[column])
+        if size < limit // (TEXT_SHARE if text else ROWS_SHARE):
+            continue
+        frame = pl.concat(held)
+        stop = frame.height if text else _before_last_grammar(frame[column])
+        yield _window(frame.head(stop), column, others, first, limit)
+        held, first = [frame.slice(stop)], first + stop
+        size = 0 if text else _nbytes(held[0][column])
+    if held:
+        yield _window(pl.concat(held), column, others, first, limit)
+
+
+def _window(frame: pl.DataFrame, column: str, others: list[str], first: int, limit: int) -> Window:
+    rows = frame[column]
+    corpora = []
+    if rows.dtype != pl.String:
+        for corpus in split_one_by_one(rows, cached=False):
+            corpora.append(replace(_fitting(corpus, limit), rows=corpus.rows + first))
+    kept = frame.select(cs.by_name(*others)) if others else pl.DataFrame(height=frame.height)
+    return Window(first, kept, tuple(corpora), rows)
+
+
+def _before_last_grammar(column: pl.Series) -> int:
+    """Count the rows before the last ones that all have one grammar; all where there are no others."""
+    codes = column.alias("text").struct.field("grammar").to_physical()
+    used = codes.drop_nulls()
+    if not len(used):
+        return len(codes)
+    others = np.flatnonzero((codes != used[-1]).fill_null(False).to_numpy())
+    return int(others[-1]) + 1 if len(others) else len(codes)
+
+
+def _require_numbers(rows: int) -> None:
+    if rows > MOST_ROWS:
+        raise LimitExceededError(TOO_MANY_ROWS)
