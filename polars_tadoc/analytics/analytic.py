@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.analytics.records import Layout, Records
 from polars_tadoc.analytics.results import Labels
 from polars_tadoc.column import require_tadoc, split
 from polars_tadoc.corpus import Corpus, require_countable
@@ -114,6 +115,19 @@ class Analytic(ABC, Generic[Part, Made]):
     @abstractmethod
     def merge(self, partials: Sequence[Part]) -> Part:
         """Join the answers for parts of the rows, none of them limited; the limits are applied."""
+
+    @property
+    @abstractmethod
+    def layout(self) -> Layout:
+        """What the numbers of its records mean."""
+
+    @abstractmethod
+    def records(self, part: Part) -> Records:
+        """Turn what was found in some of the rows, none of it left out, into records."""
+
+    @abstractmethod
+    def part(self, records: Records) -> Part:
+        """Turn records back; ``result(merge([part]), labels)`` is the answer for all rows where they are of all."""
 
     @abstractmethod
     def result(self, total: Part, labels: Labels) -> Made:

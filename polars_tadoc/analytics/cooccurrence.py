@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.analytics.records import Layout, Records, in_order, put_in_order
 from polars_tadoc.analytics.results import Labels, dictionary, to_arrow
 from polars_tadoc.arguments import require_integer
 from polars_tadoc.corpus import Corpus
@@ -108,6 +109,22 @@ class Request(Analytic[Pairs, Pairs]):
         joined = np.concatenate([np.zeros((0, 2), np.uint32), *ids])
         counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
         return Pairs(words, *cpu.sum_sequences(joined, counts, words.rank, self.min_count, self.top))
+
+    @property
+    def layout(self) -> Layout:
+        """Two words, and how often they stand near each other."""
+        return Layout(("word", "word"), 2, by_count=True)
+
+    def records(self, part: Pairs) -> Records:
+        """Put them in the order of their words."""
+        words, places = in_order(part.words, part.ids)
+        return put_in_order(self.layout, words, places, part.counts)
+
+    def part(self, records: Records) -> Pairs:
+        """Put them in the order of their counts."""
+        assert records.counts is not None
+        order = np.argsort(~records.counts, kind="stable")
+        return Pairs(Vocabulary(records.words), records.keys[order], records.counts[order])
 
     def result(self, total: Pairs, labels: Labels) -> Pairs:
         """Counts are what is asked for."""

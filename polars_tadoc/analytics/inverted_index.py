@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.analytics.records import Layout, Records, in_order, put_in_order
 from polars_tadoc.analytics.results import Labels, dictionary, from_arrow, lists
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.engine import Engine
@@ -98,6 +99,23 @@ class Request(CountOptions, Analytic[Postings, InvertedIndex]):
         joined >>= np.uint64(32)  # in place, all of it: merging sets how much fits a memory limit
         sizes = np.bincount(joined.view(np.int64), minlength=len(words))
         return Postings(words, np.append(0, np.cumsum(sizes)), rows)
+
+    @property
+    def layout(self) -> Layout:
+        """A word, and a row that holds it."""
+        return Layout(("word", "row"), 1, counted=False)
+
+    def records(self, part: Postings) -> Records:
+        """Write each word beside its rows."""
+        ids = np.repeat(np.arange(len(part.words), dtype=np.uint32), np.diff(part.offsets))
+        words, places = in_order(part.words, ids)
+        return put_in_order(self.layout, words, np.stack([places, part.rows.astype(np.uint32)], axis=1))
+
+    def part(self, records: Records) -> Postings:
+        """List the rows of each word."""
+        words = Vocabulary(records.words)
+        offsets = np.searchsorted(records.keys[:, 0], np.arange(len(words) + 1))
+        return Postings(words, offsets, records.keys[:, 1].copy())
 
     def result(self, total: Postings, labels: Labels) -> InvertedIndex:
         """Put the words in order, and give rows their labels."""

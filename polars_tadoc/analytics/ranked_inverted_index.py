@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.analytics.records import Layout, Records, in_order, put_in_order, stretches, word_columns
 from polars_tadoc.analytics.results import Labels, from_arrow, lists, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.arguments import require_integer
 from polars_tadoc.corpus import Corpus
@@ -127,6 +128,25 @@ class Request(Analytic[Postings, RankedInvertedIndex]):
         rows = np.concatenate([np.zeros(0, np.uint32), *(part.rows for part in partials)])
         counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
         return Postings(words, *cpu.join_postings(joined, sizes, rows, counts, words.rank, self.min_count, self.top))
+
+    @property
+    def layout(self) -> Layout:
+        """The words of a run, a row that holds it, and how often."""
+        return Layout((*word_columns(self.n), "row"), self.n)
+
+    def records(self, part: Postings) -> Records:
+        """Write each run beside its rows."""
+        words, places = in_order(part.words, part.ids)
+        runs = np.repeat(places, np.diff(part.offsets), axis=0)
+        return put_in_order(self.layout, words, np.column_stack([runs, part.rows.astype(np.uint32)]), part.counts)
+
+    def part(self, records: Records) -> Postings:
+        """Put each run's rows in the order of their counts."""
+        assert records.counts is not None
+        ids, offsets = stretches(records.keys[:, : self.n])
+        owners, rows = np.repeat(np.arange(len(ids)), np.diff(offsets)), records.keys[:, self.n]
+        order = np.lexsort((rows, ~records.counts, owners))
+        return Postings(Vocabulary(records.words), ids, offsets, rows[order], records.counts[order])
 
     def result(self, total: Postings, labels: Labels) -> RankedInvertedIndex:
         """Give rows their labels."""

@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.analytics.records import Layout, Records, in_order, put_in_order, word_columns
 from polars_tadoc.analytics.results import Labels, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.arguments import require_integer
 from polars_tadoc.corpus import Corpus
@@ -101,6 +102,22 @@ class Request(Analytic[Sequences, Sequences]):
         joined = np.concatenate([np.zeros((0, self.n), np.uint32), *ids])
         counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
         return Sequences(words, *cpu.sum_sequences(joined, counts, words.rank, self.min_count, self.top))
+
+    @property
+    def layout(self) -> Layout:
+        """The words of a run, and how often it occurs."""
+        return Layout(word_columns(self.n), self.n, by_count=True)
+
+    def records(self, part: Sequences) -> Records:
+        """Put them in the order of their words."""
+        words, places = in_order(part.words, part.ids)
+        return put_in_order(self.layout, words, places, part.counts)
+
+    def part(self, records: Records) -> Sequences:
+        """Put them in the order of their counts."""
+        assert records.counts is not None
+        order = np.argsort(~records.counts, kind="stable")
+        return Sequences(Vocabulary(records.words), records.keys[order], records.counts[order])
 
     def result(self, total: Sequences, labels: Labels) -> Sequences:
         """Counts are what is asked for."""

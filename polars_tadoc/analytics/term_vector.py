@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.analytics.records import Layout, Records, in_order, put_in_order, stretches
 from polars_tadoc.analytics.results import Labels, dictionary, to_arrow
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.engine import Engine
@@ -132,6 +133,25 @@ class Request(Analytic[DocumentWords, TermVectors]):
                 gather_lists(offsets, counts, order),
             )
         return DocumentWords(words, rows, offsets, ids, counts)
+
+    @property
+    def layout(self) -> Layout:
+        """A row, a word that it holds, and how often."""
+        return Layout(("row", "word"), 1)
+
+    def records(self, part: DocumentWords) -> Records:
+        """Write each row beside its words."""
+        words, places = in_order(part.words, part.ids)
+        rows = np.repeat(part.rows.astype(np.uint32), np.diff(part.offsets))
+        return put_in_order(self.layout, words, np.stack([rows, places], axis=1), part.counts)
+
+    def part(self, records: Records) -> DocumentWords:
+        """Put each row's words in the order of their counts."""
+        assert records.counts is not None
+        rows, offsets = stretches(records.keys[:, 0])
+        order = np.lexsort((records.keys[:, 1], ~records.counts, records.keys[:, 0]))
+        ids, counts = records.keys[order, 1], records.counts[order]
+        return DocumentWords(Vocabulary(records.words), rows.astype(np.int64), offsets, ids, counts)
 
     def result(self, total: DocumentWords, labels: Labels) -> TermVectors:
         """Give rows their labels."""

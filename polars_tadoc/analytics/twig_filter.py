@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.analytics.records import Layout, Records, put_in_order, stretches
 from polars_tadoc.analytics.results import Labels
 from polars_tadoc.analytics.twig_documents import Answer, Filtering, WrongRow
 from polars_tadoc.analytics.twig_matches import MatchedRows, Matches
@@ -140,6 +142,22 @@ class Request(Analytic[Matches, MatchedRows]):
     def merge(self, partials: Sequence[Matches]) -> Matches:
         """Put the documents of several corpora into the order of their rows."""
         return Matches.merged(partials)
+
+    @property
+    def layout(self) -> Layout:
+        """A row, and the place of a query that it matches in their set."""
+        return Layout(("row", "query"), 1, counted=False)
+
+    def records(self, part: Matches) -> Records:
+        """Write each row beside its queries; rows without any are not in the result."""
+        rows = np.repeat(part.rows.astype(np.uint32), np.diff(part.offsets))
+        words = pa.array([], pa.large_string())
+        return put_in_order(self.layout, words, np.stack([rows, part.twigs], axis=1))
+
+    def part(self, records: Records) -> Matches:
+        """List the queries of each row."""
+        rows, offsets = stretches(records.keys[:, 0])
+        return Matches(rows.astype(np.int64), offsets, records.keys[:, 1].copy())
 
     def result(self, total: Matches, labels: Labels) -> MatchedRows:
         """Give rows their labels."""

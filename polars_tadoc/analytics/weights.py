@@ -17,11 +17,12 @@ import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.counting import Counting
+from polars_tadoc.analytics.records import Layout, Records, in_order, put_in_order
 from polars_tadoc.analytics.results import INDEX, Labels, dictionary, from_arrow
 from polars_tadoc.analytics.terms import Terms
 from polars_tadoc.arrow import view
 from polars_tadoc.corpus import Corpus
-from polars_tadoc.engine import Engine
+from polars_tadoc.engine import CPU, Engine
 from polars_tadoc.kernels.cpu.spread import spread
 from polars_tadoc.traversal.options import Options, require_top
 from polars_tadoc.vocabulary import Vocabulary
@@ -110,6 +111,27 @@ class Request(Analytic[Terms, WeightedWords]):
     def merge(self, partials: Sequence[Terms]) -> Terms:
         """Put the documents of several corpora into the order of their rows; no count changes."""
         return self.counting.merge(partials)
+
+    @property
+    def layout(self) -> Layout:
+        """A row, a word that it holds, and how often; rows without a word are documents, too."""
+        return Layout(("row", "word"), 1, documents=True)
+
+    def records(self, part: Terms) -> Records:
+        """Write each row beside its words."""
+        part = part.on_host()
+        words, places = in_order(part.words, part.ids)
+        rows = part.rows.astype(np.uint32)
+        keys = np.stack([np.repeat(rows, np.diff(part.offsets)), places], axis=1)
+        return put_in_order(self.layout, words, keys, part.counts, rows, part.lengths)
+
+    def part(self, records: Records) -> Terms:
+        """List the words of each row."""
+        assert records.rows is not None
+        assert records.counts is not None
+        offsets = np.searchsorted(records.keys[:, 0], np.append(records.rows, np.uint64(1 << 32)))
+        words, ids = Vocabulary(records.words), records.keys[:, 1].copy()
+        return Terms(CPU, words, True, records.rows.astype(np.int64), offsets, ids, records.counts, records.lengths)
 
     def result(self, total: Terms, labels: Labels) -> WeightedWords:
         """Weigh all words, and give rows their labels."""

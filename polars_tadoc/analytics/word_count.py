@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.analytics.records import Layout, Records, in_order, put_in_order
 from polars_tadoc.analytics.results import Labels, dictionary, to_arrow
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.engine import CPU, Engine
@@ -88,6 +89,25 @@ class CountsWords(Analytic[WordCounts, Selection]):
         strings: Any = merged["word"].to_arrow()
         return WordCounts(Vocabulary(strings), merged["count"].to_numpy(), CPU)
 
+    @property
+    def layout(self) -> Layout:
+        """A word, and how often it occurs."""
+        return Layout(("word",), 1)
+
+    def records(self, part: WordCounts) -> Records:
+        """Keep the words that occur."""
+        counts: npt.NDArray[np.uint64] = part.engine.kernels.to_host(part.counts)
+        ids = np.flatnonzero(counts).astype(np.uint32)
+        words, places = in_order(part.words, ids)
+        return put_in_order(self.layout, words, places[:, None], counts[ids])
+
+    def part(self, records: Records) -> WordCounts:
+        """Give each word its count."""
+        assert records.counts is not None
+        counts = np.zeros(len(records.words), np.uint64)
+        counts[records.keys[:, 0]] = records.counts
+        return WordCounts(Vocabulary(records.words), counts, CPU)
+
 
 @dataclass(frozen=True)
 class Request(CountsWords):
@@ -115,6 +135,11 @@ class Request(CountsWords):
             normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
         )
         return cls(require_top(top), require_min_count(min_count), options)
+
+    @property
+    def layout(self) -> Layout:
+        """A word, and how often it occurs."""
+        return Layout(("word",), 1, by_count=True)
 
     def result(self, total: WordCounts, labels: Labels) -> Selection:
         """Select words."""
