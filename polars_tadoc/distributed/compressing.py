@@ -1,0 +1,26 @@
+"""Text files become packed files, one for each piece."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from polars_tadoc.compress.compress import Compression
+from polars_tadoc.distributed.sources import Files, Piece
+from polars_tadoc.packed.pack import pack_stream, packed_schema
+from polars_tadoc.packed.write import write_packed
+
+
+def file_name(number: int) -> str:
+    """Name a piece's file; the names of up to 10 million are in the order of the pieces."""
+    return f"part-{number:07d}.parquet"
+
+
+def compress_piece(folder: Path, number: int, files: Files, piece: Piece, arguments: dict[str, Any]) -> None:
+    """Compress one piece and write it; the file appears under its name when it is complete."""
+    how = replace(Compression.from_arguments(**arguments), cached=False)
+    rows = files.read(piece)
+    compressed = rows.with_columns(how.run(rows[files.column]))
+    schema = packed_schema(compressed.schema, files.column)
+    write_packed(pack_stream([compressed], files.column, passing=True), schema, files.column, folder / file_name(number))

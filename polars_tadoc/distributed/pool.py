@@ -1,0 +1,277 @@
+"""Several workers that share tasks: each takes the next one, and what a lost worker was at is done by another."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from polars_tadoc.config import settings
+from polars_tadoc.distributed.process import WorkerGoneError, WorkerProcess
+from polars_tadoc.errors import WorkerLostError
+
+MOST_TRIES = 3
+"""So many workers may be lost over one task before it is given up."""
+
+FINISH = -1
+"""Stands for no task: what was kept is to be handed over."""
+
+SHORTLY = 0.5
+"""Seconds after which those that wait look whether a worker was lost that nobody asked anything of."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Something that any worker can do.
+
+    Parameters
+    ----------
+    name
+        What it is about, for messages.
+    arguments
+        What the stage's function is called with.
+
+    """
+
+    name: str
+    arguments: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a worker hands over after it has kept the results of several tasks.
+
+    Parameters
+    ----------
+    tasks
+        Their numbers.
+    value
+        What came of all of them.
+
+    """
+
+    tasks: frozenset[int]
+    value: Any
+
+
+@dataclass(eq=False)
+class _Stage:
+    """Tasks on their way; all that changes does so under the condition."""
+
+    call: str
+    tasks: Sequence[Task]
+    function: Callable[..., Any]
+    finish: Callable[[], Any] | None
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    left: deque[int] = field(default_factory=deque)
+    tries: dict[int, int] = field(default_factory=dict)
+    results: dict[int, Any] = field(default_factory=dict)
+    handed_over: list[Any] = field(default_factory=list)
+    kept: dict[WorkerProcess, set[int]] = field(default_factory=dict)
+    """By process: tasks of which it keeps what it found."""
+    busy: Counter[int] = field(default_factory=Counter)
+    """By worker: calls that it is at."""
+    done: set[int] = field(default_factory=set)
+    error: BaseException | None = None
+    stopped: bool = False
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing more to do."""
+        return self.stopped or self.error is not None or len(self.done) == len(self.tasks)
+
+    def take(self, place: int, current: Callable[[], WorkerProcess]) -> int | None:
+        """Wait for something that a worker can do; None where there will be nothing."""
+        with self.changed:
+            while not self.over:
+                for other in [other for other in self.kept if not other.alive]:
+                    self._leave(other, None, "it ended")
+                if self.left:
+                    self.busy[place] += 1
+                    return self.left.popleft()
+                if self.kept.get(current()) and not self.busy[place]:
+                    self.busy[place] += 1
+                    return FINISH
+                self.changed.wait(SHORTLY)  # a worker may be lost, and leave its tasks to this one
+        return None
+
+    def answered(self, place: int, one: WorkerProcess, number: int, answer: Any) -> None:
+        """Note what came of a task."""
+        with self.changed:
+            self.busy[place] -= 1
+            if self.finish is None:
+                self.results[number] = answer
+                self.done.add(number)
+            else:
+                kept = self.kept.setdefault(one, set())
+                kept |= {number} - {FINISH}
+                if answer is not None:
+                    self.handed_over.append(answer.value)
+                    self.done |= answer.tasks
+                    kept -= answer.tasks
+            self.changed.notify_all()
+
+    def failed(self, place: int, error: BaseException) -> None:
+        """Note what a task raised."""
+        with self.changed:
+            self.busy[place] -= 1
+            self.error = self.error or error
+            self.changed.notify_all()
+
+    def lost(self, place: int, one: WorkerProcess, number: int, how: str) -> None:
+        """Leave what a lost process was at, and what it had kept, to all."""
+        with self.changed:
+            self.busy[place] -= 1
+            self._leave(one, number, how)
+            self.changed.notify_all()
+
+    def _leave(self, one: WorkerProcess, number: int | None, how: str) -> None:
+        again = self.kept.pop(one, set())
+        if number not in (None, FINISH):
+            again.add(number)
+        again -= self.done
+        if not again:
+            return
+        blamed = number if number in again else max(again)  # it may have been any of those that were kept
+        self.tries[blamed] = self.tries.get(blamed, 0) + 1
+        if self.tries[blamed] == MOST_TRIES:
+            self.error = self.error or WorkerLostError(
+                f"{self.call}: {MOST_TRIES} workers were lost over {self.tasks[blamed].name}, the last one because "
+                f"{how}; where memory ran out, take fewer workers, or smaller partitions: compress(rows_per_grammar=…)"
+            )
+        self.left.extendleft(sorted(again, reverse=True))
+
+
+class Pool:
+    """Workers that are started when it is made, and end when it is closed.
+
+    Parameters
+    ----------
+    environments
+        By worker: its name and the variables that it has beside those of this process.
+    threads
+        CPU threads of each.
+    slots
+        Tasks that each is at, at the same time: one reads or writes while the other computes.
+
+    Raises
+    ------
+    EngineUnavailableError
+        A worker's GPU cannot be used.
+    WorkerLostError
+        A worker did not start.
+
+    """
+
+    def __init__(self, environments: Mapping[str, Mapping[str, str]], threads: int, slots: int) -> None:
+        self._environments, self._threads, self._slots = environments, threads, slots
+        self._starting = threading.Lock()
+        self._workers = {place: self._start(name) for place, name in enumerate(environments)}
+        try:
+            for one in self._workers.values():
+                one.wait_until_ready()
+        except WorkerGoneError as gone:
+            self.close()
+            raise WorkerLostError(f"Workers: a worker could not be started: {gone}") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def __len__(self) -> int:
+        return len(self._environments)
+
+    @property
+    def process_numbers(self) -> list[int]:
+        """The numbers of the workers' processes."""
+        return [one.number for one in self._workers.values()]
+
+    def close(self) -> None:
+        """Let all workers end."""
+        with ThreadPoolExecutor(len(self._workers)) as threads:
+            list(threads.map(WorkerProcess.close, self._workers.values()))
+
+    def run(
+        self, call: str, function: Callable[..., Any], tasks: Sequence[Task], finish: Callable[[], Any] | None = None
+    ) -> list[Any]:
+        """Have all tasks done.
+
+        Parameters
+        ----------
+        call
+            For messages.
+        function
+            A function of a module, called with each task's arguments in some worker. It may return ``Kept`` for the
+            tasks whose results the worker has kept so far, or None to keep this one's; if there is ``finish``.
+        tasks
+            The tasks.
+        finish
+            Called in each worker that has kept something when no tasks are left; it returns ``Kept``.
+
+        Returns
+        -------
+        list
+            The results in the order of the tasks; with ``finish``, what was handed over, in any order.
+
+        Raises
+        ------
+        WorkerLostError
+            Workers were lost over one task again and again.
+        Exception
+            What a task raised; those that had begun are ended first.
+
+        """
+        stage = _Stage(call, tasks, function, finish, left=deque(range(len(tasks))))
+        threads = [
+            threading.Thread(target=self._serve, args=(place, stage), name=f"tadoc {call}", daemon=True)
+            for place in self._workers
+            for _ in range(self._slots)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        except BaseException:  # an interrupt: what workers are at is of no use any more
+            with stage.changed:
+                stage.stopped = True
+                stage.changed.notify_all()
+                abandoned = [self._workers[place] for place, calls in stage.busy.items() if calls]
+            for one in abandoned:
+                one.kill()
+            raise
+        if stage.error is not None:
+            raise stage.error
+        return stage.handed_over if finish else [stage.results[place] for place in range(len(tasks))]
+
+    def _start(self, name: str) -> WorkerProcess:
+        # budgets are each worker's own, as it has its own memory; "auto" is a GPU only for workers that see one
+        given = replace(settings(), threads=self._threads, engine="auto")
+        return WorkerProcess(name, self._environments[name], given, self._slots)
+
+    def _alive(self, place: int) -> WorkerProcess:
+        """Give a worker; in place of one that is gone, another is started."""
+        with self._starting:
+            if not self._workers[place].alive:
+                self._workers[place] = self._start(self._workers[place].name)
+            return self._workers[place]
+
+    def _serve(self, place: int, stage: _Stage) -> None:
+        """Keep one of a worker's slots busy."""
+        while (number := stage.take(place, lambda: self._workers[place])) is not None:
+            one = self._workers[place] if number == FINISH else self._alive(place)
+            try:
+                one.wait_until_ready()
+                if number == FINISH:
+                    assert stage.finish is not None
+                    answer = one.call(stage.finish)
+                else:
+                    answer = one.call(stage.function, *stage.tasks[number].arguments)
+            except WorkerGoneError as gone:
+                stage.lost(place, one, number, str(gone))
+            except BaseException as error:
+                stage.failed(place, error)
+            else:
+                stage.answered(place, one, number, answer)

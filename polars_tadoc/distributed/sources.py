@@ -1,0 +1,238 @@
+"""The files of a call as pieces that any worker can read: row groups of packed files, or stretches of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import polars.selectors as cs
+import pyarrow.parquet as pq
+
+from polars_tadoc.column import is_tadoc
+from polars_tadoc.corpus import Corpus
+from polars_tadoc.errors import LimitExceededError, NotCompressedError
+from polars_tadoc.namespaces.columns import label_column, string_column
+from polars_tadoc.packed.files import PackedFile, Source, find_files
+from polars_tadoc.packed.partition import is_packed, partition_at
+from polars_tadoc.packed.unpack import unpacked_schema
+
+PIECE_BYTES = 1 << 27
+"""Text of one piece, about: many pieces of a large corpus, and yet long enough to compress well."""
+
+MOST_ROWS = 1 << 32
+"""Results number rows in 32 bits."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Rows of a file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    first, rows
+        The first of them, and how many they are; of a packed file the number of its row group, and the documents.
+
+    """
+
+    path: Path
+    first: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one task reads.
+
+    Parameters
+    ----------
+    stretches
+        One after another.
+    first_row
+        Number of the first row among those of all pieces.
+
+    """
+
+    stretches: tuple[Stretch, ...]
+    first_row: int
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return sum(one.rows for one in self.stretches)
+
+    def __str__(self) -> str:
+        one, *more = self.stretches
+        return f"{one.path} from row {one.first:,}" + (f" and {len(more)} more files" if more else "")
+
+
+@dataclass(frozen=True)
+class PackedPiece(Piece):
+    """A row group of packed rows."""
+
+    def __str__(self) -> str:
+        return f"{self.stretches[0].path}, row group {self.stretches[0].first}"
+
+
+@dataclass(frozen=True)
+class Files:
+    """All that a call reads.
+
+    Parameters
+    ----------
+    schema
+        Columns of the rows, the packed one of type ``tadoc.DTYPE``.
+    column
+        The column asked about.
+    packed
+        Whether the files hold packed rows, else text.
+    pieces
+        The rows, in order.
+
+    """
+
+    schema: pl.Schema
+    column: str
+    packed: bool
+    pieces: tuple[Piece, ...]
+
+    @classmethod
+    def find(cls, source: Source, column: str | None, call: str) -> Files:
+        """List the rows of files.
+
+        Parameters
+        ----------
+        source
+            As for ``scan_packed``.
+        column
+            The column asked about; may be left out for packed files.
+        call
+            For messages.
+
+        Raises
+        ------
+        FileNotFoundError, TypeError, ValueError, OSError
+            The source names no Parquet files, or they cannot be read.
+        ColumnMissingError, NotCompressedError, NotPackedError
+            The files have no such column, or it is neither packed nor text.
+        LimitExceededError
+            They have more rows than results can number.
+
+        """
+        paths = find_files(source)
+        first = pl.read_parquet_schema(paths[0])
+        packed = any(is_packed(dtype) for dtype in first.values()) and first.get(column or "") != pl.String
+        if packed:
+            with PackedFile(paths[0]) as file:
+                schema = unpacked_schema(file.schema, file.column, call)
+                column = file.column if column is None else column
+            if not is_tadoc(schema.get(column)):
+                raise NotCompressedError(f'{call}: the packed column of {paths[0]} is "{file.column}", not "{column}"')
+            found = [(place, one) for place, path in enumerate(paths) for one in _row_groups(path)]
+            cut: Iterator[tuple[Stretch, ...]] = ((one,) for _, one in found)
+        else:
+            if column is None:
+                raise NotCompressedError(
+                    f'{call}: {paths[0]} has no packed column; name the column of text: workers.{call}(source, "text")'
+                )
+            schema = pl.Schema(first)
+            for path in paths:
+                string_column(pl.Schema(pl.read_parquet_schema(path)), column, f"{call}: {path}")
+            cut = _cut([one for path in paths for one in _text_stretches(path, column)])
+        pieces: list[Piece] = []
+        row = 0
+        for stretches in cut:
+            piece = (PackedPiece if packed else Piece)(stretches, row)
+            pieces.append(piece)
+            row += piece.rows
+        if row > MOST_ROWS:
+            raise LimitExceededError(f"{call}: the files have {row:,} rows; results number {MOST_ROWS:,} at most")
+        return cls(schema, column, packed, tuple(pieces))
+
+    def require_labels(self, name: str | None, call: str) -> pl.DataType | None:
+        """Return the type of the column that labels rows, if there is one; errors as ``label_column``'s."""
+        return None if name is None else self.schema[label_column(self.schema, name, call)]
+
+    def read(self, piece: Piece, names: Sequence[str] | None = None) -> pl.DataFrame:
+        """Read rows of text files; all columns by default."""
+        frames = []
+        for one in piece.stretches:
+            rows = pl.scan_parquet(one.path, glob=False).slice(one.first, one.rows)
+            frames.append((rows if names is None else rows.select(cs.by_name(names, require_all=True))).collect())
+        return pl.concat(frames)
+
+    def labels(self, piece: Piece, name: str) -> pl.Series:
+        """Read what rows are called."""
+        if not self.packed:
+            return self.read(piece, [name])[name]
+        values = []
+        for one in piece.stretches:
+            with PackedFile(one.path) as file:
+                lists = file.read(one.first, [name])[name]
+                values.append(lists.alias("values").explode(empty_as_null=False, keep_nulls=False))
+        return pl.concat(values).alias(name)
+
+    def corpora(self, piece: Piece, *, gaps: bool) -> Iterator[Corpus]:
+        """Read packed documents; ``Corpus.rows`` are the numbers among those of all pieces."""
+        row = piece.first_row
+        for one in piece.stretches:
+            with PackedFile(one.path) as file:
+                packed = file.read(one.first, [self.column])[self.column]
+            for place in range(len(packed)):
+                partition = partition_at(packed, place, cached=False)
+                if partition is not None:
+                    yield partition.corpus(row)
+                    row += partition.document_count
+
+
+def _row_groups(path: Path) -> Iterator[Stretch]:
+    """List the row groups of a packed file, with their documents."""
+    with PackedFile(path) as file:
+        column, count = file.column, file.group_count
+    with pq.ParquetFile(path) as file:
+        leaf = _leaf(file, f"{column}.valid.")
+        for group in range(count):
+            known = file.metadata.row_group(group)
+            documents = known.column(leaf).num_values
+            if known.num_rows != 1 or documents < 2:  # an empty or null list counts as one value
+                valid = file.read_row_group(group, columns=[f"{column}.valid"])
+                lists: Any = pl.from_arrow(valid)
+                documents = int(lists[column].struct.field("valid").list.len().sum())
+            yield Stretch(path, group, documents)
+
+
+def _leaf(file: pq.ParquetFile, start: str) -> int:
+    """Find the first leaf column whose path begins so."""
+    return next(place for place in range(len(file.schema)) if file.schema.column(place).path.startswith(start))
+
+
+def _text_stretches(path: Path, column: str) -> Iterator[tuple[Stretch, int]]:
+    """List the row groups of a file with the bytes of their text."""
+    with pq.ParquetFile(path) as file:
+        leaf = next(place for place in range(len(file.schema)) if file.schema.column(place).path == column)
+        first = 0
+        for group in range(file.num_row_groups):
+            known = file.metadata.row_group(group)
+            yield Stretch(path, first, known.num_rows), known.column(leaf).total_uncompressed_size
+            first += known.num_rows
+
+
+def _cut(found: list[tuple[Stretch, int]]) -> Iterator[tuple[Stretch, ...]]:
+    """Gather row groups that stand together to about ``PIECE_BYTES`` of text."""
+    held: list[Stretch] = []
+    size = 0
+    for one, nbytes in found:
+        if held and size + nbytes > PIECE_BYTES:
+            yield tuple(held)
+            held, size = [], 0
+        if held and held[-1].path == one.path:
+            held[-1] = Stretch(one.path, held[-1].first, held[-1].rows + one.rows)
+        else:
+            held.append(one)
+        size += nbytes
+    if held:
+        yield tuple(held)
