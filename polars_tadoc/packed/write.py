@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import polars as pl
 import pyarrow as pa
@@ -54,27 +54,32 @@ def write_packed(rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, p
     for name, dtype in schema.items():
         if _holds_wide_integers(dtype):
             raise TypeError(f'write_packed: column "{name}" is {dtype}; Parquet has no integers of 128 bits, cast them')
+    with replacing(target(path, "write_packed"), "write_packed") as temporary:
+        write_rows(rows, schema, column, temporary)
+
+
+def write_rows(rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, file: Path | BinaryIO) -> None:
+    """Write packed rows to a file that is there for them, or in memory; parameters as for :func:`write_packed`."""
     empty = pl.DataFrame(schema=schema).to_arrow(compat_level=pl.CompatLevel.oldest())
     leaves = Counter(_leaves(empty))
     others = [leaf for leaf in leaves if not leaf.startswith(f"{column}.")]
-    with replacing(target(path, "write_packed"), "write_packed") as temporary:
-        rows = iter(rows)
-        first = list(islice(rows, 1))
-        encodings = {f"{column}.{name}.list.element": encoding for name, encoding in ENCODINGS.items()}
-        encodings.update({f"{name}.list.element": "DELTA_BINARY_PACKED" for row in first for name in _distinct(row)})
-        # "text.gaps" may be a column beside "text": where two leaves share a path, no encoding suits both
-        encodings = {leaf: encoding for leaf, encoding in encodings.items() if leaves[leaf] == 1}
-        with pq.ParquetWriter(
-            temporary,
-            empty.schema,
-            compression="zstd",
-            compression_level=3,
-            use_dictionary=[leaf for leaf in others if leaf not in encodings],
-            write_statistics=others,
-            column_encoding=encodings,
-        ) as writer:
-            for frame in chain(first, rows):
-                writer.write_table(frame.to_arrow(compat_level=pl.CompatLevel.oldest()), row_group_size=1)
+    rows = iter(rows)
+    first = list(islice(rows, 1))
+    encodings = {f"{column}.{name}.list.element": encoding for name, encoding in ENCODINGS.items()}
+    encodings.update({f"{name}.list.element": "DELTA_BINARY_PACKED" for row in first for name in _distinct(row)})
+    # "text.gaps" may be a column beside "text": where two leaves share a path, no encoding suits both
+    encodings = {leaf: encoding for leaf, encoding in encodings.items() if leaves[leaf] == 1}
+    with pq.ParquetWriter(
+        file,
+        empty.schema,
+        compression="zstd",
+        compression_level=3,
+        use_dictionary=[leaf for leaf in others if leaf not in encodings],
+        write_statistics=others,
+        column_encoding=encodings,
+    ) as writer:
+        for frame in chain(first, rows):
+            writer.write_table(frame.to_arrow(compat_level=pl.CompatLevel.oldest()), row_group_size=1)
 
 
 def _distinct(row: pl.DataFrame) -> Iterator[str]:
