@@ -23,4 +23,6 @@ def compress_piece(folder: Path, number: int, files: Files, piece: Piece, argume
     rows = files.read(piece)
     compressed = rows.with_columns(how.run(rows[files.column]))
     schema = packed_schema(compressed.schema, files.column)
-    write_packed(pack_stream([compressed], files.column, passing=True), schema, files.column, folder / file_name(number))
+    write_packed(
+        pack_stream([compressed], files.column, passing=True), schema, files.column, folder / file_name(number)
+    )

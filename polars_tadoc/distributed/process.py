@@ -50,7 +50,7 @@ class WorkerProcess:
         self.name = name
         folders = [os.path.abspath(folder) for folder in sys.path]  # it finds the modules that this process has found
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", worker.__name__, str(slots)],
+            [sys.executable, "-P", "-c", f"from {worker.__name__} import main; main({slots})"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(folders), **environment},

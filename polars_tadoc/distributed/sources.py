@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +152,10 @@ class Files:
         if row > MOST_ROWS:
             raise LimitExceededError(f"{call}: the files have {row:,} rows; results number {MOST_ROWS:,} at most")
         return cls(schema, column, packed, tuple(pieces))
+
+    def of(self, piece: Piece) -> Files:
+        """Leave out the other pieces: what a task is sent with."""
+        return replace(self, pieces=(piece,))
 
     def require_labels(self, name: str | None, call: str) -> pl.DataType | None:
         """Return the type of the column that labels rows, if there is one; errors as ``label_column``'s."""

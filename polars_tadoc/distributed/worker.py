@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-import sys
 import threading
 import traceback
 from collections.abc import Callable
@@ -84,7 +83,3 @@ def main(slots: int) -> None:
             answers.give((-1, "error", error))
             os._exit(1)
         pool.submit(answers.answer, number, function, arguments)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

@@ -1,0 +1,488 @@
+"""Processes of this machine, one for each GPU or share of its cores, that answer calls over files together."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import polars as pl
+
+from polars_tadoc.analytics import cooccurrence as cooccurrence_analytic
+from polars_tadoc.analytics import inverted_index as inverted_index_analytic
+from polars_tadoc.analytics import ranked_inverted_index as ranked_inverted_index_analytic
+from polars_tadoc.analytics import sequence_count as sequence_count_analytic
+from polars_tadoc.analytics import sort as sort_analytic
+from polars_tadoc.analytics import term_vector as term_vector_analytic
+from polars_tadoc.analytics import word_count as word_count_analytic
+from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.arguments import require_integer
+from polars_tadoc.compress.compress import Compression, compress
+from polars_tadoc.dictionary.dictionary import Dictionary
+from polars_tadoc.distributed import answering
+from polars_tadoc.distributed.compressing import compress_piece
+from polars_tadoc.distributed.pool import Pool, Task
+from polars_tadoc.distributed.sources import Files
+from polars_tadoc.errors import EngineUnavailableError
+from polars_tadoc.kernels.cuda.device import device_problem
+from polars_tadoc.namespaces.documented import documented_by
+from polars_tadoc.packed.files import Source
+from polars_tadoc.packed.scan import scan_packed
+from polars_tadoc.replacing import replacing_folder
+from polars_tadoc.traversal.options import require_memory_limit
+
+SHARDS = 4
+"""Shards for each worker: so many that all have something to do to the end, and one fits into memory."""
+
+RANGE_RECORDS = 1 << 18
+"""Records of a file of the result, at least: below, spreading them is not worth it."""
+
+SOURCE = """Parquet files, packed or of text: a file, a folder, a glob pattern, or several of them."""
+
+COLUMN = """The column; may be left out where the files are packed."""
+
+LABELS = """Column whose values label rows; by default rows are numbered through all files."""
+
+MOST_WORKERS = 1024
+"""Processes of one machine."""
+
+
+class Workers:
+    """Processes of this machine that compress and answer over Parquet files together.
+
+    Each has a GPU, or some of the cores. Work is handed out in pieces, a row group of packed rows or about 128 MiB of
+    text, to whoever is free; what they find is split by its words, so that merging it and putting it in order is spread
+    over all of them, too. Results are those of one process, and in the same order. Where a worker is lost, killed or
+    out of memory, another one does its work again. Text that is no packed column is cut into words as ``compress`` does
+    by default; calls over the same files again are faster where they were compressed first.
+
+    Parameters
+    ----------
+    gpus
+        Workers with a GPU each: a number, or "all" for one for each GPU that can be seen (``CUDA_VISIBLE_DEVICES``).
+    cpus
+        Workers without a GPU. Either this or ``gpus``.
+    threads
+        CPU threads of each worker; by default each GPU's, or worker's, share of the cores.
+    memory_limit
+        Bytes, or a number with a unit ("2GB"), that each worker may take for what it has found before it writes it to
+        disk; by default a quarter of its share of the memory. One partition and its result have to fit besides.
+    folder
+        Where intermediate files and results are written; by default the system's folder for temporary files. They go
+        when the workers are closed.
+
+    Raises
+    ------
+    EngineUnavailableError
+        There are not so many GPUs, or one cannot be used.
+    TypeError, ValueError
+        Neither ``gpus`` nor ``cpus`` is given, or both, or an argument is out of range.
+    WorkerLostError
+        A worker could not be started.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> with tempfile.TemporaryDirectory() as folder, tadoc.distributed.Workers(cpus=2) as workers:
+    ...     for day, text in enumerate(["to be or not to be", "to do is to be"]):
+    ...         pl.DataFrame({"text": [text]}).write_parquet(Path(folder) / f"{day}.parquet")
+    ...     packed = workers.compress(folder, "text", Path(folder) / "packed")
+    ...     packed.tadoc.decompress().collect().rows()
+    ...     workers.word_count(Path(folder) / "packed", top=2).collect().rows()
+    [('to be or not to be',), ('to do is to be',)]
+    [('to', 4), ('be', 3)]
+
+    """
+
+    def __init__(
+        self,
+        *,
+        gpus: int | str | None = None,
+        cpus: int | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> None:
+        if (gpus is None) == (cpus is None):
+            raise ValueError('Workers: say either gpus=2 (or gpus="all"), or cpus=2')
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if gpus is None:
+            count = require_integer("cpus", cpus, 1, MOST_WORKERS)
+            named = {f"worker {place}": {"CUDA_VISIBLE_DEVICES": ""} for place in range(count)}
+            share = max(1, cores // count)
+        else:
+            devices = visible_devices()
+            count = len(devices) if gpus == "all" else require_integer("gpus", gpus, 1, MOST_WORKERS)
+            if count > len(devices) or not devices:
+                why = device_problem() if not devices else None
+                raise EngineUnavailableError(
+                    f"Workers: {count} GPUs were asked for, {len(devices)} can be seen{f': {why}' if why else ''}"
+                )
+            named = {f"worker {place}": {"CUDA_VISIBLE_DEVICES": devices[place]} for place in range(count)}
+            share = max(1, cores // len(devices))
+        threads = share if threads is None else require_integer("threads", threads, 1, MOST_WORKERS)
+        limit = require_memory_limit(memory_limit)
+        self._room = _memory() // (4 * count) if limit is None else limit
+        self._folder = Path(tempfile.mkdtemp(prefix="tadoc-workers-", dir=folder))
+        try:
+            environment = {"POLARS_MAX_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
+            slots = 1 if gpus is None else 2
+            self._pool = Pool({name: {**environment, **own} for name, own in named.items()}, threads, slots)
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return len(self._pool)
+
+    def close(self) -> None:
+        """End the processes, and remove their files; lazy frames of results cannot be collected any more."""
+        self._pool.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @documented_by(compress, like=None, engine=None, progress=None)
+    def compress(
+        self,
+        source: Source,
+        column: str,
+        target: str | os.PathLike[str],
+        *,
+        dictionary: Dictionary | None = None,
+        tokenizer: str | re.Pattern[str] | None = None,
+        method: str = "batch_repair",
+        lossless: bool | None = None,
+        rows_per_grammar: int | None = None,
+    ) -> pl.LazyFrame:
+        """Compress a column of Parquet files into a folder of packed files.
+
+        The files have their names by the order of the rows, and are the same ones however many workers there are. The
+        folder appears under its name when all of it is there.
+
+        Parameters
+        ----------
+        source
+            Parquet files of text: a file, a folder, a glob pattern, or several of them.
+        column
+            The String column; all others are kept beside it.
+        target
+            The folder, which must not be there, or be empty.
+
+        Returns
+        -------
+        LazyFrame
+            ``tadoc.scan_packed(target)``.
+
+        """
+        arguments: dict[str, Any] = {
+            "like": None,
+            "dictionary": dictionary,
+            "tokenizer": tokenizer,
+            "method": method,
+            "lossless": lossless,
+            "rows_per_grammar": rows_per_grammar,
+            "progress": False,
+            "engine": None,
+        }
+        Compression.from_arguments(**arguments)
+        files = Files.find(source, column, "compress")
+        target = Path(os.path.realpath(Path(target).expanduser()))
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise FileExistsError(f"compress: {target} is there already; name a folder that is not, or an empty one")
+        with replacing_folder(target, "compress") as folder:
+            tasks = [
+                Task(str(piece), (folder, number, files.of(piece), piece, arguments))
+                for number, piece in enumerate(files.pieces)
+            ]
+            self._pool.run("compress", compress_piece, tasks)
+        return scan_packed(target)
+
+    @documented_by(word_count_analytic.word_count, engine=None, source=SOURCE, column=COLUMN)
+    def word_count(
+        self,
+        source: Source,
+        column: str | None = None,
+        *,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+    ) -> pl.LazyFrame:
+        """Count the words.
+
+        Returns
+        -------
+        LazyFrame
+            ``word: String, count: UInt64``, by count falling, then word in code point order.
+
+        """
+        request = word_count_analytic.Request.from_arguments(
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+        )
+        return self._answer(request, source, column)
+
+    @documented_by(sort_analytic.sort, engine=None, source=SOURCE, column=COLUMN)
+    def sort(
+        self,
+        source: Source,
+        column: str | None = None,
+        *,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+    ) -> pl.LazyFrame:
+        """List the words in order.
+
+        Returns
+        -------
+        LazyFrame
+            ``word: String, count: UInt64``, by word in code point order.
+
+        """
+        request = sort_analytic.Request.from_arguments(
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+        )
+        return self._answer(request, source, column)
+
+    @documented_by(inverted_index_analytic.inverted_index, engine=None, source=SOURCE, column=COLUMN, id=LABELS)
+    def inverted_index(
+        self,
+        source: Source,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+    ) -> pl.LazyFrame:
+        """List the rows that hold each word.
+
+        Returns
+        -------
+        LazyFrame
+            ``word: String, documents: List(id)``, by word in code point order; documents ascending.
+
+        """
+        request = inverted_index_analytic.Request.from_arguments(
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+        )
+        return self._answer(request, source, column, id)
+
+    @documented_by(term_vector_analytic.term_vector, engine=None, source=SOURCE, column=COLUMN, id=LABELS)
+    def term_vector(
+        self,
+        source: Source,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+    ) -> pl.LazyFrame:
+        """Count the words of each row.
+
+        Returns
+        -------
+        LazyFrame
+            ``id, word: String, count: UInt64``, in row order, each row's words by count falling, then word.
+
+        """
+        request = term_vector_analytic.Request.from_arguments(
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+        )
+        return self._answer(request, source, column, id)
+
+    @documented_by(sequence_count_analytic.sequence_count, engine=None, source=SOURCE, column=COLUMN)
+    def sequence_count(
+        self,
+        source: Source,
+        column: str | None = None,
+        *,
+        n: int = 3,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+    ) -> pl.LazyFrame:
+        """Count the runs of n words.
+
+        Returns
+        -------
+        LazyFrame
+            ``sequence: List(String), count: UInt64``, by count falling, then words in code point order.
+
+        """
+        request = sequence_count_analytic.Request.from_arguments(
+            n=n,
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+        )
+        return self._answer(request, source, column)
+
+    @documented_by(
+        ranked_inverted_index_analytic.ranked_inverted_index, engine=None, source=SOURCE, column=COLUMN, id=LABELS
+    )
+    def ranked_inverted_index(
+        self,
+        source: Source,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        n: int = 3,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+    ) -> pl.LazyFrame:
+        """List the rows that hold each run of n words, those with most first.
+
+        Returns
+        -------
+        LazyFrame
+            ``sequence: List(String), documents: List(Struct{id, count: UInt64})``; by words in code point order,
+            documents by count falling, then in row order.
+
+        """
+        request = ranked_inverted_index_analytic.Request.from_arguments(
+            n=n,
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+        )
+        return self._answer(request, source, column, id)
+
+    @documented_by(cooccurrence_analytic.cooccurrence, engine=None, source=SOURCE, column=COLUMN)
+    def cooccurrence(
+        self,
+        source: Source,
+        column: str | None = None,
+        *,
+        window: int = 5,
+        top: int | None = None,
+        min_count: int = 1,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+    ) -> pl.LazyFrame:
+        """Count the pairs of words that stand near each other.
+
+        Returns
+        -------
+        LazyFrame
+            ``word: String, other: String, count: UInt64``, by count falling, then word and other in code point order.
+
+        """
+        request = cooccurrence_analytic.Request.from_arguments(
+            window=window,
+            top=top,
+            min_count=min_count,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+        )
+        return self._answer(request, source, column)
+
+    def _answer(
+        self, analytic: Analytic[Any, Any], source: Source, column: str | None, id: str | None = None
+    ) -> pl.LazyFrame:
+        files = Files.find(source, column, analytic.name)
+        files.require_labels(id, analytic.name)
+        folder = Path(tempfile.mkdtemp(prefix=f"{analytic.name}-", dir=self._folder))
+        shards = SHARDS * len(self)
+        path = answering.Job(folder, analytic, files, id, shards, self._room).save()
+        pieces = [Task(str(piece), (path, number)) for number, piece in enumerate(files.pieces)]
+        by_row = analytic.layout.columns[0] == "row"
+        if by_row and pieces:
+            return pl.scan_parquet(self._pool.run(analytic.name, answering.answer_piece, pieces))
+        found: dict[int, list[Path]] = {}
+        for written in self._pool.run(analytic.name, answering.find, pieces, answering.hand_over):
+            for shard, file in written:
+                found.setdefault(shard, []).append(file)
+        shared = [
+            Task(f"shard {shard} of {shards}", (path, shard, sorted(files))) for shard, files in sorted(found.items())
+        ]
+        blocks = [block for own in self._pool.run(analytic.name, answering.merge_shard, shared) for block in own]
+        records = sum(block.records for block in blocks)
+        count = 1 if getattr(analytic, "top", None) is not None else max(1, min(shards, records // RANGE_RECORDS))
+        stretches = [
+            Task(f"part {number} of {count} of the result", (path, number, *stretch))
+            for number, stretch in enumerate(answering.ranges(blocks, count))
+        ]
+        results = self._pool.run(analytic.name, answering.order_range, stretches)
+        for file in folder.iterdir():
+            if file not in results:
+                file.unlink()
+        return pl.scan_parquet(results)
+
+
+def visible_devices() -> list[str]:
+    """List the GPUs that can be seen, as ``CUDA_VISIBLE_DEVICES`` names them."""
+    if device_problem() is not None:
+        return []
+    import cupy
+
+    count = cupy.cuda.runtime.getDeviceCount()
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return [str(place) for place in range(count)] if named is None else named.split(",")[:count]
+
+
+def _memory() -> int:
+    """Return the bytes of memory of this machine."""
+    if not hasattr(os, "sysconf"):
+        return 8 << 30
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
