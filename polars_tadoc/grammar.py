@@ -136,7 +136,7 @@ class Grammar:
     def require_within_limit(self) -> None:
         """Raise ``LimitExceededError`` where a rule passes the limit that is in force now."""
         limit = settings().expansion_limit
-        if self.longest > limit:
+        if self.rule_count and self.longest > limit:
             raise _too_long(f"rule {int(self.expansion_lengths.argmax())}", limit)
 
     @cached_property

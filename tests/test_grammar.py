@@ -182,6 +182,12 @@ def test_words_that_repeat_are_refused() -> None:
         tadoc.Grammar.from_arrow(handmade.struct(vocabulary=["a", "a"]))
 
 
+def test_where_there_are_no_rules_none_is_too_long() -> None:
+    grammar = tadoc.column.split(tadoc.compress(pl.Series(["a b"])))[0].grammar
+    with tadoc.Config(expansion_limit=0):
+        grammar.require_within_limit()
+
+
 def test_expansion_limit_at_its_edge() -> None:
     array = handmade.grammar(["a"], [[k, k] for k in range(4)]).to_arrow()
     with tadoc.Config(expansion_limit=16):

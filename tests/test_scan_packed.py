@@ -590,8 +590,8 @@ def test_a_list_is_prepared_once_and_tested_for_several_partitions(
         lists.append(literal)
         return none_in(self, literal)
 
-    def observed(self: Documents, reads: Any) -> Iterator[Any]:
-        for some in gathered(self, reads):
+    def observed(self: Documents, reads: Any, fault: Any) -> Iterator[Any]:
+        for some in gathered(self, reads, fault):
             tests.append(len(some))
             yield some
 

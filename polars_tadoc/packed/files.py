@@ -6,6 +6,7 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -62,6 +63,13 @@ def _named(name: str) -> list[Path]:
 class PackedFile:
     """One Parquet file of packed rows.
 
+    Parameters
+    ----------
+    path
+        The file.
+    content
+        Its bytes, where it is held in memory; the path is then what messages call it.
+
     Raises
     ------
     NotPackedError
@@ -73,14 +81,14 @@ class PackedFile:
 
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, content: pa.Buffer | None = None) -> None:
         self.path = path
         try:
-            self._file = pq.ParquetFile(path)
+            self._file = pq.ParquetFile(path if content is None else pa.BufferReader(content))
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno:  # it is gone, or may not be read
                 raise
-            raise InvalidGrammarError(f"{path}: this is no Parquet file, or it is damaged: {error}") from error
+            raise InvalidGrammarError(f"{path}: this is no Parquet file, or it is damaged: {_said(error)}") from error
         self.schema = _frame(self._file.schema_arrow.empty_table()).schema
         packed = [name for name, dtype in self.schema.items() if is_packed(dtype)]
         if len(packed) != 1:
@@ -116,7 +124,7 @@ class PackedFile:
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno:
                 raise
-            raise InvalidGrammarError(f"{self.path}, row group {group}: the data is damaged: {error}") from error
+            raise InvalidGrammarError(f"{self.path}, row group {group}: the data is damaged: {_said(error)}") from error
         return _frame(table).select(cs.by_name(names, require_all=True))
 
     def statistics(self, schema: pl.Schema, names: Iterable[str]) -> Mapping[str, Bounds]:
@@ -150,6 +158,27 @@ class PackedFile:
         """The first leaf column of each column."""
         counts = [_leaf_count(field.type) for field in self._file.schema_arrow]
         return {name: sum(counts[:place]) for place, name in enumerate(self.schema)}
+
+
+@dataclass(frozen=True, eq=False)
+class RowGroup:
+    """One row group of a file of packed rows; called, it reads some columns, errors as for :meth:`PackedFile.read`."""
+
+    file: PackedFile
+    group: int
+
+    def __call__(self, names: list[str]) -> pl.DataFrame:
+        """Read some columns."""
+        return self.file.read(self.group, names)
+
+    @property
+    def place(self) -> str:
+        """What messages call it."""
+        return f"{self.file.path}, row group {self.group}"
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split())  # some of Arrow's messages have several lines
 
 
 def _frame(table: pa.Table) -> pl.DataFrame:

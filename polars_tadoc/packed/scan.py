@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from weakref import WeakSet
 
@@ -12,12 +11,13 @@ import polars as pl
 from polars.exceptions import SchemaError
 from polars.io.plugins import register_io_source
 
-from polars_tadoc.packed.files import PackedFile, Source, find_files
+from polars_tadoc.packed.faults import Faults, OnError
+from polars_tadoc.packed.files import PackedFile, RowGroup, Source, find_files
 from polars_tadoc.packed.skip import Skipping
-from polars_tadoc.packed.unpack import Documents, Read, unpacked_schema
+from polars_tadoc.packed.unpack import FAULTS, Documents, unpacked_schema
 
 
-def scan_packed(source: Source) -> pl.LazyFrame:
+def scan_packed(source: Source, *, on_error: OnError = "raise") -> pl.LazyFrame:
     """Scan Parquet files of packed rows as documents, one partition at a time.
 
     Only the columns that a plan needs are read; rows are filtered before their compressed column is read; partitions
@@ -28,6 +28,12 @@ def scan_packed(source: Source) -> pl.LazyFrame:
     source
         A file, a folder (all ``*.parquet`` in it and below), a glob pattern, or several of them. Files are read in the
         order of their names, or in that of the list.
+    on_error
+        What becomes of a partition that is damaged, of a file that is gone, or of one that claims to unfold into more
+        than the limits allow: ``"raise"`` an error that names file and row group, or ``"skip"`` it with a
+        :class:`~polars_tadoc.errors.SkippedPartitionWarning` that does. Rows are numbered without those that were
+        skipped. What is skipped follows from what a plan reads: where only the text of a partition is damaged, its
+        other columns can be read.
 
     Returns
     -------
@@ -38,13 +44,15 @@ def scan_packed(source: Source) -> pl.LazyFrame:
     Raises
     ------
     FileNotFoundError
-        Nothing is there.
+        Nothing is there, or a file went away before it was read.
     TypeError, ValueError
         The source is something else than paths, or an address (``s3://…``).
     NotPackedError
         A file has no packed column, several, or a column beside it that is no list.
     InvalidGrammarError
-        A file is damaged; found when it is read.
+        A file is damaged; found when it is read. With ``on_error="skip"`` where no file can be read.
+    LimitExceededError
+        A partition claims to unfold into more than ``Config(payload_limit_bytes=)``; found before it is read.
     SchemaError
         A file's columns differ from the first one's in more than their order; found when it is read.
 
@@ -62,7 +70,7 @@ def scan_packed(source: Source) -> pl.LazyFrame:
     [(2, 'to do')]
 
     """
-    scan = PackedScan(find_files(source))
+    scan = PackedScan(find_files(source), Faults(on_error))
     return register_io_source(scan, schema=scan.schema, is_pure=True, explain_name="packed", explain_detail=scan.shown)
 
 
@@ -72,12 +80,21 @@ class PackedScan:
     It is the source that Polars calls for documents.
     """
 
-    def __init__(self, paths: list[Path]) -> None:
-        self.paths = paths
-        with PackedFile(paths[0]) as file:
-            self._packed, self.column = file.schema, file.column
+    def __init__(self, paths: list[Path], faults: Faults) -> None:
+        self.paths, self._faults = paths, faults
+        self._first, self._packed, self.column = self._first_file()
         self.schema = unpacked_schema(self._packed, self.column, "scan_packed")
         scans.add(self)
+
+    def _first_file(self) -> tuple[Path, pl.Schema, str]:
+        """Give the first file that can be read, its columns and the packed one."""
+        *others, last = self.paths
+        for path in others:
+            try:
+                return _columns(path)
+            except FAULTS as error:
+                self._faults.of_file(path, error)
+        return _columns(last)
 
     @property
     def shown(self) -> str:
@@ -95,19 +112,24 @@ class PackedScan:
 
     def frames(self, asked: Documents) -> Iterator[pl.DataFrame]:
         """Give the documents asked for: a frame for each packed row of which one may have passed."""
-        return asked.frames(self._reads(asked))
+        return asked.frames(self._reads(asked), self._faults.of_row_group)
 
-    def _reads(self, asked: Documents) -> Iterator[Read]:
+    def _reads(self, asked: Documents) -> Iterator[RowGroup]:
         """Give the row groups that may hold a document that passes; all where a limit counts those that do not."""
         condition = asked.early_condition if asked.left is None else None
         skipping = None if condition is None else Skipping(condition, self.schema)
         for path in self.paths:
             if asked.done:
                 return
-            file = PackedFile(path)  # it is closed when the last of its row groups was read, and goes out of use
-            self._require_schema(file)
-            for group in _groups(file, skipping, self.schema):
-                yield partial(file.read, group)
+            try:
+                file = PackedFile(path)  # it is closed when the last of its row groups was read, and goes out of use
+                self._require_schema(file)
+                groups = _groups(file, skipping, self.schema)
+            except FAULTS as error:
+                self._faults.of_file(path, error)
+                continue
+            for group in groups:
+                yield RowGroup(file, group)
 
     def _require_schema(self, file: PackedFile) -> None:
         first, other = dict(self._packed), dict(file.schema)
@@ -116,10 +138,18 @@ class PackedScan:
             for name in {**first, **other}
             if first.get(name) != other.get(name)
         ]
-        if differing:
-            raise SchemaError(
-                f"scan_packed: the columns of {file.path} differ from those of {self.paths[0]}: {'; '.join(differing)}"
-            )
+        if not differing:
+            return
+        if file.path == self._first:
+            raise SchemaError(f"scan_packed: {file.path} was replaced by one with other columns; scan it again")
+        raise SchemaError(
+            f"scan_packed: the columns of {file.path} differ from those of {self._first}: {'; '.join(differing)}"
+        )
+
+
+def _columns(path: Path) -> tuple[Path, pl.Schema, str]:
+    with PackedFile(path) as file:
+        return path, file.schema, file.column
 
 
 class _Asking(threading.local):

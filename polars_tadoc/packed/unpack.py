@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from operator import and_
+from typing import Any
 
 import polars as pl
 import polars.selectors as cs
@@ -14,7 +15,7 @@ from polars_tadoc import payload
 from polars_tadoc.cache import ByteLRU, grammars
 from polars_tadoc.column import DTYPE
 from polars_tadoc.config import settings
-from polars_tadoc.errors import InvalidGrammarError, NotPackedError
+from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotPackedError
 from polars_tadoc.grammar import Grammar
 from polars_tadoc.packed.partition import Partition, partition_at
 from polars_tadoc.packed.skip import parts
@@ -25,8 +26,19 @@ payloads: ByteLRU[str] = ByteLRU(lambda: settings().host_cache_bytes // 8, len)
 Read = Callable[[list[str]], pl.DataFrame]
 """Gives some columns of the packed rows."""
 
+Fault = Callable[[Any, Exception], None]
+"""Is told of a ``Read`` that gave an error of ``FAULTS``, and what it was."""
+
+FAULTS = (InvalidGrammarError, LimitExceededError, OSError)
+"""What packed rows that cannot be read are errors of."""
+
 TESTED_DOCUMENTS, TESTED_READS = 1 << 17, 64
 """So many documents are tested in one call: a predicate with a long list prepares it again in each."""
+
+
+def raised(_read: Read, error: Exception) -> None:
+    """Raise the error of a place that cannot be read."""
+    raise error
 
 
 def unpacked_schema(schema: pl.Schema, column: str, call: str) -> pl.Schema:
@@ -102,7 +114,7 @@ class Documents:
         """Whether no more documents are to be looked at."""
         return self.left == 0
 
-    def frames(self, reads: Iterable[Read]) -> Iterator[pl.DataFrame]:
+    def frames(self, reads: Iterable[Read], fault: Fault = raised) -> Iterator[pl.DataFrame]:
         """Give the documents of packed rows: a frame for each row of which a document may have passed.
 
         The early columns are read first, the others and the compressed column only where a document passes.
@@ -111,42 +123,60 @@ class Documents:
         ----------
         reads
             Where packed rows are read from, one place after another.
+        fault
+            Called where one cannot be read, with an error of ``FAULTS``; where it returns, the others come.
 
         """
-        for read, found in self._tested(reads):
+        for read, found in self._tested(reads, fault):
             if self.done:
                 return
             if found and not any(passing.any() for _, passing in found):
                 self._take(sum(frame.height for frame, _ in found))
                 continue
-            packed = read(self.late) if self.late else None
+            try:
+                packed = read(self.late) if self.late else None
+            except FAULTS as error:
+                fault(read, error)
+                continue
             for row in range(len(found) if packed is None else packed.height):
-                frame = self._some(found[row] if found else None, packed, row)
+                try:
+                    frame = self._row(found[row] if found else None, packed, row)
+                except FAULTS as error:
+                    fault(read, error)
+                    continue
                 if frame is not None:
-                    yield chosen(frame, self.names)
+                    yield self._chosen(frame, found[row][1] if found else None)
 
-    def _some(
+    def _row(
         self, found: tuple[pl.DataFrame, pl.Series] | None, packed: pl.DataFrame | None, row: int
     ) -> pl.DataFrame | None:
-        """Give a packed row's documents that pass, with all columns that were read; None where none passed early."""
+        """Give a packed row's documents with all columns that were read; None where none passed early."""
         if found is not None and not found[1].any():
             self._take(found[0].height)
             return None
-        frame = self._documents(packed, row) if packed is not None else pl.DataFrame()
-        if found is not None:
-            frame = _beside(found[0], frame) if packed is not None else found[0]
+        if packed is None:
+            return None if found is None else found[0]
+        frame = self._documents(packed, row)
+        return frame if found is None else _beside(found[0], frame)
+
+    def _chosen(self, frame: pl.DataFrame, passing: pl.Series | None) -> pl.DataFrame:
+        """Keep the documents that pass, and the columns asked for."""
         taken = self._take(frame.height)
         frame = frame.head(taken)
-        if found is not None:
-            frame = frame.filter(found[1].head(taken))
-        return frame if self.late_condition is None else frame.filter(self.late_condition)
+        if passing is not None:
+            frame = frame.filter(passing.head(taken))
+        if self.late_condition is not None:
+            frame = frame.filter(self.late_condition)
+        return chosen(frame, self.names)
 
-    def _tested(self, reads: Iterable[Read]) -> Iterator[tuple[Read, list[tuple[pl.DataFrame, pl.Series]]]]:
+    def _tested(
+        self, reads: Iterable[Read], fault: Fault
+    ) -> Iterator[tuple[Read, list[tuple[pl.DataFrame, pl.Series]]]]:
         """Give each place with its packed rows' early columns and which documents pass; nothing where all do."""
         if self.early_condition is None:
             yield from ((read, []) for read in reads)
             return
-        for some in self._gathered(reads):
+        for some in self._gathered(reads, fault):
             frames = [frame for _, found in some for frame in found]
             if frames:
                 passing = pl.concat(frames).select(self.early_condition.alias("passes")).to_series()
@@ -158,13 +188,17 @@ class Documents:
                     first += frame.height
                 yield read, rows
 
-    def _gathered(self, reads: Iterable[Read]) -> Iterator[list[tuple[Read, list[pl.DataFrame]]]]:
+    def _gathered(self, reads: Iterable[Read], fault: Fault) -> Iterator[list[tuple[Read, list[pl.DataFrame]]]]:
         """Read early columns until it is worth to test them, or no more documents are to be looked at."""
         some: list[tuple[Read, list[pl.DataFrame]]] = []
         documents = 0
         for read in reads:
-            lists = read(self.early)
-            some.append((read, [self._documents(lists, row) for row in range(lists.height)]))
+            try:
+                lists = read(self.early)
+                some.append((read, [self._documents(lists, row) for row in range(lists.height)]))
+            except FAULTS as error:
+                fault(read, error)
+                continue
             documents += sum(frame.height for frame in some[-1][1])
             enough = TESTED_DOCUMENTS if self.left is None else min(TESTED_DOCUMENTS, self.left)
             if documents >= enough or len(some) == TESTED_READS:

@@ -1,0 +1,64 @@
+"""What becomes of files and partitions of a packed scan that cannot be read."""
+
+from __future__ import annotations
+
+import errno
+import os
+import warnings
+from pathlib import Path
+from typing import Literal, get_args
+
+from polars_tadoc.errors import SkippedPartitionWarning
+from polars_tadoc.packed.files import RowGroup
+
+OnError = Literal["raise", "skip"]
+
+NOT_THE_FILE_S = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR}
+"""Errors of a process that has too much open or too little memory: the next file would meet them as well."""
+
+
+class Faults:
+    """Raises the errors of what cannot be read with its name, or warns of them and goes on.
+
+    Parameters
+    ----------
+    on_error
+        Which of them.
+
+    Raises
+    ------
+    ValueError
+        It is neither.
+
+    """
+
+    def __init__(self, on_error: OnError) -> None:
+        if on_error not in get_args(OnError):
+            raise ValueError(f'scan_packed: on_error={on_error!r}: use "raise" or "skip"')
+        self._skip = on_error == "skip"
+
+    def of_file(self, path: Path, error: Exception) -> None:
+        """Handle an error of a file as a whole."""
+        if isinstance(error, FileNotFoundError):
+            error = FileNotFoundError(errno.ENOENT, "the file is gone")
+        self._handle(str(path), error)
+
+    def of_row_group(self, place: RowGroup, error: Exception) -> None:
+        """Handle an error of a row group."""
+        self._handle(place.place, error)
+
+    def _handle(self, place: str, error: Exception) -> None:
+        number = getattr(error, "errno", None)
+        if number in NOT_THE_FILE_S:
+            raise error
+        why = str(error).removeprefix(place).lstrip(":, ")
+        if isinstance(error, OSError) and number is not None:
+            why = error.strerror or os.strerror(number)
+        if self._skip:
+            said = f'scan_packed: {place}: {why}; skipped (on_error="skip")'
+            warnings.warn(said, SkippedPartitionWarning, stacklevel=2)
+            return
+        why = f'scan_packed: {place}: {why}; on_error="skip" passes over it'
+        if isinstance(error, OSError) and number is not None:
+            raise OSError(number, why) from error  # of the class that the number has
+        raise type(error)(why) from error
