@@ -19,6 +19,26 @@ Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
+class Totals:
+    """What weights take from all documents, where a part of them is weighed.
+
+    Parameters
+    ----------
+    documents
+        How many there are.
+    words
+        Words of all of them, with those that are not in a dictionary.
+    frequencies
+        uint64 by id, in host memory: how many documents hold each word.
+
+    """
+
+    documents: int
+    words: int
+    frequencies: npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
 class Terms:
     """Each document's words, each once, in code point order.
 
@@ -39,6 +59,8 @@ class Terms:
         is left out.
     known_rank
         uint32 by id, an array of the engine: the place in code point order, where it is there already.
+    known_totals
+        Where these are some of the documents: what all of them have; None where these are all.
 
     """
 
@@ -51,6 +73,7 @@ class Terms:
     counts: Any
     known_lengths: Any | None = None
     known_rank: Any | None = None
+    known_totals: Totals | None = None
 
     @property
     def nbytes(self) -> int:
@@ -61,6 +84,8 @@ class Terms:
     @cached_property
     def frequencies(self) -> npt.NDArray[np.uint64]:
         """How many documents hold each word, uint64, in host memory."""
+        if self.known_totals is not None:
+            return self.known_totals.frequencies
         kernels = self.engine.kernels
         found: npt.NDArray[np.uint64] = kernels.to_host(kernels.document_frequencies(self.ids, len(self.words)))
         return found
@@ -91,7 +116,8 @@ class Terms:
     def _moved(self, engine: Engine, move: Callable[[Any], Any]) -> Terms:
         lengths = None if self.known_lengths is None else move(self.known_lengths)
         offsets, ids, counts = (move(array) for array in (self.offsets, self.ids, self.counts))
-        return Terms(engine, self.words, self.ascending, self.rows, offsets, ids, counts, lengths)
+        totals = self.known_totals
+        return Terms(engine, self.words, self.ascending, self.rows, offsets, ids, counts, lengths, known_totals=totals)
 
     def only(self, kept: npt.NDArray[np.bool_]) -> Terms:
         """Keep some words, bool by id; the others still count to the lengths of documents."""
@@ -104,7 +130,8 @@ class Terms:
 
     def weigh(self, weighting: Weighting) -> Any:
         """Weigh all words: float64 by word of a document, an array of the engine."""
-        kernels, documents = self.engine.kernels, len(self.rows)
+        kernels, totals = self.engine.kernels, self.known_totals
+        documents = len(self.rows) if totals is None else totals.documents
         found = np.maximum(self.frequencies, np.uint64(1)).astype(np.float64)  # words that no row holds any more
         load = kernels.load_array
         if not isinstance(weighting, BM25):
@@ -114,7 +141,8 @@ class Terms:
                 self.offsets, self.ids, self.counts, factors, sublinear=weighting.sublinear_tf, norm=weighting.norm
             )
         form, lengths = weighting.form, self.lengths
-        norms = form.exact_norms(lengths, float(lengths.sum()) / max(documents, 1))
+        words = int(lengths.sum()) if totals is None else totals.words
+        norms = form.exact_norms(lengths, float(words) / max(documents, 1))
         bases = load(form.bases(documents, found)) if form.has_base else None
         weights = load(form.weights(documents, found))
         return kernels.weigh_bm25(self.offsets, self.ids, self.counts, weights, load(norms), bases)
