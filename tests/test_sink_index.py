@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +30,7 @@ def test_streamed_numbers_are_packed_as_those_in_memory(numbers: list[int], size
         made = iter(range(100))
 
         class Short(Spool):
-            def chunks(self, _size: int = 0) -> object:
+            def chunks(self, _size: int = 0) -> Iterator[npt.NDArray[Any]]:
                 return super().chunks(8 * size)
 
         def spool() -> Spool:

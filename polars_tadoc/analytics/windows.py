@@ -21,7 +21,7 @@ from polars_tadoc.analytics.stream import (
 from polars_tadoc.column import split_one_by_one
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import LimitExceededError
-from polars_tadoc.packed.question import PackedQuestion
+from polars_tadoc.packed.question import PackedQuestion, packed_question
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,40 @@ class Window:
     frame: pl.DataFrame
     corpora: tuple[Corpus, ...]
     column: pl.Series | None = None
+
+    @property
+    def height(self) -> int:
+        """Number of its rows."""
+        return self.frame.height
+
+
+def windows_of(plan: pl.LazyFrame, column: str, others: list[str], limit: int, gaps: bool = False) -> Iterator[Window]:
+    """Give the rows of a plan: from packed rows as they are, where it does no more than choose documents of a scan.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    column
+        The column, compressed or String.
+    others
+        Names of other columns.
+    limit
+        Bytes that one grammar with its documents may take.
+    gaps
+        Give what stood between words, too.
+
+    Raises
+    ------
+    LimitExceededError
+        One grammar with its documents does not fit.
+
+    """
+    names = list(dict.fromkeys([column, *others]))
+    question = None if column in others else packed_question(plan.select(cs.by_name(*names)))
+    if question is not None and question.scan.column == column:
+        return packed_windows(question, others, limit, gaps)
+    return plan_windows(plan, column, others, limit, gaps)
 
 
 def packed_windows(question: PackedQuestion, others: list[str], limit: int, gaps: bool = False) -> Iterator[Window]:
@@ -105,12 +139,12 @@ def plan_windows(
 
 def _window(frame: pl.DataFrame, column: str, others: list[str], first: int, limit: int) -> Window:
     rows = frame[column]
-    corpora = []
+    corpora: tuple[Corpus, ...] = ()
     if rows.dtype != pl.String:
-        for corpus in split_one_by_one(rows, cached=False):
-            corpora.append(replace(_fitting(corpus, limit), rows=corpus.rows + first))
+        found = (_fitting(corpus, limit) for corpus in split_one_by_one(rows, cached=False))
+        corpora = tuple(replace(corpus, rows=corpus.rows + first) for corpus in found)
     kept = frame.select(cs.by_name(*others)) if others else pl.DataFrame(height=frame.height)
-    return Window(first, kept, tuple(corpora), rows)
+    return Window(first, kept, corpora, rows)
 
 
 def _before_last_grammar(column: pl.Series) -> int:

@@ -33,7 +33,7 @@ MOST_WORDS = (1 << 32) - 1
 
 
 @dataclass(frozen=True, eq=False)
-class _Counted:
+class Counted:
     """How often documents hold each word; all arrays in host memory."""
 
     words: Vocabulary
@@ -42,6 +42,35 @@ class _Counted:
     documents: UInt32
     """Ascending for each word."""
     counts: npt.NDArray[Any]
+
+    def lengths(self, rows: Int64, call: str) -> UInt32:
+        """Return the words of each document, which stand in these rows.
+
+        Raises
+        ------
+        LimitExceededError
+            A document has too many.
+
+        """
+        # counts to 2^53 are exact, and longer documents are refused
+        lengths: npt.NDArray[np.float64] = np.zeros(len(rows), np.float64)
+        if len(self.documents):
+            lengths = np.bincount(self.documents, self.counts, len(rows)).astype(np.float64, copy=False)
+        if lengths.max(initial=0) > MOST_WORDS:
+            raise LimitExceededError(
+                f"{call}: row {rows[lengths.argmax()]:,} has more than {MOST_WORDS:,} words; split this document"
+            )
+        return lengths.astype(np.uint32)
+
+    def in_order(self) -> tuple[Vocabulary, tuple[Int64, UInt32, npt.NDArray[Any]]]:
+        """Return the words that documents hold, in code point order, and the offsets, documents and counts of each."""
+        order = self.words.by_rank
+        order = order[np.diff(self.offsets)[order] > 0]
+        documents: Any
+        offsets, documents = gather_lists(self.offsets, self.documents, order)
+        _, counts = gather_lists(self.offsets, self.counts, order)
+        terms: Any = self.words.series.gather(order).to_arrow(compat_level=pl.CompatLevel.oldest())
+        return Vocabulary(terms), (offsets, documents, counts)
 
 
 def make_segment(corpora: Sequence[Corpus], rows: Int64, options: Options, codec: Codec) -> Segment:
@@ -61,27 +90,19 @@ def make_segment(corpora: Sequence[Corpus], rows: Int64, options: Options, codec
     """
     require_countable(corpora)
     engine = choose(options.engine, sum(corpus.symbol_count for corpus in corpora))
+    total = count_words(corpora, rows, engine, options)
+    lengths = total.lengths(rows, "build_index")
+    terms, (offsets, documents, counts) = total.in_order()
+    return Segment(terms, codec.encode(offsets, documents, counts, len(rows)), lengths)
+
+
+def count_words(corpora: Sequence[Corpus], rows: Int64, engine: Engine, options: Options) -> Counted:
+    """Count the words of the documents of some corpora; parameters as for :func:`make_segment`."""
     counted = [_count(corpus, rows, engine, options) for corpus in corpora]
-    total = counted[0] if len(counted) == 1 else _join(counted)
-    # counts to 2^53 are exact, and longer documents are refused
-    lengths: npt.NDArray[np.float64] = np.zeros(len(rows), np.float64)
-    if len(total.documents):
-        lengths = np.bincount(total.documents, total.counts, len(rows)).astype(np.float64, copy=False)
-    if lengths.max(initial=0) > MOST_WORDS:
-        raise LimitExceededError(
-            f"build_index: row {rows[lengths.argmax()]:,} has more than {MOST_WORDS:,} words; split this document"
-        )
-    order = total.words.by_rank
-    order = order[np.diff(total.offsets)[order] > 0]
-    documents: Any
-    offsets, documents = gather_lists(total.offsets, total.documents, order)
-    _, counts = gather_lists(total.offsets, total.counts, order)
-    postings = codec.encode(offsets, documents, counts, len(rows))
-    terms: Any = total.words.series.gather(order).to_arrow(compat_level=pl.CompatLevel.oldest())
-    return Segment(Vocabulary(terms), postings, lengths.astype(np.uint32))
+    return counted[0] if len(counted) == 1 else _join(counted)
 
 
-def _count(corpus: Corpus, rows: Int64, engine: Engine, options: Options) -> _Counted:
+def _count(corpus: Corpus, rows: Int64, engine: Engine, options: Options) -> Counted:
     """Count the words of one corpus by document."""
     source = prepare(corpus, engine, options.morphism)
     kernels = engine.kernels
@@ -92,10 +113,10 @@ def _count(corpus: Corpus, rows: Int64, engine: Engine, options: Options) -> _Co
     )
     if len(source.rows) != len(rows):
         documents = np.searchsorted(rows, source.rows).astype(np.uint32)[documents]
-    return _Counted(source.words, offsets, documents, counts)
+    return Counted(source.words, offsets, documents, counts)
 
 
-def _join(parts: Sequence[_Counted]) -> _Counted:
+def _join(parts: Sequence[Counted]) -> Counted:
     """Join the documents of several corpora, word by word."""
     words, maps = unify([part.words for part in parts])
     sizes = np.zeros(len(words), np.int64)
@@ -109,10 +130,10 @@ def _join(parts: Sequence[_Counted]) -> _Counted:
     if not _stand_apart(parts):
         order = np.argsort(np.repeat(np.arange(len(words), dtype=np.uint64), sizes) << np.uint64(32) | documents)
         documents, counts = documents[order], counts[order]
-    return _Counted(words, offsets, documents, counts)
+    return Counted(words, offsets, documents, counts)
 
 
-def _stand_apart(parts: Sequence[_Counted]) -> bool:
+def _stand_apart(parts: Sequence[Counted]) -> bool:
     """Tell whether each corpus' documents stand behind all of those before, as they do unless rows were shuffled."""
     ends = [(int(part.documents.min()), int(part.documents.max())) for part in parts if len(part.documents)]
     return all(last < first for (_, last), (first, _) in pairwise(ends))

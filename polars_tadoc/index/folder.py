@@ -269,7 +269,7 @@ class Reader:
 
 
 @contextmanager
-def new_folder(path: Path, overwrite: bool) -> Iterator[Path]:
+def new_folder(path: Path, overwrite: bool, call: str) -> Iterator[Path]:
     """Give an empty folder beside ``path``; it takes its name in the end, or goes on an error.
 
     A process that dies leaves at most hidden folders beside: a started one, and for an instant the replaced one. The
@@ -286,21 +286,21 @@ def new_folder(path: Path, overwrite: bool) -> Iterator[Path]:
 
     """
     path = Path(os.path.realpath(path.expanduser()))
-    _require_free(path, overwrite)
+    _require_free(path, overwrite, call)
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"save: there is no folder {path.parent}")
-    with replacing_folder(path, "save") as temporary:
+        raise FileNotFoundError(f"{call}: there is no folder {path.parent}")
+    with replacing_folder(path, call) as temporary:
         yield temporary
-        _require_free(path, overwrite)
+        _require_free(path, overwrite, call)
 
 
-def _require_free(path: Path, overwrite: bool) -> None:
+def _require_free(path: Path, overwrite: bool, call: str) -> None:
     if not path.exists():
         return
     if not overwrite:
-        raise FileExistsError(f"save: {path} is there already; overwrite=True replaces a saved index")
+        raise FileExistsError(f"{call}: {path} is there already; overwrite=True replaces a saved index")
     if not path.is_dir() or (any(path.iterdir()) and not (path / HEADER).is_file()):
-        raise FileExistsError(f"save: {path} is no saved index, and is not replaced; choose another name")
+        raise FileExistsError(f"{call}: {path} is no saved index, and is not replaced; choose another name")
 
 
 def _array_header(dtype: np.dtype[Any], length: int) -> bytes:

@@ -183,7 +183,7 @@ def _write_bits(writer: Writer, name: str, data: Spool) -> None:
     """Write bytes of bits, with what stands behind them."""
     with writer.open_array(name, np.uint8) as file:
         for chunk in _with_padding(data):
-            file.write(chunk)
+            file.write(chunk.data)
     data.delete()
 
 

@@ -39,17 +39,23 @@ def write(parts: Parts, path: Path, overwrite: bool) -> None:
     """Write a folder; arguments and errors as for :meth:`polars_tadoc.Index.save`."""
     codec = require_codec(parts.codec)
     _require_storable(parts.stored)
-    with new_folder(path, overwrite) as folder:
+    with new_folder(path, overwrite, "save") as folder:
         writer = Writer(folder)
         segments = [_write_segment(writer, place, one, codec) for place, one in enumerate(parts.segments)]
-        contents = {
-            "polars_tadoc": __version__,
-            "codec": codec.name,
-            "analyzer": _describe(parts.analyzer),
-            "documents": _write_documents(writer, parts.stored),
-            "segments": segments,
-        }
-        writer.finish(contents)
+        writer.finish(contents(codec, parts.analyzer, _write_documents(writer, parts.stored), segments))
+
+
+def contents(
+    codec: Codec, analyzer: Analyzer, documents: dict[str, Any], segments: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Make what the header says, of what it says of documents and of each segment."""
+    return {
+        "polars_tadoc": __version__,
+        "codec": codec.name,
+        "analyzer": _describe(analyzer),
+        "documents": documents,
+        "segments": segments,
+    }
 
 
 def read(path: Path, verify: bool, mapped: bool, normalize: pl.Expr | None) -> Parts:

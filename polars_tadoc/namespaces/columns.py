@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import polars as pl
 
 from polars_tadoc.analytics.results import require_label_type
@@ -98,6 +100,27 @@ def label_column(schema: pl.Schema, name: str, call: str) -> str:
     _require_column(schema, name, call)
     require_label_type(name, schema[name], call)
     return name
+
+
+def metadata_columns(columns: Sequence[str], names: object, call: str) -> list[str]:
+    """Return the names of the columns that ``metadata=`` lists.
+
+    Raises
+    ------
+    ColumnMissingError
+        There is no such column; the message suggests the nearest names.
+    TypeError
+        It is no list of strings.
+
+    """
+    listed = None if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+    if listed is None or not all(isinstance(name, str) for name in listed):
+        given = repr(names) if isinstance(names, (str, list)) else type(names).__name__
+        raise TypeError(f'{call}: metadata={given} is no list of column names; write metadata=["year"]')
+    for name in listed:
+        if name not in columns:
+            raise ColumnMissingError.for_name(name, columns, f"{call}: metadata")
+    return listed
 
 
 def _require_column(schema: pl.Schema, name: object, call: str) -> None:

@@ -28,7 +28,14 @@ from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.errors import ColumnMissingError
 from polars_tadoc.index.build import build_index
 from polars_tadoc.index.index import Index
-from polars_tadoc.namespaces.columns import compressed_column, label_column, packed_column, string_column, text_column
+from polars_tadoc.namespaces.columns import (
+    compressed_column,
+    label_column,
+    metadata_columns,
+    packed_column,
+    string_column,
+    text_column,
+)
 from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.packed.pack import pack, pack_stream, packed_schema
@@ -440,13 +447,7 @@ class TadocFrame:
         )
 
     def _metadata(self, names: Iterable[str]) -> pl.DataFrame | None:
-        listed = None if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
-        if listed is None or not all(isinstance(name, str) for name in listed):
-            given = repr(names) if isinstance(names, (str, list)) else type(names).__name__
-            raise TypeError(f'build_index: metadata={given} is no list of column names; write metadata=["year"]')
-        for name in listed:
-            if name not in self._df.columns:
-                raise ColumnMissingError.for_name(name, self._df.columns, "build_index: metadata")
+        listed = metadata_columns(self._df.columns, names, "build_index")
         return self._df[listed] if listed else None
 
     def append_to(

@@ -25,19 +25,32 @@ from polars_tadoc.analytics import twig_filter as twig_filter_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.plan import ask, read_columns
+from polars_tadoc.analytics.windows import windows_of
+from polars_tadoc.arguments import require_bool
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.compress.stream import compress_stream
 from polars_tadoc.decompress import decompress
 from polars_tadoc.dictionary.dictionary import Dictionary
-from polars_tadoc.namespaces.columns import compressed_column, label_column, packed_column, string_column, text_column
+from polars_tadoc.index.build import build_index
+from polars_tadoc.index.codecs import require_codec
+from polars_tadoc.index.sink import sink_index
+from polars_tadoc.index.sink_documents import DocumentsWriter
+from polars_tadoc.namespaces.columns import (
+    compressed_column,
+    label_column,
+    metadata_columns,
+    packed_column,
+    string_column,
+    text_column,
+)
 from polars_tadoc.namespaces.dataframe import LABELS
 from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.packed.pack import pack_stream, packed_schema
 from polars_tadoc.packed.plan import pack_plan, unpack_plan
 from polars_tadoc.packed.write import write_packed
-from polars_tadoc.traversal.options import require_memory_limit
+from polars_tadoc.traversal.options import Options, require_memory_limit
 from polars_tadoc.twig.twig_set import TwigSet
 
 MEMORY_LIMIT = """Bytes, or a number with a unit ("2GB", "512MiB"): the plan runs batch by batch, and rows that wait
@@ -721,6 +734,72 @@ class TadocLazyFrame:
         lf = self._lf
         name = compressed_column(lf.collect_schema(), column, "info")
         return read_columns(lf, info_analytic.Request(), name, None, info_analytic.SCHEMA)
+
+    @documented_by(
+        build_index,
+        id="Name of a column whose values say what documents are called; by default the numbers of their rows. Equal\n"
+        "    ones are allowed: to delete one deletes all of its documents.",
+        metadata="Names of columns for filters.",
+        store="Write the compressed text with the index, which phrases and snippets need; whoever loads the index\n"
+        "    holds it in memory.",
+        memory_limit="""Bytes, or a number with a unit ("2GB", "512MiB"): documents are indexed batch by batch, their
+    postings wait on the disk, in the system's folder for temporary files, and are merged word by word. One grammar with
+    its rows has to fit; what Polars reads ahead comes on top.""",
+        overwrite="Replace a saved index of that name. Whoever has it loaded goes on with the old one.",
+    )
+    def sink_index(
+        self,
+        path: str | os.PathLike[str],
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        codec: str = "pfordelta",
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        metadata: Iterable[str] | None = None,
+        store: bool = True,
+        strategy: str = "auto",
+        engine: str | None = None,
+        memory_limit: int | str = "1GB",
+        overwrite: bool = False,
+    ) -> None:
+        """Run the plan and save a search index of its rows as a folder, for :func:`polars_tadoc.load_index`.
+
+        The index is the one that :func:`polars_tadoc.build_index` builds and :meth:`polars_tadoc.Index.save` saves,
+        of more documents than memory holds. The folder appears under its name when it is complete.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"year": [1, 2], "text": ["to be", "to do"]}).tadoc.compress("text")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     df.tadoc.write_packed(Path(folder) / "texts.parquet")
+        ...     tadoc.scan_packed(folder).tadoc.sink_index(Path(folder) / "index", id="year")
+        ...     tadoc.load_index(Path(folder) / "index").search("do")["id"].to_list()
+        [2]
+
+        """
+        lf, call = self._lf, "sink_index"
+        schema = lf.collect_schema()
+        name = compressed_column(schema, column, call)
+        how = require_codec(codec)
+        options = Options.from_arguments(
+            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
+        )
+        require_bool("store", store, call)
+        require_bool("overwrite", overwrite, call)
+        limit = require_memory_limit(memory_limit)
+        if limit is None:
+            raise TypeError(f'{call}: memory_limit=None: give bytes, or a number with a unit, as "2GB"')
+        labels = None if id is None else label_column(schema, id, call)
+        listed = None if metadata is None else metadata_columns(list(schema), metadata, call)
+        documents = DocumentsWriter(labels, listed or None, store, schema)
+        windows = windows_of(lf, name, documents.columns, limit, gaps=store)
+        sink_index(windows, Path(path), overwrite, documents, options, how, limit)
 
     def _analytic(
         self,

@@ -121,9 +121,7 @@ def _pieces(numbers: UInt64, depth: int) -> list[bytes]:
     return [*own, *_pieces(steps, depth + 1), *_pieces(highs, depth + 1)]
 
 
-def _write_pieces(
-    numbers: Numbers, spool: Callable[[], Numbers], write: Callable[[bytes], object], depth: int
-) -> None:
+def _write_pieces(numbers: Numbers, spool: Callable[[], Numbers], write: Callable[[bytes], object], depth: int) -> None:
     lengths = np.zeros(65, np.int64)
     for chunk in numbers.chunks():
         kernels.count_lengths(chunk.astype(np.uint64), lengths)
