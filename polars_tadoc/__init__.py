@@ -13,7 +13,7 @@ Examples
 
 """
 
-from polars_tadoc import column, errors, namespaces, notebook, testing
+from polars_tadoc import column, distributed, errors, namespaces, notebook, testing
 from polars_tadoc.analytics.bm25_weights import bm25_weights
 from polars_tadoc.analytics.cooccurrence import cooccurrence
 from polars_tadoc.analytics.explain import explain
@@ -71,6 +71,7 @@ __all__ = [
     "cooccurrence",
     "count_phrase",
     "decompress",
+    "distributed",
     "errors",
     "explain",
     "extract",

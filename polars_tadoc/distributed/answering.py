@@ -33,9 +33,6 @@ from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.distributed.pool import Kept
 from polars_tadoc.distributed.sources import Files, Piece
 
-BLOCK = 1 << 16
-"""Records of a block: what is read in vain at the ends of a range is at most one block of each shard."""
-
 MERGING = 6
 """How many times what was found merging takes, about."""
 
@@ -61,6 +58,8 @@ class Job:
         How many there are.
     room
         Bytes that a worker may take for what it finds.
+    block
+        Records of a block.
 
     """
 
@@ -70,6 +69,7 @@ class Job:
     labels: str | None
     shards: int
     room: int
+    block: int
 
     @property
     def layout(self) -> Layout:
@@ -219,9 +219,9 @@ def merge_shard(path: Path, shard: int, found: Sequence[Path]) -> list[Block]:
     target = job.folder / f"merged-{shard}"
     blocks = []
     with target.open("wb") as file:
-        for start in range(0, len(merged), BLOCK):
-            chosen = order[start : start + BLOCK] if order is not None else np.arange(start, start + BLOCK)
-            chosen = chosen[: len(merged) - start]
+        for start in range(0, len(merged), job.block):
+            stop = min(start + job.block, len(merged))
+            chosen = np.arange(start, stop) if order is None else order[start:stop]
             data = encode(_some(job.layout, merged, np.sort(chosen)))
             blocks.append(Block(target, file.tell(), len(data), len(chosen), _place(job.layout, merged, chosen[0])))
             file.write(data)

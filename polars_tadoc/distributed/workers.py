@@ -42,6 +42,9 @@ SHARDS = 4
 RANGE_RECORDS = 1 << 18
 """Records of a file of the result, at least: below, spreading them is not worth it."""
 
+BLOCK_RECORDS = 1 << 16
+"""Records of a block: what is read in vain at the ends of a range is at most one block of each shard."""
+
 SOURCE = """Parquet files, packed or of text: a file, a folder, a glob pattern, or several of them."""
 
 COLUMN = """The column; may be left out where the files are packed."""
@@ -444,7 +447,7 @@ class Workers:
         files.require_labels(id, analytic.name)
         folder = Path(tempfile.mkdtemp(prefix=f"{analytic.name}-", dir=self._folder))
         shards = SHARDS * len(self)
-        path = answering.Job(folder, analytic, files, id, shards, self._room).save()
+        path = answering.Job(folder, analytic, files, id, shards, self._room, BLOCK_RECORDS).save()
         pieces = [Task(str(piece), (path, number)) for number, piece in enumerate(files.pieces)]
         by_row = analytic.layout.columns[0] == "row"
         if by_row and pieces:

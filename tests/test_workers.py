@@ -1,0 +1,263 @@
+"""Several processes give what one gives, in the same order, whatever becomes of some of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import polars_tadoc as tadoc
+from polars_tadoc.distributed import Workers, sources, workers
+from polars_tadoc.errors import (
+    ColumnMissingError,
+    InvalidGrammarError,
+    NotCompressedError,
+    WorkerLostError,
+)
+from tests import workers_faults
+
+CALLS: dict[str, dict[str, Any]] = {
+    "word_count": {},
+    "sort": {"min_count": 2, "lowercase": True},
+    "inverted_index": {},
+    "term_vector": {"top": 3},
+    "sequence_count": {"n": 2},
+    "ranked_inverted_index": {"n": 2, "min_count": 2},
+    "cooccurrence": {"window": 2},
+}
+LIMITED: dict[str, dict[str, Any]] = {
+    "word_count": {"top": 5, "min_count": 2, "stopwords": ["the"]},
+    "sequence_count": {"top": 7},
+    "ranked_inverted_index": {"top": 4},
+    "cooccurrence": {"top": 3, "min_count": 2},
+}
+LABELLED = ("inverted_index", "term_vector", "ranked_inverted_index")
+
+
+def texts(rows: int = 60) -> pl.DataFrame:
+    """Rows with words of their own and words in common, null and empty ones among them."""
+    some = ["the cat sat on the mat", "a dog and the cat", "", None, "Ünïcode wörds 漢字 the cat", "b a b a b a"]
+    lines = [one and f"{one} n{row % 17} u{row}" for row in range(rows) for one in [some[row % len(some)]]]
+    schema = {"name": pl.String, "text": pl.String}
+    return pl.DataFrame({"name": [f"r{row}" for row in range(rows)], "text": lines}, schema=schema)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of text, and the same rows packed, in partitions of seven rows."""
+    made = tmp_path_factory.mktemp("files")
+    df = texts()
+    (made / "text").mkdir()
+    df.head(25).write_parquet(made / "text" / "a.parquet", row_group_size=10)
+    df.slice(25).write_parquet(made / "text" / "b.parquet", row_group_size=10)
+    (made / "packed").mkdir()
+    for name, rows in {"a": df.head(25), "b": df.slice(25)}.items():
+        rows.tadoc.compress("text", rows_per_grammar=7).tadoc.write_packed(made / "packed" / f"{name}.parquet")
+    return made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small() -> Iterator[None]:
+    """Let a few rows be many pieces, blocks and ranges."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(sources, "PIECE_BYTES", 100)
+    patch.setattr(workers, "BLOCK_RECORDS", 5)
+    patch.setattr(workers, "RANGE_RECORDS", 9)
+    yield
+    patch.undo()
+
+
+@pytest.fixture(scope="module", params=[1, 2, 4])
+def several(request: pytest.FixtureRequest) -> Iterator[Workers]:
+    with Workers(cpus=request.param, threads=1) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[Workers]:
+    with Workers(cpus=2, threads=1) as made:
+        yield made
+
+
+def expected(folder: Path, call: str, **arguments: Any) -> pl.DataFrame:
+    answer: pl.LazyFrame = getattr(tadoc.scan_packed(folder / "packed").tadoc, call)("text", **arguments)  # type: ignore[attr-defined]
+    return answer.collect()
+
+
+class TestResults:
+    @pytest.mark.parametrize("call", CALLS)
+    def test_equals_one_process(self, several: Workers, folder: Path, call: str) -> None:
+        answer = getattr(several, call)(folder / "packed", **CALLS[call]).collect()
+        assert_frame_equal(answer, expected(folder, call, **CALLS[call]))
+
+    @pytest.mark.parametrize("call", LIMITED)
+    def test_limits(self, two: Workers, folder: Path, call: str) -> None:
+        answer = getattr(two, call)(folder / "packed", "text", **LIMITED[call]).collect()
+        assert_frame_equal(answer, expected(folder, call, **LIMITED[call]))
+
+    @pytest.mark.parametrize("call", LABELLED)
+    @pytest.mark.parametrize("kind", ["packed", "text"])
+    def test_labels(self, two: Workers, folder: Path, call: str, kind: str) -> None:
+        answer = getattr(two, call)(folder / kind, "text", id="name").collect()
+        assert_frame_equal(answer, expected(folder, call, id="name"))
+
+    @pytest.mark.parametrize("call", CALLS)
+    def test_text(self, two: Workers, folder: Path, call: str) -> None:
+        answer = getattr(two, call)(folder / "text", "text", **CALLS[call]).collect()
+        assert_frame_equal(answer, expected(folder, call, **CALLS[call]))
+
+    @pytest.mark.parametrize("call", CALLS)
+    def test_no_rows(self, two: Workers, tmp_path: Path, call: str) -> None:
+        texts(0).tadoc.compress("text").tadoc.write_packed(tmp_path / "none.parquet")  # type: ignore[attr-defined]
+        answer = getattr(two, call)(tmp_path).collect()
+        assert_frame_equal(answer, getattr(texts(0).tadoc.compress("text").tadoc, call)("text"))  # type: ignore[attr-defined]
+
+    def test_what_is_found_is_written_when_a_share_is_full(self, folder: Path) -> None:
+        with Workers(cpus=1, threads=1, memory_limit=1) as one:
+            for call, arguments in CALLS.items():
+                answer = getattr(one, call)(folder / "packed", **arguments).collect()
+                assert_frame_equal(answer, expected(folder, call, **arguments))
+
+
+class TestCompress:
+    def test_gives_the_rows_back(self, two: Workers, folder: Path, tmp_path: Path) -> None:
+        packed = two.compress(folder / "text", "text", tmp_path / "packed")
+        assert_frame_equal(packed.tadoc.decompress().collect(), texts())  # type: ignore[attr-defined]
+        assert len(list((tmp_path / "packed").iterdir())) > 3
+
+    def test_files_do_not_depend_on_the_number_of_workers(self, several: Workers, folder: Path, tmp_path: Path) -> None:
+        several.compress(folder / "text", "text", tmp_path / "packed", lossless=False)
+        one = tmp_path / "packed" / "part-0000000.parquet"
+        rows = pl.read_parquet(folder / "text" / "a.parquet").head(10).tadoc.compress("text", lossless=False)  # type: ignore[attr-defined]
+        assert_frame_equal(tadoc.scan_packed(one).collect(), rows)
+
+    def test_a_folder_with_files_stays(self, two: Workers, folder: Path, tmp_path: Path) -> None:
+        (tmp_path / "mine").touch()
+        with pytest.raises(FileExistsError, match="there already"):
+            two.compress(folder / "text", "text", tmp_path)
+        assert [file.name for file in tmp_path.iterdir()] == ["mine"]
+
+    def test_an_error_leaves_nothing(self, two: Workers, folder: Path, tmp_path: Path) -> None:
+        with pytest.raises(ValueError, match="regex"):
+            two.compress(folder / "text", "text", tmp_path / "packed", tokenizer="regex")
+        (tmp_path / "text").mkdir()
+        good = (folder / "text" / "a.parquet").read_bytes()
+        (tmp_path / "text" / "a.parquet").write_bytes(good)
+        middle = len(good) // 3
+        (tmp_path / "text" / "b.parquet").write_bytes(good[:middle] + bytes(300) + good[middle + 300 :])
+        with pytest.raises(Exception, match=r"."):
+            two.compress(tmp_path / "text", "text", tmp_path / "packed")
+        assert [file.name for file in tmp_path.iterdir()] == ["text"]
+
+
+class TestLostWorkers:
+    """Whoever dies, at whatever it was, the result is the same."""
+
+    @pytest.mark.parametrize("after", [0, 1, 3])
+    @pytest.mark.parametrize("call", ["word_count", "sequence_count", "term_vector"])
+    def test_a_killed_worker_changes_nothing(
+        self, two: Workers, folder: Path, tmp_path: Path, after: int, call: str
+    ) -> None:
+        answer = getattr(two, call)(folder / "packed", normalize=workers_faults.dying(tmp_path, after)).collect()
+        assert len(list(tmp_path.glob("killed-*"))) == 1
+        assert_frame_equal(answer, expected(folder, call))
+
+    def test_the_only_worker(self, folder: Path, tmp_path: Path) -> None:
+        with Workers(cpus=1, threads=1) as one:
+            answer = one.sort(folder / "packed", normalize=workers_faults.dying(tmp_path, 2, times=2)).collect()
+        assert_frame_equal(answer, expected(folder, "sort"))
+
+    def test_one_that_nobody_waits_for(self, two: Workers, folder: Path) -> None:
+        os.kill(two._pool.process_numbers[0], signal.SIGKILL)
+        assert_frame_equal(two.word_count(folder / "packed").collect(), expected(folder, "word_count"))
+
+    def test_work_that_kills_each(self, two: Workers, folder: Path, tmp_path: Path) -> None:
+        said = r"word_count: 3 workers were lost over .*a\.parquet, row group \d.* it was killed by SIGKILL; .*memory"
+        with pytest.raises(WorkerLostError, match=said):
+            two.word_count(folder / "packed", normalize=workers_faults.dying(tmp_path, 0, times=100))
+        assert_frame_equal(two.word_count(folder / "packed").collect(), expected(folder, "word_count"))
+
+    def test_out_of_memory(self, two: Workers, folder: Path) -> None:
+        with pytest.raises(WorkerLostError, match="last one because out of memory: no more than this; where memory"):
+            two.word_count(folder / "packed", normalize=workers_faults.out_of_memory())
+        assert_frame_equal(two.word_count(folder / "packed").collect(), expected(folder, "word_count"))
+
+
+class TestErrors:
+    def test_a_damaged_partition_is_named(self, two: Workers, folder: Path, tmp_path: Path) -> None:
+        for name in ("a", "b"):
+            (tmp_path / f"{name}.parquet").write_bytes((folder / "packed" / f"{name}.parquet").read_bytes())
+        damaged = bytearray((tmp_path / "b.parquet").read_bytes())
+        damaged[50:150] = bytes(100)
+        (tmp_path / "b.parquet").write_bytes(damaged)
+        with pytest.raises(InvalidGrammarError, match=r"b\.parquet") as caught:
+            two.word_count(tmp_path)
+        assert any("In worker process" in note for note in caught.value.__notes__)
+        assert_frame_equal(two.word_count(folder / "packed").collect(), expected(folder, "word_count"))
+
+    def test_arguments(self, two: Workers, folder: Path) -> None:
+        for wrong in ({}, {"gpus": 1, "cpus": 1}):
+            with pytest.raises(ValueError, match="either gpus=2"):
+                Workers(**wrong)
+        with pytest.raises(ValueError, match="cpus"):
+            Workers(cpus=0)
+        with pytest.raises(FileNotFoundError):
+            two.word_count(folder / "nothing")
+        with pytest.raises(NotCompressedError, match=r'workers\.word_count\(source, "text"\)'):
+            two.word_count(folder / "text")
+        with pytest.raises(ColumnMissingError, match='did you mean "text"'):
+            two.word_count(folder / "text", "texts")
+        with pytest.raises(NotCompressedError, match='is "text", not "name"'):
+            two.word_count(folder / "packed", "name")
+        with pytest.raises(ColumnMissingError, match="there is no column"):
+            two.inverted_index(folder / "packed", id="nothing")
+
+    @pytest.mark.skipif("gpu" in tadoc.testing.engines(), reason="there is a GPU")
+    def test_no_gpu(self) -> None:
+        for asked in (1, "all"):
+            with pytest.raises(tadoc.errors.EngineUnavailableError, match="0 can be seen"):
+                Workers(gpus=asked)
+
+
+def wait_until(what: Callable[[], bool], seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_whoever_waits_goes(folder: Path, tmp_path: Path, how: signal.Signals) -> None:
+    """Interrupted, all is cleaned up; killed, the workers go at least."""
+    script = f"""
+        from pathlib import Path
+        from polars_tadoc.distributed import Workers
+        from tests.workers_faults import waiting
+        folder = Path({str(tmp_path)!r})
+        with Workers(cpus=2, threads=1, folder=folder) as workers:
+            print(*workers._pool.process_numbers, flush=True)
+            workers.word_count({str(folder / "packed")!r}, normalize=waiting(folder))
+    """
+    started = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert started.stdout is not None
+    numbers = [int(number) for number in started.stdout.readline().split()]
+    assert len(numbers) == 2
+    wait_until(lambda: len(list(tmp_path.glob("waits-*"))) == 2)
+    started.send_signal(how)
+    assert started.wait(30) != 0
+    wait_until(lambda: not any(Path(f"/proc/{number}").exists() for number in numbers))
+    started.stdout.close()
+    if how == signal.SIGINT:
+        assert not list(tmp_path.glob("tadoc-*"))
