@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Literal, get_args
 
 EngineName = Literal["auto", "cpu", "gpu"]
+DeviceMemory = Literal["auto", "device", "unified"]
 
 
 MOST = 1 << 56
@@ -33,13 +34,17 @@ class Settings:
     """Words that one rule, or the rows of one decompress or recompress call, may stand for; bytes: 16 times as many."""
     payload_limit_bytes: int = 4 << 30
     """Decoded size that one grammar payload may declare, and that the copies of grammars made by one pack may have."""
+    device_memory: DeviceMemory = "auto"
+    """Where arrays on a GPU are: in its own memory, or in memory that it shares with the host."""
 
     def __post_init__(self) -> None:
-        if self.engine not in get_args(EngineName):
-            raise ValueError(f'engine="{self.engine}" is not one of {", ".join(get_args(EngineName))}')
-        for field in fields(self)[1:]:
+        named = {"engine": get_args(EngineName), "device_memory": get_args(DeviceMemory)}
+        for field in fields(self):
             value = getattr(self, field.name)
-            if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST:
+            if field.name in named:
+                if value not in named[field.name]:
+                    raise ValueError(f'{field.name}="{value}" is not one of {", ".join(named[field.name])}')
+            elif not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST:
                 raise ValueError(f"{field.name}={value!r} must be an integer from 0 to 2^56")
         if self.threads > 1024:
             raise ValueError(f"threads={self.threads} must be at most 1,024")
@@ -99,7 +104,9 @@ class Config:
         ``device_cache_bytes`` (budgets of the grammar caches; in host memory as much again for tables
         of rules), ``expansion_limit`` (words that one rule, or the rows of one decompress or recompress
         call, may stand for), ``payload_limit_bytes`` (decoded size one grammar may declare, and the copies of
-        grammars that come again in one pack may have).
+        grammars that come again in one pack may have), ``device_memory`` (arrays on a GPU are in its own memory,
+        "device", or in managed memory, which may be larger than the GPU's, "unified"; "auto": managed memory on a GPU
+        that shares the host's, and else its own).
 
     Examples
     --------

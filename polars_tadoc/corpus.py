@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +52,17 @@ class Corpus:
     def symbol_count(self) -> int:
         """Symbols that a traversal reads: the rows' and the rules'."""
         return len(self.roots) + len(self.grammar.symbols)
+
+    def some(self, first: int, stop: int) -> Corpus:
+        """Return the documents from one on, up to another."""
+        start, end = self.root_offsets[first], self.root_offsets[stop]
+        return replace(
+            self,
+            rows=self.rows[first:stop],
+            root_offsets=self.root_offsets[first : stop + 1] - start,
+            roots=self.roots[start:end],
+            gaps=self.gaps[first:stop],
+        )
 
     def word_total(self) -> int:
         """Words that all documents stand for.

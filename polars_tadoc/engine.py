@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, get_args
@@ -64,6 +65,16 @@ class Engine:
     def peek(self, key: str) -> Any | None:
         """Return what is resident under a key, or None."""
         return None if self.resident is None else self.resident.get(f"{self.place}:{key}")
+
+    def release(self) -> None:
+        """Forget what is resident, on all devices, and give memory back that nothing takes: a call needs it."""
+        if self.resident is not None:
+            self.resident.clear()
+            self.kernels.release_memory()
+
+    def guarded(self, action: str) -> AbstractContextManager[None]:
+        """Turn what a device reports within a ``with`` block into named errors."""
+        return nullcontext() if self.resident is None else cuda.device_errors(action)
 
 
 CPU = Engine(cpu, number_on_host)

@@ -14,8 +14,9 @@ from polars_tadoc.analytics.records import Layout, Records
 from polars_tadoc.analytics.results import Labels
 from polars_tadoc.column import require_tadoc, split
 from polars_tadoc.corpus import Corpus, require_countable
-from polars_tadoc.engine import GPU_REPAYS_AT, Engine, choose
-from polars_tadoc.errors import NotCompressedError
+from polars_tadoc.device_batches import DeviceBatches
+from polars_tadoc.engine import GPU, GPU_REPAYS_AT, Engine, choose
+from polars_tadoc.errors import DeviceMemoryError, NotCompressedError
 from polars_tadoc.traversal.options import Options
 
 
@@ -76,10 +77,35 @@ class Analytic(ABC, Generic[Part, Made]):
         """Answer for corpora that are held in memory; errors as for :meth:`run`."""
         require_countable(corpora, self.pairs_per_word)
         engine = self.choose_engine(sum(corpus.symbol_count for corpus in corpora))
+        batches = DeviceBatches(self.name, self.options.engine)
         if len(corpora) == 1:
-            return self.result(self.partial(corpora[0], engine), labels)
+            return self.finish(self.partial_in(batches, corpora[0], engine), labels)
         every = self.without_limits()
-        return self.result(self.merge([every.partial(corpus, engine) for corpus in corpora]), labels)
+        parts = [every.on_host(every.partial_in(batches, corpus, engine)) for corpus in corpora]
+        return self.finish(self.merge(parts), labels)
+
+    def partial_in(self, batches: DeviceBatches, corpus: Corpus, engine: Engine) -> Part:
+        """Answer for one corpus as :meth:`partial` does, in batches where a device has too little memory."""
+        every = self.without_limits()
+
+        def some(corpus: Corpus, engine: Engine) -> Part:
+            return every.on_host(every.partial(corpus, engine))
+
+        parts = batches.parts(corpus, engine, self.partial, some)
+        return parts[0] if len(parts) == 1 else self.merge(parts)
+
+    def on_host(self, part: Part) -> Part:
+        """Bring what was found to host memory; most is there already."""
+        return part
+
+    def finish(self, total: Part, labels: Labels) -> Made:
+        """Put the answer into its form as :meth:`result` does, in host memory where a device has too little."""
+        try:
+            return self.result(total, labels)
+        except DeviceMemoryError:
+            pass
+        GPU.release()  # not while the error is handled: its traceback holds arrays
+        return self.result(self.on_host(total), labels)
 
     def choose_engine(self, symbols: int) -> Engine:
         """Choose the engine for so many symbols; errors as for :meth:`run`."""
@@ -128,6 +154,25 @@ class Analytic(ABC, Generic[Part, Made]):
     @abstractmethod
     def part(self, records: Records) -> Part:
         """Turn records back; ``result(merge([part]), labels)`` is the answer for all rows where they are of all."""
+
+    @property
+    def limits(self) -> tuple[int, int | None]:
+        """What sums of counts must reach, and how many results there may be at most, where that hangs on no group."""
+        return 1, None
+
+    def ranged(self, records: Records, labels: Labels) -> Made:
+        """Make the results that some records of all rows stand for.
+
+        Parameters
+        ----------
+        records
+            Whole groups, in the order of the results. Where :attr:`Layout.by_count` is set that is not the order of
+            keys, and the limits were applied.
+        labels
+            What rows are called.
+
+        """
+        return self.result(self.merge([self.part(records)]), labels)
 
     @abstractmethod
     def result(self, total: Part, labels: Labels) -> Made:

@@ -16,12 +16,15 @@ import polars as pl
 
 from polars_tadoc.analytics import cooccurrence, sequence_count, sort, term_vector, word_count
 from polars_tadoc.analytics.results import from_arrow, lists, sequence_series
-from polars_tadoc.column import require_tadoc
+from polars_tadoc.column import require_tadoc, split
+from polars_tadoc.corpus import Corpus, require_countable
+from polars_tadoc.device_batches import DeviceBatches
+from polars_tadoc.engine import Engine, choose
 from polars_tadoc.kernels.cpu.merge import number_sequences
 from polars_tadoc.kernels.rules import Rules
 from polars_tadoc.traversal.options import Options
 from polars_tadoc.traversal.selector import choose_strategy
-from polars_tadoc.traversal.source import Source, sources
+from polars_tadoc.traversal.source import Source, prepare
 from polars_tadoc.vocabulary import Vocabulary, unify
 
 Int64 = npt.NDArray[np.int64]
@@ -146,10 +149,22 @@ class Request:
         return rows.select(pl.when("valid").then("counted").alias(column.name)).to_series()
 
     def _count(self, groups: Groups) -> GroupCounts:
-        made = sources(groups.column, self.call, self.options, self.window)
-        if len(made) == 1 and not self.sort:
-            return self._partial(made[0], groups, self.min_count, self.top)
-        return self._merge([self._partial(source, groups, 1, None) for source in made])
+        require_tadoc(groups.column, self.call)
+        corpora = split(groups.column)
+        require_countable(corpora, self.window)
+        engine = choose(self.options.engine, sum(corpus.symbol_count for corpus in corpora))
+        batches = DeviceBatches(self.call, self.options.engine)
+
+        def limited(corpus: Corpus, engine: Engine) -> GroupCounts:
+            return self._partial(prepare(corpus, engine, self.options.morphism), groups, self.min_count, self.top)
+
+        def every(corpus: Corpus, engine: Engine) -> GroupCounts:
+            return self._partial(prepare(corpus, engine, self.options.morphism), groups, 1, None)
+
+        if len(corpora) == 1 and not self.sort:
+            parts = batches.parts(corpora[0], engine, limited, every)
+            return parts[0] if len(parts) == 1 else self._merge(parts)
+        return self._merge([part for corpus in corpora for part in batches.parts(corpus, engine, every, every)])
 
     def _partial(self, source: Source, groups: Groups, min_count: int, top: int | None) -> GroupCounts:
         """Count one corpus' rows."""

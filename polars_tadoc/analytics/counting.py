@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from polars_tadoc.column import require_series, require_tadoc, split
 from polars_tadoc.compress.compress import cut_blocks
 from polars_tadoc.compress.tokenize import Tokenizer, require_utf8
 from polars_tadoc.corpus import Corpus, require_countable
+from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.dictionary.dictionary import Dictionary, require_dictionary
 from polars_tadoc.engine import CPU, GPU, Engine, choose, require_engine
 from polars_tadoc.kernels.cpu.lists import gather_lists, running_sum
@@ -81,7 +83,10 @@ class Counting:
         corpora = split(column)
         require_countable(corpora)
         engine = choose(self.options.engine, sum(corpus.symbol_count for corpus in corpora))
-        return self.settle(self.merge([self.partial(corpus, engine) for corpus in corpora]))
+        batches = DeviceBatches(self.call, self.options.engine)
+        whole = self.partial if len(corpora) == 1 else self._partial_on_host
+        parts = [part for corpus in corpora for part in batches.parts(corpus, engine, whole, self._partial_on_host)]
+        return self.settle(self.merge(parts))
 
     def settle(self, merged: Terms) -> Terms:
         """Bring merged counts, which are in host memory, to where they are to be weighed."""
@@ -98,20 +103,27 @@ class Counting:
             ``engine="gpu"`` cannot run here.
 
         """
-        tokenizer = self.tokenizer or Tokenizer("words")
         sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
         engine = choose(self.options.engine, int(sizes.sum()) // BYTES_A_WORD)
+        batches, before = DeviceBatches(self.call, self.options.engine, "bytes"), running_sum(sizes)
         for start, stop in cut_blocks(sizes, len(sizes), TEXT_BYTES):
-            try:
-                source = prepare_text(text[start:stop], tokenizer, engine, self.options.morphism, self.dictionary)
-            except ValueError:
-                require_utf8(text, first)  # names the row of the whole column
-                raise
-            offsets, ids, counts = engine.kernels.terms_by_document(
-                source.rules, source.root_offsets, source.roots, "top_down", source.rank
-            )
-            rows = source.rows + (first + start)
-            yield Terms(engine, source.words, True, rows, offsets, ids, counts, source.lengths)
+            yield from batches.each(engine, before[start : stop + 1], partial(self._rows, text, first, start))
+
+    def _rows(self, text: pl.Series, first: int, block: int, start: int, stop: int, engine: Engine) -> Terms:
+        """Count the words of some rows of a block of a String column whose first row has a number."""
+        tokenizer = self.tokenizer or Tokenizer("words")
+        rows = text[block + start : block + stop]
+        try:
+            source = prepare_text(rows, tokenizer, engine, self.options.morphism, self.dictionary)
+        except ValueError:
+            require_utf8(text, first)  # names the row of the whole column
+            raise
+        offsets, ids, counts = engine.kernels.terms_by_document(
+            source.rules, source.root_offsets, source.roots, "top_down", source.rank
+        )
+        numbers = source.rows + (first + block + start)
+        terms = Terms(engine, source.words, True, numbers, offsets, ids, counts, source.lengths)
+        return terms if len(rows) == len(text) else terms.on_host()
 
     def partial(self, corpus: Corpus, engine: Engine) -> Terms:
         """Count one corpus' words by document."""
@@ -128,6 +140,9 @@ class Counting:
         offsets, ids, counts = terms
         found = Terms(engine, words, False, source.rows, offsets, ids, counts, known_rank=rank)
         return found if self.dictionary is None else _of_dictionary(found, self.dictionary)
+
+    def _partial_on_host(self, corpus: Corpus, engine: Engine) -> Terms:
+        return self.partial(corpus, engine).on_host()
 
     def require_tokenizer(self, corpus: Corpus) -> None:
         """Raise ``TypeError`` where a corpus was cut otherwise than ``tokenizer=`` says."""

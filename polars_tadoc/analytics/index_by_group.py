@@ -28,6 +28,7 @@ from polars_tadoc.analytics.results import (
 )
 from polars_tadoc.column import split
 from polars_tadoc.corpus import require_countable
+from polars_tadoc.device_batches import DeviceBatches
 
 Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]
@@ -107,7 +108,8 @@ class _Request(ABC, Generic[Part]):
         require_countable(corpora)
         engine = self.analytic.choose_engine(sum(corpus.symbol_count for corpus in corpora))
         every = self.analytic.without_limits()
-        found = every.merge([every.partial(corpus, engine) for corpus in corpora])
+        batches = DeviceBatches(self.analytic.name, self.analytic.options.engine)
+        found = every.merge([every.partial_in(batches, corpus, engine) for corpus in corpora])
         shares, columns = self._share(found, groups, labels)
         sizes = np.bincount(shares.groups, minlength=len(groups.offsets) - 1)
         structs: Any = pl.DataFrame(columns).to_struct().to_arrow(compat_level=pl.CompatLevel.newest())

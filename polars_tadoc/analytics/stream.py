@@ -20,6 +20,7 @@ from polars_tadoc.analytics.results import Labels
 from polars_tadoc.column import DTYPE, split_one_by_one
 from polars_tadoc.config import MOST
 from polars_tadoc.corpus import Corpus
+from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.packed.question import PackedQuestion
 from polars_tadoc.payload import short_name
@@ -121,7 +122,7 @@ def _answer(corpora: Iterable[Corpus], kept: _KeptLabels, analytic: Analytic[Par
     found = _Found(analytic, limit)
     for corpus in corpora:
         found.add(corpus)
-    return analytic.result(found.total(), kept.all()).to_frame()
+    return analytic.finish(found.total(), kept.all()).to_frame()
 
 
 def _answer_text(
@@ -141,7 +142,7 @@ def _answer_text(
             held, first, waiting = [], first + waiting, 0
     if held:
         found.add_text(pl.concat(held), first)
-    return analytic.result(found.total(), kept.all()).to_frame()
+    return analytic.finish(found.total(), kept.all()).to_frame()
 
 
 def corpora_of_batches(batches: Iterable[pl.Series], limit: int, gaps: bool = False) -> Iterator[Corpus]:
@@ -244,6 +245,7 @@ class _Found(Generic[Part]):
 
     def __init__(self, analytic: Analytic[Part, Any], limit: int) -> None:
         self.analytic, self.every, self.limit = analytic, analytic.without_limits(), limit
+        self.batches = DeviceBatches(analytic.name, analytic.options.engine)
         self.merged: list[Part] = []
         self.fresh: list[Part] = []
         self.documents = self.words = 0
@@ -253,7 +255,7 @@ class _Found(Generic[Part]):
         self._count(corpus)
         engine = self.analytic.choose_engine(corpus.symbol_count)
         self.documents += corpus.document_count
-        self._add(self.every.partial(corpus, engine))
+        self._add(self.every.partial_in(self.batches, corpus, engine))
 
     def add_text(self, text: pl.Series, first: int) -> None:
         """Do the same for a String column whose first row has a number."""
@@ -262,7 +264,7 @@ class _Found(Generic[Part]):
             self._add(part)
 
     def _add(self, part: Part) -> None:
-        self.fresh.append(part)
+        self.fresh.append(self.every.on_host(part))  # what waits to be merged takes no memory of a device
         before, fresh = (sum(part.nbytes for part in parts) for parts in (self.merged, self.fresh))
         room = self.limit // MERGING
         if fresh >= max(before, self.limit // FRESH_SHARE) or before + fresh > room:

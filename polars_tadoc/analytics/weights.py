@@ -108,6 +108,10 @@ class Request(Analytic[Terms, WeightedWords]):
         """Count the words of each row of a String column, so much text at a time."""
         return self.counting.text_partials(text, first)
 
+    def on_host(self, part: Terms) -> Terms:
+        """Bring the counts to host memory."""
+        return part.on_host()
+
     def merge(self, partials: Sequence[Terms]) -> Terms:
         """Put the documents of several corpora into the order of their rows; no count changes."""
         return self.counting.merge(partials)

@@ -70,6 +70,10 @@ class CountsWords(Analytic[WordCounts, Selection]):
         image = options.morphism.apply(grammar.words.series)
         return WordCounts(image.words, kernels.map_counts(counts, image.ids, len(image.words)), engine)
 
+    def on_host(self, part: WordCounts) -> WordCounts:
+        """Bring the counts to host memory."""
+        return part if part.engine is CPU else WordCounts(part.words, part.engine.kernels.to_host(part.counts), CPU)
+
     def merge(self, partials: Sequence[WordCounts]) -> WordCounts:
         """Add counts of several corpora; one alone stays where it is, more meet in host memory."""
         if len(partials) == 1:
@@ -140,6 +144,16 @@ class Request(CountsWords):
     def layout(self) -> Layout:
         """A word, and how often it occurs."""
         return Layout(("word",), 1, by_count=True)
+
+    @property
+    def limits(self) -> tuple[int, int | None]:
+        """Those asked for."""
+        return self.min_count, self.top
+
+    def ranged(self, records: Records, labels: Labels) -> Selection:
+        """Take the words as they come."""
+        assert records.counts is not None
+        return Selection(Vocabulary(records.words), records.keys[:, 0], records.counts)
 
     def result(self, total: WordCounts, labels: Labels) -> Selection:
         """Select words."""

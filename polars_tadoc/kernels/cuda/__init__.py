@@ -18,14 +18,17 @@ from polars_tadoc.kernels.cuda import fuse_levels
 from polars_tadoc.kernels.cuda.coded_postings import block_bounds as block_bounds
 from polars_tadoc.kernels.cuda.coded_postings import decode_lists as decode_lists
 from polars_tadoc.kernels.cuda.coded_postings import load_postings as load_postings
-from polars_tadoc.kernels.cuda.device import device_errors, even_blocks, get_kernel
+from polars_tadoc.kernels.cuda.device import device_errors as device_errors
 from polars_tadoc.kernels.cuda.device import device_problem as device_problem
+from polars_tadoc.kernels.cuda.device import even_blocks, get_kernel
 from polars_tadoc.kernels.cuda.documents import count_by_document as count_by_document
 from polars_tadoc.kernels.cuda.documents import count_by_terminal as count_by_terminal
 from polars_tadoc.kernels.cuda.documents import terms_by_document as terms_by_document
 from polars_tadoc.kernels.cuda.download import to_arrow as to_arrow
+from polars_tadoc.kernels.cuda.memory import release_memory as release_memory
 from polars_tadoc.kernels.cuda.merged_terms import merge_terms as merge_terms
 from polars_tadoc.kernels.cuda.posting_cache import resident_postings as resident_postings
+from polars_tadoc.kernels.cuda.primitives import radix_sort
 from polars_tadoc.kernels.cuda.ranked_queries import search as search
 from polars_tadoc.kernels.cuda.sequences import derive_pairs as derive_pairs
 from polars_tadoc.kernels.cuda.sequences import derive_sequences as derive_sequences
@@ -436,7 +439,8 @@ def _select_sorted(counts: Any, words: Vocabulary, least: np.uint64, top: int | 
         return np.arange(kept, dtype=np.uint32), counts[:kept].get()  # synchronize!
     keys, by_rank = cupy.empty(len(counts), np.uint64), cupy.empty(len(counts), np.uint32)
     get_kernel("select", "order_keys")(blocks, (1024,), (counts, load_symbols(words.rank), size, least, keys, by_rank))
-    order = cupy.argsort(keys)  # stable: equal counts stay in code point order
+    places = cupy.arange(len(keys), dtype=np.uint64)
+    _, order = radix_sort(keys, places, overwrite=True)  # stable: equal counts stay in code point order
     ids, chosen = cupy.empty(kept, np.uint32), cupy.empty(kept, np.uint64)
     get_kernel("select", "gather")(blocks, (1024,), (counts, by_rank, order, np.uint32(kept), ids, chosen))
     return ids.get(), chosen.get()  # synchronize!

@@ -8,7 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from polars_tadoc.errors import EngineUnavailableError
+from polars_tadoc.errors import DeviceMemoryError, EngineUnavailableError
+from polars_tadoc.kernels.cuda.memory import allocating
+
+_OUT_OF_MEMORY = 2
+"""The number of this error, of CUDA's runtime and of its driver."""
 
 
 @cache
@@ -41,22 +45,38 @@ def device_problem() -> str | None:
 
 @contextmanager
 def device_errors(action: str) -> Iterator[None]:
-    """Turn what the device reports into a named message."""
+    """Allocate where the configuration says, and turn what the device reports into a named message.
+
+    Raises
+    ------
+    DeviceMemoryError
+        The device is out of memory.
+    EngineUnavailableError
+        It failed otherwise.
+
+    """
     try:
         import cupy
     except ImportError:
         raise EngineUnavailableError(f'engine="gpu": {device_problem()}') from None
     try:
-        yield
+        with allocating():
+            yield
     except cupy.cuda.memory.OutOfMemoryError as error:
-        raise EngineUnavailableError(
-            f'engine="gpu": the device is out of memory while {action} ({error}); use engine="cpu", fewer rows at '
-            "a time, or a smaller tadoc.Config(device_cache_bytes=…)"
-        ) from error
+        raise _out_of_memory(action, error) from error
     except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
+        if error.status == _OUT_OF_MEMORY:  # a kernel's stack, code or pinned memory, which no pool gives
+            raise _out_of_memory(action, error) from error
         raise EngineUnavailableError(f'engine="gpu": the device failed while {action}: {error}') from error
     except cupy.cuda.compiler.CompileException as error:
         raise EngineUnavailableError(f'engine="gpu": a kernel did not compile while {action}: {error}') from error
+
+
+def _out_of_memory(action: str, error: Exception) -> DeviceMemoryError:
+    return DeviceMemoryError(
+        f'engine="gpu": the device is out of memory while {action} ({error}); use engine="cpu", fewer rows at '
+        "a time, or a smaller tadoc.Config(device_cache_bytes=…)"
+    )
 
 
 def source(family: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from polars_tadoc.compress.prune import MARGIN, MOST_PASSES, LevelledRules
 from polars_tadoc.kernels.cuda.batch_repair import DeviceRules
 from polars_tadoc.kernels.cuda.device import device_errors, even_blocks, get_kernel
+from polars_tadoc.kernels.cuda.primitives import radix_sort
 
 THREADS = 256
 TILE = 8 * THREADS
@@ -81,7 +82,7 @@ def prune(rules: DeviceRules, vocabulary_size: int, rows: int, margin: int = MAR
         root_offsets, roots = cupy.zeros(rows + 1, np.int64), cupy.empty(root_symbols, np.uint32)
         named = (rules.left, rules.right, nodes, np.uint32(vocabulary_size))
         if kept:
-            keys.sort()  # dropped rules come last
+            keys = radix_sort(keys, overwrite=True)  # dropped rules come last
             _launch_tiles("number_rules", kept, keys, np.uint32(kept), nodes, np.uint32(vocabulary_size), rule_offsets)
             chunks = _Chunks(body_symbols)
             get_kernel("inline", "write_bodies")(
