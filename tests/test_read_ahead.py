@@ -1,0 +1,55 @@
+"""One item ahead, in order, with errors in their place and no thread left behind."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from polars_tadoc.read_ahead import read_ahead
+
+
+def test_items_come_in_order() -> None:
+    assert list(read_ahead(range(100))) == list(range(100))
+    assert list(read_ahead([])) == []
+    assert list(read_ahead([None, 0, ()])) == [None, 0, ()]
+
+
+def test_the_next_is_made_while_one_is_worked_on() -> None:
+    made = [threading.Event() for _ in range(4)]
+
+    def source() -> Iterator[int]:
+        for number, event in enumerate(made):
+            event.set()
+            yield number
+
+    for number in read_ahead(source()):
+        if number + 1 < len(made):
+            assert made[number + 1].wait(10)
+        if number + 2 < len(made):
+            assert not made[number + 2].is_set()  # no more than one ahead
+
+
+def test_an_error_comes_where_its_item_would() -> None:
+    def source() -> Iterator[int]:
+        yield 1
+        yield 2
+        raise OSError("the disk is gone")
+
+    found: list[int] = []
+    with pytest.raises(OSError, match="the disk is gone"):
+        found.extend(read_ahead(source()))
+    assert found == [1, 2]
+
+
+def test_stopping_early_ends_the_thread() -> None:
+    def ahead() -> list[str]:
+        return [thread.name for thread in threading.enumerate() if "read-ahead" in thread.name]
+
+    before = ahead()
+    reader = read_ahead(iter(range(10**9)))
+    assert next(reader) == 0
+    assert len(ahead()) > len(before)
+    reader.close()  # type: ignore[attr-defined]  # a generator
+    assert ahead() == before
