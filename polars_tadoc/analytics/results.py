@@ -86,9 +86,19 @@ def _instance(dtype: Any) -> pl.DataType:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What documents are called: the values of a series, else the numbers of their rows."""
+    """What documents are called: the values of a series, else the numbers of their rows.
+
+    Parameters
+    ----------
+    values
+        A label for each row.
+    first
+        The row of the first one.
+
+    """
 
     values: pl.Series | None
+    first: int = 0
 
     @classmethod
     def of(cls, column: pl.Series, values: pl.Series | None, call: str) -> Labels:
@@ -120,7 +130,7 @@ class Labels:
         """Labels of the documents in some rows."""
         if self.values is None:
             return pl.Series("id", rows.astype(np.uint32, copy=False)).cast(INDEX)
-        return self.values.alias("id").gather(rows)  # Polars' own calls take some names for patterns
+        return self.values.alias("id").gather(rows - self.first)  # Polars' own calls take some names for patterns
 
     def arrow(self, rows: npt.NDArray[np.integer]) -> pa.Array:
         """The same as an Arrow array."""

@@ -22,6 +22,7 @@ from polars_tadoc.column import split_one_by_one
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.packed.question import PackedQuestion, packed_question
+from polars_tadoc.packed.unpack import chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ def windows_of(plan: pl.LazyFrame, column: str, others: list[str], limit: int, g
 
 
 def packed_windows(question: PackedQuestion, others: list[str], limit: int, gaps: bool = False) -> Iterator[Window]:
-    """Give the documents of a packed scan, a window for each packed row of which one may pass.
+    """Give the documents of a packed scan: an empty window, then one for each packed row of which one may pass.
 
     Parameters
     ----------
@@ -102,6 +103,7 @@ def packed_windows(question: PackedQuestion, others: list[str], limit: int, gaps
 
     """
     first = 0
+    yield Window(0, chosen(question.scan.schema.to_frame(), others), ())  # there may be no document
     for frame, corpus in question.corpora(others, cached=False, gaps=gaps):
         _require_numbers(first + frame.height)
         yield Window(first, frame, (_fitting(corpus, limit),))
@@ -113,13 +115,13 @@ def plan_windows(
 ) -> Iterator[Window]:
     """Do the same for a plan, which runs in Polars' streaming engine.
 
-    Rows are gathered until a share of the limit is full. Of compressed rows the last ones of one grammar wait for what
-    comes next, so that most grammars are read once.
+    Rows are gathered until a share of the limit is full; the last window may be empty. Of compressed rows the last ones
+    of one grammar wait for what comes next, so that most grammars are read once.
     """
-    names = list(dict.fromkeys([column, *others]))
-    held: list[pl.DataFrame] = []
+    read = plan.select(cs.by_name(*dict.fromkeys([column, *others])))
+    held = [read.collect_schema().to_frame()]  # of a plan without rows there may be no batch
     first = size = 0
-    for batch in plan.select(cs.by_name(*names)).collect_batches(maintain_order=True):
+    for batch in read.collect_batches(maintain_order=True):
         _require_numbers(first + sum(frame.height for frame in held) + batch.height)
         text = batch.schema[column] == pl.String
         if not (text or gaps):
@@ -133,8 +135,7 @@ def plan_windows(
         yield _window(frame.head(stop), column, others, first, limit)
         held, first = [frame.slice(stop)], first + stop
         size = 0 if text else _nbytes(held[0][column])
-    if held:
-        yield _window(pl.concat(held), column, others, first, limit)
+    yield _window(pl.concat(held), column, others, first, limit)
 
 
 def _window(frame: pl.DataFrame, column: str, others: list[str], first: int, limit: int) -> Window:
@@ -143,8 +144,7 @@ def _window(frame: pl.DataFrame, column: str, others: list[str], first: int, lim
     if rows.dtype != pl.String:
         found = (_fitting(corpus, limit) for corpus in split_one_by_one(rows, cached=False))
         corpora = tuple(replace(corpus, rows=corpus.rows + first) for corpus in found)
-    kept = frame.select(cs.by_name(*others)) if others else pl.DataFrame(height=frame.height)
-    return Window(first, kept, corpora, rows)
+    return Window(first, chosen(frame, others), corpora, rows)
 
 
 def _before_last_grammar(column: pl.Series) -> int:

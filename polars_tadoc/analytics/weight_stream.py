@@ -1,0 +1,173 @@
+"""Weighs the words of rows that are more than memory holds, in two passes.
+
+Windows of rows are counted, and their counts wait, on the disk where they are many. Meanwhile it is counted in how many
+rows each word occurs. Then the windows are weighed one after another, in their order. To keep the counts takes a third
+of the time of counting a second time, and a plan need not give the same rows twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.analytics.frequencies import FrequencyTable
+from polars_tadoc.analytics.records import Layout, Records
+from polars_tadoc.analytics.results import Labels, to_arrow
+from polars_tadoc.analytics.terms import Terms, Totals
+from polars_tadoc.analytics.weights import Request
+from polars_tadoc.analytics.window_counting import WindowCounting, labels_of
+from polars_tadoc.analytics.windows import Window
+from polars_tadoc.arrow import view
+from polars_tadoc.engine import CPU
+from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.spill import Spill, SpillFolder
+from polars_tadoc.vocabulary import Vocabulary
+
+FREQUENCIES = Layout(("word",), 1)
+"""How many rows hold each word."""
+
+SHARE = 4
+"""Counts that wait in memory take at most such a share of the limit; so do rows by word, and words held by several."""
+
+_ARRAYS = ("rows", "offsets", "ids", "counts", "lengths")
+
+
+def stream_weights(
+    windows: Iterable[Window], request: Request, labels: str | None, limit: int
+) -> Iterator[pl.DataFrame]:
+    """Weigh words; parameters and errors as for :func:`polars_tadoc.analytics.row_stream.stream_rows`."""
+    counting = WindowCounting(request)
+    documents = words = 0
+    with ExitStack() as stack:
+        waiting = _Waiting(stack.enter_context(SpillFolder(request.name)), limit // SHARE)
+        spill = stack.enter_context(Spill(FREQUENCIES, limit // SHARE, call=request.name))
+        for window in windows:
+            terms = _of_own_words(counting.part(window))
+            documents += len(terms.rows)
+            words += int(terms.lengths.sum())
+            if words >= 1 << 63:
+                raise LimitExceededError(f"{request.name}: the rows stand for more words than 64 bits count")
+            numbers = np.arange(len(terms.words), dtype=np.uint32).reshape(-1, 1)
+            spill.add(Records(terms.words.strings, numbers, terms.frequencies))
+            waiting.append(_counted(terms, labels_of(window, labels)))
+        table = FrequencyTable(waiting.folder, limit // SHARE)
+        for records in spill.merged(min_count=2):
+            assert records.counts is not None
+            table.append(records.words.take(pa.array(records.keys[:, 0])), records.counts)
+        for counted in waiting.all():
+            totals = Totals(documents, words, table.look_up(counted.terms.words))
+            terms = replace(counted.terms, known_totals=totals)
+            yield request.finish(terms, Labels(counted.labels)).to_frame()
+
+
+def _of_own_words(terms: Terms) -> Terms:
+    """Number the words that documents hold in code point order, and leave out the others."""
+    used = np.zeros(len(terms.words), np.bool_)
+    used[terms.ids] = True
+    own = np.flatnonzero(used).astype(np.uint32)
+    own = own[np.argsort(terms.words.rank_of(own))]
+    numbers = np.zeros(len(terms.words), np.uint32)
+    numbers[own] = np.arange(len(own), dtype=np.uint32)
+    words, ids = Vocabulary(terms.words.strings.take(pa.array(own))), numbers[terms.ids]
+    return Terms(CPU, words, True, terms.rows, terms.offsets, ids, terms.counts, terms.lengths)
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """A window's counts.
+
+    Parameters
+    ----------
+    terms
+        The counts.
+    labels
+        What each of the documents is called, which then are rows 0, 1, 2…; None for the numbers of their rows.
+
+    """
+
+    terms: Terms
+    labels: pl.Series | None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds."""
+        return self.terms.nbytes + (0 if self.labels is None else int(self.labels.estimated_size()))
+
+
+def _counted(terms: Terms, labels: Labels) -> _Counted:
+    if labels.values is None:
+        return _Counted(terms, None)
+    return _Counted(replace(terms, rows=np.arange(len(terms.rows))), labels.series(terms.rows))
+
+
+class _Waiting:
+    """Counts of windows: in memory while they are few, then in files."""
+
+    def __init__(self, folder: SpillFolder, room: int) -> None:
+        self.folder, self._room = folder, room
+        self._held: list[_Counted] = []
+        self._files = self._size = 0
+
+    def append(self, counted: _Counted) -> None:
+        """Keep counts behind the others."""
+        self._held.append(counted)
+        self._size += counted.nbytes
+        if self._size > self._room:
+            with self.folder.writing():
+                for one in self._held:
+                    _write(one, self._path(self._files))
+                    self._files += 1
+            self._held, self._size = [], 0
+
+    def all(self) -> Iterator[_Counted]:
+        """Give all in their order; each is forgotten then."""
+        for number in range(self._files):
+            yield _read(self._path(number))
+        while self._held:
+            yield self._held.pop(0)
+
+    def _path(self, number: int) -> Path:
+        return self.folder.path / f"window-{number}.arrow"
+
+
+def _write(counted: _Counted, path: Path) -> None:
+    """Write arrays one after another, each an Arrow stream: they have different lengths."""
+    arrays = [getattr(counted.terms, name) for name in _ARRAYS]
+    narrow: list[npt.NDArray[Any]] = [
+        array.astype(np.min_scalar_type(int(array.max(initial=0))), copy=False) for array in arrays
+    ]
+    with pa.OSFile(str(path), "wb") as file:
+        for array in [counted.terms.words.strings, *map(to_arrow, narrow)]:
+            batch = pa.record_batch([array], ["values"])
+            with pa.ipc.new_stream(file, batch.schema) as writer:
+                writer.write_batch(batch)
+    if counted.labels is not None:
+        counted.labels.to_frame("labels").write_ipc(_labels_path(path), compression="lz4")
+
+
+def _read(path: Path) -> _Counted:
+    """Read what was written, and delete it."""
+    with pa.OSFile(str(path), "rb") as file:
+        words, *arrays = [pa.ipc.open_stream(file).read_all()[0].combine_chunks() for _ in range(len(_ARRAYS) + 1)]
+    rows, offsets, ids, counts, lengths = (
+        view(array).astype(dtype, copy=False)
+        for array, dtype in zip(arrays, (np.int64, np.int64, np.uint32, np.uint64, np.uint64), strict=True)
+    )
+    path.unlink()
+    labels = None
+    if _labels_path(path).exists():
+        labels = pl.read_ipc(_labels_path(path).read_bytes()).to_series()
+        _labels_path(path).unlink()
+    return _Counted(Terms(CPU, Vocabulary(words), True, rows, offsets, ids, counts, lengths), labels)
+
+
+def _labels_path(path: Path) -> Path:
+    return path.with_suffix(".labels")
