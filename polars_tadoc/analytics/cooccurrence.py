@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.analytics.records import Layout, Records, in_order, put_in_order
+from polars_tadoc.analytics.records import Layout, Records, put_in_order
 from polars_tadoc.analytics.results import Labels, dictionary, to_arrow
 from polars_tadoc.arguments import require_integer
 from polars_tadoc.corpus import Corpus
@@ -117,14 +117,23 @@ class Request(Analytic[Pairs, Pairs]):
 
     def records(self, part: Pairs) -> Records:
         """Put them in the order of their words."""
-        words, places = in_order(part.words, part.ids)
-        return put_in_order(self.layout, words, places, part.counts)
+        return put_in_order(self.layout, part.words, part.ids, part.counts)
 
     def part(self, records: Records) -> Pairs:
         """Put them in the order of their counts."""
         assert records.counts is not None
         order = np.argsort(~records.counts, kind="stable")
         return Pairs(Vocabulary(records.words), records.keys[order], records.counts[order])
+
+    @property
+    def limits(self) -> tuple[int, int | None]:
+        """Those asked for."""
+        return self.min_count, self.top
+
+    def ranged(self, records: Records, labels: Labels) -> Pairs:
+        """Take them as they come."""
+        assert records.counts is not None
+        return Pairs(Vocabulary(records.words), records.keys, records.counts)
 
     def result(self, total: Pairs, labels: Labels) -> Pairs:
         """Counts are what is asked for."""

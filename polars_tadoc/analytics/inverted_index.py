@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.analytics.records import Layout, Records, in_order, put_in_order
+from polars_tadoc.analytics.records import Layout, Records, put_in_order
 from polars_tadoc.analytics.results import Labels, dictionary, from_arrow, lists
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.engine import Engine
@@ -108,8 +108,7 @@ class Request(CountOptions, Analytic[Postings, InvertedIndex]):
     def records(self, part: Postings) -> Records:
         """Write each word beside its rows."""
         ids = np.repeat(np.arange(len(part.words), dtype=np.uint32), np.diff(part.offsets))
-        words, places = in_order(part.words, ids)
-        return put_in_order(self.layout, words, np.stack([places, part.rows.astype(np.uint32)], axis=1))
+        return put_in_order(self.layout, part.words, np.stack([ids, part.rows.astype(np.uint32)], axis=1))
 
     def part(self, records: Records) -> Postings:
         """List the rows of each word."""

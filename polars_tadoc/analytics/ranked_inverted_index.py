@@ -12,12 +12,13 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.analytics.records import Layout, Records, in_order, put_in_order, stretches, word_columns
+from polars_tadoc.analytics.records import Layout, Records, put_in_order, stretches, word_columns
 from polars_tadoc.analytics.results import Labels, from_arrow, lists, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.arguments import require_integer
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.engine import Engine
 from polars_tadoc.kernels import cpu
+from polars_tadoc.kernels.cpu.posting_order import rank_postings
 from polars_tadoc.traversal.options import MOST_WORDS, Options, require_min_count, require_top
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
@@ -136,17 +137,23 @@ class Request(Analytic[Postings, RankedInvertedIndex]):
 
     def records(self, part: Postings) -> Records:
         """Write each run beside its rows."""
-        words, places = in_order(part.words, part.ids)
-        runs = np.repeat(places, np.diff(part.offsets), axis=0)
-        return put_in_order(self.layout, words, np.column_stack([runs, part.rows.astype(np.uint32)]), part.counts)
+        runs = np.repeat(part.ids, np.diff(part.offsets), axis=0)
+        return put_in_order(self.layout, part.words, np.column_stack([runs, part.rows.astype(np.uint32)]), part.counts)
 
     def part(self, records: Records) -> Postings:
         """Put each run's rows in the order of their counts."""
         assert records.counts is not None
         ids, offsets = stretches(records.keys[:, : self.n])
-        owners, rows = np.repeat(np.arange(len(ids)), np.diff(offsets)), records.keys[:, self.n]
-        order = np.lexsort((rows, ~records.counts, owners))
-        return Postings(Vocabulary(records.words), ids, offsets, rows[order], records.counts[order])
+        ranked = rank_postings(offsets, records.keys[:, self.n].copy(), records.counts.copy(), 1, None)
+        return Postings(Vocabulary(records.words), ids, *ranked[1:])
+
+    def ranged(self, records: Records, labels: Labels) -> RankedInvertedIndex:
+        """Apply the limits to each run's rows."""
+        assert records.counts is not None
+        ids, offsets = stretches(records.keys[:, : self.n])
+        rows, counts = records.keys[:, self.n].copy(), records.counts.copy()
+        kept, offsets, rows, counts = rank_postings(offsets, rows, counts, self.min_count, self.top)
+        return RankedInvertedIndex(labels, Postings(Vocabulary(records.words), ids[kept], offsets, rows, counts))
 
     def result(self, total: Postings, labels: Labels) -> RankedInvertedIndex:
         """Give rows their labels."""

@@ -18,8 +18,11 @@ import pyarrow as pa
 from polars_tadoc.arrow import view
 from polars_tadoc.errors import InvalidRecordsError
 from polars_tadoc.kernels.cpu.lists import running_sum
-from polars_tadoc.kernels.cpu.records import hash_words
-from polars_tadoc.vocabulary import Vocabulary, unify
+from polars_tadoc.kernels.cpu.merge_words import merge_words
+from polars_tadoc.kernels.cpu.packed_keys import KeyForm, merge_sorted, pack, unpack
+from polars_tadoc.kernels.cpu.records import hash_words, mark
+from polars_tadoc.kernels.cpu.sort_keys import sort_keys
+from polars_tadoc.vocabulary import Vocabulary
 
 Kind = Literal["word", "row", "query"]
 UInt32 = npt.NDArray[np.uint32]
@@ -65,6 +68,11 @@ class Layout:
     counted: bool = True
     by_count: bool = False
     documents: bool = False
+
+    @property
+    def are_words(self) -> list[bool]:
+        """Whether each column holds numbers of words."""
+        return [kind == "word" for kind in self.columns]
 
 
 def word_columns(count: int) -> tuple[Kind, ...]:
@@ -116,46 +124,69 @@ def in_order(words: Vocabulary, ids: UInt32) -> tuple[pa.LargeStringArray, UInt3
     words
         Words by id.
     ids
-        uint32, any shape: ids that occur.
+        uint32[m]: ids that occur.
 
     Returns
     -------
-    (pyarrow.LargeStringArray, uint32 array)
+    (pyarrow.LargeStringArray, uint32[m])
         The words that occur, in code point order, and the place of each id's word there.
 
     """
+    strings, numbers = _occurring(words, ids[:, None], [True])
+    return strings, numbers[ids]
+
+
+def _occurring(words: Vocabulary, keys: UInt32, are_words: list[bool]) -> tuple[pa.LargeStringArray, UInt32]:
+    """Give the words that are in keys, in code point order, and their places by id."""
     used = np.zeros(len(words), np.bool_)
-    used[ids.reshape(-1)] = True
+    mark(keys, are_words, used)
     by_rank = words.by_rank[used[words.by_rank]]
-    places = np.zeros(len(words), np.uint32)
-    places[by_rank] = np.arange(len(by_rank), dtype=np.uint32)
-    return words.strings.take(pa.array(by_rank)), places[ids]
+    numbers = np.zeros(len(words), np.uint32)
+    numbers[by_rank] = np.arange(len(by_rank), dtype=np.uint32)
+    return words.strings.take(pa.array(by_rank)), numbers
 
 
 def put_in_order(
     layout: Layout,
-    words: pa.LargeStringArray,
+    words: Vocabulary,
     keys: UInt32,
     counts: UInt64 | None = None,
     rows: UInt32 | None = None,
     lengths: UInt64 | None = None,
 ) -> Records:
-    """Make records of keys in any order, over words in code point order; the counts of equal keys are added.
+    """Make records of keys in any order; the counts of equal ones are added.
 
     Parameters
     ----------
     layout
         What the keys mean.
-    words, keys, counts, rows, lengths
-        As in :class:`Records`, but for the order of the keys.
+    words
+        Words by id, in any order; those that are in no key are left out.
+    keys
+        uint32[m, columns]: as in :class:`Records`, but in any order, and with ids of words.
+    counts, rows, lengths
+        As in :class:`Records`.
 
     """
-    order = np.lexsort(keys.T[::-1])
-    keys = keys[order]
-    firsts = _firsts(keys)
-    if counts is not None:
-        counts = np.add.reduceat(counts[order], firsts) if len(firsts) else counts[:0]
-    return Records(words, np.ascontiguousarray(keys[firsts]), counts, rows, lengths)
+    strings, numbers = _occurring(words, keys, layout.are_words)
+    form = _form(layout, len(strings), [keys])
+    made, counts = sort_keys(*_packed(layout, keys, counts, form, numbers))
+    return Records(strings, unpack(made, form), counts, rows, lengths)
+
+
+def _form(layout: Layout, words: int, keys: Sequence[UInt32]) -> KeyForm:
+    """Choose how the numbers of keys are packed."""
+    own = [[int(part[:, column].max()) for part in keys if len(part)] for column in range(len(layout.columns))]
+    most = [words - 1 if word else max(found, default=0) for word, found in zip(layout.are_words, own, strict=True)]
+    return KeyForm(tuple(max(1, number.bit_length()) for number in most))
+
+
+def _packed(
+    layout: Layout, keys: UInt32, counts: UInt64 | None, form: KeyForm, numbers: UInt32 | None
+) -> tuple[UInt64, UInt64 | None]:
+    out = np.empty((form.limbs, len(keys)), np.uint64)
+    pack(keys, form, layout.are_words, numbers, out)
+    return out, counts
 
 
 def _firsts(keys: UInt32) -> Int64:
@@ -182,16 +213,25 @@ def merge_records(layout: Layout, parts: Sequence[Records]) -> Records:
         Any number of parts; those of a layout with ``documents`` have different rows.
 
     """
+    if not parts:
+        return _nothing(layout)
     if len(parts) == 1:
         return parts[0]
-    words, maps = unify([Vocabulary(part.words) for part in parts])
-    ids = [_renumbered(layout, part.keys, own) for part, own in zip(parts, maps, strict=True)]
-    keys = np.concatenate([np.zeros((0, len(layout.columns)), np.uint32), *ids])
-    strings, rank = words.strings.take(pa.array(words.by_rank)), words.rank
-    counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in parts if part.counts is not None)])
-    rows, lengths = _joined_rows(parts) if layout.documents else (None, None)
-    return put_in_order(
-        layout, strings, _renumbered(layout, keys, rank), counts if layout.counted else None, rows, lengths
+    words, maps = merge_words([part.words for part in parts])
+    form = _form(layout, len(words), [part.keys for part in parts])
+    packed = [_packed(layout, part.keys, part.counts, form, own) for part, own in zip(parts, maps, strict=True)]
+    keys, counts = merge_sorted(packed)
+    return Records(words, unpack(keys, form), counts, *(_joined_rows(parts) if layout.documents else ()))
+
+
+def _nothing(layout: Layout) -> Records:
+    none = np.zeros(0, np.uint64)
+    return Records(
+        pa.array([], pa.large_string()),
+        np.zeros((0, len(layout.columns)), np.uint32),
+        none if layout.counted else None,
+        none.astype(np.uint32) if layout.documents else None,
+        none if layout.documents else None,
     )
 
 

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.analytics.records import Layout, Records, in_order, put_in_order, word_columns
+from polars_tadoc.analytics.records import Layout, Records, put_in_order, word_columns
 from polars_tadoc.analytics.results import Labels, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.arguments import require_integer
 from polars_tadoc.corpus import Corpus
@@ -110,14 +110,23 @@ class Request(Analytic[Sequences, Sequences]):
 
     def records(self, part: Sequences) -> Records:
         """Put them in the order of their words."""
-        words, places = in_order(part.words, part.ids)
-        return put_in_order(self.layout, words, places, part.counts)
+        return put_in_order(self.layout, part.words, part.ids, part.counts)
 
     def part(self, records: Records) -> Sequences:
         """Put them in the order of their counts."""
         assert records.counts is not None
         order = np.argsort(~records.counts, kind="stable")
         return Sequences(Vocabulary(records.words), records.keys[order], records.counts[order])
+
+    @property
+    def limits(self) -> tuple[int, int | None]:
+        """Those asked for."""
+        return self.min_count, self.top
+
+    def ranged(self, records: Records, labels: Labels) -> Sequences:
+        """Take them as they come."""
+        assert records.counts is not None
+        return Sequences(Vocabulary(records.words), records.keys, records.counts)
 
     def result(self, total: Sequences, labels: Labels) -> Sequences:
         """Counts are what is asked for."""

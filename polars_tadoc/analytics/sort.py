@@ -22,6 +22,11 @@ class Request(CountOptions, CountsWords):
 
     name: ClassVar[str] = "sort"
 
+    @property
+    def limits(self) -> tuple[int, int | None]:
+        """Those asked for."""
+        return self.min_count, None
+
     def result(self, total: WordCounts, labels: Labels) -> Selection:
         """Put words in order."""
         counts, ids = total.engine.kernels.to_host(total.counts), total.words.by_rank

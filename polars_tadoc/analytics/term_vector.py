@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.analytics.records import Layout, Records, in_order, put_in_order, stretches
+from polars_tadoc.analytics.records import Layout, Records, put_in_order, stretches
 from polars_tadoc.analytics.results import Labels, dictionary, to_arrow
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.engine import Engine
@@ -141,9 +141,8 @@ class Request(Analytic[DocumentWords, TermVectors]):
 
     def records(self, part: DocumentWords) -> Records:
         """Write each row beside its words."""
-        words, places = in_order(part.words, part.ids)
         rows = np.repeat(part.rows.astype(np.uint32), np.diff(part.offsets))
-        return put_in_order(self.layout, words, np.stack([rows, places], axis=1), part.counts)
+        return put_in_order(self.layout, part.words, np.stack([rows, part.ids], axis=1), part.counts)
 
     def part(self, records: Records) -> DocumentWords:
         """Put each row's words in the order of their counts."""

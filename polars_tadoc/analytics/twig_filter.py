@@ -25,6 +25,7 @@ from polars_tadoc.errors import InvalidXmlError
 from polars_tadoc.payload import short_name
 from polars_tadoc.traversal.options import MOST_COUNT, Options
 from polars_tadoc.twig.twig_set import TwigSet
+from polars_tadoc.vocabulary import Vocabulary
 
 MAX_DEPTH = 10_000
 """Elements that may be open at once."""
@@ -151,7 +152,7 @@ class Request(Analytic[Matches, MatchedRows]):
     def records(self, part: Matches) -> Records:
         """Write each row beside its queries; rows without any are not in the result."""
         rows = np.repeat(part.rows.astype(np.uint32), np.diff(part.offsets))
-        words = pa.array([], pa.large_string())
+        words = Vocabulary(pa.array([], pa.large_string()))
         return put_in_order(self.layout, words, np.stack([rows, part.twigs], axis=1))
 
     def part(self, records: Records) -> Matches:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.counting import Counting
-from polars_tadoc.analytics.records import Layout, Records, in_order, put_in_order
+from polars_tadoc.analytics.records import Layout, Records, put_in_order
 from polars_tadoc.analytics.results import INDEX, Labels, dictionary, from_arrow
 from polars_tadoc.analytics.terms import Terms
 from polars_tadoc.arrow import view
@@ -124,10 +124,9 @@ class Request(Analytic[Terms, WeightedWords]):
     def records(self, part: Terms) -> Records:
         """Write each row beside its words."""
         part = part.on_host()
-        words, places = in_order(part.words, part.ids)
         rows = part.rows.astype(np.uint32)
-        keys = np.stack([np.repeat(rows, np.diff(part.offsets)), places], axis=1)
-        return put_in_order(self.layout, words, keys, part.counts, rows, part.lengths)
+        keys = np.stack([np.repeat(rows, np.diff(part.offsets)), part.ids], axis=1)
+        return put_in_order(self.layout, part.words, keys, part.counts, rows, part.lengths)
 
     def part(self, records: Records) -> Terms:
         """List the words of each row."""

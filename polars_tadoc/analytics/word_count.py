@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.analytics.records import Layout, Records, in_order, put_in_order
+from polars_tadoc.analytics.records import Layout, Records, put_in_order
 from polars_tadoc.analytics.results import Labels, dictionary, to_arrow
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.engine import CPU, Engine
@@ -102,8 +102,7 @@ class CountsWords(Analytic[WordCounts, Selection]):
         """Keep the words that occur."""
         counts: npt.NDArray[np.uint64] = part.engine.kernels.to_host(part.counts)
         ids = np.flatnonzero(counts).astype(np.uint32)
-        words, places = in_order(part.words, ids)
-        return put_in_order(self.layout, words, places[:, None], counts[ids])
+        return put_in_order(self.layout, part.words, ids[:, None], counts[ids])
 
     def part(self, records: Records) -> WordCounts:
         """Give each word its count."""

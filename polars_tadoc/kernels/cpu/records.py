@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.cpu.jit import kernel
+from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
@@ -41,3 +42,16 @@ def _hash_words(offsets: Int64, data: npt.NDArray[np.uint8], hashes: UInt64) -> 
             h = (h ^ np.uint64(data[at])) * _K1
         h = (h ^ (h >> _32)) * _K2
         hashes[word] = h ^ (h >> _32)
+
+
+def mark(keys: npt.NDArray[np.uint32], columns: list[bool], used: npt.NDArray[np.bool_]) -> None:
+    """Mark the numbers that are in some columns of keys, uint32[keys, columns]; ``used`` is bool by number."""
+    own = np.flatnonzero(columns)
+    map_parallel(lambda chunk: _mark(keys, own, used, *chunk), even_chunks(len(keys)))
+
+
+@kernel
+def _mark(keys: npt.NDArray[np.uint32], columns: Int64, used: npt.NDArray[np.bool_], first: int, stop: int) -> None:
+    for i in range(first, stop):
+        for column in columns:
+            used[keys[i, column]] = True
