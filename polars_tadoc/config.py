@@ -36,6 +36,8 @@ class Settings:
     """Decoded size that one grammar payload may declare, and that the copies of grammars made by one pack may have."""
     device_memory: DeviceMemory = "auto"
     """Where arrays on a GPU are: in its own memory, or in memory that it shares with the host."""
+    spill_folder: str | None = None
+    """Where what does not fit in ``memory_limit`` is written; None: where the system has its temporary files."""
 
     def __post_init__(self) -> None:
         named = {"engine": get_args(EngineName), "device_memory": get_args(DeviceMemory)}
@@ -44,6 +46,9 @@ class Settings:
             if field.name in named:
                 if value not in named[field.name]:
                     raise ValueError(f'{field.name}="{value}" is not one of {", ".join(named[field.name])}')
+            elif field.name == "spill_folder":
+                if value is not None and not isinstance(value, str):
+                    raise ValueError(f"spill_folder={value!r} must be the path of a folder, a str, or None")
             elif not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST:
                 raise ValueError(f"{field.name}={value!r} must be an integer from 0 to 2^56")
         if self.threads > 1024:
@@ -106,7 +111,8 @@ class Config:
         call, may stand for), ``payload_limit_bytes`` (decoded size one grammar may declare, and the copies of
         grammars that come again in one pack may have), ``device_memory`` (arrays on a GPU are in its own memory,
         "device", or in managed memory, which may be larger than the GPU's, "unified"; "auto": managed memory on a GPU
-        that shares the host's, and else its own).
+        that shares the host's, and else its own), ``spill_folder`` (the path of a folder, for what does not fit in
+        ``memory_limit``; None: the system's folder for temporary files).
 
     Examples
     --------

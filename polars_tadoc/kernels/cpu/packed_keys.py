@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +44,8 @@ class KeyForm:
     @property
     def limb(self) -> list[int]:
         """The limb that holds each number."""
-        limbs, used = [], LIMB_BITS + 1
+        limbs: list[int] = []
+        used = LIMB_BITS + 1
         for bits in self.bits:
             used += bits
             if used > LIMB_BITS:
@@ -105,14 +107,30 @@ def unpack(limbs: UInt64, form: KeyForm) -> UInt32:
     return keys
 
 
-def repack(limbs: UInt64, form: KeyForm, to: KeyForm, words: list[bool], numbers: UInt32 | None, out: UInt64) -> None:
-    """Pack keys in another form; parameters as for :func:`pack`."""
+def repack(limbs: UInt64, form: KeyForm, to: KeyForm, words: list[bool], numbers: UInt32 | None, out: UInt64) -> bool:
+    """Pack keys in another form.
+
+    Parameters
+    ----------
+    limbs, form
+        The keys, and their form.
+    to, words, numbers, out
+        As for :func:`pack`; ``out`` may be ``limbs`` where these are one.
+
+    Returns
+    -------
+    bool
+        Whether ``numbers`` has all numbers of words; else what is filled in means nothing.
+
+    """
     if numbers is None and form == to:
-        out[:] = limbs
-        return
+        if out is not limbs:
+            out[:] = limbs
+        return True
     table, own = _changed(to, words, numbers), form.table
-    numbers = np.zeros(0, np.uint32) if numbers is None else numbers
-    _in_chunks(limbs.shape[1], lambda a, b: _repack(limbs, own, table, numbers, out, a, b))
+    known = np.zeros(0, np.uint32) if numbers is None else numbers
+    done = map_parallel(lambda chunk: _repack(limbs, own, table, known, out, *chunk), even_chunks(limbs.shape[1]))
+    return all(done)
 
 
 def merge_sorted(stretches: Sequence[tuple[UInt64, UInt64 | None]]) -> tuple[UInt64, UInt64 | None]:
@@ -219,23 +237,30 @@ def _unpack(limbs: UInt64, table: Int64, keys: UInt32, first: int, last: int) ->
 
 
 @kernel
-def _repack(limbs: UInt64, own: Int64, table: Int64, numbers: UInt32, out: UInt64, first: int, last: int) -> None:
+def _repack(limbs: UInt64, own: Int64, table: Int64, numbers: UInt32, out: UInt64, first: int, last: int) -> bool:
+    known = np.uint64(len(numbers))
+    sound = True
     for i in range(first, last):
         limb, value = 0, np.uint64(0)
         for c in range(len(table)):
             mask = (np.uint64(1) << np.uint64(own[c, 2])) - np.uint64(1)
             number = (limbs[own[c, 0], i] >> np.uint64(own[c, 1])) & mask
             if table[c, 3]:
-                number = np.uint64(numbers[number])
+                if number >= known:
+                    sound = False
+                    number = np.uint64(0)
+                else:
+                    number = np.uint64(numbers[number])
             if table[c, 0] != limb:
                 out[limb, i] = value
                 limb, value = table[c, 0], np.uint64(0)
             value |= number << np.uint64(table[c, 1])
         out[limb, i] = value
+    return sound
 
 
 @inner
-def _copy(a: UInt64, counts: UInt64, i: int, end: int, out: UInt64, out_counts: UInt64, at: int) -> int:
+def _copy(a: UInt64, counts: UInt64, i: Any, end: Any, out: UInt64, out_counts: UInt64, at: Any) -> Any:
     for limb in range(len(out)):
         for k in range(end - i):
             out[limb, at + k] = a[limb, i + k]
@@ -246,7 +271,7 @@ def _copy(a: UInt64, counts: UInt64, i: int, end: int, out: UInt64, out_counts: 
 
 
 @inner
-def _load(addresses: UInt64, i: int, end: int, out: UInt64, out_counts: UInt64, at: int) -> int:
+def _load(addresses: UInt64, i: Any, end: Any, out: UInt64, out_counts: UInt64, at: Any) -> Any:
     """Copy a part of a stretch."""
     for limb in range(len(out)):
         base = addresses[limb] + np.uint64(8) * np.uint64(i)
@@ -261,8 +286,8 @@ def _load(addresses: UInt64, i: int, end: int, out: UInt64, out_counts: UInt64, 
 
 @inner
 def _merge_two(
-    a: UInt64, counts: UInt64, i: int, i_end: int, j_end: int, out: UInt64, out_counts: UInt64, at: int
-) -> int:
+    a: UInt64, counts: UInt64, i: Any, i_end: Any, j_end: Any, out: UInt64, out_counts: UInt64, at: Any
+) -> Any:
     """Merge two stretches, one behind the other; with one limb no branch depends on which key is the smaller one."""
     counted = len(out_counts) > 0
     j = i_end
@@ -303,8 +328,8 @@ def _merge_slices(
     edges: Int64,
     made: UInt64,
     made_counts: UInt64,
-    at: int,
-) -> int:
+    at: Any,
+) -> Any:
     """Merge slice after slice, and the stretches of each in rounds, pair by pair; the last round writes the result."""
     for s in range(len(bounds) - 1):
         left, side = bounds.shape[1], 0

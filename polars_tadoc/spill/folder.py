@@ -1,0 +1,119 @@
+"""Folders for what does not fit in memory, which go with the call that made them."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+
+from polars_tadoc.config import settings
+from polars_tadoc.replacing import lock, naming_full_disk, remove
+
+PREFIX = "tadoc-spill-"
+
+MEND = "make room there, or name another folder: tadoc.Config(spill_folder=…); what was written there is gone"
+
+
+def parent_folder() -> Path:
+    """Return the folder in which spill folders are made."""
+    return Path(settings().spill_folder or tempfile.gettempdir())
+
+
+class SpillFolder:
+    """A folder for temporary files, made when it is first asked for and removed in the end, also after an error.
+
+    It is locked while it is in use. What a killed process has left is therefore known, and goes when the next such
+    folder is made.
+
+    Parameters
+    ----------
+    call
+        What messages begin with.
+    parent
+        Where it is made; None: where ``tadoc.Config(spill_folder=…)`` says, or the system has its temporary files.
+
+    """
+
+    def __init__(self, call: str, parent: Path | None = None) -> None:
+        self._call, self._parent = call, parent
+        self._path: Path | None = None
+        self._lock: int | None = None
+
+    @property
+    def path(self) -> Path:
+        """The folder.
+
+        Raises
+        ------
+        OSError
+            It cannot be made there.
+
+        """
+        if self._path is None:
+            parent = self._parent or parent_folder()
+            with self.writing():
+                remove_stale(parent)
+                while self._path is None:
+                    self._make(parent / f"{PREFIX}{secrets.token_hex(8)}")
+        return self._path
+
+    def _make(self, path: Path) -> None:
+        path.mkdir(0o700)
+        try:
+            self._lock = lock(path)
+        except FileNotFoundError:  # another process took it for left behind before it was locked
+            return
+        except OSError:  # no locks there: nothing is taken for left behind
+            self._path = path
+            return
+        if self._lock is not None and path.exists():
+            self._path = path
+        elif self._lock is not None:
+            os.close(self._lock)
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Name the folder, and what to do, where the disk is full; raises ``DiskFullError``."""
+        return naming_full_disk(self._path or self._parent or parent_folder(), self._call, MEND)
+
+    def close(self) -> None:
+        """Remove the folder and what it holds."""
+        if self._path is not None:
+            remove(self._path)
+        if self._lock is not None:
+            os.close(self._lock)
+        self._path = self._lock = None
+
+    def __enter__(self) -> SpillFolder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def remove_stale(parent: Path) -> None:
+    """Remove spill folders in a folder whose owners were killed; what cannot be removed stays."""
+    with suppress(OSError):
+        for left in [one for one in parent.iterdir() if one.name.startswith(PREFIX)]:
+            with suppress(OSError):
+                descriptor = lock(left)
+                if descriptor is not None:
+                    remove(left)
+                    os.close(descriptor)
+
+
+@contextmanager
+def explained(folder: Path, call: str, mend: str) -> Iterator[None]:
+    """Name a folder that went away while it was written or read."""
+    with naming_full_disk(folder, call, mend):
+        try:
+            yield
+        except OSError as error:
+            if folder.is_dir():
+                raise
+            raise FileNotFoundError(f"{call}: the folder {folder} went away while it was in use") from error
