@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,9 +17,11 @@ import polars.selectors as cs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polars_tadoc.errors import InvalidGrammarError, NotPackedError
+from polars_tadoc.config import settings
+from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotPackedError
 from polars_tadoc.packed.partition import is_packed
 from polars_tadoc.packed.skip import Bounds
+from polars_tadoc.parquet_sizes import MalformedPageError, unfolded_bytes
 
 Source = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -84,7 +87,8 @@ class PackedFile:
     def __init__(self, path: Path, content: pa.Buffer | None = None) -> None:
         self.path = path
         try:
-            self._file = pq.ParquetFile(path if content is None else pa.BufferReader(content))
+            self._source = pa.OSFile(str(path)) if content is None else pa.BufferReader(content)
+            self._file = pq.ParquetFile(self._source)
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno:  # it is gone, or may not be read
                 raise
@@ -103,6 +107,7 @@ class PackedFile:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+        self._source.close()
 
     @property
     def group_count(self) -> int:
@@ -116,16 +121,29 @@ class PackedFile:
         ------
         InvalidGrammarError
             The row group is damaged.
+        LimitExceededError
+            It claims to unfold into more than ``Config(payload_limit_bytes=)``.
 
         """
         try:
+            self._require_within_limit(group, names)
             table = self._file.read_row_group(group, columns=names)
             table.validate(full=True)
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, MalformedPageError) as error:
             if isinstance(error, OSError) and error.errno:
                 raise
             raise InvalidGrammarError(f"{self.path}, row group {group}: the data is damaged: {_said(error)}") from error
         return _frame(table).select(cs.by_name(names, require_all=True))
+
+    def _require_within_limit(self, group: int, names: list[str]) -> None:
+        limit = settings().payload_limit_bytes
+        leaves = [leaf for name in names for leaf in range(self._leaves[name], self._leaves[name] + self._counts[name])]
+        size = unfolded_bytes(self._source, self._file, group, leaves, limit)
+        if size > limit:
+            raise LimitExceededError(
+                f"{self.path}, row group {group}: it claims to unfold into {size:,} bytes or more, the limit is "
+                f"{limit:,}; if the data is trusted, raise it: tadoc.Config(payload_limit_bytes=…)"
+            )
 
     def statistics(self, schema: pl.Schema, names: Iterable[str]) -> Mapping[str, Bounds]:
         """Give what the row groups' statistics say of documents' columns.
@@ -154,10 +172,14 @@ class PackedFile:
         return bool(self._file.schema_arrow.field(place).type.value_type == written)
 
     @cached_property
+    def _counts(self) -> dict[str, int]:
+        """The number of leaf columns of each column."""
+        return {name: _leaf_count(field.type) for name, field in zip(self.schema, self._file.schema_arrow, strict=True)}
+
+    @cached_property
     def _leaves(self) -> dict[str, int]:
         """The first leaf column of each column."""
-        counts = [_leaf_count(field.type) for field in self._file.schema_arrow]
-        return {name: sum(counts[:place]) for place, name in enumerate(self.schema)}
+        return dict(zip(self._counts, accumulate(self._counts.values(), initial=0), strict=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,21 +221,25 @@ def _bounds(chunks: list[Any], dtype: pl.DataType, understood: bool) -> Bounds:
     known = [chunk.statistics for chunk in chunks]
     bounded = [one if understood and one is not None and one.has_min_max else None for one in known]
     nulls = [one.null_count if one is not None and one.has_null_count else None for one in known]
-    low = _values([None if one is None else (one.min, one.min_raw) for one in bounded], dtype)
-    high = _values([None if one is None else (one.max, one.max_raw) for one in bounded], dtype)
+    low, high = _values(bounded, "min", dtype), _values(bounded, "max", dtype)
     if dtype.is_float():  # a value may be NaN, which stands above all others but is in no statistics
         high = high.clear(len(high))
     return Bounds(low, high, pl.Series(nulls, dtype=pl.Int64), pl.Series([chunk.num_values for chunk in chunks]))
 
 
-def _values(pairs: list[tuple[Any, Any] | None], dtype: pl.DataType) -> pl.Series:
-    """Turn values of statistics, logical and physical, into the column's type; null where they are not understood."""
+def _values(statistics: list[Any], bound: str, dtype: pl.DataType) -> pl.Series:
+    """Turn bounds of statistics into the column's type; null where they are not understood, or no such values."""
     if dtype.is_integer() or dtype in (pl.Boolean, pl.Float32, pl.Float64):
-        return pl.Series([None if pair is None else pair[0] for pair in pairs], dtype=dtype)
+        return pl.Series(_parts(statistics, bound), dtype=dtype, strict=False)
+    raw = _parts(statistics, f"{bound}_raw")  # as text or time it may not even be readable
     if dtype.is_temporal():
-        ticks = pl.Series([None if pair is None else pair[1] for pair in pairs], dtype=pl.Int64)
-        return (ticks.cast(pl.Int32) if dtype == pl.Date else ticks).cast(dtype)
+        ticks = pl.Series(raw, dtype=pl.Int64, strict=False)
+        return (ticks.cast(pl.Int32, strict=False) if dtype == pl.Date else ticks).cast(dtype)
     if dtype == pl.String:
-        raw = pl.Series([None if pair is None else pair[1] for pair in pairs], dtype=pl.Binary)
-        return raw.cast(pl.String, strict=False)  # where a writer cut a character, it is no text
-    return pl.Series([None] * len(pairs), dtype=dtype)
+        # where a writer cut a character, it is no text
+        return pl.Series(raw, dtype=pl.Binary, strict=False).cast(pl.String, strict=False)
+    return pl.Series([None] * len(raw), dtype=dtype)
+
+
+def _parts(statistics: list[Any], name: str) -> list[Any]:
+    return [None if one is None else getattr(one, name) for one in statistics]

@@ -1,0 +1,286 @@
+"""How many bytes columns of a Parquet file unfold into, told from their pages before any is decoded.
+
+A file of some kilobytes can stand for terabytes: pages are compressed, runs of equal values stored once, strings by
+reference to a dictionary or by what they share with the one before. What a file says of itself as a whole may be
+wrong. So pages are looked at one by one: each says how many values it has and how many bytes it is decompressed into,
+and readers take no more than that of it. Lengths of strings are added up where there may be too many bytes.
+
+Formats: Apache Parquet, ``parquet.thrift`` and ``Encodings.md``; page headers are in Thrift's compact protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from polars_tadoc.kernels.cpu import parquet_pages as kernels
+
+WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
+"""Bytes of a value once it is read; of strings, of where one begins."""
+
+PLAIN, PLAIN_DICTIONARY, DELTA_BYTE_ARRAY, RLE_DICTIONARY = 0, 2, 7, 8
+"""Encodings that are told apart."""
+
+DATA, DICTIONARY, DATA_2 = 0, 2, 3
+"""Kinds of pages."""
+
+HEADER_BYTES, LONGEST_HEADER = 1 << 10, 1 << 24
+"""Bytes that are read for a page's header at first, and at most: values of statistics may stand in it."""
+
+MOST_VALUES = (1 << 31) - 1
+"""Largest number that a page's header can say."""
+
+DEEPEST = 20
+"""Structures within structures that a header may have."""
+
+MOST_PAGES = 1 << 20
+"""Pages of a chunk that are looked at."""
+
+
+class MalformedPageError(ValueError):
+    """A page that no reader can decode."""
+
+
+def unfolded_bytes(source: Any, file: pq.ParquetFile, group: int, leaves: Iterable[int], limit: int) -> int:
+    """Tell how many bytes columns of a row group unfold into: no fewer, about as many, or more than the limit.
+
+    Parameters
+    ----------
+    source
+        What the file is read from, a ``pyarrow.NativeFile``.
+    file
+        The same, opened.
+    group
+        The row group.
+    leaves
+        The leaf columns that are to be read.
+    limit
+        Where it is passed, the rest is not looked at.
+
+    Raises
+    ------
+    MalformedPageError
+        A page is malformed.
+
+    """
+    total = 0
+    for leaf in leaves:
+        chunk, column = file.metadata.row_group(group).column(leaf), file.schema.column(leaf)
+        total += _Chunk(source, chunk, column).unfolded_bytes(limit - total)
+        if total > limit:
+            break
+    return total
+
+
+@dataclass(frozen=True)
+class _Page:
+    kind: int
+    size: int
+    """Bytes once it is decompressed."""
+    start: int
+    stop: int
+    """Its bytes in the file, without the header."""
+    values: int
+    encoding: int
+    levels: int
+    """Bytes that stand before what is compressed."""
+    is_compressed: bool
+
+
+class _Chunk:
+    """One column of a row group."""
+
+    def __init__(self, source: Any, chunk: Any, column: Any) -> None:
+        self._source, self._chunk, self._column = source, chunk, column
+        self._start = chunk.data_page_offset
+        if chunk.has_dictionary_page and chunk.dictionary_page_offset is not None:
+            self._start = min(self._start, chunk.dictionary_page_offset)
+        self._lengths: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+
+    def unfolded_bytes(self, limit: int) -> int:
+        width = WIDTHS.get(self._chunk.physical_type, self._column.length)
+        fixed = decompressed = 0
+        pages = []
+        for page in self._pages():
+            decompressed += page.size
+            fixed += width * page.values if page.kind != DICTIONARY else 0
+            if max(fixed, decompressed) > limit:
+                return max(fixed, decompressed)
+            pages.append(page)
+        if self._chunk.physical_type != "BYTE_ARRAY":
+            return max(fixed, decompressed)
+        return max(fixed + self._string_bytes(pages, limit), decompressed)
+
+    def _string_bytes(self, pages: list[_Page], limit: int) -> int:
+        """Give a bound that is easy to tell, and where it is too high, the sum."""
+        longest = sum(page.size for page in pages)
+        repeating = [page for page in pages if page.kind != DICTIONARY and self._repeats(page)]
+        others = sum(page.size for page in pages if page not in repeating)
+        if others + sum(page.values * longest for page in repeating) <= limit:
+            return others + sum(page.values * longest for page in repeating)
+        for page in pages:
+            if page.kind == DICTIONARY:
+                self._lengths = np.zeros(min(page.values, page.size // 4), np.int64)
+                if not kernels.plain_lengths(self._decompressed(page), self._lengths):
+                    raise MalformedPageError("a dictionary is damaged")
+        total = others
+        for page in repeating:
+            total += self._sum(page)
+            if total > limit:
+                break
+        return total
+
+    def _repeats(self, page: _Page) -> bool:
+        return page.encoding in (PLAIN_DICTIONARY, RLE_DICTIONARY, DELTA_BYTE_ARRAY)
+
+    def _sum(self, page: _Page) -> int:
+        data = self._decompressed(page)
+        if page.kind == DATA:
+            data = data[self._levels_end(page, data) :]
+        if page.encoding == DELTA_BYTE_ARRAY:
+            shared = int(kernels.delta_total(data, page.values))
+            total = -1 if shared < 0 else shared + page.size
+        else:
+            total = int(kernels.dictionary_total(data, self._lengths, page.values))
+        if total < 0:
+            raise MalformedPageError("lengths of strings are damaged")
+        return total
+
+    def _levels_end(self, page: _Page, data: npt.NDArray[np.uint8]) -> int:
+        """Find where values begin behind what says which of them are null, and where lists begin."""
+        at = 0
+        for most in (self._column.max_repetition_level, self._column.max_definition_level):
+            if most:
+                at += 4 + int.from_bytes(data[at : at + 4].tobytes(), "little")
+        if at > len(data):
+            raise MalformedPageError("levels are damaged")
+        return at
+
+    def _decompressed(self, page: _Page) -> npt.NDArray[np.uint8]:
+        data = self._source.read_at(page.stop - page.start, page.start)[page.levels :]
+        if not page.is_compressed or self._chunk.compression == "UNCOMPRESSED":
+            return np.frombuffer(data, np.uint8)
+        name = self._chunk.compression.lower()
+        codec = pa.Codec("lz4_raw" if name == "lz4" else name)
+        try:
+            return np.frombuffer(codec.decompress(data, decompressed_size=page.size - page.levels), np.uint8)
+        except (pa.ArrowException, OSError) as error:
+            raise MalformedPageError(str(error)) from error
+
+    def _pages(self) -> Iterator[_Page]:
+        at, stop = self._start, self._start + self._chunk.total_compressed_size
+        left = self._chunk.num_values
+        for _ in range(MOST_PAGES):
+            if at >= stop or left <= 0:
+                return
+            fields, start = self._header(at)
+            page = _page(fields, start)
+            at = page.stop
+            if page.kind in (DATA, DATA_2):
+                left -= page.values
+            if page.kind in (DATA, DICTIONARY, DATA_2):
+                yield page
+        raise MalformedPageError(f"there are more than {MOST_PAGES:,} pages")
+
+    def _header(self, at: int) -> tuple[dict[int, Any], int]:
+        """Read a page's header; returns it and where it ends."""
+        size = HEADER_BYTES
+        while True:
+            data = self._source.read_at(size, at)
+            try:
+                fields, end = _Thrift(data).structure(0, 0)
+            except IndexError:
+                if len(data) < size or size >= LONGEST_HEADER:
+                    raise MalformedPageError("a page's header is damaged") from None
+                size *= 16  # not at once: a file of many such headers would be read many times
+                continue
+            return fields, at + end
+
+
+def _page(fields: dict[int, Any], start: int) -> _Page:
+    kind, size, compressed = (_natural(fields, number) for number in (1, 2, 3))
+    about = fields.get({DATA: 5, DICTIONARY: 7, DATA_2: 8}.get(kind, 0), {})
+    own = about if isinstance(about, dict) else {}
+    levels, is_compressed = 0, True
+    if kind == DATA_2:
+        encoding, levels, is_compressed = _natural(own, 4), _natural(own, 5) + _natural(own, 6), own.get(7) is not False
+    else:
+        encoding = _natural(own, 2)
+    if levels > min(size, compressed):
+        raise MalformedPageError("levels are damaged")
+    return _Page(kind, size, start, start + compressed, _natural(own, 1), encoding, levels, is_compressed)
+
+
+def _natural(fields: dict[int, Any], number: int) -> int:
+    found = fields.get(number, 0)
+    if type(found) is not int or not 0 <= found <= MOST_VALUES:
+        raise MalformedPageError("a page's header is damaged")
+    return found
+
+
+class _Thrift:
+    """Reads Thrift's compact protocol; ``IndexError`` where the bytes end before it does."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def structure(self, at: int, depth: int) -> tuple[dict[int, Any], int]:
+        """Read a structure: whole numbers, booleans and structures by their field numbers."""
+        fields: dict[int, Any] = {}
+        number = 0
+        while True:
+            head = self._data[at]
+            at += 1
+            if head == 0:
+                return fields, at
+            number += head >> 4
+            if head < 16:
+                number, at = self._whole(at)
+            kind = head & 15
+            fields[number], at = (kind == 1, at) if kind in (1, 2) else self._value(kind, at, depth)
+
+    def _value(self, kind: int, at: int, depth: int) -> tuple[Any, int]:
+        if depth > DEEPEST:
+            raise MalformedPageError("a page's header is nested too deeply")
+        if kind in (1, 2, 3):
+            return None, at + 1
+        if kind in (4, 5, 6):
+            return self._whole(at)
+        if kind == 7:
+            return None, at + 8
+        if kind == 8:
+            size, at = self._varint(at)
+            return None, at + size
+        if kind in (9, 10):
+            return None, self._list_end(at, depth)
+        if kind == 12:
+            return self.structure(at, depth + 1)
+        raise MalformedPageError("a page's header is damaged")
+
+    def _list_end(self, at: int, depth: int) -> int:
+        head = self._data[at]
+        size, at = (head >> 4, at + 1) if head < 0xF0 else self._varint(at + 1)
+        for _ in range(size):
+            _, at = self._value(head & 15, at, depth + 1)
+            self._data[at - 1]  # so that a list of more elements than bytes ends here
+        return at
+
+    def _whole(self, at: int) -> tuple[int, int]:
+        number, at = self._varint(at)
+        return (number >> 1) ^ -(number & 1), at
+
+    def _varint(self, at: int) -> tuple[int, int]:
+        number = 0
+        for shift in range(0, 70, 7):
+            byte = self._data[at]
+            at += 1
+            number |= (byte & 127) << shift
+            if byte < 128:
+                return number, at
+        raise MalformedPageError("a page's header is damaged")

@@ -1,0 +1,196 @@
+"""Files of some kilobytes that stand for gigabytes: refused before they are decoded, by a limit that can be raised."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polars_tadoc as tadoc
+from polars_tadoc.errors import LimitExceededError, SkippedPartitionWarning
+from polars_tadoc.kernels.cpu import parquet_pages as kernels
+from polars_tadoc.parquet_sizes import MalformedPageError, unfolded_bytes
+
+FRAME = pl.DataFrame({"number": range(9), "text": [f"row {row} of nine" for row in range(9)]}).tadoc.compress("text")
+RAISE_IT = r"if the data is trusted, raise it: tadoc\.Config\(payload_limit_bytes=…\)"
+
+
+def sizes(path: Path, limit: int = 1 << 60) -> list[int]:
+    """What each leaf of each row group is said to unfold into."""
+    source = pa.OSFile(str(path))
+    file = pq.ParquetFile(source)
+    groups, leaves = range(file.num_row_groups), range(file.metadata.num_columns)
+    return [unfolded_bytes(source, file, group, [leaf], limit) for group in groups for leaf in leaves]
+
+
+def flat_bytes(array: Any) -> int:
+    """Bytes of a column's values: of strings themselves and, 4 each, of where they begin."""
+    while isinstance(array, pa.ListArray | pa.LargeListArray):
+        array = array.flatten()
+    if pa.types.is_boolean(array.type):
+        return len(array)
+    if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
+        return 4 * len(array) + sum(len(one.as_buffer()) for one in array if one.is_valid)
+    return len(array) * array.type.bit_width // 8
+
+
+KINDS: dict[str, Any] = {
+    "string": (pa.string(), st.text("ab日", max_size=40)),
+    "binary": (pa.binary(), st.binary(max_size=40)),
+    "int32": (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
+    "int64": (pa.int64(), st.integers(0, 5)),
+    "double": (pa.float64(), st.floats(allow_nan=False)),
+    "bool": (pa.bool_(), st.booleans()),
+}
+ENCODINGS = {
+    "string": ["PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", None],
+    "binary": ["PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", None],
+    "int32": ["PLAIN", "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT", None],
+    "int64": ["PLAIN", "DELTA_BINARY_PACKED", None],
+    "double": ["PLAIN", "BYTE_STREAM_SPLIT", None],
+    "bool": ["PLAIN", "RLE"],
+}
+"""None is a dictionary."""
+
+
+@given(st.data())
+def test_no_column_unfolds_into_more_than_is_said(tmp_path: Path, data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(sorted(KINDS)))
+    dtype, one = KINDS[kind]
+    values = data.draw(st.lists(st.none() | st.lists(st.none() | one, max_size=8), max_size=12))
+    values = values * data.draw(st.sampled_from([1, 40]))
+    encoding = data.draw(st.sampled_from(ENCODINGS[kind]))
+    table = pa.table({"a": pa.array(values, pa.list_(dtype))})
+    pq.write_table(
+        table,
+        tmp_path / "a.parquet",
+        use_dictionary=encoding is None,
+        column_encoding=None if encoding is None else {"a.list.element": encoding},
+        compression=data.draw(st.sampled_from(["zstd", "snappy", "gzip", "brotli", "lz4", "none"])),
+        data_page_version=data.draw(st.sampled_from(["1.0", "2.0"])),
+        data_page_size=data.draw(st.sampled_from([64, 1 << 20])),
+        write_batch_size=data.draw(st.sampled_from([3, 1000])),
+        row_group_size=max(len(values), 1),
+    )
+    read = pq.read_table(tmp_path / "a.parquet").column("a").combine_chunks()
+    held = flat_bytes(read)
+    for said in sizes(tmp_path / "a.parquet"):
+        assert said >= held
+    for said in sizes(tmp_path / "a.parquet", held - 1):
+        assert said > held - 1  # where the limit is near, lengths are added up
+    generous = 2 * held + 40 * max(len(read.flatten()), 1) + 2000
+    for said in sizes(tmp_path / "a.parquet", generous):
+        assert said <= generous  # nor is a sound file refused where there is twice the room
+
+
+@given(st.lists(st.text("ab", max_size=300).map(str.encode), max_size=300), st.booleans())
+def test_lengths_of_strings_are_added_up(tmp_path: Path, words: list[bytes], in_order: bool) -> None:
+    words = sorted(words) if in_order else words
+    for use_dictionary in (True, False):
+        pq.write_table(
+            pa.table({"a": pa.array(words, pa.binary())}),
+            tmp_path / "a.parquet",
+            use_dictionary=use_dictionary,
+            column_encoding=None if use_dictionary else {"a": "DELTA_BYTE_ARRAY"},
+            store_schema=False,
+        )
+        total = sum(map(len, words))
+        for said in sizes(tmp_path / "a.parquet", total + 4 * len(words) - 1):
+            assert said > total + 4 * len(words) - 1
+        if total > 30_000:
+            for said in sizes(tmp_path / "a.parquet", 2 * total):
+                assert total < said <= 2 * total
+
+
+@given(st.binary(max_size=80), st.integers(0, 1 << 31))
+def test_kernels_end_on_any_bytes(data: bytes, most: int) -> None:
+    page = np.frombuffer(data, np.uint8)
+    lengths = np.arange(5, dtype=np.int64)
+    assert kernels.delta_total(page, min(most, 1 << 20)) >= -1
+    assert kernels.dictionary_total(page, lengths, most) >= -1
+    if kernels.plain_lengths(page, lengths):
+        assert lengths.sum() + 20 <= len(data)
+
+
+def write_bomb(path: Path, bomb: Any) -> None:
+    """Write a packed file with a column beside it of one cell of so many values."""
+    packed = FRAME.tadoc.pack().to_arrow(compat_level=pl.CompatLevel.oldest())
+    lists = pa.ListArray.from_arrays(pa.array([0, len(bomb)], pa.int32()), bomb)
+    with pq.ParquetWriter(
+        path, packed.schema.append(pa.field("bomb", lists.type)), compression="zstd", store_schema=False
+    ) as writer:
+        writer.write_table(packed.append_column("bomb", lists), row_group_size=1)
+
+
+def long_words(count: int) -> Any:
+    """The same word of a megabyte, so many times."""
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), pa.array(["w" * (1 << 20)]))
+
+
+BOMBS: dict[str, Any] = {
+    "a word of a megabyte, 50,000 times": lambda: long_words(50_000),
+    "a number, four million times": lambda: pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(1 << 22, np.int8)), pa.array([7], pa.int64())
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_small_file_that_stands_for_much(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "b.parquet"
+    write_bomb(path, BOMBS[name]())
+    assert path.stat().st_size < 1 << 20
+    with tadoc.Config(payload_limit_bytes=30 << 20):
+        with pytest.raises(LimitExceededError, match=rf"b\.parquet, row group 0: it claims .*bytes.*{RAISE_IT}"):
+            tadoc.scan_packed(path).select("bomb").collect()
+        assert tadoc.scan_packed(path).tadoc.word_count("text").collect().height == 12  # the bomb is not read
+
+
+def test_a_bomb_among_sound_files(tmp_path: Path) -> None:
+    FRAME.with_columns(bomb=pl.lit("sound")).tadoc.write_packed(tmp_path / "a.parquet")
+    write_bomb(tmp_path / "b.parquet", long_words(50_000))
+    with pytest.warns(SkippedPartitionWarning, match=r"b\.parquet, row group 0: it claims"):
+        assert tadoc.scan_packed(tmp_path, on_error="skip").select("bomb").collect().height == 9
+
+
+def test_the_limit_can_be_raised(tmp_path: Path) -> None:
+    write_bomb(tmp_path / "a.parquet", long_words(9))
+    lf = tadoc.scan_packed(tmp_path)
+    with tadoc.Config(payload_limit_bytes=9 << 20), pytest.raises(LimitExceededError, match=RAISE_IT):
+        lf.collect()
+    with tadoc.Config(payload_limit_bytes=11 << 20):  # the dictionary is one more
+        assert lf.collect()["bomb"].str.len_bytes().sum() == 9 << 20
+
+
+def test_a_vocabulary_of_words_that_share_their_beginnings(tmp_path: Path) -> None:
+    """Front coding: a megabyte that each of the words shares with the one before."""
+    words = pl.Series(["w" * (1 << 20) + f"{number:05}" for number in range(64)])
+    frame = pl.DataFrame({"text": words}).tadoc.compress("text")
+    frame.tadoc.write_packed(tmp_path / "a.parquet")
+    assert (tmp_path / "a.parquet").stat().st_size < 1 << 20
+    with tadoc.Config(payload_limit_bytes=60 << 20), pytest.raises(LimitExceededError, match=RAISE_IT):
+        tadoc.scan_packed(tmp_path).tadoc.word_count("text").collect()
+    assert tadoc.scan_packed(tmp_path).tadoc.word_count("text").collect().height == 64
+
+
+@given(st.data())
+def test_headers_of_any_bytes(tmp_path: Path, data: st.DataObject) -> None:
+    """Where pages begin there may be anything: an error, or a size."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": ["x" * 10, "y"] * 20}), path, use_dictionary=data.draw(st.booleans()))
+    content = bytearray(path.read_bytes())
+    for place in data.draw(st.lists(st.integers(4, 60), min_size=1, max_size=6)):
+        content[place] = data.draw(st.integers(0, 255))
+    path.write_bytes(content)
+    try:
+        for said in sizes(path, data.draw(st.integers(0, 2000))):
+            assert said >= 0
+    except MalformedPageError:
+        pass
