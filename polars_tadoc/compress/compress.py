@@ -21,10 +21,12 @@ from polars_tadoc.compress.gaps import predict_gaps
 from polars_tadoc.compress.known_words import number_by
 from polars_tadoc.compress.prune import LevelledRules, prune
 from polars_tadoc.compress.tokenize import BUILT_IN, Tokenizer, Tokens, require_utf8, tokenize
+from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.dictionary.dictionary import Dictionary, require_dictionary
-from polars_tadoc.engine import require_engine
+from polars_tadoc.engine import CPU, GPU, Engine, require_engine
 from polars_tadoc.errors import EngineUnavailableError, InvalidGrammarError
 from polars_tadoc.grammar import Grammar
+from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.cpu.parallel import map_apart
 from polars_tadoc.kernels.cuda import compress as on_device
 from polars_tadoc.kernels.cuda import device
@@ -138,12 +140,13 @@ class Compression:
         ]
         on_gpu = any(self.uses_gpu(int(block.str.len_bytes().sum())) for block in blocks)
         with tqdm(total=len(text), unit=" rows", desc="compress", disable=not self.progress) as bar:
+            batches = DeviceBatches("compress", self.engine, "bytes")
 
             def make(block: pl.Series) -> pl.Series:
                 if self.recent:
-                    made = _compress_like(block, self, self.recent, bar)
+                    made = _compress_like(block, self, self.recent, bar, batches)
                 else:
-                    made = _compress_block(block, self, bar).column(cached=self.cached)
+                    made = _column(_compress_rows(block, self, bar, batches), self)
                 bar.update(len(block))
                 return made
 
@@ -263,23 +266,25 @@ def cut_blocks(
         start = stop
 
 
-def _compress_like(text: pl.Series, how: Compression, recent: Recent, bar: tqdm[None]) -> pl.Series:
+def _compress_like(
+    text: pl.Series, how: Compression, recent: Recent, bar: tqdm[None], batches: DeviceBatches
+) -> pl.Series:
     """Compress a block with a grammar that exists where that takes fewer bytes than a new one for all rows."""
     valid = text.is_not_null().to_numpy()
     encoded, rows = encode(tokenize(text, how.tokenizer, lossless=how.lossless), recent, valid)
-    anew = _compress_block(text, how, bar)
+    anew = _compress_rows(text, how, bar, batches)
     if len(rows) < LEAST_REUSED * np.count_nonzero(valid):
-        return anew.column(cached=how.cached)
+        return _column(anew, how)
     place = np.full(len(text), -1, np.int64)
     place[rows] = np.arange(len(rows))
     rest = np.flatnonzero((place < 0) & valid)
-    others = _compress_block(text.gather(rest), how, bar) if len(rest) else None
-    if row_bytes(encoded) + (others.nbytes if others else 0) > anew.nbytes:
-        return anew.column(cached=how.cached)
+    others = _compress_rows(text.gather(rest), how, bar, batches) if len(rest) else []
+    if row_bytes(encoded) + sum(block.nbytes for block in others) > sum(block.nbytes for block in anew):
+        return _column(anew, how)
     mixed = encoded
     if others:
         place[rest] = np.arange(len(rows), len(rows) + len(rest))
-        mixed = pl.concat([encoded, others.column(cached=how.cached)])
+        mixed = pl.concat([encoded, _column(others, how)])
     return column.gather_or_null(mixed, place)
 
 
@@ -312,10 +317,25 @@ class _Block:
         return column.build(self.payload, self.root_offsets, self.roots, self.gap_offsets, self.gap_data, self.valid)
 
 
-def _compress_block(text: pl.Series, how: Compression, bar: tqdm[None]) -> _Block:
+def _column(blocks: list[_Block], how: Compression) -> pl.Series:
+    return pl.concat([block.column(cached=how.cached) for block in blocks])
+
+
+def _compress_rows(text: pl.Series, how: Compression, bar: tqdm[None], batches: DeviceBatches) -> list[_Block]:
+    """Compress rows that share one grammar, or several where a GPU lacks the memory to make one for all."""
+    before = running_sum(text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy())
+    engine = GPU if how.uses_gpu(int(before[-1])) else CPU
+
+    def work(first: int, stop: int, engine: Engine) -> _Block:
+        return _compress_block(text[first:stop], how, bar, engine)
+
+    return list(batches.each(engine, before, work))
+
+
+def _compress_block(text: pl.Series, how: Compression, bar: tqdm[None], engine: Engine) -> _Block:
     """Compress rows that share one grammar."""
     valid = text.is_not_null() if text.null_count() else None
-    if how.uses_gpu(int(text.str.len_bytes().sum())):
+    if engine is GPU:
         made = on_device.compress(text, how.tokenizer, lossless=how.lossless, on_round=_shown_on(bar))
         gaps = (made.predicted_gaps, made.gap_offsets, made.gap_data)
         return _encode(made.vocabulary, made.gap_vocabulary, made.rules, gaps, how, valid)
@@ -329,9 +349,16 @@ def _compress_block(text: pl.Series, how: Compression, bar: tqdm[None]) -> _Bloc
 
 def build_rules(tokens: Tokens, rows: int, how: Compression, bar: tqdm[None]) -> LevelledRules:
     """Make the rules of rows that are word ids already; ``tokens.sequence`` is overwritten."""
-    if how.uses_gpu(4 * len(tokens.sequence)):
-        return on_device.build_rules(tokens.sequence, len(tokens.vocabulary), rows, _shown_on(bar))
-    return _rules_on_cpu(tokens, rows, how, bar)
+    size = 4 * len(tokens.sequence)
+
+    def work(_first: int, _stop: int, engine: Engine) -> LevelledRules:
+        if engine is GPU:
+            return on_device.build_rules(tokens.sequence, len(tokens.vocabulary), rows, _shown_on(bar))
+        return _rules_on_cpu(tokens, rows, how, bar)
+
+    batches = DeviceBatches("recompress", how.engine, "bytes")  # the rows of one grammar stay together
+    (rules,) = batches.each(GPU if how.uses_gpu(size) else CPU, np.array([0, size]), work)
+    return rules
 
 
 def _rules_on_cpu(tokens: Tokens, rows: int, how: Compression, bar: tqdm[None]) -> LevelledRules:
