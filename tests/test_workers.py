@@ -240,24 +240,29 @@ def wait_until(what: Callable[[], bool], seconds: float = 30) -> None:
 def test_whoever_waits_goes(folder: Path, tmp_path: Path, how: signal.Signals) -> None:
     """Interrupted, all is cleaned up; killed, the workers go at least."""
     script = f"""
+        import signal
         from pathlib import Path
         from polars_tadoc.distributed import Workers
         from tests.workers_faults import waiting
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
         folder = Path({str(tmp_path)!r})
         with Workers(cpus=2, threads=1, folder=folder) as workers:
             print(*workers._pool.process_numbers, flush=True)
             workers.word_count({str(folder / "packed")!r}, normalize=waiting(folder))
     """
-    started = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as started:
+        interrupted(started, how, tmp_path)
+    if how == signal.SIGINT:
+        assert not list(tmp_path.glob("tadoc-*"))
+
+
+def interrupted(started: subprocess.Popen[str], how: signal.Signals, folder: Path) -> None:
+    """Send a signal when both workers are at something; they go with the process that started them."""
     assert started.stdout is not None
     numbers = [int(number) for number in started.stdout.readline().split()]
     assert len(numbers) == 2
-    wait_until(lambda: len(list(tmp_path.glob("waits-*"))) == 2)
+    wait_until(lambda: len(list(folder.glob("waits-*"))) == 2)
     started.send_signal(how)
     assert started.wait(30) != 0
     wait_until(lambda: not any(Path(f"/proc/{number}").exists() for number in numbers))
-    started.stdout.close()
-    if how == signal.SIGINT:
-        assert not list(tmp_path.glob("tadoc-*"))

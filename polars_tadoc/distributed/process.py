@@ -55,6 +55,8 @@ class WorkerProcess:
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(folders), **environment},
         )
+        assert self._process.stdin is not None
+        self._calls = self._process.stdin
         self._numbers = itertools.count()
         self._waiting: dict[int, Future[Any]] = {}
         self._sending, self._gone = threading.Lock(), threading.Event()
@@ -86,11 +88,9 @@ class WorkerProcess:
             if self._gone.is_set():
                 self._fail()
                 return future
-            stream = self._process.stdin
             with suppress(BrokenPipeError):  # that it is gone is seen where its answers end
-                assert stream is not None
-                stream.write(data)
-                stream.flush()
+                self._calls.write(data)
+                self._calls.flush()
         return future
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -104,9 +104,8 @@ class WorkerProcess:
 
     def close(self) -> None:
         """Let the process end."""
-        with suppress(BrokenPipeError):
-            assert self._process.stdin is not None
-            self._process.stdin.close()
+        with self._sending:
+            self._close_calls()
         if not self._gone.wait(PATIENCE):
             self.kill()
 
@@ -135,8 +134,13 @@ class WorkerProcess:
         self._process.wait()
         stream.close()
         with self._sending:
+            self._close_calls()
             self._gone.set()
             self._fail()
+
+    def _close_calls(self) -> None:
+        with suppress(BrokenPipeError):
+            self._calls.close()
 
     def _fail(self) -> None:
         """Tell all who wait that there will be no answer."""
