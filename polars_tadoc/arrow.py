@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -98,3 +98,20 @@ def binary_views(
     long = lengths > 12  # shorter ones stand in the view itself
     outside = data[np.where(long, views[:, 2], 0)] + views[:, 3]
     return np.where(long, outside, inline), lengths, array
+
+
+def frame_of(table: pa.Table) -> pl.DataFrame:
+    """Give a table that came from a file, and was validated, to Polars.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        Polars does not have its types; or its schema is damaged, at which Polars panics.
+
+    """
+    try:
+        frame = cast(pl.DataFrame, pl.from_arrow(table))
+        frame.columns = table.column_names  # Polars gives a column without a name one
+    except (pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError, TypeError) as error:
+        raise pa.ArrowInvalid(f"its columns are none that Polars has: {error}") from None
+    return frame

@@ -10,11 +10,12 @@ import io
 import json
 import mmap
 import os
+import reprlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +23,12 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from polars_tadoc.arrow import frame_of
 from polars_tadoc.errors import InvalidIndexError
 from polars_tadoc.replacing import replacing_folder
+from polars_tadoc.vocabulary import Vocabulary
+
+Value = TypeVar("Value")
 
 HEADER = "header.json"
 """Written last; a folder without it is no saved index."""
@@ -32,6 +37,9 @@ _FORMAT = "polars_tadoc index"
 _VERSION = 1
 _DTYPES = ("|u1", "<u2", "<u4", "<u8", "<i8")
 _READ_BYTES = 1 << 20
+_ARROW_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
+"""What PyArrow raises of files that are damaged; the last where names are no text."""
+
 _MEND = "copy the folder again from where it came, or build the index again and save it"
 
 
@@ -229,22 +237,68 @@ class Reader:
 
     def frame(self, name: str) -> pl.DataFrame:
         """Read what :meth:`Writer.frame` wrote; errors as for :meth:`array`."""
-        return pl.read_ipc(self._checked(f"{name}.arrow"))
+        name = f"{name}.arrow"
+        data = self._checked(name)
+        with self._readable(name):
+            try:
+                table = pa.ipc.open_file(data).read_all()
+            except pa.ArrowNotImplementedError:  # integers of 128 bits: Polars alone has them
+                return pl.read_ipc(data)
+            table.validate(full=True)
+            return frame_of(table)
 
     def parquet(self, name: str) -> pl.DataFrame:
         """Read what :meth:`Writer.parquet` wrote; errors as for :meth:`array`."""
-        return pl.read_parquet(self._checked(f"{name}.parquet"))
+        name = f"{name}.parquet"
+        data = self._checked(name)
+        with self._readable(name):
+            return frame_of(_parquet(data))
 
     def strings(self, name: str) -> pa.LargeStringArray:
-        """Read what :meth:`Writer.strings` wrote; errors as for :meth:`array`."""
-        table = pq.read_table(pa.BufferReader(self._checked(f"{name}.parquet")))
-        return table.column(0).cast(pa.large_string()).combine_chunks()
+        """Read what :meth:`Writer.strings` wrote; errors as for :meth:`array`, or they are nulls, or out of order."""
+        name = f"{name}.parquet"
+        data = self._checked(name)
+        with self._readable(name):
+            table = _parquet(data)
+        if table.num_columns != 1 or table.schema.types[0] not in (pa.string(), pa.large_string()):
+            raise self.damaged(name, "it is not one column of strings")
+        strings = table.column(0).cast(pa.large_string()).combine_chunks()
+        if strings.null_count or not Vocabulary(strings).ascending.all():
+            raise self.damaged(name, "its strings are not in order")
+        return strings
+
+    @contextmanager
+    def _readable(self, name: str) -> Iterator[None]:
+        """Turn the errors of Arrow and Polars into one that names the file."""
+        try:
+            yield
+        except (
+            pa.ArrowException,
+            pl.exceptions.PolarsError,
+            pl.exceptions.PanicException,
+            OSError,
+            ValueError,
+        ) as error:
+            raise self.damaged(name, f"it is no table ({error})") from None
 
     def _known(self, name: str) -> dict[str, Any]:
-        known = self.header["files"].get(name)
-        if known is None:
-            raise self.damaged(HEADER, f"it does not list {name}")
-        return known  # type: ignore[no-any-return]
+        with self.sound():
+            files = field(self.header, "files", dict)
+            if name not in files:
+                raise ValueError(f"it does not list {name}")
+            known = field(files, name, dict)
+            for number in ("bytes", "crc32", *(("length",) if name.endswith(".npy") else ())):
+                if field(known, number, int) < 0:
+                    raise ValueError(f'"{number}" of {name} is negative')
+        return known
+
+    @contextmanager
+    def sound(self) -> Iterator[None]:
+        """Turn the ``ValueError`` of what is wrong in the header into one that names it."""
+        try:
+            yield
+        except ValueError as error:
+            raise self.damaged(HEADER, str(error)) from None
 
     def _checked(self, name: str) -> bytes:
         known = self._known(name)
@@ -257,7 +311,7 @@ class Reader:
         try:
             with (self._folder / name).open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
-                if size != known["bytes"]:
+                if size != known["bytes"] or not size:
                     raise self.damaged(name, f"it has {size:,} bytes, not {known['bytes']:,}")
                 return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if mapped else file.read()
         except (FileNotFoundError, IsADirectoryError):
@@ -266,6 +320,21 @@ class Reader:
     def _require_checksum(self, name: str, known: dict[str, Any], data: Any) -> None:
         if zlib.crc32(data) != known["crc32"]:
             raise self.damaged(name, "its checksum is another")
+
+
+def field(contents: Mapping[str, Any], name: str, kind: type[Value]) -> Value:
+    """Return what a header says under a name; raise ``ValueError`` unless it is of a type."""
+    value = contents.get(name)
+    if type(value) is not kind:
+        raise ValueError(f'"{name}" is {reprlib.repr(value)}, not of type {kind.__name__}')
+    return value
+
+
+def _parquet(data: bytes) -> pa.Table:
+    """Read a file, and check that its arrays are what they say they are."""
+    table = pq.ParquetFile(pa.BufferReader(data)).read()
+    table.validate(full=True)
+    return table
 
 
 @contextmanager

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Iterator, Sequence
+import re
+import reprlib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,12 +15,15 @@ import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.column import is_tadoc
+from polars_tadoc.compress.compress import require_known
 from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.errors import InvalidIndexError
+from polars_tadoc.index import expressions
 from polars_tadoc.index.analyzer import Analyzer
 from polars_tadoc.index.codecs import Codec, require_codec
+from polars_tadoc.index.collect import MOST_DOCUMENTS
 from polars_tadoc.index.documents import Documents
-from polars_tadoc.index.folder import HEADER, Reader, Writer, new_folder
+from polars_tadoc.index.folder import HEADER, Reader, Writer, field, new_folder
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.morphism import Morphism
 from polars_tadoc.version import __version__
@@ -62,11 +66,34 @@ def read(path: Path, verify: bool, mapped: bool, normalize: pl.Expr | None) -> P
     """Read what :func:`write` wrote; arguments and errors as for :func:`polars_tadoc.load_index`."""
     reader = Reader(path, verify, mapped)
     header = reader.header
-    with _sound(reader):
-        codec = require_codec(header["codec"])
-    segments = tuple(_read_segment(reader, place, known, codec) for place, known in enumerate(header["segments"]))
-    stored = _read_documents(reader, header["documents"], sum(segment.size for segment in segments))
-    return Parts(segments, _analyzer(header["analyzer"], normalize), stored, codec.name)
+    with reader.sound():
+        codec = require_codec(field(header, "codec", str))
+        described, listed = field(header, "documents", dict), field(header, "segments", list)
+        known = [_SegmentHeader.of(one) for one in listed]
+        tokenizer, morphism = _analyzer_header(field(header, "analyzer", dict))
+    segments = tuple(_read_segment(reader, place, one, codec) for place, one in enumerate(known))
+    stored = _read_documents(reader, described, sum(segment.size for segment in segments))
+    return Parts(segments, _analyzer(tokenizer, morphism, normalize), stored, codec.name)
+
+
+class _SegmentHeader(NamedTuple):
+    """What the header says of a segment."""
+
+    documents: int
+    deleted: bool
+    arrays: tuple[str, ...]
+
+    @classmethod
+    def of(cls, known: Any) -> _SegmentHeader:
+        """Read it; raises ``ValueError`` where it is something else."""
+        if not isinstance(known, dict):
+            raise ValueError(f"a segment is {known!r}")
+        size, arrays = field(known, "documents", int), field(known, "arrays", list)
+        if not 0 <= size <= MOST_DOCUMENTS:
+            raise ValueError(f"a segment has {size:,} documents")
+        if not all(isinstance(name, str) and re.fullmatch(r"[a-z_.]+", name) for name in arrays):
+            raise ValueError(f"a segment's arrays are {arrays!r}")
+        return cls(size, field(known, "deleted", bool), tuple(arrays))
 
 
 def _write_segment(writer: Writer, place: int, segment: Segment, codec: Codec) -> dict[str, Any]:
@@ -81,13 +108,12 @@ def _write_segment(writer: Writer, place: int, segment: Segment, codec: Codec) -
     return {"documents": segment.size, "deleted": segment.deleted is not None, "arrays": list(arrays)}
 
 
-def _read_segment(reader: Reader, place: int, known: dict[str, Any], codec: Codec) -> Segment:
-    name = f"segment_{place}"
-    size = int(known["documents"])
+def _read_segment(reader: Reader, place: int, known: _SegmentHeader, codec: Codec) -> Segment:
+    name, size = f"segment_{place}", known.documents
     terms = reader.strings(f"{name}.terms")
     lengths = reader.array(f"{name}.lengths").astype(np.uint32, copy=False)
-    deleted = reader.array(f"{name}.deleted", verify=True) if known["deleted"] else None
-    arrays = {part: reader.array(f"{name}.{part}") for part in known["arrays"]}
+    deleted = reader.array(f"{name}.deleted", verify=True) if known.deleted else None
+    arrays = {part: reader.array(f"{name}.{part}") for part in known.arrays}
     with _sound(reader):
         postings = codec.unpack(arrays, size, len(terms))
         if len(lengths) != size:
@@ -115,19 +141,34 @@ def _write_documents(writer: Writer, stored: Documents) -> dict[str, Any]:
 
 
 def _read_documents(reader: Reader, known: dict[str, Any], count: int) -> Documents:
-    if known["numbered"]:
+    with reader.sound():
+        labelled, numbered, has_metadata, has_text = (
+            field(known, name, bool) for name in ("labelled", "numbered", "metadata", "text")
+        )
+        rows = field(known, "rows", int)
+        if not count <= rows <= MOST_DOCUMENTS:
+            raise ValueError(f"there are {rows:,} rows of {count:,} documents")
+    if numbered:
         ids = pl.int_range(count, dtype=pl.UInt32, eager=True).alias("id")
     else:
-        ids = reader.frame("ids").to_series()
-    metadata = reader.frame("metadata") if known["metadata"] else None
-    text = reader.parquet("text").to_series() if known["text"] else None
+        ids = _only_column(reader, reader.frame("ids"), "ids.arrow")
+    metadata = reader.frame("metadata") if has_metadata else None
+    text = _only_column(reader, reader.parquet("text"), "text.parquet") if has_text else None
     with _sound(reader):
         for name, values in {"ids": ids, "metadata": metadata, "text": text}.items():
             if values is not None and len(values) != count:
                 raise ValueError(f"there are {len(values):,} {name} for {count:,} documents")
         if text is not None and not is_tadoc(text.dtype):
             raise ValueError(f"the text is {text.dtype}, not compressed")
-    return Documents(ids, bool(known["labelled"]), int(known["rows"]), metadata, text)
+        if not labelled and (ids.dtype != pl.UInt32 or ids.null_count()):
+            raise ValueError(f"the numbers of rows are {ids.dtype}")
+    return Documents(ids, labelled, rows, metadata, text)
+
+
+def _only_column(reader: Reader, frame: pl.DataFrame, name: str) -> pl.Series:
+    if frame.width != 1:
+        raise reader.damaged(name, f"it has {frame.width} columns")
+    return frame.to_series()
 
 
 def _require_storable(stored: Documents) -> None:
@@ -155,63 +196,86 @@ def _sound(reader: Reader) -> Iterator[None]:
 
 
 def _describe(analyzer: Analyzer) -> dict[str, Any]:
-    """Describe an analyzer; a Python function in ``normalize`` is left out."""
+    """Describe an analyzer; a ``normalize`` that may call code is left out."""
     described: dict[str, Any] = {"tokenizer": analyzer.tokenizer.name}
     morphism = analyzer.morphism
     if morphism is not None:
         normalize = None
         if morphism.normalize is not None:
             normalize = json.loads(morphism.normalize.meta.serialize(format="json"))
-        calls_python = _calls_python(normalize)
+        calls_code = normalize is not None and not expressions.is_plain(normalize)
         described["morphism"] = {
-            "normalize": None if calls_python else normalize,
-            "calls_python": calls_python,
+            "normalize": None if calls_code else normalize,
+            "calls_python": calls_code,
             "lowercase": morphism.lowercase,
             "stopwords": sorted(morphism.stopwords),
         }
     return described
 
 
-def _calls_python(node: Any) -> bool:
-    """Tell whether a serialized expression holds a Python function, which is code pickled."""
-    if isinstance(node, dict):
-        return "AnonymousFunction" in node or any(map(_calls_python, node.values()))
-    return isinstance(node, Sequence) and not isinstance(node, str) and any(map(_calls_python, node))
+class _MorphismHeader(NamedTuple):
+    """What the header says of a morphism."""
+
+    normalize: Any
+    """Serialized, as it stands there; None where there is none."""
+    calls_code: bool
+    """Whether one is left out for that."""
+    lowercase: bool
+    stopwords: frozenset[str]
 
 
-def _analyzer(described: dict[str, Any], normalize: pl.Expr | None) -> Analyzer:
+def _analyzer_header(described: dict[str, Any]) -> tuple[Tokenizer, _MorphismHeader | None]:
+    """Read what the header says of the analyzer.
+
+    Raises
+    ------
+    ValueError
+        It is something else, or names a tokenizer that this release does not have.
+
+    """
+    name = field(described, "tokenizer", str)
+    tokenizer = Tokenizer(name, name.removeprefix("regex:") if name.startswith("regex:") else None)
+    require_known(tokenizer, "its text")
+    if "morphism" not in described:
+        return tokenizer, None
+    own = field(described, "morphism", dict)
+    stopwords = field(own, "stopwords", list)
+    if not all(isinstance(word, str) for word in stopwords):
+        raise ValueError(f"its stopwords are {reprlib.repr(stopwords)}")
+    calls_code, lowercase = field(own, "calls_python", bool), field(own, "lowercase", bool)
+    return tokenizer, _MorphismHeader(own.get("normalize"), calls_code, lowercase, frozenset(stopwords))
+
+
+def _analyzer(tokenizer: Tokenizer, own: _MorphismHeader | None, normalize: pl.Expr | None) -> Analyzer:
     """Make the analyzer that was described.
 
     Raises
     ------
     ValueError
         ``normalize`` is needed and not given, or given and the index has none or another one.
+    InvalidIndexError
+        It is needed, for this Polars cannot read the one that was saved, or it is none that is saved.
 
     """
-    name = described["tokenizer"]
-    tokenizer = Tokenizer(name, name.removeprefix("regex:") if name.startswith("regex:") else None)
-    own = described.get("morphism")
-    if normalize is not None and (own is None or not (own["calls_python"] or own["normalize"])):
+    if normalize is not None and (own is None or not (own.calls_code or own.normalize)):
         raise ValueError("load_index: the index was built without normalize=; leave it out")
     if own is None:
         return Analyzer(tokenizer)
-    if normalize is None and own["calls_python"]:
+    if normalize is None and own.calls_code:
         raise ValueError(
             "load_index: the index was built with a normalize= that calls a Python function, and those are not saved; "
             "pass the same expression, load_index(path, normalize=…)"
         )
-    if own["normalize"] is not None:
-        normalize = _saved_normalize(own["normalize"], normalize)
-    return Analyzer(tokenizer, Morphism(normalize, bool(own["lowercase"]), frozenset(own["stopwords"])))
+    if own.normalize is not None:
+        normalize = _saved_normalize(own.normalize, normalize)
+    return Analyzer(tokenizer, Morphism(normalize, own.lowercase, own.stopwords))
 
 
 def _saved_normalize(serialized: Any, given: pl.Expr | None) -> pl.Expr:
-    """Return the expression that was saved; where this Polars cannot read it, the one given."""
-    if _calls_python(serialized):  # code from a file is never run
-        raise InvalidIndexError("load_index: the header's normalize calls a Python function, which no saved one does")
+    """Return the expression that was saved; where it cannot be read, the one given."""
     try:
-        saved = pl.Expr.deserialize(io.StringIO(json.dumps(serialized)), format="json")
-    except pl.exceptions.PolarsError as error:
+        saved = expressions.read(serialized)
+    except ValueError as error:
         if given is not None:
             return given
         raise InvalidIndexError(

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import polars as pl
 import polars.selectors as cs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from polars_tadoc.arrow import frame_of
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotPackedError
 from polars_tadoc.packed.partition import is_packed
@@ -89,11 +90,11 @@ class PackedFile:
         try:
             self._source = pa.OSFile(str(path)) if content is None else pa.BufferReader(content)
             self._file = pq.ParquetFile(self._source)
+            self.schema = frame_of(self._file.schema_arrow.empty_table()).schema
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno:  # it is gone, or may not be read
                 raise
             raise InvalidGrammarError(f"{path}: this is no Parquet file, or it is damaged: {_said(error)}") from error
-        self.schema = _frame(self._file.schema_arrow.empty_table()).schema
         packed = [name for name, dtype in self.schema.items() if is_packed(dtype)]
         if len(packed) != 1:
             raise NotPackedError(
@@ -129,11 +130,12 @@ class PackedFile:
             self._require_within_limit(group, names)
             table = self._file.read_row_group(group, columns=names)
             table.validate(full=True)
+            frame = frame_of(table)
         except (pa.ArrowException, OSError, MalformedPageError) as error:
             if isinstance(error, OSError) and error.errno:
                 raise
             raise InvalidGrammarError(f"{self.path}, row group {group}: the data is damaged: {_said(error)}") from error
-        return _frame(table).select(cs.by_name(names, require_all=True))
+        return frame.select(cs.by_name(names, require_all=True))
 
     def _require_within_limit(self, group: int, names: list[str]) -> None:
         limit = settings().payload_limit_bytes
@@ -203,12 +205,6 @@ def _said(error: Exception) -> str:
     return " ".join(str(error).split())  # some of Arrow's messages have several lines
 
 
-def _frame(table: pa.Table) -> pl.DataFrame:
-    frame = cast(pl.DataFrame, pl.from_arrow(table))
-    frame.columns = table.column_names  # Polars gives a column without a name one
-    return frame
-
-
 def _leaf_count(kind: pa.DataType) -> int:
     return sum(_leaf_count(kind.field(place).type) for place in range(kind.num_fields)) or 1
 
@@ -236,9 +232,16 @@ def _values(statistics: list[Any], bound: str, dtype: pl.DataType) -> pl.Series:
         ticks = pl.Series(raw, dtype=pl.Int64, strict=False)
         return (ticks.cast(pl.Int32, strict=False) if dtype == pl.Date else ticks).cast(dtype)
     if dtype == pl.String:
-        # where a writer cut a character, it is no text
-        return pl.Series(raw, dtype=pl.Binary, strict=False).cast(pl.String, strict=False)
+        return pl.Series(map(_text, raw), dtype=pl.String)
     return pl.Series([None] * len(raw), dtype=dtype)
+
+
+def _text(raw: Any) -> str | None:
+    """Return bytes as the text that they are; where a writer cut a character, they are none."""
+    try:
+        return raw.decode() if isinstance(raw, bytes) else None
+    except UnicodeDecodeError:
+        return None
 
 
 def _parts(statistics: list[Any], name: str) -> list[Any]:
