@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc import device_batches
-from polars_tadoc.analytics import analytic, by_group, counting
+from polars_tadoc.analytics import analytic, by_group, counting, weights
 from polars_tadoc.cache import ByteLRU
 from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.engine import CPU, Engine
@@ -52,6 +52,14 @@ class TightKernels:
         self.require(0 if self.has_room_for_rules else self.most + 1)
         return cpu.load_grammar(grammar)
 
+    def weigh_bm25(self, offsets: Any, ids: Any, *others: Any) -> Any:
+        self.require(len(ids))
+        return cpu.weigh_bm25(offsets, ids, *others)
+
+    def weigh_tfidf(self, offsets: Any, ids: Any, *others: Any, **how: Any) -> Any:
+        self.require(len(ids))
+        return cpu.weigh_tfidf(offsets, ids, *others, **how)
+
     def require(self, size: int) -> None:
         if size > self.most:
             raise DeviceMemoryError(f"out of memory: {size} symbols, {self.most} fit")
@@ -83,6 +91,7 @@ def chosen(engine: Engine) -> Iterator[None]:
         for module in (analytic, by_group, counting):
             patch.setattr(module, "choose", lambda *_: engine)
         patch.setattr(device_batches, "require_engine", lambda asked: asked or "auto")
+        patch.setattr(weights, "GPU", engine)
         yield
 
 

@@ -75,10 +75,14 @@ class Counting:
         return cls(call, None if tokenizer is None else Tokenizer.from_argument(tokenizer), dictionary, options)
 
     def terms(self, column: pl.Series) -> Terms:
+        """Count each row's words, where they are to be weighed; errors as the calls'."""
+        return self.settle(self.counted(column))
+
+    def counted(self, column: pl.Series) -> Terms:
         """Count each row's words; errors as the calls'."""
         require_series(column, self.call)
         if column.dtype == pl.String:
-            return self.settle(self.merge(list(self.text_partials(column))))
+            return self.merge(list(self.text_partials(column)))
         require_tadoc(column, self.call)
         corpora = split(column)
         require_countable(corpora)
@@ -86,7 +90,7 @@ class Counting:
         batches = DeviceBatches(self.call, self.options.engine)
         whole = self.partial if len(corpora) == 1 else self._partial_on_host
         parts = [part for corpus in corpora for part in batches.parts(corpus, engine, whole, self._partial_on_host)]
-        return self.settle(self.merge(parts))
+        return self.merge(parts)
 
     def settle(self, merged: Terms) -> Terms:
         """Bring merged counts, which are in host memory, to where they are to be weighed."""

@@ -113,6 +113,21 @@ class Terms:
         """Return the same with the arrays of an engine."""
         return self if self.engine is engine else self.on_host()._moved(engine, engine.kernels.load_array)
 
+    def some(self, first: int, stop: int) -> Terms:
+        """Return the documents from one on, up to another, which weigh what they do among all; in host memory."""
+        terms = self.on_host()
+        totals = self.known_totals or Totals(len(self.rows), int(self.lengths.sum()), self.frequencies)
+        kept = slice(*terms.offsets[[first, stop]])
+        return replace(
+            terms,
+            rows=self.rows[first:stop],
+            offsets=terms.offsets[first : stop + 1] - kept.start,
+            ids=terms.ids[kept],
+            counts=terms.counts[kept],
+            known_lengths=None if terms.known_lengths is None else terms.known_lengths[first:stop],
+            known_totals=totals,
+        )
+
     def _moved(self, engine: Engine, move: Callable[[Any], Any]) -> Terms:
         lengths = None if self.known_lengths is None else move(self.known_lengths)
         offsets, ids, counts = (move(array) for array in (self.offsets, self.ids, self.counts))

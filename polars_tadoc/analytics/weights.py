@@ -22,7 +22,10 @@ from polars_tadoc.analytics.results import INDEX, Labels, dictionary, from_arrow
 from polars_tadoc.analytics.terms import Terms
 from polars_tadoc.arrow import view
 from polars_tadoc.corpus import Corpus
-from polars_tadoc.engine import CPU, Engine
+from polars_tadoc.device_batches import DeviceBatches
+from polars_tadoc.engine import CPU, GPU, Engine
+from polars_tadoc.errors import DeviceMemoryError
+from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.cpu.spread import spread
 from polars_tadoc.traversal.options import Options, require_top
 from polars_tadoc.vocabulary import Vocabulary
@@ -89,7 +92,7 @@ class Request(Analytic[Terms, WeightedWords]):
 
     def run(self, column: pl.Series, id: pl.Series | None = None) -> WeightedWords:
         """Answer for a compressed column or a String one; errors as for :meth:`Analytic.run`."""
-        return self.result(self.counting.terms(column), Labels.of(column, id, self.name))
+        return self.finish(self.counting.counted(column), Labels.of(column, id, self.name))
 
     @property
     def reading(self) -> Options:
@@ -142,3 +145,22 @@ class Request(Analytic[Terms, WeightedWords]):
         weights = total.weigh(self.weighting)
         kept = (total.offsets, total.ids, weights) if self.top is None else total.top(weights, self.top)
         return WeightedWords(labels, total.engine, total.words, total.rows, *kept)
+
+    def finish(self, total: Terms, labels: Labels) -> WeightedWords:
+        """Weigh as :meth:`result` does, so many documents at a time as a device has the memory for."""
+        try:
+            return self.result(total, labels)
+        except DeviceMemoryError:
+            pass
+        total = total.on_host()
+
+        def work(first: int, stop: int, engine: Engine) -> tuple[Any, Any, Any]:
+            some = total.some(first, stop).on(engine)
+            weights = some.weigh(self.weighting)
+            kept = (some.offsets, some.ids, weights) if self.top is None else some.top(weights, self.top)
+            offsets, ids, weights = map(engine.kernels.to_host, kept)
+            return np.diff(offsets), ids, weights
+
+        batches = DeviceBatches(self.name, self.options.engine, "words and their counts")
+        sizes, ids, weights = map(np.concatenate, zip(*batches.each(GPU, total.offsets, work), strict=True))
+        return WeightedWords(labels, CPU, total.words, total.rows, running_sum(sizes), ids, weights)
