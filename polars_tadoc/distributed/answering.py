@@ -9,6 +9,7 @@ become a file of the result. So each round is spread over all workers, and no pr
 
 from __future__ import annotations
 
+import os
 import pickle
 import threading
 from bisect import bisect_left
@@ -27,11 +28,16 @@ import pyarrow as pa
 from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.records import Layout, Records, decode, encode, merge_records, split
 from polars_tadoc.analytics.results import Labels
+from polars_tadoc.analytics.terms import Totals
 from polars_tadoc.column import split_one_by_one
 from polars_tadoc.compress.compress import Compression
 from polars_tadoc.corpus import Corpus, require_countable
+from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.distributed.pool import Kept
 from polars_tadoc.distributed.sources import Files, Piece
+
+FREQUENCIES = Layout(("word",), 1)
+"""How many rows hold each word."""
 
 MERGING = 6
 """How many times what was found merging takes, about."""
@@ -77,10 +83,9 @@ class Job:
         return self.analytic.layout
 
     @property
-    def limited(self) -> bool:
-        """Whether some of what is found may be left out."""
-        top, least = getattr(self.analytic, "top", None), getattr(self.analytic, "min_count", 1)
-        return top is not None or least > 1
+    def found_layout(self) -> Layout:
+        """What the numbers of what is merged mean; to weigh words, that is how many rows hold each."""
+        return FREQUENCIES if self.layout.documents else self.layout
 
     def save(self) -> Path:
         """Write it where workers find it; returns the file."""
@@ -118,68 +123,115 @@ def load(path: Path) -> Job:
     return job
 
 
-class _Found:
+@dataclass(frozen=True)
+class Found:
+    """What a worker has handed over.
+
+    Parameters
+    ----------
+    files
+        Shards and the file of each.
+    documents, words
+        How many the pieces have, where they are weighed.
+
+    """
+
+    files: list[tuple[int, Path]]
+    documents: int
+    words: int
+
+
+class _Finding:
     """What this worker has found and not yet handed over."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.merged: list[Records] = []
-        self.fresh: list[Records] = []
-        self.tasks: set[int] = set()
-        self.handed_over = 0
+        self.batches = DeviceBatches(job.analytic.name, job.analytic.options.engine)
+        self._merged: list[Records] = []
+        self._fresh: list[Records] = []
+        self._tasks: set[int] = set()
+        self._documents = self._words = 0
 
-    def add(self, number: int, found: list[Records]) -> Kept | None:
+    def add(self, number: int, found: list[Records], documents: int, words: int) -> Kept | None:
         """Take what was found in a piece; hands all over where a share of memory is full."""
-        self.tasks.add(number)
-        self.fresh += found
-        before, fresh = (sum(part.nbytes for part in parts) for parts in (self.merged, self.fresh))
+        self._tasks.add(number)
+        self._fresh += found
+        self._documents += documents
+        self._words += words
+        before, fresh = (sum(part.nbytes for part in parts) for parts in (self._merged, self._fresh))
         room = self.job.room // MERGING
         if fresh >= max(before, room // MERGING) or before + fresh > room:
-            self.merged, self.fresh = [merge_records(self.job.layout, [*self.merged, *self.fresh])], []
-            if self.merged[0].nbytes > room // 2:
+            self._merged, self._fresh = [self._all()], []
+            if self._merged[0].nbytes > room // 2:
                 return self.hand_over()
         return None
 
     def hand_over(self) -> Kept:
         """Write what was found, a file for each shard that has some."""
-        found = merge_records(self.job.layout, [*self.merged, *self.fresh])
-        self.merged, self.fresh = [], []
-        tasks, self.tasks = frozenset(self.tasks), set()
-        self.handed_over += 1
-        written: list[tuple[int, Path]] = []
-        for shard, part in enumerate(split(self.job.layout, found, self.job.shards)):
+        files: list[tuple[int, Path]] = []
+        for shard, part in enumerate(split(self.job.found_layout, self._all(), self.job.shards)):
             if len(part):
-                path = self.job.folder / f"found-{min(tasks)}-{id(self):x}-{self.handed_over}-{shard}"
+                path = self.job.folder / f"found-{min(self._tasks)}-{os.getpid()}-{shard}"
                 path.write_bytes(encode(part))
-                written.append((shard, path))
-        return Kept(tasks, written)
+                files.append((shard, path))
+        kept = Kept(frozenset(self._tasks), Found(files, self._documents, self._words))
+        self._merged, self._fresh, self._tasks = [], [], set()
+        self._documents = self._words = 0
+        return kept
+
+    def _all(self) -> Records:
+        return merge_records(self.job.found_layout, [*self._merged, *self._fresh])
 
 
-_current: _Found | None = None
+_finding: _Finding | None = None
 _lock = threading.Lock()
+
+
+def _current(job: Job) -> _Finding:
+    global _finding
+    with _lock:
+        if _finding is None or _finding.job is not job:
+            _finding = _Finding(job)
+        return _finding
 
 
 def find(path: Path, number: int) -> Kept | None:
     """Find what is asked for in one piece."""
-    global _current
     job = load(path)
+    now = _current(job)
     every = job.analytic.without_limits()
-    found = [every.records(part) for part in partials(job, every, job.files.pieces[number])]
+    found = [every.records(part) for part in partials(job, every, now.batches, job.files.pieces[number])]
     with _lock:
-        if _current is None or _current.job is not job:
-            _current = _Found(job)
-        return _current.add(number, found)
+        return now.add(number, found, 0, 0)
+
+
+def find_frequencies(path: Path, number: int) -> Kept | None:
+    """Count the words of each row of one piece, keep that in a file, and find how many rows hold each word."""
+    job = load(path)
+    now = _current(job)
+    parts = list(partials(job, job.analytic, now.batches, job.files.pieces[number]))
+    counted = merge_records(job.layout, [job.analytic.records(part) for part in parts])
+    _terms_file(job, number).write_bytes(encode(counted))
+    assert counted.rows is not None
+    assert counted.lengths is not None
+    held = np.bincount(counted.keys[:, 1], minlength=len(counted.words)).astype(np.uint64)
+    numbers = np.flatnonzero(held).astype(np.uint32)
+    found = Records(counted.words, numbers.reshape(-1, 1), held[numbers])
+    with _lock:
+        return now.add(number, [found], len(counted.rows), int(counted.lengths.sum()))
+
+
+def _terms_file(job: Job, number: int) -> Path:
+    return job.folder / f"terms-{number}"
 
 
 def hand_over() -> Kept:
     """Hand over what this worker has found."""
-    global _current
     with _lock:
-        found, _current = _current, None
-        return Kept(frozenset(), []) if found is None else found.hand_over()
+        return Kept(frozenset(), Found([], 0, 0)) if _finding is None else _finding.hand_over()
 
 
-def partials(job: Job, every: Analytic[Any, Any], piece: Piece) -> Iterator[Any]:
+def partials(job: Job, every: Analytic[Any, Any], batches: DeviceBatches, piece: Piece) -> Iterator[Any]:
     """Answer for one piece, as an analytic asks."""
     if not job.files.packed and type(every).text_partials is not Analytic.text_partials:
         text = job.files.read(piece, [job.files.column])[job.files.column]
@@ -187,7 +239,7 @@ def partials(job: Job, every: Analytic[Any, Any], piece: Piece) -> Iterator[Any]
         return
     for corpus in corpora(job, piece):
         require_countable([corpus], every.pairs_per_word)
-        yield every.partial(corpus, every.choose_engine(corpus.symbol_count))
+        yield every.on_host(every.partial_in(batches, corpus, every.choose_engine(corpus.symbol_count)))
 
 
 def corpora(job: Job, piece: Piece) -> Iterator[Corpus]:
@@ -212,18 +264,19 @@ def corpora(job: Job, piece: Piece) -> Iterator[Corpus]:
 def merge_shard(path: Path, shard: int, found: Sequence[Path]) -> list[Block]:
     """Merge what was found of a shard, and write it in the order of the result; reports the blocks."""
     job = load(path)
-    merged = merge_records(job.layout, [decode(job.layout, file.read_bytes()) for file in found])
-    if job.limited:  # a shard has all there is of its words: what its own limits leave out is in no result
-        merged = job.analytic.records(job.analytic.merge([job.analytic.part(merged)]))
-    order = _order(job.layout, merged)
+    layout, (least, top) = job.found_layout, job.analytic.limits
+    merged = merge_records(layout, [decode(layout, file.read_bytes()) for file in found])
+    if merged.counts is not None and least > 1:
+        kept = merged.counts >= np.uint64(least)
+        merged = replace(merged, keys=merged.keys[kept], counts=merged.counts[kept])
+    order = _order(layout, merged)[:top]
     target = job.folder / f"merged-{shard}"
     blocks = []
     with target.open("wb") as file:
-        for start in range(0, len(merged), job.block):
-            stop = min(start + job.block, len(merged))
-            chosen = np.arange(start, stop) if order is None else order[start:stop]
-            data = encode(_some(job.layout, merged, np.sort(chosen)))
-            blocks.append(Block(target, file.tell(), len(data), len(chosen), _place(job.layout, merged, chosen[0])))
+        for start in range(0, len(order), job.block):
+            chosen = order[start : start + job.block]
+            data = encode(_some(layout, merged, np.sort(chosen)))
+            blocks.append(Block(target, file.tell(), len(data), len(chosen), _place(layout, merged, chosen[0])))
             file.write(data)
     return blocks
 
@@ -232,10 +285,7 @@ def order_range(path: Path, number: int, blocks: Sequence[Block], first: Place |
     """Write a stretch of the result: the records of some blocks from one place on to another."""
     job = load(path)
     parts = []
-    for block in blocks:
-        with block.path.open("rb") as file:
-            file.seek(block.start)
-            part = decode(job.layout, file.read(block.size))
+    for part in _read(job.layout, blocks):
         kept = np.ones(len(part), np.bool_)
         if first is not None:
             kept &= ~_before(job.layout, part, first)
@@ -244,19 +294,55 @@ def order_range(path: Path, number: int, blocks: Sequence[Block], first: Place |
         counts = None if part.counts is None else part.counts[kept]
         parts.append(replace(part, keys=part.keys[kept], counts=counts))
     merged = merge_records(job.layout, parts)
-    total = job.analytic.merge([job.analytic.part(merged)])
-    return _write(job, number, job.analytic.result(total, all_labels(path)).to_frame())
+    order = _order(job.layout, merged)[: job.analytic.limits[1]]
+    counts = None if merged.counts is None else merged.counts[order]
+    ordered = replace(merged, keys=merged.keys[order], counts=counts)
+    return _write(job, number, job.analytic.ranged(ordered, all_labels(path)).to_frame())
 
 
 def answer_piece(path: Path, number: int) -> Path:
     """Answer for the rows of one piece, whose results are in the order of rows."""
     job = load(path)
     piece = job.files.pieces[number]
-    labels = Labels(None)
-    if job.labels is not None:
-        piece, labels = replace(piece, first_row=0), Labels(job.files.labels(piece, job.labels))
-    total = job.analytic.merge(list(partials(job, job.analytic, piece)))
-    return _write(job, number, job.analytic.result(total, labels).to_frame())
+    batches = DeviceBatches(job.analytic.name, job.analytic.options.engine)
+    total = job.analytic.merge(list(partials(job, job.analytic, batches, piece)))
+    return _write(job, number, job.analytic.finish(total, _labels_of(job, piece)).to_frame())
+
+
+def weigh_piece(path: Path, number: int, documents: int, words: int, blocks: Sequence[Block]) -> Path:
+    """Weigh the words of one piece's rows, which were counted, given what was found in all pieces."""
+    job = load(path)
+    counted = decode(job.layout, _terms_file(job, number).read_bytes())
+    terms = job.analytic.part(counted)
+    found = pl.DataFrame(terms.words.series).join(
+        _frequencies(path, tuple(blocks)), on="word", how="left", maintain_order="left"
+    )
+    frequencies = found["count"].fill_null(1).to_numpy()
+    terms = replace(terms, known_totals=Totals(documents, words, frequencies))
+    return _write(job, number, job.analytic.finish(terms, _labels_of(job, job.files.pieces[number])).to_frame())
+
+
+def _labels_of(job: Job, piece: Piece) -> Labels:
+    """Read what the rows of one piece are called."""
+    return Labels(None) if job.labels is None else Labels(job.files.labels(piece, job.labels), piece.first_row)
+
+
+@lru_cache(maxsize=1)
+def _frequencies(path: Path, blocks: tuple[Block, ...]) -> pl.DataFrame:
+    """Read in how many rows words are that are in several."""
+    frames = [pl.DataFrame(schema={"word": pl.String, "count": pl.UInt64})]
+    for part in _read(FREQUENCIES, blocks):
+        word: Any = pl.from_arrow(part.words.take(pa.array(part.keys[:, 0])))
+        several = pl.col("count") > 1
+        frames.append(pl.DataFrame({"word": word, "count": part.counts}).filter(several))
+    return pl.concat(frames)
+
+
+def _read(layout: Layout, blocks: Sequence[Block]) -> Iterator[Records]:
+    for block in blocks:
+        with block.path.open("rb") as file:
+            file.seek(block.start)
+            yield decode(layout, file.read(block.size))
 
 
 @lru_cache(maxsize=1)
@@ -291,10 +377,10 @@ def _write(job: Job, number: int, frame: pl.DataFrame) -> Path:
     return path
 
 
-def _order(layout: Layout, records: Records) -> npt.NDArray[np.int64] | None:
-    """Put records into the order of the result; None where they are in it."""
+def _order(layout: Layout, records: Records) -> npt.NDArray[np.int64]:
+    """Put records into the order of the result."""
     if not layout.by_count or records.counts is None:
-        return None
+        return np.arange(len(records))
     rising = np.minimum(records.counts, np.uint64(0xFFFF)).astype(np.uint16)
     order = np.argsort(~rising, kind="stable")  # by radix, as there are 16 bits
     large = int(np.searchsorted(~rising[order], np.uint16(0), side="right"))

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import polars as pl
 
+from polars_tadoc.analytics import bm25_weights as bm25_weights_analytic
 from polars_tadoc.analytics import cooccurrence as cooccurrence_analytic
 from polars_tadoc.analytics import inverted_index as inverted_index_analytic
 from polars_tadoc.analytics import ranked_inverted_index as ranked_inverted_index_analytic
 from polars_tadoc.analytics import sequence_count as sequence_count_analytic
 from polars_tadoc.analytics import sort as sort_analytic
 from polars_tadoc.analytics import term_vector as term_vector_analytic
+from polars_tadoc.analytics import tfidf as tfidf_analytic
+from polars_tadoc.analytics import twig_filter as twig_filter_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.arguments import require_integer
@@ -34,7 +37,9 @@ from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.packed.files import Source
 from polars_tadoc.packed.scan import scan_packed
 from polars_tadoc.replacing import replacing_folder
+from polars_tadoc.spill import SpillFolder
 from polars_tadoc.traversal.options import require_memory_limit
+from polars_tadoc.twig.twig_set import TwigSet
 
 SHARDS = 4
 """Shards for each worker: so many that all have something to do to the end, and one fits into memory."""
@@ -61,8 +66,11 @@ class Workers:
     Each has a GPU, or some of the cores. Work is handed out in pieces, a row group of packed rows or about 128 MiB of
     text, to whoever is free; what they find is split by its words, so that merging it and putting it in order is spread
     over all of them, too. Results are those of one process, and in the same order. Where a worker is lost, killed or
-    out of memory, another one does its work again. Text that is no packed column is cut into words as ``compress`` does
-    by default; calls over the same files again are faster where they were compressed first.
+    out of memory, another one does its work again.
+
+    Text that is in no packed column is cut into words as ``compress`` does by default; where several calls read the
+    same files, compress them first. Results are files in a folder for temporary files
+    (``tadoc.Config(spill_folder=…)``), which go when the workers are closed: collect or sink them before.
 
     Parameters
     ----------
@@ -75,9 +83,6 @@ class Workers:
     memory_limit
         Bytes, or a number with a unit ("2GB"), that each worker may take for what it has found before it writes it to
         disk; by default a quarter of its share of the memory. One partition and its result have to fit besides.
-    folder
-        Where intermediate files and results are written; by default the system's folder for temporary files. They go
-        when the workers are closed.
 
     Raises
     ------
@@ -112,7 +117,6 @@ class Workers:
         cpus: int | None = None,
         threads: int | None = None,
         memory_limit: int | str | None = None,
-        folder: str | os.PathLike[str] | None = None,
     ) -> None:
         if (gpus is None) == (cpus is None):
             raise ValueError('Workers: say either gpus=2 (or gpus="all"), or cpus=2')
@@ -134,13 +138,13 @@ class Workers:
         threads = share if threads is None else require_integer("threads", threads, 1, MOST_WORKERS)
         limit = require_memory_limit(memory_limit)
         self._room = _memory() // (4 * count) if limit is None else limit
-        self._folder = Path(tempfile.mkdtemp(prefix="tadoc-workers-", dir=folder))
+        self._folder = SpillFolder("Workers")
         try:
             environment = {"POLARS_MAX_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
             slots = 1 if gpus is None else 2
             self._pool = Pool({name: {**environment, **own} for name, own in named.items()}, threads, slots)
         except BaseException:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.close()
             raise
 
     def __enter__(self) -> Workers:
@@ -157,7 +161,7 @@ class Workers:
     def close(self) -> None:
         """End the processes, and remove their files; lazy frames of results cannot be collected any more."""
         self._pool.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.close()
 
     @documented_by(compress, like=None, engine=None, progress=None)
     def compress(
@@ -440,37 +444,160 @@ class Workers:
         )
         return self._answer(request, source, column)
 
+    @documented_by(bm25_weights_analytic.bm25_weights, engine=None, source=SOURCE, column=COLUMN, id=LABELS)
+    def bm25_weights(
+        self,
+        source: Source,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        scoring: str = "lucene",
+        k1: float = 1.5,
+        b: float = 0.75,
+        delta: float = 0.5,
+        top: int | None = None,
+        dictionary: Dictionary | None = None,
+        tokenizer: str | re.Pattern[str] | None = None,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+    ) -> pl.LazyFrame:
+        """Weigh each row's words by BM25.
+
+        Returns
+        -------
+        LazyFrame
+            ``id, word: String, weight: Float64``, in row order, words as :func:`polars_tadoc.bm25_weights` orders them.
+
+        """
+        request = bm25_weights_analytic.Request.from_arguments(
+            scoring=scoring,
+            k1=k1,
+            b=b,
+            delta=delta,
+            top=top,
+            dictionary=dictionary,
+            tokenizer=tokenizer,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+        )
+        return self._answer(request, source, column, id)
+
+    @documented_by(tfidf_analytic.tfidf, engine=None, source=SOURCE, column=COLUMN, id=LABELS)
+    def tfidf(
+        self,
+        source: Source,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        use_idf: bool = True,
+        smooth_idf: bool = True,
+        sublinear_tf: bool = False,
+        norm: str | None = "l2",
+        top: int | None = None,
+        dictionary: Dictionary | None = None,
+        tokenizer: str | re.Pattern[str] | None = None,
+        normalize: pl.Expr | None = None,
+        lowercase: bool = False,
+        stopwords: Iterable[str] | None = None,
+        strategy: str = "auto",
+    ) -> pl.LazyFrame:
+        """Weigh each row's words by TF-IDF.
+
+        Returns
+        -------
+        LazyFrame
+            ``id, word: String, weight: Float64``, in row order, words as :func:`polars_tadoc.tfidf` orders them.
+
+        """
+        request = tfidf_analytic.Request.from_arguments(
+            use_idf=use_idf,
+            smooth_idf=smooth_idf,
+            sublinear_tf=sublinear_tf,
+            norm=norm,
+            top=top,
+            dictionary=dictionary,
+            tokenizer=tokenizer,
+            normalize=normalize,
+            lowercase=lowercase,
+            stopwords=stopwords,
+            strategy=strategy,
+        )
+        return self._answer(request, source, column, id)
+
+    @documented_by(twig_filter_analytic.twig_filter, engine=None, source=SOURCE, column=COLUMN, id=LABELS)
+    def twig_filter(
+        self,
+        source: Source,
+        column: str | None = None,
+        queries: Mapping[str, str] | TwigSet | None = None,
+        *,
+        id: str | None = None,
+        namespaces: Mapping[str, str] | None = None,
+        on_error: str = "raise",
+        max_depth: int = twig_filter_analytic.MAX_DEPTH,
+        max_bytes: int = twig_filter_analytic.MAX_BYTES,
+    ) -> pl.LazyFrame:
+        """Find out which of many XPath queries each row's XML document matches.
+
+        Returns
+        -------
+        LazyFrame
+            ``id, query: String``, in row order, each row's queries in the order of the set.
+
+        """
+        request = twig_filter_analytic.Request.of_frame(
+            column, queries, namespaces=namespaces, on_error=on_error, max_depth=max_depth, max_bytes=max_bytes
+        )
+        return self._answer(request, source, column, id)
+
     def _answer(
         self, analytic: Analytic[Any, Any], source: Source, column: str | None, id: str | None = None
     ) -> pl.LazyFrame:
         files = Files.find(source, column, analytic.name)
         files.require_labels(id, analytic.name)
-        folder = Path(tempfile.mkdtemp(prefix=f"{analytic.name}-", dir=self._folder))
+        if isinstance(analytic, twig_filter_analytic.Request):
+            analytic = replace(analytic, column=files.column)
+        folder = Path(tempfile.mkdtemp(prefix=f"{analytic.name}-", dir=self._folder.path))
         shards = SHARDS * len(self)
-        path = answering.Job(folder, analytic, files, id, shards, self._room, BLOCK_RECORDS).save()
-        pieces = [Task(str(piece), (path, number)) for number, piece in enumerate(files.pieces)]
-        by_row = analytic.layout.columns[0] == "row"
-        if by_row and pieces:
-            return pl.scan_parquet(self._pool.run(analytic.name, answering.answer_piece, pieces))
-        found: dict[int, list[Path]] = {}
-        for written in self._pool.run(analytic.name, answering.find, pieces, answering.hand_over):
-            for shard, file in written:
-                found.setdefault(shard, []).append(file)
-        shared = [
-            Task(f"shard {shard} of {shards}", (path, shard, sorted(files))) for shard, files in sorted(found.items())
+        job = answering.Job(folder, analytic, files, id, shards, self._room, BLOCK_RECORDS)
+        with self._folder.writing():
+            results = self._results(job, job.save())
+        for file in folder.iterdir():
+            if file not in results:
+                file.unlink()
+        return pl.scan_parquet(results, glob=False)
+
+    def _results(self, job: answering.Job, path: Path) -> list[Path]:
+        """Have a question answered; returns the files of the result in their order."""
+        call, layout = job.analytic.name, job.analytic.layout
+        pieces = [Task(str(piece), (path, number)) for number, piece in enumerate(job.files.pieces)]
+        if layout.columns[0] == "row" and not layout.documents and pieces:
+            return self._pool.run(call, answering.answer_piece, pieces)
+        find = answering.find_frequencies if layout.documents else answering.find
+        found: list[answering.Found] = self._pool.run(call, find, pieces, answering.hand_over)
+        shared: dict[int, list[Path]] = {}
+        for shard, file in (one for handed_over in found for one in handed_over.files):
+            shared.setdefault(shard, []).append(file)
+        merging = [
+            Task(f"shard {shard} of {job.shards}", (path, shard, sorted(files)))
+            for shard, files in sorted(shared.items())
         ]
-        blocks = [block for own in self._pool.run(analytic.name, answering.merge_shard, shared) for block in own]
+        blocks = [block for own in self._pool.run(call, answering.merge_shard, merging) for block in own]
+        if layout.documents and pieces:
+            totals = sum(one.documents for one in found), sum(one.words for one in found)
+            weighing = [Task(piece.name, (*piece.arguments, *totals, blocks)) for piece in pieces]
+            return self._pool.run(call, answering.weigh_piece, weighing)
         records = sum(block.records for block in blocks)
-        count = 1 if getattr(analytic, "top", None) is not None else max(1, min(shards, records // RANGE_RECORDS))
+        count = 1 if job.analytic.limits[1] is not None else max(1, min(job.shards, records // RANGE_RECORDS))
         stretches = [
             Task(f"part {number} of {count} of the result", (path, number, *stretch))
             for number, stretch in enumerate(answering.ranges(blocks, count))
         ]
-        results = self._pool.run(analytic.name, answering.order_range, stretches)
-        for file in folder.iterdir():
-            if file not in results:
-                file.unlink()
-        return pl.scan_parquet(results)
+        return self._pool.run(call, answering.order_range, stretches)
 
 
 def visible_devices() -> list[str]:
