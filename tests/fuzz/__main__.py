@@ -1,0 +1,180 @@
+"""Runs targets, each in a process of its own with bounds on its memory and the time for an input.
+
+Examples
+--------
+::
+
+    python -m tests.fuzz xpath --seconds 60
+    python -m tests.fuzz all --seconds 3600 --work /tmp/fuzz
+    python -m tests.fuzz xpath --replay /tmp/fuzz/findings/xpath-crash-5f1d
+
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+
+from tests.fuzz import corpus
+from tests.fuzz.targets import NAMES, load
+
+MOST_MEGABYTES = 2_500
+MOST_SECONDS = 20
+"""For one input: of memory the process may have, of time it may take."""
+
+STARTING = 240
+"""Seconds in which a process is ready: kernels may have to be compiled."""
+
+_STATUS = re.compile(r"#(\d+)\s+\w+\s+cov: (\d+) ft: (\d+) corp: (\d+)/\S+ .*rss: (\d+)Mb")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a process did: executions, coverage (edges, features), inputs kept, MB of memory, and its findings."""
+
+    executions: int
+    coverage: int
+    features: int
+    kept: int
+    megabytes: int
+    findings: tuple[Path, ...]
+    output: str
+
+
+def fuzz(name: str, seconds: float, work: Path, *, checks_bounds: bool = False, seed: int = 0) -> Outcome:
+    """Run a target for a time; what it finds lies in ``work / "findings"``, what it learns in ``work / "corpus"``.
+
+    Parameters
+    ----------
+    name
+        The target.
+    seconds
+        For fuzzing; starting is extra.
+    work
+        Folder for the corpus, which is gone on with if it is there, and the findings.
+    checks_bounds
+        Compile the kernels with checks of every index.
+    seed
+        Of the fuzzer's choices; 0 for any.
+
+    """
+    findings, kept = work / "findings", work / "corpus" / name
+    findings.mkdir(parents=True, exist_ok=True)
+    target = load(name)
+    corpus.unpack([*target.seeds, *corpus.read(name)], kept)
+    before = set(findings.iterdir())
+    environment = dict(os.environ)
+    if checks_bounds:
+        environment |= {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(work / "bounds-checked")}
+    arguments = [
+        f"-max_total_time={max(1, int(seconds))}",
+        f"-max_len={target.most_bytes}",
+        f"-rss_limit_mb={MOST_MEGABYTES}",
+        f"-timeout={MOST_SECONDS}",
+        f"-artifact_prefix={findings / name}-",
+        f"-seed={seed}",
+        "-print_final_stats=1",
+    ]
+    if target.tokens:
+        tokens = work / f"{name}.tokens"
+        tokens.write_text("".join(f'"{_escaped(token)}"\n' for token in target.tokens), encoding="ascii")
+        arguments.append(f"-dict={tokens}")
+    command = [sys.executable, "-m", "tests.fuzz.drive", name, *arguments, str(kept)]
+    output, code = _run(command, environment, seconds + STARTING)
+    new = tuple(sorted(set(findings.iterdir()) - before))
+    if code and not new:
+        unsaved = findings / f"{name}-output-{time.time_ns()}"
+        unsaved.write_text(output, encoding="utf-8")
+        new = (unsaved,)
+    done = re.findall(r"stat::number_of_executed_units:\s*(\d+)", output)
+    status = [[int(number) for number in found] for found in _STATUS.findall(output)]
+    executions, coverage, features, count, memory = status[-1] if status else (0, 0, 0, 0, 0)
+    return Outcome(int(done[-1]) if done else executions, coverage, features, count, memory, new, output)
+
+
+def in_turn(names: Sequence[str], seconds: float, work: Path, slice_seconds: float) -> int:
+    """Run targets in turn until the time is over, printing a line for each round; return the number of findings.
+
+    Every fourth round of a target checks the kernels' bounds. A round that ends with a finding is followed by the next.
+    """
+    end = time.monotonic() + seconds
+    executions = dict.fromkeys(names, 0)
+    found = 0
+    for name, checks_bounds in _rounds(names):
+        left = end - time.monotonic()
+        if left < 1:
+            break
+        outcome = fuzz(name, min(left, slice_seconds), work, checks_bounds=checks_bounds)
+        executions[name] += outcome.executions
+        found += len(outcome.findings)
+        print(
+            f"{time.strftime('%H:%M:%S')} {name:13}{' bounds' if checks_bounds else '':7} "
+            f"executions {outcome.executions:>8,} (in all {executions[name]:>10,})  coverage {outcome.coverage:>6,} "
+            f"features {outcome.features:>6,}  corpus {outcome.kept:>5,}  {outcome.megabytes:>5,} MB  "
+            f"findings {len(outcome.findings)}",
+            flush=True,
+        )
+        if outcome.findings:
+            print(_explained(outcome), flush=True)
+    print(f"executions in all {sum(executions.values()):,}; findings {found}", flush=True)
+    return found
+
+
+def _rounds(names: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    for number in cycle(range(4)):
+        yield from ((name, number == 3) for name in names)
+
+
+def _run(command: list[str], environment: dict[str, str], limit: float) -> tuple[str, int]:
+    """Run a process; return what it printed and its exit code."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as file:
+        try:
+            code = subprocess.run(command, env=environment, stdout=file, stderr=file, timeout=limit).returncode
+        except subprocess.TimeoutExpired:
+            code = -1
+        file.seek(0)
+        return file.read(), code
+
+
+def _explained(outcome: Outcome) -> str:
+    """The end of what a process printed that found something, and where its input is."""
+    lines = [line for line in outcome.output.splitlines() if not line.startswith("#")]
+    return "\n".join([f"  {path}" for path in outcome.findings] + [f"  | {line}" for line in lines[-40:]])
+
+
+def _escaped(token: str) -> str:
+    plain = set(range(32, 127)) - set(b'"\\')
+    return "".join(chr(byte) if byte in plain else f"\\x{byte:02x}" for byte in token.encode())
+
+
+def main() -> int:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Fuzz with Atheris.")
+    parser.add_argument("target", choices=[*NAMES, "all"])
+    parser.add_argument("--seconds", type=float, default=60, help="in all")
+    parser.add_argument("--slice", type=float, default=60, help="of one target at a time")
+    parser.add_argument("--work", type=Path, help="folder of what is learnt and found; a temporary one by default")
+    parser.add_argument("--replay", type=Path, nargs="+", help="run these inputs and nothing else")
+    given = parser.parse_args()
+    if given.replay:
+        for path in given.replay:
+            load(given.target).run(path.read_bytes())
+        return 0
+    names = NAMES if given.target == "all" else (given.target,)
+    work = given.work or Path(tempfile.mkdtemp(prefix="tadoc-fuzz-"))
+    work.mkdir(parents=True, exist_ok=True)
+    print(f"what is learnt and found lies in {work}", flush=True)
+    return min(in_turn(names, given.seconds, work, given.slice), 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
