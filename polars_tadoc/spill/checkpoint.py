@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterable, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,10 @@ class Checkpoint:
         """Partitions whose records the runs hold."""
         with self.writing():
             self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = self._locked()
+            descriptor = self._locked()
+            self._unlock: Callable[[], object] = lambda: None
+            if descriptor is not None:
+                self._unlock = weakref.finalize(self, os.close, descriptor)
             try:
                 self._open()
             except BaseException:
@@ -137,9 +141,7 @@ class Checkpoint:
 
     def close(self) -> None:
         """Let others use the folder."""
-        if self._lock is not None:
-            os.close(self._lock)
-        self._lock = None
+        self._unlock()
 
 
 def _is_own(name: str) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -41,7 +42,7 @@ class SpillFolder:
     def __init__(self, call: str, parent: Path | None = None) -> None:
         self._call, self._parent = call, parent
         self._path: Path | None = None
-        self._lock: int | None = None
+        self._close: Callable[[], object] = lambda: None
 
     @property
     def path(self) -> Path:
@@ -64,16 +65,20 @@ class SpillFolder:
     def _make(self, path: Path) -> None:
         path.mkdir(0o700)
         try:
-            self._lock = lock(path)
+            descriptor = lock(path)
         except FileNotFoundError:  # another process took it for left behind before it was locked
             return
         except OSError:  # no locks there: nothing is taken for left behind
+            descriptor = None
+        else:
+            if descriptor is None:
+                return
+        # iterators that nobody closes are dropped at last when the interpreter ends
+        self._close = weakref.finalize(self, _remove, path, descriptor)
+        if path.exists():
             self._path = path
-            return
-        if self._lock is not None and path.exists():
-            self._path = path
-        elif self._lock is not None:
-            os.close(self._lock)
+        else:
+            self._close()
 
     def writing(self) -> AbstractContextManager[None]:
         """Name the folder, and what to do, where the disk is full; raises ``DiskFullError``."""
@@ -81,11 +86,8 @@ class SpillFolder:
 
     def close(self) -> None:
         """Remove the folder and what it holds."""
-        if self._path is not None:
-            remove(self._path)
-        if self._lock is not None:
-            os.close(self._lock)
-        self._path = self._lock = None
+        self._close()
+        self._path = None
 
     def __enter__(self) -> SpillFolder:
         return self
@@ -96,6 +98,12 @@ class SpillFolder:
         self.close()
 
 
+def _remove(path: Path, descriptor: int | None) -> None:
+    remove(path)
+    if descriptor is not None:
+        os.close(descriptor)
+
+
 def remove_stale(parent: Path) -> None:
     """Remove spill folders in a folder whose owners were killed; what cannot be removed stays."""
     with suppress(OSError):
@@ -103,8 +111,7 @@ def remove_stale(parent: Path) -> None:
             with suppress(OSError):
                 descriptor = lock(left)
                 if descriptor is not None:
-                    remove(left)
-                    os.close(descriptor)
+                    _remove(left, descriptor)
 
 
 @contextmanager

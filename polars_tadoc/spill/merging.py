@@ -12,11 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.analytics.records import Layout
-from polars_tadoc.kernels.cpu.packed_keys import unpack
+from polars_tadoc.kernels.cpu.packed_keys import KeyForm, unpack
 from polars_tadoc.spill.folder import SpillFolder
 from polars_tadoc.spill.packed import ROW_FORM, Packed, are_words, form_of
-from polars_tadoc.spill.ranges import Range, Source, read_ranges
-from polars_tadoc.spill.runs import KeysFile, KeysWriter
+from polars_tadoc.spill.ranges import Range, Source, read_ranges, record_bytes
+from polars_tadoc.spill.runs import GROUP, KeysFile, KeysWriter
 from polars_tadoc.spill.words import WordsFile, WordsWriter, merge_word_files
 
 UInt32 = npt.NDArray[np.uint32]
@@ -27,6 +27,12 @@ WORDS_SHARE = 4
 
 RANGES_SHARE = 2
 """Ranges take at most such a share of the room."""
+
+MOST_RUNS = 64
+"""Runs that are open at once."""
+
+LEAST_GROUP = 1 << 10
+"""Least records of a group, in however little room."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +45,14 @@ class Run:
         What their names begin with.
     layout
         What the records mean.
+    room
+        Bytes that may be held when runs are read side by side.
 
     """
 
     stem: Path
     layout: Layout
+    room: int
 
     @property
     def keys_path(self) -> Path:
@@ -64,11 +73,24 @@ class Run:
         """Write what was merged in memory."""
         with WordsWriter(self.words_path) as words:
             words.write(packed.words)
-        with KeysWriter(self.keys_path, packed.form, self.layout.counted) as keys:
+        with self.keys_writer(packed.form) as keys:
             keys.write(packed.keys, packed.counts)
         if packed.rows is not None:
-            with KeysWriter(self.rows_path, ROW_FORM, counted=True) as rows:
+            with self.rows_writer() as rows:
                 rows.write(*packed.rows)
+
+    def keys_writer(self, form: KeyForm) -> KeysWriter:
+        """Write keys and counts."""
+        return KeysWriter(self.keys_path, form, self.layout.counted, self._group(form))
+
+    def rows_writer(self) -> KeysWriter:
+        """Write rows that are there, and their lengths as counts."""
+        return KeysWriter(self.rows_path, ROW_FORM, True, self._group(ROW_FORM))
+
+    def _group(self, form: KeyForm) -> int:
+        """Records of a group: so few that groups of as many runs as are read at once fit half a range."""
+        fitting = self.room // (RANGES_SHARE * 2 * MOST_RUNS * record_bytes(form))
+        return min(max(fitting, LEAST_GROUP), GROUP)
 
     def remove(self) -> None:
         """Remove the files."""
@@ -171,7 +193,7 @@ class Merging:
         for file, path in zip(files, numbers, strict=True):
             source = Source(file, np.fromfile(path, np.uint32))
             path.unlink()
-            sources.append(source if fit else self._rewritten(source, path.with_suffix(".keys.parquet")))
+            sources.append(source if fit else self._rewritten(source, path.with_suffix(".again.parquet")))
         return sources
 
     def _rewritten(self, source: Source, path: Path) -> Source:
@@ -220,11 +242,11 @@ def merge_runs(layout: Layout, runs: Sequence[Run], made: Run, room: int, folder
     """
     found = Merging(layout, runs, room, folder, call, made.words_path)
     try:
-        with KeysWriter(made.keys_path, found.form, layout.counted) as keys:
+        with made.keys_writer(found.form) as keys:
             for part in found.ranges():
                 keys.write(part.keys, part.counts)
         if layout.documents:
-            with KeysWriter(made.rows_path, ROW_FORM, counted=True) as rows:
+            with made.rows_writer() as rows:
                 for part in found.rows():
                     rows.write(part.keys, part.counts)
     finally:

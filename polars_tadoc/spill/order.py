@@ -7,7 +7,7 @@ follow each other those of one count are read one behind the other: nothing is m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,9 @@ from polars_tadoc.spill.runs import GROUP, KeysFile, KeysWriter
 
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
+
+READ_SHARE = 4
+"""What is read from files at a time takes at most such a share of the room, and a copy of it as much."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,33 +73,37 @@ class ByCount:
 
     def add(self, keys: UInt64, counts: UInt64) -> None:
         """Take records whose keys are behind all those before."""
-        if self._top is not None and len(self._stretches) and self._held >= self._top:
+        if self._top is not None and self._stretches and self._held >= self._top:
             kept = counts > self._least(self._top)  # those before stand before equal ones
             keys, counts = keys[:, kept], counts[kept]
-        if not len(counts):
+        if not len(counts) or self._top == 0:
             return
-        self._stretches.append(_stretch(keys, counts, self._top))
-        self._held += int(self._stretches[-1].offsets[-1])
+        self._hold(*by_falling_count(keys, counts))
         if self._top is not None and self._held >= 2 * self._top and self._files == 0:
-            self._keep_best()
+            self._keep_best(self._top)
         if 8 * self._held * self._form.limbs > self._room:
             self._write()
 
+    def _hold(self, keys: UInt64, counts: UInt64, offsets: Int64) -> None:
+        if self._top is not None and offsets[-1] > self._top:
+            last = int(np.searchsorted(offsets, self._top))
+            counts, offsets = counts[:last], np.append(offsets[:last], self._top)
+            keys = keys[:, : self._top].copy()
+        self._stretches.append(_Stretch(counts, offsets, keys))
+        self._held += int(offsets[-1])
+
     def _least(self, top: int) -> np.uint64:
         """Return a count that so many of those in memory reach."""
-        counts = np.concatenate([one.counts for one in self._stretches if not isinstance(one.keys, Path)])
-        sizes = np.concatenate([np.diff(one.offsets) for one in self._stretches if not isinstance(one.keys, Path)])
+        held = [one for one in self._stretches if not isinstance(one.keys, Path)]
+        counts, sizes = np.concatenate([one.counts for one in held]), _sizes(held)
         order = np.argsort(counts)[::-1]
-        reached = int(np.searchsorted(np.cumsum(sizes[order]), top))
-        return np.uint64(counts[order][reached]) if reached < len(counts) else np.uint64(0)
+        return np.uint64(counts[order][np.searchsorted(np.cumsum(sizes[order]), top)])
 
-    def _keep_best(self) -> None:
+    def _keep_best(self, top: int) -> None:
         """Leave only as many in memory as are wanted."""
-        keys, counts = next(self._read(self._top or 0, self._top), (None, None))
+        keys, counts = next(self._read(top, top))
         self._stretches, self._held = [], 0
-        if keys is not None and counts is not None:
-            self._stretches = [_stretch(keys, counts, self._top)]
-            self._held = len(counts)
+        self._hold(*by_falling_count(keys, counts))
 
     def _write(self) -> None:
         """Write what is in memory to files."""
@@ -104,58 +111,51 @@ class ByCount:
             if not isinstance(one.keys, Path):
                 path = self._folder.path / f"order-{self._files:06}.keys.parquet"
                 self._files += 1
-                with self._folder.writing(), KeysWriter(path, self._form, counted=False) as writer:
+                with self._folder.writing(), KeysWriter(path, self._form, False, GROUP) as writer:
                     writer.write(one.keys, None)
-                self._stretches[place] = _Stretch(one.counts, one.offsets, path)
+                self._stretches[place] = replace(one, keys=path)
         self._held = 0
 
     def read(self, batch: int) -> Iterator[tuple[UInt64, UInt64]]:
-        """Give the records, uint64[limbs, keys] and uint64 counts, about so many at a time."""
-        return self._read(max(batch, self._room // (32 * self._form.limbs)), self._top)
+        """Give the records, uint64[limbs, keys] and uint64 counts, about so many at a time or more."""
+        return self._read(max(batch, self._room // (8 * self._form.limbs * READ_SHARE)), self._top)
 
     def _read(self, most: int, top: int | None) -> Iterator[tuple[UInt64, UInt64]]:
         counts = np.concatenate([np.zeros(0, np.uint64), *(one.counts for one in self._stretches)])
         owners = np.repeat(np.arange(len(self._stretches)), [len(one.counts) for one in self._stretches])
-        sizes = np.concatenate([np.zeros(0, np.int64), *(np.diff(one.offsets) for one in self._stretches)])
         order = np.lexsort((owners, ~counts))
-        ends = np.cumsum(sizes[order])
+        counts, owners = counts[order], owners[order]
+        ends = np.cumsum(_sizes(self._stretches)[order])
         total = int(ends[-1]) if len(ends) else 0
-        if top is not None:
-            total = min(total, top)
-        at = np.zeros(len(self._stretches), np.int64)
-        entry = done = 0
+        total = total if top is None else min(total, top)
+        places = np.zeros(len(self._stretches), np.int64)
+        done = 0
         while done < total:
-            goal = min(done + max(most, 1), total)
-            last = int(np.searchsorted(ends, goal))  # the entry in which the goal lies
-            taken = np.zeros(len(at), np.int64)
-            np.add.at(taken, owners[order[entry : last + 1]], _taken(ends, sizes[order], entry, last, done, goal))
-            yield self._gather(at, at + taken)
-            at += taken
-            entry, done = last, goal
+            goal = min(done + most, total)
+            first, last = np.searchsorted(ends, done, side="right"), np.searchsorted(ends, goal) + 1
+            sizes = np.diff(np.minimum(ends[first:last], goal), prepend=done)
+            yield self._gather(owners[first:last], sizes, places), np.repeat(counts[first:last], sizes)
+            done = goal
 
-    def _gather(self, firsts: Int64, lasts: Int64) -> tuple[UInt64, UInt64]:
-        parts, counts = [], []
-        for one, first, last in zip(self._stretches, firsts.tolist(), lasts.tolist(), strict=True):
-            if first < last:
-                parts.append(one.read(first, last, self._form))
-                edges: Int64 = np.clip(one.offsets, first, last)
-                counts.append(np.repeat(one.counts, edges[1:] - edges[:-1]))
-        keys, totals = np.concatenate(parts, axis=1), np.concatenate(counts)
-        if len(parts) == 1:
-            return keys, totals
-        places = by_falling_count(totals)
-        return keys[:, places], totals[places]
-
-
-def _taken(ends: Int64, sizes: Int64, entry: int, last: int, done: int, goal: int) -> Int64:
-    """How many records between two numbers of them each entry has."""
-    own_ends: Int64 = np.minimum(ends[entry : last + 1], goal)
-    own_firsts: Int64 = np.maximum(ends[entry : last + 1] - sizes[entry : last + 1], done)
-    return own_ends - own_firsts
+    def _gather(self, owners: Int64, sizes: Int64, places: Int64) -> UInt64:
+        """Read so many records of each stretch named, one behind the other; places move behind what was read."""
+        taken = np.zeros(len(places), np.int64)
+        np.add.at(taken, owners, sizes)
+        parts = [
+            one.read(place, place + size, self._form) if size else np.zeros((self._form.limbs, 0), np.uint64)
+            for one, place, size in zip(self._stretches, places.tolist(), taken.tolist(), strict=True)
+        ]
+        places += taken
+        keys = np.empty((self._form.limbs, int(sizes.sum())), np.uint64)
+        read, at = [0] * len(parts), 0
+        for owner, size in zip(owners.tolist(), sizes.tolist(), strict=True):
+            keys[:, at : at + size] = parts[owner][:, read[owner] : read[owner] + size]
+            read[owner] += size
+            at += size
+        return keys
 
 
-def _stretch(keys: UInt64, counts: UInt64, top: int | None) -> _Stretch:
-    places = by_falling_count(counts)[:top]
-    counts = counts[places]
-    starts = np.flatnonzero(np.append(True, counts[1:] != counts[:-1])) if len(counts) else np.zeros(0, np.int64)
-    return _Stretch(counts[starts], np.append(starts, len(counts)), keys[:, places])
+def _sizes(stretches: list[_Stretch]) -> Int64:
+    """How many records of each count stretches have."""
+    sizes: Int64 = np.concatenate([np.zeros(0, np.int64), *(np.diff(one.offsets) for one in stretches)])
+    return sizes

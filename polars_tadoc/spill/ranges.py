@@ -21,6 +21,14 @@ UInt64 = npt.NDArray[np.uint64]
 COPIES = 3
 """A range is held as it was read, in the common form, and merged."""
 
+MOST_RANGES = 4
+"""Records that must come in one range may be so many times as many as were to be."""
+
+
+def record_bytes(form: KeyForm) -> int:
+    """Bytes that a record takes while it is read and merged."""
+    return 8 * (form.limbs + 1) * COPIES
+
 
 @dataclass(frozen=True, eq=False)
 class Source:
@@ -109,12 +117,12 @@ def read_ranges(
     Raises
     ------
     LimitExceededError
-        Records that must come in one range are four times as many as fit.
+        Records that must come in one range do not fit.
     InvalidRecordsError
         A file is damaged.
 
     """
-    quota = max(1, room // (8 * (form.limbs + 1) * COPIES))
+    quota = max(1, room // record_bytes(form))
     plan = _Plan([source.firsts(form, words) for source in sources], [source.file.sizes for source in sources])
     held: list[Sorted] = []
     if not plan.left:
@@ -122,7 +130,8 @@ def read_ranges(
     while plan.left:
         waiting = sum(keys.shape[1] for keys, _ in held)
         lowest = min((keys[0, 0] for keys, _ in held), default=np.uint64(plan.next_first))
-        groups, below = plan.take(quota - waiting, 4 * quota - waiting, lowest, mask, call)
+        most = max(MOST_RANGES * quota, sum(max(source.file.sizes, default=0) for source in sources))
+        groups, below = plan.take(quota - waiting, most - waiting, lowest, mask, call)
         read = map_parallel(lambda one: _read(sources[one[0]], one[1], form, words), groups)
         stretches = held + read
         if below is None:
@@ -186,7 +195,7 @@ class _Plan:
         at = first + max(1, int(np.searchsorted(sums, quota, side="right")))
         bounds = self._firsts[at:] & mask
         at += int(np.searchsorted(bounds, min(np.uint64(lowest), self.next_first) & mask, side="right"))
-        if sums[at - first - 1] > max(most, self._sizes[first]):
+        if sums[at - first - 1] > most:
             raise LimitExceededError(
                 f"{call}: {int(sums[at - first - 1]):,} records belong to one row of the result, or nearly so, and are "
                 "more than fit in memory together; raise memory_limit"

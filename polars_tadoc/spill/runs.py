@@ -19,7 +19,7 @@ from polars_tadoc.spill.packed import Sorted
 UInt64 = npt.NDArray[np.uint64]
 
 GROUP = 1 << 16
-"""Records of a group: enough of them that opening a group is cheap, few enough that many runs have one in memory."""
+"""Most records of a group: enough of them that opening a group is cheap."""
 
 FORM = b"tadoc.bits"
 COUNT = "count"
@@ -39,10 +39,13 @@ class KeysWriter:
         How keys are packed.
     counted
         Whether they have counts.
+    group
+        Records of each group.
 
     """
 
-    def __init__(self, path: Path, form: KeyForm, counted: bool) -> None:
+    def __init__(self, path: Path, form: KeyForm, counted: bool, group: int = GROUP) -> None:
+        self._group = group
         self._names = [f"k{limb}" for limb in range(form.limbs)] + [COUNT] * counted
         metadata = {FORM: ",".join(map(str, form.bits)).encode()}
         self._schema = pa.schema([(name, pa.int64()) for name in self._names], metadata)
@@ -61,7 +64,7 @@ class KeysWriter:
         arrays = [*keys, *([] if counts is None else [counts])]
         columns = [pa.array(np.ascontiguousarray(array).view(np.int64)) for array in arrays]
         if keys.shape[1]:
-            self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema), row_group_size=GROUP)
+            self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema), row_group_size=self._group)
 
     def __enter__(self) -> KeysWriter:
         return self

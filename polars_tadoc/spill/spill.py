@@ -14,7 +14,7 @@ from polars_tadoc.analytics.records import Layout, Records
 from polars_tadoc.spill.batches import Rows, cut
 from polars_tadoc.spill.checkpoint import RUN, Checkpoint
 from polars_tadoc.spill.folder import SpillFolder
-from polars_tadoc.spill.merging import InMemory, Merging, Run, merge_runs
+from polars_tadoc.spill.merging import MOST_RUNS, InMemory, Merging, Run, merge_runs
 from polars_tadoc.spill.order import ByCount
 from polars_tadoc.spill.packed import Packed, merge
 from polars_tadoc.spill.ranges import Range
@@ -27,9 +27,6 @@ FRESH_SHARE = 4
 
 ORDER_SHARE = 4
 """Records to be put in the order of counts take at most such a share of the room."""
-
-MOST_RUNS = 64
-"""Runs that are open at once."""
 
 BATCH = 1 << 20
 """Records that are given at a time."""
@@ -124,11 +121,10 @@ class Spill:
                 parts.insert(0, self._gathered)
             self._gathered = merge(self._layout, parts)
             self._fresh, self._fresh_bytes = [], 0
-            pa.default_memory_pool().release_unused()
 
     def _run(self, name: str) -> Run:
         folder = self._folder.path if self._checkpoint is None else self._checkpoint.path
-        return Run(folder / name, self._layout)
+        return Run(folder / name, self._layout, self._room)
 
     def _next_run(self) -> Run:
         self._number += 1
