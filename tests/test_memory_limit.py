@@ -235,20 +235,3 @@ def test_one_grammar_does_not_fit(call: str) -> None:
     lazy = getattr(COLUMN.to_frame().lazy().tadoc, call)(memory_limit=100)
     with pytest.raises((LimitExceededError, pl.exceptions.ComputeError), match="memory_limit=100; raise it, or make"):
         lazy.collect()
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_the_result_does_not_fit(call: str) -> None:
-    """Every row has words of its own, each grammar few."""
-    rows = [" ".join(f"w{k}_{j}" for j in range(300)) for k in range(40)]
-    lf = tadoc.compress(pl.Series("text", rows), rows_per_grammar=1).to_frame().lazy()
-    with pytest.raises(
-        (LimitExceededError, pl.exceptions.ComputeError), match=rf"{call}: memory_limit=400,000: what the"
-    ):
-        getattr(lf.tadoc, call)(memory_limit=400_000).collect()
-
-
-def test_labels_do_not_fit() -> None:
-    df = pl.DataFrame([COLUMN, pl.Series("name", [f"{k}" * 5000 for k in range(60)])])
-    with pytest.raises((LimitExceededError, pl.exceptions.ComputeError), match='the labels of column "name" alone'):
-        df.lazy().tadoc.term_vector("text", id="name", memory_limit=100_000).collect()

@@ -13,7 +13,9 @@ import polars.selectors as cs
 from polars.io.plugins import register_io_source
 
 from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.analytics.row_stream import stream_rows
 from polars_tadoc.analytics.stream import run_packed, run_stream
+from polars_tadoc.analytics.windows import packed_windows, plan_windows
 from polars_tadoc.packed.question import PackedQuestion, packed_question
 
 
@@ -115,7 +117,10 @@ def stream_columns(
     def source(
         _columns: list[str] | None, _predicate: pl.Expr | None, _rows: int | None, _size: int | None
     ) -> Iterator[pl.DataFrame]:
-        yield run_stream(plan, column, labels, analytic, limit)
+        if analytic.layout.columns[0] == "row":  # rows need not wait for others
+            windows = plan_windows(plan, column, [] if labels is None else [labels], limit, analytic.reads_gaps)
+            return stream_rows(windows, analytic, labels, limit)
+        return run_stream(plan, column, labels, analytic, limit)
 
     key = (id(plan), analytic, column, labels, limit)  # the node holds the plan: no other has its number
     return _node(key, source, analytic.name, None, schema)
@@ -129,7 +134,10 @@ def ask_packed(
     def source(
         _columns: list[str] | None, _predicate: pl.Expr | None, _rows: int | None, _size: int | None
     ) -> Iterator[pl.DataFrame]:
-        yield run_packed(question, labels, analytic, limit)
+        if limit is not None and analytic.layout.columns[0] == "row":
+            windows = packed_windows(question, [] if labels is None else [labels], limit)
+            return stream_rows(windows, analytic, labels, limit)
+        return run_packed(question, labels, analytic, limit)
 
     return _node((*question.key, analytic, labels, limit), source, analytic.name, question.shown, schema)
 
@@ -140,7 +148,7 @@ def _node(key: tuple[Any, ...], source: Any, name: str, detail: str | None, sche
         if node is None:
             scan = register_io_source(source, schema=schema, is_pure=True, explain_name=name, explain_detail=detail)
             # Polars runs a source as often as a plan names it, and a function's node once
-            node = _streams[key] = _opaque(scan, _as_it_is, schema)
+            node = _streams[key] = _opaque(scan, _as_it_is, schema, streamable=True)
         return node
 
 
@@ -148,10 +156,20 @@ def _names(column: str, labels: str | None) -> list[str]:
     return [column] if labels in (None, column) else [column, labels]
 
 
-def _opaque(plan: pl.LazyFrame, function: Callable[[pl.DataFrame], pl.DataFrame], schema: pl.Schema) -> pl.LazyFrame:
+def _opaque(
+    plan: pl.LazyFrame,
+    function: Callable[[pl.DataFrame], pl.DataFrame],
+    schema: pl.Schema,
+    streamable: bool = False,
+) -> pl.LazyFrame:
     """Apply a function; what follows speaks of the result's columns and rows, not of the input's."""
     return plan.map_batches(
-        function, schema=schema, predicate_pushdown=False, projection_pushdown=False, slice_pushdown=False
+        function,
+        schema=schema,
+        predicate_pushdown=False,
+        projection_pushdown=False,
+        slice_pushdown=False,
+        streamable=streamable,
     )
 
 

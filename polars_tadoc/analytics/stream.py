@@ -1,14 +1,17 @@
 """Answers an analytic over the rows of a lazy plan batch by batch, in memory that does not grow with the rows.
 
 Rows are gathered until a share of the limit is full, and go through the kernels grammar by grammar. What is found is
-merged whenever it has doubled. So the result and one grammar with its rows are what has to fit; the column need not.
+merged, and what does not stay small goes to the disk as sorted runs, which are merged in the end while the result is
+read. So one grammar with its rows is what has to fit; neither the column nor the result need.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, Generic
+from contextlib import ExitStack
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Generic, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +19,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_tadoc.analytics.analytic import Analytic, Made, Part
-from polars_tadoc.analytics.results import Labels
+from polars_tadoc.analytics.kept_labels import KeptLabels
 from polars_tadoc.column import DTYPE, split_one_by_one
 from polars_tadoc.config import MOST
 from polars_tadoc.corpus import Corpus
@@ -24,6 +27,7 @@ from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.packed.question import PackedQuestion
 from polars_tadoc.payload import short_name
+from polars_tadoc.spill import Checkpoint, Spill
 
 ROWS_SHARE = 64
 """Rows that wait take at most so small a share of the limit."""
@@ -31,11 +35,17 @@ ROWS_SHARE = 64
 TEXT_SHARE = 16
 """Text that waits takes at most so small a share of the limit; cutting it into words takes some times as much."""
 
-MERGING = 6
-"""How many times what was found merging takes, or making a frame of it (``benchmarks.streaming_analytics``)."""
-
 FRESH_SHARE = 64
-"""What was found since the last merge waits until it is as large as what was found before, or such a share."""
+"""What was found in several grammars waits to be merged until it takes such a share of the limit."""
+
+SPILL_SHARE = 3
+"""What waits to be written, or to be merged when it was read again, takes such a share of the limit."""
+
+FRAME_BYTES = 1 << 9
+"""What a record takes in a frame of the result, with what is at work on it, at most about."""
+
+MOST_FRAME = 1 << 20
+"""Records of a frame: more are no faster."""
 
 SYMBOL_BYTES = 40
 """What kernels take for each symbol of a grammar and its rows, about (``benchmarks.streaming_analytics``)."""
@@ -48,7 +58,7 @@ TOO_MANY_ROWS = f"the plan has more than {MOST_ROWS:,} rows, which results numbe
 
 def run_stream(
     plan: pl.LazyFrame, column: str, labels: str | None, analytic: Analytic[Part, Made], limit: int
-) -> pl.DataFrame:
+) -> Iterator[pl.DataFrame]:
     """Answer an analytic over a compressed column of a plan, which runs in Polars' streaming engine.
 
     Parameters
@@ -58,30 +68,38 @@ def run_stream(
     column, labels
         Names of the compressed column and of the one that labels rows, if any.
     analytic
-        What is asked.
+        What is asked; its records do not begin with a row.
     limit
         Bytes.
 
     Raises
     ------
     LimitExceededError
-        The result, or one grammar with its rows, does not fit.
+        One grammar with its rows does not fit.
+    DiskFullError
+        What does not fit into memory does not fit on the disk.
 
     """
     names = [column] if labels in (None, column) else [column, labels]
     read = plan.select(cs.by_name(*names))
-    kept = _KeptLabels(labels, analytic.name, limit)
-    kept.keep(read.collect_schema().to_frame())  # of a plan without rows there may be no batch
-    batches = read.collect_batches(maintain_order=True)
-    columns = (kept.keep(batch)[column] for batch in batches)
-    if read.collect_schema()[column] == pl.String:
-        return _answer_text(columns, kept, analytic, limit)
-    return _answer(corpora_of_batches(columns, limit, analytic.reads_gaps), kept, analytic, limit)
+    with KeptLabels(labels, analytic.name, limit) as kept:
+        kept.keep(read.collect_schema().to_frame())  # of a plan without rows there may be no batch
+        batches = read.collect_batches(maintain_order=True)
+        columns = (kept.keep(batch)[column] for batch in batches)
+        corpora = corpora_of_batches(columns, limit, analytic.reads_gaps)
+        with _Found(analytic, limit) as found:
+            for corpus in corpora:
+                found.add(corpus)
+            yield from found.frames(kept)
 
 
 def run_packed(
-    question: PackedQuestion, labels: str | None, analytic: Analytic[Part, Made], limit: int | None
-) -> pl.DataFrame:
+    question: PackedQuestion,
+    labels: str | None,
+    analytic: Analytic[Part, Made],
+    limit: int | None,
+    checkpoint: Checkpoint | None = None,
+) -> Iterator[pl.DataFrame]:
     """Answer an analytic over documents of a packed scan, without making rows of them.
 
     Parameters
@@ -94,55 +112,40 @@ def run_packed(
         What is asked.
     limit
         Bytes; None to hold all partitions, and keep their grammars for the next call.
+    checkpoint
+        Where what was found in each partition is kept, and found again.
 
     Raises
     ------
     LimitExceededError
-        The result, or one grammar with its rows, does not fit.
+        One grammar with its rows does not fit.
+    DiskFullError
+        What does not fit into memory does not fit on the disk.
 
     """
     others = [] if labels is None else [labels]
-    kept = _KeptLabels(labels, analytic.name, MOST if limit is None else limit)
-    kept.keep(question.scan.schema.to_frame())
-    corpora = _labelled(question.corpora(others, cached=limit is None), kept)
-    if limit is None:
-        return analytic.answer(list(corpora), kept.all()).to_frame()
-    return _answer((_fitting(corpus, limit) for corpus in corpora), kept, analytic, limit)
+    with KeptLabels(labels, analytic.name, MOST if limit is None else limit) as kept:
+        kept.keep(question.scan.schema.to_frame())
+        if limit is None:
+            corpora = list(_labelled(question.corpora(others, cached=True), kept))
+            yield analytic.answer(corpora, kept.all()).to_frame()
+            return
+        with _Found(analytic, limit, checkpoint) as found:
+            parts = _labelled(question.corpora(others, cached=False), kept)
+            for partition, corpus in enumerate(parts):
+                if partition in found.covered:
+                    found.count(corpus)
+                else:
+                    found.add(_fitting(corpus, limit), partition)
+            yield from found.frames(kept)
 
 
-def _labelled(found: Iterable[tuple[pl.DataFrame, Corpus]], kept: _KeptLabels) -> Iterator[Corpus]:
+def _labelled(found: Iterable[tuple[pl.DataFrame, Corpus]], kept: KeptLabels) -> Iterator[Corpus]:
     for frame, corpus in found:
         if corpus.document_count and corpus.rows[-1] >= MOST_ROWS:
             raise LimitExceededError(TOO_MANY_ROWS)
         kept.keep(frame)
         yield corpus
-
-
-def _answer(corpora: Iterable[Corpus], kept: _KeptLabels, analytic: Analytic[Part, Made], limit: int) -> pl.DataFrame:
-    found = _Found(analytic, limit)
-    for corpus in corpora:
-        found.add(corpus)
-    return analytic.finish(found.total(), kept.all()).to_frame()
-
-
-def _answer_text(
-    batches: Iterable[pl.Series], kept: _KeptLabels, analytic: Analytic[Part, Made], limit: int
-) -> pl.DataFrame:
-    """Do the same for batches of a String column, so many of them at a time that each word is named once for all."""
-    found = _Found(analytic, limit)
-    held: list[pl.Series] = []
-    first = waiting = 0
-    for batch in batches:
-        held.append(batch)
-        waiting += len(batch)
-        if first + waiting > MOST_ROWS:
-            raise LimitExceededError(TOO_MANY_ROWS)
-        if sum(int(text.estimated_size()) for text in held) >= limit // TEXT_SHARE:
-            found.add_text(pl.concat(held), first)
-            held, first, waiting = [], first + waiting, 0
-    if held:
-        found.add_text(pl.concat(held), first)
-    return analytic.finish(found.total(), kept.all()).to_frame()
 
 
 def corpora_of_batches(batches: Iterable[pl.Series], limit: int, gaps: bool = False) -> Iterator[Corpus]:
@@ -213,75 +216,83 @@ def _of_last_grammar(column: pl.Series) -> pl.Series:
     return same.fill_null(False)
 
 
-@dataclass
-class _KeptLabels:
-    """The values that label rows, gathered."""
-
-    name: str | None
-    call: str
-    limit: int
-    parts: list[pl.Series] = field(default_factory=list)
-    nbytes: int = 0
-
-    def keep(self, batch: pl.DataFrame) -> pl.DataFrame:
-        """Keep a batch's labels; returns the batch."""
-        if self.name is not None:
-            self.parts.append(batch[self.name])
-            self.nbytes += int(self.parts[-1].estimated_size())
-            if self.nbytes > self.limit // 2:
-                raise LimitExceededError(
-                    f'{self.call}: memory_limit={self.limit:,}: the labels of column "{self.name}" alone take '
-                    f"{self.nbytes:,} bytes; raise it, or leave id= out and join the rows' numbers with the labels"
-                )
-        return batch
-
-    def all(self) -> Labels:
-        """Return the labels of all rows."""
-        return Labels(pl.concat(self.parts) if self.parts else None)
-
-
 class _Found(Generic[Part]):
-    """What was found so far, merged now and then."""
+    """What was found so far: in memory as long as it is little, then in a spill."""
 
-    def __init__(self, analytic: Analytic[Part, Any], limit: int) -> None:
+    def __init__(self, analytic: Analytic[Part, Any], limit: int, checkpoint: Checkpoint | None = None) -> None:
         self.analytic, self.every, self.limit = analytic, analytic.without_limits(), limit
         self.batches = DeviceBatches(analytic.name, analytic.options.engine)
-        self.merged: list[Part] = []
         self.fresh: list[Part] = []
-        self.documents = self.words = 0
+        self.unfinished: list[int] = []
+        self.words = 0
+        self.checkpoint = checkpoint
+        self.spill: Spill | None = None
+        self.open = ExitStack()
+        if checkpoint is not None:
+            self._spill()
 
-    def add(self, corpus: Corpus) -> None:
-        """Answer for one corpus, and merge where there is much that is not merged."""
-        self._count(corpus)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.open.__exit__(kind, error, trace)
+
+    @property
+    def covered(self) -> frozenset[int]:
+        """Partitions that a checkpoint has."""
+        return frozenset() if self.checkpoint is None else self._spill().covered
+
+    def add(self, corpus: Corpus, partition: int | None = None) -> None:
+        """Answer for one corpus, all of a partition, and hand over what was found where it is much."""
+        self.count(corpus)
         engine = self.analytic.choose_engine(corpus.symbol_count)
-        self.documents += corpus.document_count
-        self._add(self.every.partial_in(self.batches, corpus, engine))
-
-    def add_text(self, text: pl.Series, first: int) -> None:
-        """Do the same for a String column whose first row has a number."""
-        self.documents += len(text)
-        for part in self.every.text_partials(text, first):
-            self._add(part)
-
-    def _add(self, part: Part) -> None:
+        part = self.every.partial_in(self.batches, corpus, engine)
         self.fresh.append(self.every.on_host(part))  # what waits to be merged takes no memory of a device
-        before, fresh = (sum(part.nbytes for part in parts) for parts in (self.merged, self.fresh))
-        room = self.limit // MERGING
-        if fresh >= max(before, self.limit // FRESH_SHARE) or before + fresh > room:
-            self.merged, self.fresh = [self.every.merge([*self.merged, *self.fresh])], []
-            if self.merged[0].nbytes > room - self.limit // FRESH_SHARE:
-                raise LimitExceededError(
-                    f"{self.analytic.name}: memory_limit={self.limit:,}: what the first {self.documents:,} documents "
-                    f"hold takes {self.merged[0].nbytes:,} bytes and, to be put together, {MERGING} times as much; "
-                    "raise it, or ask for less: fewer rows, or fewer words (stopwords=, normalize=)"
-                )
+        if partition is not None:
+            self.unfinished.append(partition)
+        if sum(part.nbytes for part in self.fresh) >= self.limit // FRESH_SHARE:
+            self._hand_over()
 
-    def _count(self, corpus: Corpus) -> None:
+    def count(self, corpus: Corpus) -> None:
         """Check that no count can wrap 64 bits."""
         self.words += corpus.word_total()
         if self.words * min(self.analytic.pairs_per_word, self.words) >= 1 << 63:
             raise LimitExceededError(f"{self.analytic.name}: the rows stand for more than 64 bits count")
 
-    def total(self) -> Part:
-        """Merge all, under the limits of what was asked."""
-        return self.analytic.merge([*self.merged, *self.fresh])
+    def frames(self, labels: KeptLabels) -> Iterator[pl.DataFrame]:
+        """Give the result, so many rows at a time."""
+        if self.spill is None:
+            yield self.analytic.finish(self.analytic.merge(self.fresh), labels.all()).to_frame()
+            return
+        self._hand_over()
+        given = 0
+        for records in self._spill().merged(*self.analytic.limits, batch=self.batch):
+            given += 1
+            yield self.analytic.ranged(records, labels.all()).to_frame()
+        if not given:
+            yield self.analytic.finish(self.analytic.merge([]), labels.all()).to_frame()
+
+    @property
+    def batch(self) -> int:
+        """Records that one frame is made of."""
+        return max(1, min(MOST_FRAME, self.limit // (FRAME_BYTES * len(self.analytic.layout.columns))))
+
+    def _hand_over(self) -> None:
+        """Give what was found to the spill, which writes it to the disk where it is too much."""
+        if self.fresh:
+            part = self.fresh[0] if len(self.fresh) == 1 else self.every.merge(self.fresh)
+            self.fresh.clear()
+            self._spill().add(self.every.records(part))
+        for partition in self.unfinished:
+            self._spill().finish(partition)
+        self.unfinished.clear()
+
+    def _spill(self) -> Spill:
+        if self.spill is None:
+            room = max(1, self.limit // SPILL_SHARE)
+            self.spill = self.open.enter_context(
+                Spill(self.every.layout, room, call=self.analytic.name, checkpoint=self.checkpoint)
+            )
+        return self.spill

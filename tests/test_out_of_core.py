@@ -1,0 +1,159 @@
+"""Results that a memory limit does not hold: they go through the disk, and are the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polars_tadoc as tadoc
+from polars_tadoc.analytics import kept_labels, stream
+from polars_tadoc.analytics.kept_labels import KeptLabels
+from tests.analytic_cases import LABELS, Case, cases, labels, least, strategies, tops, with_labels
+from tests.test_memory_limit import CALLS, LABELLED, LIMIT, WEIGHING, arguments_of, in_batches
+
+WORDY = [f"{k % 7} all " + " ".join(f"w{k}_{j} the" for j in range(200)) for k in range(100)]
+"""Every row has words of its own, each grammar few."""
+COLUMN = tadoc.compress(pl.Series("text", WORDY), rows_per_grammar=1)
+SMALL = 1_000_000
+"""One grammar fits, and not what all of them hold."""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Where spill folders are made; none must be left."""
+    path = tmp_path / "spills"
+    path.mkdir()
+    with tadoc.Config(spill_folder=str(path)):
+        yield path
+    assert list(path.iterdir()) == []
+
+
+def tiny() -> Any:
+    """Leave room for some records only."""
+    return patch.multiple(stream, ROWS_SHARE=1 << 62, FRESH_SHARE=1 << 62, SPILL_SHARE=1 << 20, MOST_FRAME=3)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@given(
+    case=cases(),
+    n=st.integers(1, 3),
+    top=tops,
+    min_count=least,
+    strategy=strategies,
+    labels=labels,
+    cuts=st.lists(st.integers(0, 12), max_size=6),
+    streaming=st.booleans(),
+)
+def test_equals_the_call_in_memory(
+    engine: str,
+    call: str,
+    case: Case,
+    n: int,
+    top: int | None,
+    min_count: int,
+    strategy: str,
+    labels: pl.Series | None,
+    cuts: list[int],
+    streaming: bool,
+) -> None:
+    """Each corpus is a run, each frame of the result a few records."""
+    frame, labelled, _ = with_labels(case, labels if call in LABELLED else None)
+    arguments = {**arguments_of(call, n, top, min_count), **labelled, "strategy": strategy, "engine": engine}
+    expected = getattr(frame.tadoc, call)("text", **arguments)
+    lazy = getattr(in_batches(frame, cuts).tadoc, call)("text", **arguments, memory_limit=LIMIT)
+    with tiny(), patch.multiple(kept_labels, HELD_SHARE=1 << 62, PIECE_SHARE=1 << 62):
+        got = lazy.collect(engine="streaming" if streaming else "in-memory")
+    assert got.schema == expected.schema
+    assert got.equals(expected)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("labelled", [False, True])
+def test_less_memory_than_the_result(call: str, labelled: bool, folder: Path) -> None:
+    df = pl.DataFrame([COLUMN, pl.Series("name", [f"row {k}" for k in range(100)])])
+    arguments = {"id": "name"} if labelled and call in LABELLED else {}
+    expected = getattr(df.tadoc, call)("text", **arguments)
+    seen: list[int] = []
+    lazy = getattr(df.lazy().tadoc, call)("text", **arguments, memory_limit=SMALL)
+    got = lazy.map_batches(lambda part: seen.append(len(list(folder.iterdir()))) or part, streamable=True).collect(
+        engine="streaming"
+    )
+    assert got.equals(expected)
+    if call not in ("term_vector", *WEIGHING):  # whose rows need not wait for others, or wait for counts alone
+        assert max(seen) == 1
+
+
+@pytest.mark.parametrize("call", ["sequence_count", "ranked_inverted_index"])
+def test_packed(call: str, tmp_path: Path) -> None:
+    df = pl.DataFrame([COLUMN, pl.Series("name", [f"row {k}" for k in range(100)])])
+    df.tadoc.write_packed(tmp_path / "rows.parquet")
+    lf = tadoc.scan_packed(tmp_path / "rows.parquet").filter(pl.col("name") > "row 2")
+    arguments: dict[str, Any] = {"id": "name"} if call in LABELLED else {"top": 1000}
+    expected = getattr(df.filter(pl.col("name") > "row 2").tadoc, call)("text", min_count=2, **arguments)
+    got = getattr(lf.tadoc, call)("text", min_count=2, **arguments, memory_limit=SMALL).collect()
+    assert got.equals(expected)
+
+
+def test_small_results_stay_in_memory(folder: Path) -> None:
+    with patch.object(tempfile, "gettempdir", side_effect=AssertionError), tadoc.Config(spill_folder="/nowhere"):
+        COLUMN.to_frame().lazy().tadoc.sequence_count("text", memory_limit=LIMIT).collect()
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_in_files(kind: str) -> None:
+    values = LABELS[kind].alias("name")
+    with patch.multiple(kept_labels, HELD_SHARE=1 << 62, PIECE_SHARE=1 << 62), KeptLabels("name", "call", 1) as kept:
+        kept.keep(values.clear().to_frame())
+        for first, size in ((0, 3), (3, 0), (3, 1), (4, 6)):
+            kept.keep(values.slice(first, size).to_frame())
+        stored = kept.all()
+        assert isinstance(stored, kept_labels.StoredLabels)
+        for rows in ([], [9], [3, 3, 0], [*range(10)], [9, 8, 0, 4, 3, 9]):
+            got = stored.series(np.array(rows, np.uint32))
+            assert got.equals(values.alias("id").gather(rows))
+            assert got.dtype == values.dtype
+
+
+def test_labels_go_to_the_disk(folder: Path) -> None:
+    df = pl.DataFrame([COLUMN, pl.Series("name", [f"{k}" * 5000 for k in range(100)])])
+    lazy = df.lazy().tadoc.inverted_index("text", id="name", memory_limit=SMALL)
+    assert lazy.collect().equals(df.tadoc.inverted_index("text", id="name"))
+
+
+STOPS = """
+import sys
+import polars as pl
+import polars_tadoc as tadoc
+from tests.test_out_of_core import COLUMN, SMALL
+
+tadoc.Config.set(spill_folder=sys.argv[1])
+lazy = COLUMN.to_frame().lazy().tadoc.sequence_count("text", memory_limit=SMALL)
+print(lazy.head(3).collect(engine=sys.argv[2]).equals(COLUMN.to_frame().tadoc.sequence_count("text").head(3)))
+
+def fails(part):
+    raise RuntimeError("stop")
+
+try:
+    lazy.map_batches(fails, streamable=True).collect(engine=sys.argv[2])
+except Exception as error:
+    print("stop" in str(error))
+"""
+
+
+@pytest.mark.parametrize("engine_of_polars", ["streaming", "in-memory"])
+def test_a_plan_that_stops_early_leaves_no_folder(engine_of_polars: str, folder: Path) -> None:
+    """Polars may never come to close the source of a plan that stops early: the folder goes with the process."""
+    command = [sys.executable, "-c", STOPS, str(folder), engine_of_polars]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True"]
