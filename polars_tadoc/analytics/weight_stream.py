@@ -34,8 +34,14 @@ from polars_tadoc.vocabulary import Vocabulary
 FREQUENCIES = Layout(("word",), 1)
 """How many rows hold each word."""
 
-SHARE = 4
-"""Counts that wait in memory take at most such a share of the limit; so do rows by word, and words held by several."""
+WAITING_SHARE = 4
+"""Counts that wait in memory take at most such a share of the limit."""
+
+SPILL_SHARE = 4
+"""So do words that were not merged yet."""
+
+TABLE_SHARE = 4
+"""So do words that several rows hold, with numbers of rows."""
 
 _ARRAYS = ("rows", "offsets", "ids", "counts", "lengths")
 
@@ -47,8 +53,8 @@ def stream_weights(
     counting = WindowCounting(request)
     documents = words = 0
     with ExitStack() as stack:
-        waiting = _Waiting(stack.enter_context(SpillFolder(request.name)), limit // SHARE)
-        spill = stack.enter_context(Spill(FREQUENCIES, limit // SHARE, call=request.name))
+        waiting = _Waiting(stack.enter_context(SpillFolder(request.name)), limit // WAITING_SHARE)
+        spill = stack.enter_context(Spill(FREQUENCIES, limit // SPILL_SHARE, call=request.name))
         for window in windows:
             terms = _of_own_words(counting.part(window))
             documents += len(terms.rows)
@@ -58,7 +64,7 @@ def stream_weights(
             numbers = np.arange(len(terms.words), dtype=np.uint32).reshape(-1, 1)
             spill.add(Records(terms.words.strings, numbers, terms.frequencies))
             waiting.append(_counted(terms, labels_of(window, labels)))
-        table = FrequencyTable(waiting.folder, limit // SHARE)
+        table = FrequencyTable(waiting.folder, limit // TABLE_SHARE)
         for records in spill.merged(min_count=2):
             assert records.counts is not None
             table.append(records.words.take(pa.array(records.keys[:, 0])), records.counts)

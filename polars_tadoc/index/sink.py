@@ -27,6 +27,7 @@ from polars_tadoc.index.sink_terms import TermsWriter
 from polars_tadoc.index.spool import Spool
 from polars_tadoc.index.storage import contents
 from polars_tadoc.kernels.cpu.lists import running_sum
+from polars_tadoc.spill import Spill
 from polars_tadoc.traversal.options import Options
 
 LAYOUT = Layout(("word", "row"), 2)
@@ -34,6 +35,9 @@ LAYOUT = Layout(("word", "row"), 2)
 
 SPILL_SHARE = 2
 """Postings that were not written yet take at most such a share of the limit."""
+
+RANGE = 1 << 20
+"""Postings that are coded at a time."""
 
 CALL = "sink_index"
 
@@ -48,18 +52,16 @@ def sink_index(
     limit: int,
 ) -> None:
     """Write an index of the documents of some windows; arguments and errors as for ``lf.tadoc.sink_index``."""
-    from polars_tadoc.spill import Spill
-
     with new_folder(path, overwrite, CALL) as folder:
         writer, scratch = Writer(folder), folder / "scratch"
         scratch.mkdir()
-        with Spill(LAYOUT, limit // SPILL_SHARE) as spill:
+        with Spill(LAYOUT, limit // SPILL_SHARE, call=CALL) as spill:
             building = _Building(options, documents, spill, Spool(scratch / "lengths", np.uint32))
             documents.open(folder, scratch)
             for window in windows:
                 building.add(window)
             segment = _Segment(writer, codec, scratch)
-            for records in spill.merged():
+            for records in spill.merged(batch=RANGE):
                 segment.add(records)
         described = segment.finish(building.lengths)
         about = documents.finish(writer)
@@ -70,7 +72,7 @@ def sink_index(
 class _Building:
     """Counts the words of documents, window by window."""
 
-    def __init__(self, options: Options, documents: DocumentsWriter, spill: Any, lengths: Spool) -> None:
+    def __init__(self, options: Options, documents: DocumentsWriter, spill: Spill, lengths: Spool) -> None:
         self._options, self._documents, self._spill = options, documents, spill
         self.lengths = lengths
         self.analyzer = Analyzer(Tokenizer("words"), options.morphism)

@@ -1,0 +1,138 @@
+"""Weights and term vectors of rows that are more than memory holds: what the calls in memory give, window by window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+import polars_tadoc as tadoc
+from polars_tadoc.analytics import bm25_weights, frequencies, term_vector, tfidf, weight_stream
+from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.analytics.row_stream import stream_rows
+from polars_tadoc.analytics.windows import windows_of
+from polars_tadoc.spill import SpillFolder
+from polars_tadoc.vocabulary import Vocabulary
+from tests.strategies import texts
+
+LIMIT = 1 << 20
+ROWS = 1200
+REQUESTS: dict[str, Callable[..., Analytic[Any, Any]]] = {
+    "term_vector": term_vector.Request.from_arguments,
+    "bm25_weights": bm25_weights.Request.from_arguments,
+    "tfidf": tfidf.Request.from_arguments,
+}
+KNOWN = tadoc.Dictionary.from_words(pl.Series(["a", "w3", "u77", "zz"]))
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("term_vector", {}),
+    ("term_vector", {"top": 2, "min_count": 2, "lowercase": True}),
+    ("bm25_weights", {}),
+    ("bm25_weights", {"top": 3, "scoring": "bm25+", "stopwords": ["a"]}),
+    ("tfidf", {"sublinear_tf": True, "norm": "l1"}),
+    ("tfidf", {"dictionary": KNOWN}),
+]
+
+FORMS = [
+    (form, call, how)
+    for form in ("packed", "few", "none", "rows", "shuffled", "text")
+    for call, how in CASES
+    if form != "text" or call != "term_vector"  # which takes no text
+]
+
+
+def documents() -> pl.DataFrame:
+    words = [["a"] * (row % 5) + [f"w{n}" for n in range(row % 7, 60, 11)] + [f"u{row}"] for row in range(ROWS)]
+    text = [None if row % 17 == 3 else " ".join(own) for row, own in enumerate(words)]
+    return pl.DataFrame({"id": [f"document {row}" for row in range(ROWS)], "text": pl.Series(text, dtype=pl.String)})
+
+
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[pl.LazyFrame, pl.DataFrame]]:
+    """The same documents in all forms, each as a plan and in memory."""
+    df = documents()
+    rows = df.tadoc.compress("text", rows_per_grammar=250)  # type: ignore[attr-defined]
+    shuffled = rows.sample(fraction=1.0, shuffle=True, seed=1)
+    path = tmp_path_factory.mktemp("packed") / "documents.parquet"
+    rows.tadoc.write_packed(path)
+    packed = tadoc.scan_packed(path)
+    few = packed.filter(pl.col("id").str.ends_with("7"))
+    return {
+        "packed": (packed, rows),
+        "few": (few, few.collect()),
+        "none": (packed.filter(pl.col("id") == ""), rows.clear()),
+        "rows": (rows.lazy(), rows),
+        "shuffled": (shuffled.lazy(), shuffled),
+        "text": (df.lazy(), df),
+    }
+
+
+@pytest.mark.parametrize("on_disk", [False, True], ids=["held", "on disk"])
+@pytest.mark.parametrize("labels", [None, "id"])
+@pytest.mark.parametrize(("form", "call", "how"), FORMS)
+def test_windows_give_what_all_rows_in_memory_give(
+    plans: dict[str, tuple[pl.LazyFrame, pl.DataFrame]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    form: str,
+    call: str,
+    how: dict[str, Any],
+    labels: str | None,
+    on_disk: bool,
+) -> None:
+    if on_disk:
+        monkeypatch.setattr(weight_stream, "WAITING_SHARE", LIMIT)
+        monkeypatch.setattr(weight_stream, "TABLE_SHARE", LIMIT)
+        monkeypatch.setattr(frequencies, "MOST_WORDS", 64)
+    plan, frame = plans[form]
+    with tadoc.Config(spill_folder=str(tmp_path)):
+        windows = windows_of(plan, "text", [] if labels is None else [labels], LIMIT)
+        found = pl.concat(list(stream_rows(windows, REQUESTS[call](**how), labels, LIMIT)))
+    expected = getattr(frame.tadoc, call)("text", id=labels, **how)  # type: ignore[attr-defined]
+    assert_frame_equal(found, expected, check_exact=True)
+    assert not list(tmp_path.iterdir())
+
+
+@given(rows=st.lists(st.none() | texts, max_size=12), per_grammar=st.integers(1, 4))
+def test_any_texts_have_the_same_weights(rows: list[str | None], per_grammar: int) -> None:
+    column = pl.Series("text", rows, pl.String).tadoc.compress(rows_per_grammar=per_grammar)  # type: ignore[attr-defined]
+    plan = column.to_frame().lazy()
+    found = stream_rows(windows_of(plan, "text", [], LIMIT), bm25_weights.Request.from_arguments(), None, LIMIT)
+    assert_frame_equal(pl.concat(list(found)), column.to_frame().tadoc.bm25_weights(), check_exact=True)
+
+
+def test_an_abandoned_stream_leaves_nothing_behind(
+    plans: dict[str, tuple[pl.LazyFrame, pl.DataFrame]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(weight_stream, "WAITING_SHARE", LIMIT)
+    with tadoc.Config(spill_folder=str(tmp_path)):
+        windows = windows_of(plans["packed"][0], "text", [], LIMIT)
+        frames = stream_rows(windows, bm25_weights.Request.from_arguments(), None, LIMIT)
+        assert next(frames).columns == ["id", "word", "weight"]
+        assert list(tmp_path.iterdir())
+        frames.close()  # type: ignore[attr-defined]
+    assert not list(tmp_path.iterdir())
+
+
+@given(
+    known=st.dictionaries(texts, st.integers(2, 1 << 40), max_size=30),
+    asked=st.sets(texts, max_size=30),
+    room=st.sampled_from([0, 1 << 30]),
+)
+def test_words_are_found_in_stretches(known: dict[str, int], asked: set[str], room: int) -> None:
+    words = sorted(known)
+    counts = pl.Series([known[word] for word in words], dtype=pl.UInt64).to_numpy()
+    sought = Vocabulary.copied(pl.Series("word", sorted({*asked, *words[::2]}), pl.String))
+    with pytest.MonkeyPatch.context() as patch, SpillFolder("test") as folder:
+        patch.setattr(frequencies, "MOST_WORDS", 4)
+        table = frequencies.FrequencyTable(folder, room)
+        for start in range(0, len(words), 7):
+            own = Vocabulary.copied(pl.Series("word", words[start : start + 7], pl.String)).strings
+            table.append(own, counts[start : start + 7])
+        found = table.look_up(sought)
+    assert found.tolist() == [known.get(word, 1) for word in sought.strings.to_pylist()]
