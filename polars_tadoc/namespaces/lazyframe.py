@@ -50,12 +50,14 @@ from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.packed.pack import pack_stream, packed_schema
 from polars_tadoc.packed.plan import pack_plan, unpack_plan
 from polars_tadoc.packed.write import write_packed
+from polars_tadoc.replacing import replacing, target
 from polars_tadoc.traversal.options import Options, require_memory_limit
 from polars_tadoc.twig.twig_set import TwigSet
 
-MEMORY_LIMIT = """Bytes, or a number with a unit ("2GB", "512MiB"): the plan runs batch by batch, and rows that wait
-    and what was found in others stay within so many; what Polars reads ahead comes on top. One grammar with its rows
-    has to fit, and the result with room to put it together; else ``LimitExceededError`` is raised."""
+MEMORY_LIMIT = """Bytes, or a number with a unit ("2GB", "512MiB"): the plan runs batch by batch, and what is held stays
+    within so many; Polars' and Python's own memory, about 0.4 GB, comes on top. What is found and does not fit waits on
+    the disk (``tadoc.Config(spill_folder=…)``), and the result comes frame by frame. One grammar with its rows has to
+    fit, and one row of the result; else ``LimitExceededError`` is raised."""
 
 
 @uncached(pl.LazyFrame, "tadoc")
@@ -271,6 +273,52 @@ class TadocLazyFrame:
         name = compressed_column(schema, column, "sink_packed")
         rows = pack_stream(lf.collect_batches(maintain_order=True), name, passing=True)
         write_packed(rows, packed_schema(schema, name), name, Path(path))
+
+    def sink_parquet(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Run the plan and write its result to a Parquet file, which is there whole or not at all.
+
+        The same as Polars' ``sink_parquet``, in its streaming engine, but for two things: the file appears under its
+        name when it is complete, and one that is there is replaced then. So a result larger than memory can be written
+        by a call that may be interrupted.
+
+        Parameters
+        ----------
+        path
+            The file. Until it is complete it is ``.NAME.….tmp`` beside it, which goes on an error; what a killed
+            process has left goes when the same file is written again.
+        **options
+            Those of Polars' ``sink_parquet``, but ``lazy``, ``mkdir`` and ``optimizations``.
+
+        Raises
+        ------
+        DiskFullError
+            The disk is full; the message names the folder.
+        OSError
+            The path is a folder, a device or in no folder; found before any row is asked for.
+        TypeError
+            An option that there is not.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["to be", "to do"]}).tadoc.compress("text")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     df.tadoc.write_packed(Path(folder) / "texts.parquet")
+        ...     words = tadoc.scan_packed(Path(folder) / "texts.parquet").tadoc.word_count(memory_limit="1GB")
+        ...     words.tadoc.sink_parquet(Path(folder) / "words.parquet")
+        ...     pl.read_parquet(Path(folder) / "words.parquet").row(0)
+        ('to', 2)
+
+        """
+        call = "sink_parquet"
+        for option in ("lazy", "mkdir", "optimizations"):
+            if option in options:
+                raise TypeError(f"{call}: {option}= is for Polars' sink_parquet; leave it out")
+        with replacing(target(Path(path), call), call) as temporary:
+            self._lf.sink_parquet(temporary, **{"engine": "streaming", **options})
 
     @documented_by(word_count_analytic.word_count, memory_limit=MEMORY_LIMIT)
     def word_count(
