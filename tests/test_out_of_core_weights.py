@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,12 @@ import polars_tadoc as tadoc
 from polars_tadoc.analytics import bm25_weights, frequencies, term_vector, tfidf, weight_stream
 from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.row_stream import stream_rows
-from polars_tadoc.analytics.windows import windows_of
-from polars_tadoc.spill import SpillFolder
+from polars_tadoc.analytics.weight_stream import run_checkpointed
+from polars_tadoc.analytics.weights import Request
+from polars_tadoc.analytics.window_counting import WindowCounting
+from polars_tadoc.analytics.windows import Window, windows_of
+from polars_tadoc.packed.question import packed_question
+from polars_tadoc.spill import Checkpoint, SpillFolder
 from polars_tadoc.vocabulary import Vocabulary
 from tests.strategies import texts
 
@@ -104,6 +109,47 @@ def test_any_texts_have_the_same_weights(rows: list[str | None], per_grammar: in
     plan = column.to_frame().lazy()
     found = stream_rows(windows_of(plan, "text", [], LIMIT), bm25_weights.Request.from_arguments(), None, LIMIT)
     assert_frame_equal(pl.concat(list(found)), column.to_frame().tadoc.bm25_weights(), check_exact=True)
+
+
+@pytest.mark.parametrize("labels", [None, "id"])
+@pytest.mark.parametrize(("call", "how"), [case for case in CASES if case[0] != "term_vector"])
+def test_a_call_goes_on_behind_the_partitions_that_are_finished(
+    plans: dict[str, tuple[pl.LazyFrame, pl.DataFrame]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    call: str,
+    how: dict[str, Any],
+    labels: str | None,
+) -> None:
+    plan, frame = plans["packed"]
+    request = REQUESTS[call](**how)
+    assert isinstance(request, Request)
+    question = packed_question(plan.select("text", *([] if labels is None else [labels])))
+    assert question is not None
+    monkeypatch.setattr(weight_stream, "BATCH", 100)
+    counted: list[int] = []
+    count = WindowCounting.part
+
+    def counting(self: WindowCounting[Any], window: Window) -> Any:
+        if counted == [0, 250, 500]:
+            counted.clear()
+            raise KeyboardInterrupt
+        counted.append(window.first)
+        return count(self, window)
+
+    def ask() -> pl.DataFrame:
+        with closing(Checkpoint(tmp_path / "checkpoint", {"call": call}, call)) as checkpoint:
+            return pl.concat(list(run_checkpointed(question, labels, request, LIMIT, checkpoint)))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(WindowCounting, "part", counting)
+        with pytest.raises(KeyboardInterrupt):
+            ask()
+        expected = getattr(frame.tadoc, call)("text", id=labels, **how)  # type: ignore[attr-defined]
+        assert_frame_equal(ask(), expected, check_exact=True)
+        assert counted == [750, 1000]
+        assert_frame_equal(ask(), expected, check_exact=True)
+        assert counted == [750, 1000]
 
 
 def test_an_abandoned_stream_leaves_nothing_behind(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -19,16 +20,18 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.frequencies import FrequencyTable
+from polars_tadoc.analytics.kept_labels import KeptLabels
 from polars_tadoc.analytics.records import Layout, Records
 from polars_tadoc.analytics.results import Labels, to_arrow
 from polars_tadoc.analytics.terms import Terms, Totals
 from polars_tadoc.analytics.weights import Request
 from polars_tadoc.analytics.window_counting import WindowCounting, labels_of
-from polars_tadoc.analytics.windows import Window
+from polars_tadoc.analytics.windows import Window, packed_windows
 from polars_tadoc.arrow import view
 from polars_tadoc.engine import CPU
 from polars_tadoc.errors import LimitExceededError
-from polars_tadoc.spill import Spill, SpillFolder
+from polars_tadoc.packed.question import PackedQuestion
+from polars_tadoc.spill import Checkpoint, Spill, SpillFolder
 from polars_tadoc.vocabulary import Vocabulary
 
 FREQUENCIES = Layout(("word",), 1)
@@ -43,6 +46,9 @@ SPILL_SHARE = 4
 TABLE_SHARE = 4
 """So do words that several rows hold, with numbers of rows."""
 
+BATCH = 1 << 20
+"""Counts that are weighed at a time, where they were kept by row."""
+
 _ARRAYS = ("rows", "offsets", "ids", "counts", "lengths")
 
 
@@ -51,27 +57,111 @@ def stream_weights(
 ) -> Iterator[pl.DataFrame]:
     """Weigh words; parameters and errors as for :func:`polars_tadoc.analytics.row_stream.stream_rows`."""
     counting = WindowCounting(request)
-    documents = words = 0
     with ExitStack() as stack:
         waiting = _Waiting(stack.enter_context(SpillFolder(request.name)), limit // WAITING_SHARE)
-        spill = stack.enter_context(Spill(FREQUENCIES, limit // SPILL_SHARE, call=request.name))
+        totals = stack.enter_context(_AllRows(request.name, waiting.folder, limit))
         for window in windows:
             terms = _of_own_words(counting.part(window))
-            documents += len(terms.rows)
-            words += int(terms.lengths.sum())
-            if words >= 1 << 63:
-                raise LimitExceededError(f"{request.name}: the rows stand for more words than 64 bits count")
-            numbers = np.arange(len(terms.words), dtype=np.uint32).reshape(-1, 1)
-            spill.add(Records(terms.words.strings, numbers, terms.frequencies))
+            totals.add(terms)
             waiting.append(_counted(terms, labels_of(window, labels)))
-        table = FrequencyTable(waiting.folder, limit // TABLE_SHARE)
-        for records in spill.merged(min_count=2):
-            assert records.counts is not None
-            table.append(records.words.take(pa.array(records.keys[:, 0])), records.counts)
+        totals.settle()
         for counted in waiting.all():
-            totals = Totals(documents, words, table.look_up(counted.terms.words))
-            terms = replace(counted.terms, known_totals=totals)
-            yield request.finish(terms, Labels(counted.labels)).to_frame()
+            yield request.finish(totals.given_to(counted.terms), Labels(counted.labels)).to_frame()
+
+
+def run_checkpointed(
+    question: PackedQuestion, labels: str | None, request: Request, limit: int, checkpoint: Checkpoint
+) -> Iterator[pl.DataFrame]:
+    """Weigh words of a packed scan; what was counted in finished partitions is kept, and found again.
+
+    Parameters
+    ----------
+    question
+        The documents.
+    labels
+        Name of the column that labels rows, if any.
+    request
+        What is asked.
+    limit
+        Bytes.
+    checkpoint
+        Where counts are kept.
+
+    Raises
+    ------
+    LimitExceededError
+        One grammar with its rows does not fit.
+    DiskFullError
+        Counts do not fit on the disk.
+
+    """
+    counting, others = WindowCounting(request), [] if labels is None else [labels]
+    with ExitStack() as stack:
+        kept = stack.enter_context(KeptLabels(labels, request.name, limit))
+        folder = stack.enter_context(SpillFolder(request.name))
+        totals = stack.enter_context(_AllRows(request.name, folder, limit))
+        counts = stack.enter_context(Spill(request.layout, limit // WAITING_SHARE, request.name, checkpoint))
+        for number, window in enumerate(packed_windows(question, others, limit)):
+            kept.keep(window.frame)
+            if number and number - 1 not in counts.covered:  # the first window is of no partition
+                counts.add(request.records(counting.part(window)))
+                counts.finish(number - 1)
+        for records in counts.merged(batch=BATCH):
+            totals.add(_of_own_words(request.part(records)))
+        totals.settle()
+        yield request.finish(request.merge([]), kept.all()).to_frame()
+        for records in counts.merged(batch=BATCH):
+            terms = totals.given_to(_of_own_words(request.part(records)))
+            yield request.finish(terms, kept.all()).to_frame()
+
+
+class _AllRows:
+    """What weights take from all rows: gathered, then given to some of them.
+
+    Parameters
+    ----------
+    call
+        What messages begin with.
+    folder
+        Where words go that memory does not hold.
+    limit
+        Bytes.
+
+    """
+
+    def __init__(self, call: str, folder: SpillFolder, limit: int) -> None:
+        self._call = call
+        self._spill = Spill(FREQUENCIES, limit // SPILL_SHARE, call)
+        self._table = FrequencyTable(folder, limit // TABLE_SHARE)
+        self._documents = self._words = 0
+
+    def add(self, terms: Terms) -> None:
+        """Count further rows, and in how many of them each word occurs; words are those that occur, in order."""
+        self._documents += len(terms.rows)
+        self._words += int(terms.lengths.sum())
+        if self._words >= 1 << 63:
+            raise LimitExceededError(f"{self._call}: the rows stand for more words than 64 bits count")
+        numbers = np.arange(len(terms.words), dtype=np.uint32).reshape(-1, 1)
+        self._spill.add(Records(terms.words.strings, numbers, terms.frequencies))
+
+    def settle(self) -> None:
+        """Say that all rows were added."""
+        for records in self._spill.merged(min_count=2):
+            assert records.counts is not None
+            self._table.append(records.words.take(pa.array(records.keys[:, 0])), records.counts)
+
+    def given_to(self, terms: Terms) -> Terms:
+        """Return rows that were added with what all rows have."""
+        return replace(terms, known_totals=Totals(self._documents, self._words, self._table.look_up(terms.words)))
+
+    def __enter__(self) -> _AllRows:
+        self._spill.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._spill.__exit__(kind, error, trace)
 
 
 def _of_own_words(terms: Terms) -> Terms:
