@@ -84,9 +84,17 @@ def _small() -> Iterator[None]:
     patch.undo()
 
 
-@pytest.fixture(scope="module", params=[1, 2, 4])
+def kinds() -> list[dict[str, int]]:
+    """Numbers of workers of each kind that can be had here."""
+    gpus = len(workers.visible_devices())
+    return [{kind: count} for kind, most in {"cpus": 4, "gpus": gpus}.items() for count in (1, 2, 4) if count <= most]
+
+
+@pytest.fixture(scope="module", params=kinds(), ids=str)
 def several(request: pytest.FixtureRequest) -> Iterator[Workers]:
-    with Workers(cpus=request.param, threads=1) as made:
+    with tadoc.Config(engine="gpu" if "gpus" in request.param else "cpu"):
+        made = Workers(**request.param, threads=1)
+    with made:
         yield made
 
 
@@ -246,7 +254,7 @@ class TestErrors:
     @pytest.mark.skipif("gpu" in tadoc.testing.engines(), reason="there is a GPU")
     def test_no_gpu(self) -> None:
         for asked in (1, "all"):
-            with pytest.raises(tadoc.errors.EngineUnavailableError, match="0 can be seen"):
+            with pytest.raises(tadoc.errors.EngineUnavailableError, match="0 GPUs can be seen: "):
                 Workers(gpus=asked)
 
 

@@ -162,7 +162,7 @@ class _Finding:
         room = self.job.room // MERGING
         if fresh >= max(before, room // MERGING) or before + fresh > room:
             self._merged, self._fresh = [self._all()], []
-            if self._merged[0].nbytes > room // 2:
+            if self._merged[0].nbytes > room:
                 return self.hand_over()
         return None
 

@@ -6,10 +6,10 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from polars_tadoc.config import settings
+from polars_tadoc.config import Settings
 from polars_tadoc.distributed.process import WorkerGoneError, WorkerProcess
 from polars_tadoc.errors import WorkerLostError
 
@@ -152,8 +152,8 @@ class Pool:
     ----------
     environments
         By worker: its name and the variables that it has beside those of this process.
-    threads
-        CPU threads of each.
+    settings
+        What they work with.
     slots
         Tasks that each is at, at the same time: one reads or writes while the other computes.
 
@@ -166,8 +166,8 @@ class Pool:
 
     """
 
-    def __init__(self, environments: Mapping[str, Mapping[str, str]], threads: int, slots: int) -> None:
-        self._environments, self._threads, self._slots = environments, threads, slots
+    def __init__(self, environments: Mapping[str, Mapping[str, str]], settings: Settings, slots: int) -> None:
+        self._environments, self._settings, self._slots = environments, settings, slots
         self._starting = threading.Lock()
         self._workers = {place: self._start(name) for place, name in enumerate(environments)}
         try:
@@ -247,9 +247,7 @@ class Pool:
         return stage.handed_over if finish else [stage.results[place] for place in range(len(tasks))]
 
     def _start(self, name: str) -> WorkerProcess:
-        # budgets are each worker's own, as it has its own memory; "auto" is a GPU only for workers that see one
-        given = replace(settings(), threads=self._threads, engine="auto")
-        return WorkerProcess(name, self._environments[name], given, self._slots)
+        return WorkerProcess(name, self._environments[name], self._settings, self._slots)
 
     def _alive(self, place: int) -> WorkerProcess:
         """Give a worker; in place of one that is gone, another is started."""

@@ -26,6 +26,7 @@ from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.arguments import require_integer
 from polars_tadoc.compress.compress import Compression, compress
+from polars_tadoc.config import EngineName, settings
 from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.distributed import answering
 from polars_tadoc.distributed.compressing import compress_piece
@@ -56,6 +57,9 @@ COLUMN = """The column; may be left out where the files are packed."""
 
 LABELS = """Column whose values label rows; by default rows are numbered through all files."""
 
+MOST_SLOTS = 4
+"""Pieces that a worker with a GPU is at, at the same time: some are read or merged while one is on the device."""
+
 MOST_WORKERS = 1024
 """Processes of one machine."""
 
@@ -67,6 +71,9 @@ class Workers:
     text, to whoever is free; what they find is split by its words, so that merging it and putting it in order is spread
     over all of them, too. Results are those of one process, and in the same order. Where a worker is lost, killed or
     out of memory, another one does its work again.
+
+    Workers have the settings (``tadoc.Config``) that are in force when they are started. Those with a GPU use it where
+    the work repays the transfer, as ``engine="auto"`` does, or always with ``Config(engine="gpu")``.
 
     Text that is in no packed column is cut into words as ``compress`` does by default; where several calls read the
     same files, compress them first. Results are files in a folder for temporary files
@@ -122,30 +129,26 @@ class Workers:
             raise ValueError('Workers: say either gpus=2 (or gpus="all"), or cpus=2')
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         if gpus is None:
-            count = require_integer("cpus", cpus, 1, MOST_WORKERS)
-            named = {f"worker {place}": {"CUDA_VISIBLE_DEVICES": ""} for place in range(count)}
-            share = max(1, cores // count)
-        else:
-            devices = visible_devices()
-            count = len(devices) if gpus == "all" else require_integer("gpus", gpus, 1, MOST_WORKERS)
-            if count > len(devices) or not devices:
-                why = device_problem() if not devices else None
-                raise EngineUnavailableError(
-                    f"Workers: {count} GPUs were asked for, {len(devices)} can be seen{f': {why}' if why else ''}"
-                )
-            named = {f"worker {place}": {"CUDA_VISIBLE_DEVICES": devices[place]} for place in range(count)}
+            devices = [""] * require_integer("cpus", cpus, 1, MOST_WORKERS)
             share = max(1, cores // len(devices))
+        else:
+            seen = visible_devices()
+            count = len(seen) if gpus == "all" else require_integer("gpus", gpus, 1, MOST_WORKERS)
+            if count > len(seen) or not seen:
+                why = "" if seen else f": {device_problem()}"
+                raise EngineUnavailableError(f"Workers: gpus={gpus!r}: {len(seen)} GPUs can be seen{why}")
+            devices, share = seen[:count], max(1, cores // len(seen))
         threads = share if threads is None else require_integer("threads", threads, 1, MOST_WORKERS)
         limit = require_memory_limit(memory_limit)
-        self._room = _memory() // (4 * count) if limit is None else limit
+        self._room = _memory() // (4 * len(devices)) if limit is None else limit
+        engine: EngineName = "cpu" if gpus is None else "gpu" if settings().engine == "gpu" else "auto"
+        given = replace(settings(), threads=threads, engine=engine)
+        environments = {
+            f"worker {place}": {"CUDA_VISIBLE_DEVICES": device, "POLARS_MAX_THREADS": str(threads)}
+            for place, device in enumerate(devices)
+        }
+        self._pool = Pool(environments, given, 1 if gpus is None else min(MOST_SLOTS, max(1, threads // 4)))
         self._folder = SpillFolder("Workers")
-        try:
-            environment = {"POLARS_MAX_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
-            slots = 1 if gpus is None else 2
-            self._pool = Pool({name: {**environment, **own} for name, own in named.items()}, threads, slots)
-        except BaseException:
-            self._folder.close()
-            raise
 
     def __enter__(self) -> Workers:
         return self
