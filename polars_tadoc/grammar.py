@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import pyarrow as pa
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.cpu import grammar as kernels
+from polars_tadoc.once import cached_property
 from polars_tadoc.vocabulary import Vocabulary
 
 VERSION = 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -12,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.kernels.cpu import grammar as kernels
+from polars_tadoc.once import cached_property
 
 
 class Vocabulary:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from polars_tadoc.engine import CPU, Engine
 from polars_tadoc.kernels.codes import DELETED
+from polars_tadoc.once import cached_property
 from polars_tadoc.vocabulary import Vocabulary
 from polars_tadoc.weighting import BM25, Weighting
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,6 +20,7 @@ from polars_tadoc.errors import InvalidDictionaryError
 from polars_tadoc.kernels import cpu
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 from polars_tadoc.kernels.trie import Trie
+from polars_tadoc.once import cached_property
 from polars_tadoc.vocabulary import Vocabulary
 
 GPU_REPAYS_AT = 1 << 17

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from polars_tadoc.kernels.cpu.arrays import read_only
 from polars_tadoc.kernels.cpu.query_words import copy_words, find_terms, number_words, word_keys
 from polars_tadoc.kernels.cpu.tokenize import BLOCK
 from polars_tadoc.morphism import Morphism
+from polars_tadoc.once import cached_property
 from polars_tadoc.rows.phrase_words import PhraseWords
 
 UInt8 = npt.NDArray[np.uint8]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import polars as pl
 from polars_tadoc.index.analyzer import Analyzer
 from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.segment import Segment
+from polars_tadoc.once import cached_property
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from polars_tadoc.kernels.cpu import live_postings
 from polars_tadoc.kernels.cpu.arrays import read_only
 from polars_tadoc.kernels.cpu.query_words import fill_keys
 from polars_tadoc.kernels.postings import Postings, Stream
+from polars_tadoc.once import cached_property
 from polars_tadoc.vocabulary import Vocabulary
 
 UInt32 = npt.NDArray[np.uint32]

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import pyarrow.parquet as pq
 from polars_tadoc.arrow import frame_of
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotPackedError
+from polars_tadoc.once import cached_property
 from polars_tadoc.packed.partition import is_packed
 from polars_tadoc.packed.skip import Bounds
 from polars_tadoc.parquet_sizes import MalformedPageError, unfolded_bytes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from polars_tadoc.kernels.cpu.image import map_roots, map_rules
 from polars_tadoc.kernels.cpu.statistics import Statistics, corpus_statistics
 from polars_tadoc.kernels.rules import Rules
 from polars_tadoc.morphism import Morphism
+from polars_tadoc.once import cached_property
 from polars_tadoc.traversal.options import Options
 from polars_tadoc.vocabulary import Vocabulary
 
