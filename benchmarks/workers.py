@@ -81,6 +81,7 @@ def main() -> None:
     kinds.add_argument("--gpus", type=int, nargs="+")
     kinds.add_argument("--cpus", type=int, nargs="+")
     parser.add_argument("--threads", type=int, help="of each worker; by default its share of the cores at the most")
+    parser.add_argument("--memory-limit", help="of each worker, for what it has found")
     parser.add_argument("--slots", type=int, help="pieces that a worker with a GPU is at, at the same time")
     parser.add_argument("--files", type=int, help="only so many")
     given = parser.parse_args()
@@ -100,7 +101,7 @@ def main() -> None:
             (folder / "sample").mkdir()
             sample = make_sample(paths[0], folder / "sample", 4 * count)
             with timed(times, "start"):
-                workers = Workers(**{kind: count}, threads=threads)
+                workers = Workers(**{kind: count}, threads=threads, memory_limit=given.memory_limit)
             with workers:
                 (folder / "first").mkdir()
                 with timed(times, "first calls"):

@@ -93,7 +93,7 @@ def kinds() -> list[dict[str, int]]:
 @pytest.fixture(scope="module", params=kinds(), ids=str)
 def several(request: pytest.FixtureRequest) -> Iterator[Workers]:
     with tadoc.Config(engine="gpu" if "gpus" in request.param else "cpu"):
-        made = Workers(**request.param, threads=1)
+        made = Workers(**request.param, threads=16 if "gpus" in request.param else 1)
     with made:
         yield made
 
