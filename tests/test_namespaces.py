@@ -56,6 +56,8 @@ INDEXING = {"build_index"}
 """Methods that need all rows: of frames and series, not of plans and expressions."""
 APPENDING = {"append_to"}
 """Methods that only frames have: their columns become ids and metadata."""
+SINKING = {"sink_parquet", "sink_index"}
+"""Methods that only plans have: what they give need not fit into memory."""
 
 
 STREAMED = {*REQUESTS, "twig_filter"}
@@ -67,7 +69,9 @@ def every_method(accessor: type) -> dict[str, Any]:
 
 
 def methods(accessor: type) -> dict[str, Any]:
-    return {name: f for name, f in every_method(accessor).items() if name not in PACKING | INDEXING | APPENDING}
+    return {
+        name: f for name, f in every_method(accessor).items() if name not in PACKING | INDEXING | APPENDING | SINKING
+    }
 
 
 def options(function: Any) -> dict[str, tuple[object, object]]:
@@ -131,6 +135,14 @@ def test_frames_and_series_build_indices() -> None:
     frame = {**options_in_a_frame(tadoc.build_index), "metadata": ("Iterable[str] | None", None)}
     assert options(TadocFrame.build_index) == frame
     assert "metadata\n    Names of columns" in inspect.getdoc(TadocFrame.build_index)
+
+
+def test_plans_sink_the_index_that_frames_build() -> None:
+    given = options(TadocLazyFrame.sink_index)
+    assert given.pop("memory_limit") == ("int | str", "1GB")
+    assert given.pop("overwrite") == ("bool", False)
+    assert given == options(TadocFrame.build_index)
+    assert not SINKING & set(every_method(TadocFrame))
 
 
 def test_frames_have_the_same_methods() -> None:
