@@ -97,7 +97,8 @@ def main() -> None:
     known: dict[str, tuple[int, int]] = {}
     for count in counts:
         with tempfile.TemporaryDirectory(dir=given.folder) as name:
-            folder, times = Path(name), {}
+            folder = Path(name)
+            times: dict[str, float] = {}
             (folder / "sample").mkdir()
             sample = make_sample(paths[0], folder / "sample", 4 * count)
             with timed(times, "start"):
