@@ -25,6 +25,7 @@ from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.engine import CPU, GPU, Engine
+from polars_tadoc.errors import DeviceMemoryWarning
 from polars_tadoc.kernels import cuda
 from polars_tadoc.packed.question import packed_question
 from polars_tadoc.read_ahead import read_ahead
@@ -33,7 +34,7 @@ CALLS: dict[str, Analytic[Any, Any]] = {
     "word_count": word_count.Request.from_arguments(),
     "sequence_count n=3": sequence_count.Request.from_arguments(n=3),
 }
-COPIES = ("load_grammar", "load_rules", "load_symbols", "load_array")
+LOADING = ("load_grammar", "load_rules", "load_symbols", "load_array")
 
 
 def partitions(files: list[Path]) -> Iterator[Corpus]:
@@ -61,16 +62,16 @@ def seconds(work: Callable[[], Any], repeat: int) -> float:
 
 
 @contextmanager
-def timed_copies() -> Iterator[list[tuple[Any, Any]]]:
-    """Put events around what is copied to the device."""
+def timed_loading() -> Iterator[list[tuple[Any, Any]]]:
+    """Put events around what arranges arrays on the host and copies them to the device."""
     import cupy
 
     spans: list[tuple[Any, Any]] = []
     depth = [0]
-    before = {name: getattr(cuda, name) for name in COPIES}
+    before = {name: getattr(cuda, name) for name in LOADING}
 
     def timed(function: Callable[..., Any]) -> Callable[..., Any]:
-        def copy(*arguments: Any) -> Any:
+        def load(*arguments: Any) -> Any:
             if depth[0]:
                 return function(*arguments)
             depth[0] = 1
@@ -83,7 +84,7 @@ def timed_copies() -> Iterator[list[tuple[Any, Any]]]:
                 stop.record()
                 spans.append((start, stop))
 
-        return copy
+        return load
 
     for name, function in before.items():
         setattr(cuda, name, timed(function))
@@ -100,7 +101,7 @@ def show_streams(files: list[Path], repeat: int) -> None:
     reading = seconds(lambda: [None for _ in partitions(files)], repeat) / len(files)
     print(f"\nreading and decoding a partition: {1e3 * reading:.1f} ms; all else in ms for each partition, too")
     print(
-        f"{'call':22}{'engine':>8}{'one by one':>12}{'read ahead':>12}{'x':>6}{'working':>10}{'copies':>9}{'share':>8}"
+        f"{'call':22}{'engine':>8}{'one by one':>12}{'read ahead':>12}{'x':>6}{'working':>10}{'loading':>9}{'share':>8}"
     )
     held = list(partitions(files))
     for name, analytic in CALLS.items():
@@ -110,16 +111,16 @@ def show_streams(files: list[Path], repeat: int) -> None:
             plain = seconds(lambda: stream(every, partitions(files), engine), repeat) / len(files)  # noqa: B023
             ahead = seconds(lambda: stream(every, read_ahead(partitions(files)), engine), repeat) / len(files)  # noqa: B023
             working = seconds(lambda: stream(every, held, engine), repeat) / len(files)  # noqa: B023
-            copies = ""
+            loading = ""
             if engine is GPU:
-                with timed_copies() as spans:
+                with timed_loading() as spans:
                     stream(every, held, engine)
                     cupy.cuda.runtime.deviceSynchronize()
                 taken = sum(cupy.cuda.get_elapsed_time(*span) for span in spans) / len(files)
-                copies = f"{taken:9.2f}{taken / (1e3 * plain):8.1%}"
+                loading = f"{taken:9.2f}{taken / (1e3 * plain):8.1%}"
             print(
                 f"{name:22}{engine.name:>8}{1e3 * plain:12.1f}{1e3 * ahead:12.1f}{plain / ahead:6.2f}"
-                f"{1e3 * working:10.1f}{copies}"
+                f"{1e3 * working:10.1f}{loading}"
             )
 
 
@@ -180,7 +181,7 @@ def main() -> None:
 
     device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     print(f"machine: {corpora.machine()}; {device}, CuPy {cupy.__version__}; {len(files)} partitions")
-    warnings.simplefilter("error")  # a device too small for a partition would be timed in batches
+    warnings.simplefilter("error", DeviceMemoryWarning)  # no batches are to be timed
     with tadoc.Config(device_cache_bytes=0):
         show_streams(files, args.repeat)
         show_overlap(files, args.repeat)

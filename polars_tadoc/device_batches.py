@@ -31,20 +31,23 @@ class DeviceBatches:
         The call's name, for messages.
     engine
         What was asked for, or None for what ``tadoc.Config`` says.
-    unit
-        What sizes of rows count, for messages.
 
     """
 
-    def __init__(self, call: str, engine: str | None, unit: str = "symbols") -> None:
-        self._call, self._unit = call, unit
+    def __init__(self, call: str, engine: str | None) -> None:
+        self._call = call
         self._is_gpu_asked_for = require_engine(engine) == "gpu"
-        self._most = MOST
-        """Size of a batch with which the next rows are begun: what went through before, and twice that after it did."""
+        self._most: dict[str, int] = {}
+        """By unit, the size of a batch with which the next rows are begun: what went through before, and twice that
+        after it did."""
         self._has_released = self._has_warned = False
 
     def each(
-        self, engine: Engine, before: npt.NDArray[np.int64], work: Callable[[int, int, Engine], Made]
+        self,
+        engine: Engine,
+        before: npt.NDArray[np.int64],
+        work: Callable[[int, int, Engine], Made],
+        unit: str = "symbols",
     ) -> Iterator[Made]:
         """Work on all rows at once, or on stretches of them, in their order.
 
@@ -57,6 +60,8 @@ class DeviceBatches:
         work
             Called with the first row of a stretch, the one behind its last, and the engine. What it gives must hold no
             memory of the device unless the stretch is all rows.
+        unit
+            What sizes of rows count, for messages.
 
         Raises
         ------
@@ -70,7 +75,8 @@ class DeviceBatches:
 
         """
         rows, total = len(before) - 1, int(before[-1] - before[0])
-        most, has_failed = self._most, False
+        begun_with = most = self._most.get(unit, MOST)
+        has_failed = False
         waiting = [(0, rows)]
         while waiting:
             first, stop = waiting.pop()
@@ -86,7 +92,7 @@ class DeviceBatches:
                 why = str(error.__cause__ or error).rstrip(".")
             if made:
                 if has_failed:
-                    everything = f"{rows:,} rows of {total:,} {self._unit} at once"
+                    everything = f"{rows:,} rows of {total:,} {unit} at once"
                     self._say(everything, why, f"in batches of at most {most:,}")
                 yield made.pop()
                 continue
@@ -100,17 +106,17 @@ class DeviceBatches:
             elif self._is_gpu_asked_for:
                 raise DeviceMemoryError(
                     f'{self._call}: engine="gpu": the device has too little memory ({why}) for one row of {size:,} '
-                    f'{self._unit} and all that is read with it; use engine="auto", which leaves it to the CPU'
+                    f'{unit} and all that is read with it; use engine="auto", which leaves it to the CPU'
                 )
             else:
                 more = f"to the CPU, with the {rows - stop:,} rows after it"
-                self._say(f"one row of {size:,} {self._unit} and all that is read with it", why, more)
+                self._say(f"one row of {size:,} {unit} and all that is read with it", why, more)
                 engine, most, has_failed = CPU, MOST, False
                 waiting = [(first, rows)]
         if has_failed:
-            self._most = most
-        elif total > self._most:
-            self._most = min(2 * self._most, MOST)
+            self._most[unit] = most
+        elif total > begun_with:
+            self._most[unit] = min(2 * begun_with, MOST)
 
     def parts(
         self,
@@ -140,6 +146,10 @@ class DeviceBatches:
             return some(corpus.some(first, stop), engine)
 
         return list(self.each(engine, corpus.root_offsets, work))
+
+    def leave_to_cpu(self, what: str, error: DeviceMemoryError) -> None:
+        """Say that the CPU does something; a GPU that was asked for by name does what rows are read for."""
+        self._say(what, str(error.__cause__ or error).rstrip("."), "to the CPU")
 
     def _say(self, what: str, why: str, where: str) -> None:
         if not self._has_warned:

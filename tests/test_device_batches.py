@@ -60,6 +60,10 @@ class TightKernels:
         self.require(len(ids))
         return cpu.weigh_tfidf(offsets, ids, *others, **how)
 
+    def select(self, counts: Any, *others: Any) -> Any:
+        self.require(len(counts))
+        return cpu.select(counts, *others)
+
     def require(self, size: int) -> None:
         if size > self.most:
             raise DeviceMemoryError(f"out of memory: {size} symbols, {self.most} fit")
@@ -91,7 +95,8 @@ def chosen(engine: Engine) -> Iterator[None]:
         for module in (analytic, by_group, counting):
             patch.setattr(module, "choose", lambda *_: engine)
         patch.setattr(device_batches, "require_engine", lambda asked: asked or "auto")
-        patch.setattr(weights, "GPU", engine)
+        for module in (analytic, weights):
+            patch.setattr(module, "GPU", engine)
         yield
 
 
@@ -270,6 +275,17 @@ def test_text_is_cut_into_smaller_pieces(monkeypatch: pytest.MonkeyPatch) -> Non
     with chosen(engine), pytest.warns(DeviceMemoryWarning, match=r"bm25_weights: .*of 24 bytes at once") as caught:
         assert tadoc.bm25_weights(text).equals(expected)
     assert len(caught) == 1
+
+
+@pytest.mark.parametrize("call", ["word_count", "bm25_weights"])
+def test_the_last_step_may_lack_memory_too(call: str) -> None:
+    """Rows fit, and what was found in them does not: said once, with or without the rows."""
+    column = tadoc.compress(pl.Series("text", ["a b c d e f g h"] * 3))  # each row is one symbol
+    expected = pl.DataFrame(CALLS[call](column, {}))
+    for most, said in ((4, "all that was found" if call == "word_count" else "to be weighed"), (2, "symbols at once")):
+        with chosen(tight_engine(most)), pytest.warns(DeviceMemoryWarning, match=f"{call}: .*{said}") as caught:
+            assert pl.DataFrame(CALLS[call](column, {})).equals(expected)
+        assert len(caught) == 1
 
 
 def test_streams_say_it_once() -> None:

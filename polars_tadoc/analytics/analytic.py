@@ -17,6 +17,7 @@ from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.engine import GPU, GPU_REPAYS_AT, Engine, choose
 from polars_tadoc.errors import DeviceMemoryError, NotCompressedError
+from polars_tadoc.morphism import Morphism
 from polars_tadoc.traversal.options import Options
 
 
@@ -79,10 +80,10 @@ class Analytic(ABC, Generic[Part, Made]):
         engine = self.choose_engine(sum(corpus.symbol_count for corpus in corpora))
         batches = DeviceBatches(self.name, self.options.engine)
         if len(corpora) == 1:
-            return self.finish(self.partial_in(batches, corpora[0], engine), labels)
+            return self.finish(self.partial_in(batches, corpora[0], engine), labels, batches)
         every = self.without_limits()
         parts = [every.on_host(every.partial_in(batches, corpus, engine)) for corpus in corpora]
-        return self.finish(self.merge(parts), labels)
+        return self.finish(self.merge(parts), labels, batches)
 
     def partial_in(self, batches: DeviceBatches, corpus: Corpus, engine: Engine) -> Part:
         """Answer for one corpus as :meth:`partial` does, in batches where a device has too little memory."""
@@ -98,12 +99,15 @@ class Analytic(ABC, Generic[Part, Made]):
         """Bring what was found to host memory; most is there already."""
         return part
 
-    def finish(self, total: Part, labels: Labels) -> Made:
-        """Put the answer into its form as :meth:`result` does, in host memory where a device has too little."""
+    def finish(self, total: Part, labels: Labels, batches: DeviceBatches | None = None) -> Made:
+        """Put the answer into its form as :meth:`result` does, in host memory where a device has too little.
+
+        ``batches`` are those of the call, which may have said so already.
+        """
         try:
             return self.result(total, labels)
-        except DeviceMemoryError:
-            pass
+        except DeviceMemoryError as error:
+            (batches or DeviceBatches(self.name, self.options.engine)).leave_to_cpu("all that was found", error)
         GPU.release()  # not while the error is handled: its traceback holds arrays
         return self.result(self.on_host(total), labels)
 
@@ -154,6 +158,12 @@ class Analytic(ABC, Generic[Part, Made]):
     @abstractmethod
     def part(self, records: Records) -> Part:
         """Turn records back; ``result(merge([part]), labels)`` is the answer for all rows where they are of all."""
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What decides which records there are, as values that JSON has: a checkpoint is of one such question."""
+        morphism = self.options.morphism or Morphism()
+        return {"call": self.name, **morphism.described}
 
     @property
     def limits(self) -> tuple[int, int | None]:

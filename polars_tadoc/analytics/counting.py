@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -74,20 +74,28 @@ class Counting:
             require_dictionary(dictionary, call)
         return cls(call, None if tokenizer is None else Tokenizer.from_argument(tokenizer), dictionary, options)
 
+    @property
+    def described(self) -> dict[str, Any]:
+        """Which words are counted, as values that JSON has."""
+        return {
+            "tokenizer": None if self.tokenizer is None else self.tokenizer.name,
+            "dictionary": None if self.dictionary is None else self.dictionary.digest,
+        }
+
     def terms(self, column: pl.Series) -> Terms:
         """Count each row's words, where they are to be weighed; errors as the calls'."""
         return self.settle(self.counted(column))
 
-    def counted(self, column: pl.Series) -> Terms:
-        """Count each row's words; errors as the calls'."""
+    def counted(self, column: pl.Series, batches: DeviceBatches | None = None) -> Terms:
+        """Count each row's words, in the batches of a call; errors as the calls'."""
         require_series(column, self.call)
+        batches = batches or DeviceBatches(self.call, self.options.engine)
         if column.dtype == pl.String:
-            return self.merge(list(self.text_partials(column)))
+            return self.merge(list(self.text_partials(column, batches=batches)))
         require_tadoc(column, self.call)
         corpora = split(column)
         require_countable(corpora)
         engine = choose(self.options.engine, sum(corpus.symbol_count for corpus in corpora))
-        batches = DeviceBatches(self.call, self.options.engine)
         whole = self.partial if len(corpora) == 1 else self._partial_on_host
         parts = [part for corpus in corpora for part in batches.parts(corpus, engine, whole, self._partial_on_host)]
         return self.merge(parts)
@@ -96,7 +104,7 @@ class Counting:
         """Bring merged counts, which are in host memory, to where they are to be weighed."""
         return merged.on(GPU) if require_engine(self.options.engine) == "gpu" else merged
 
-    def text_partials(self, text: pl.Series, first: int = 0) -> Iterator[Terms]:
+    def text_partials(self, text: pl.Series, first: int = 0, batches: DeviceBatches | None = None) -> Iterator[Terms]:
         """Count the words of each row of a String column, so much text at a time; ``first`` is the first row's number.
 
         Raises
@@ -109,9 +117,9 @@ class Counting:
         """
         sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
         engine = choose(self.options.engine, int(sizes.sum()) // BYTES_A_WORD)
-        batches, before = DeviceBatches(self.call, self.options.engine, "bytes"), running_sum(sizes)
+        batches, before = batches or DeviceBatches(self.call, self.options.engine), running_sum(sizes)
         for start, stop in cut_blocks(sizes, len(sizes), TEXT_BYTES):
-            yield from batches.each(engine, before[start : stop + 1], partial(self._rows, text, first, start))
+            yield from batches.each(engine, before[start : stop + 1], partial(self._rows, text, first, start), "bytes")
 
     def _rows(self, text: pl.Series, first: int, block: int, start: int, stop: int, engine: Engine) -> Terms:
         """Count the words of some rows of a block of a String column whose first row has a number."""

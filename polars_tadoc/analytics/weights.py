@@ -92,7 +92,8 @@ class Request(Analytic[Terms, WeightedWords]):
 
     def run(self, column: pl.Series, id: pl.Series | None = None) -> WeightedWords:
         """Answer for a compressed column or a String one; errors as for :meth:`Analytic.run`."""
-        return self.finish(self.counting.counted(column), Labels.of(column, id, self.name))
+        batches = DeviceBatches(self.name, self.options.engine)
+        return self.finish(self.counting.counted(column, batches), Labels.of(column, id, self.name), batches)
 
     @property
     def reading(self) -> Options:
@@ -118,6 +119,11 @@ class Request(Analytic[Terms, WeightedWords]):
     def merge(self, partials: Sequence[Terms]) -> Terms:
         """Put the documents of several corpora into the order of their rows; no count changes."""
         return self.counting.merge(partials)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What decides which records there are."""
+        return {**super().asked, **self.counting.described}
 
     @property
     def layout(self) -> Layout:
@@ -146,7 +152,7 @@ class Request(Analytic[Terms, WeightedWords]):
         kept = (total.offsets, total.ids, weights) if self.top is None else total.top(weights, self.top)
         return WeightedWords(labels, total.engine, total.words, total.rows, *kept)
 
-    def finish(self, total: Terms, labels: Labels) -> WeightedWords:
+    def finish(self, total: Terms, labels: Labels, batches: DeviceBatches | None = None) -> WeightedWords:
         """Weigh as :meth:`result` does, so many documents at a time as a device has the memory for."""
         try:
             return self.result(total, labels)
@@ -161,6 +167,7 @@ class Request(Analytic[Terms, WeightedWords]):
             offsets, ids, weights = map(engine.kernels.to_host, kept)
             return np.diff(offsets), ids, weights
 
-        batches = DeviceBatches(self.name, self.options.engine, "words and their counts")
-        sizes, ids, weights = map(np.concatenate, zip(*batches.each(GPU, total.offsets, work), strict=True))
+        batches = batches or DeviceBatches(self.name, self.options.engine)
+        parts = batches.each(GPU, total.offsets, work, "words to be weighed")
+        sizes, ids, weights = map(np.concatenate, zip(*parts, strict=True))
         return WeightedWords(labels, CPU, total.words, total.rows, running_sum(sizes), ids, weights)

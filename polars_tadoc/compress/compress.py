@@ -140,7 +140,7 @@ class Compression:
         ]
         on_gpu = any(self.uses_gpu(int(block.str.len_bytes().sum())) for block in blocks)
         with tqdm(total=len(text), unit=" rows", desc="compress", disable=not self.progress) as bar:
-            batches = DeviceBatches("compress", self.engine, "bytes")
+            batches = DeviceBatches("compress", self.engine)
 
             def make(block: pl.Series) -> pl.Series:
                 if self.recent:
@@ -329,7 +329,7 @@ def _compress_rows(text: pl.Series, how: Compression, bar: tqdm[None], batches: 
     def work(first: int, stop: int, engine: Engine) -> _Block:
         return _compress_block(text[first:stop], how, bar, engine)
 
-    return list(batches.each(engine, before, work))
+    return list(batches.each(engine, before, work, "bytes"))
 
 
 def _compress_block(text: pl.Series, how: Compression, bar: tqdm[None], engine: Engine) -> _Block:
@@ -356,8 +356,8 @@ def build_rules(tokens: Tokens, rows: int, how: Compression, bar: tqdm[None]) ->
             return on_device.build_rules(tokens.sequence, len(tokens.vocabulary), rows, _shown_on(bar))
         return _rules_on_cpu(tokens, rows, how, bar)
 
-    batches = DeviceBatches("recompress", how.engine, "bytes")  # the rows of one grammar stay together
-    (rules,) = batches.each(GPU if how.uses_gpu(size) else CPU, np.array([0, size]), work)
+    batches = DeviceBatches("recompress", how.engine)  # the rows of one grammar stay together
+    (rules,) = batches.each(GPU if how.uses_gpu(size) else CPU, np.array([0, size]), work, "bytes")
     return rules
 
 
