@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.kernels.codes import DELETED
+from polars_tadoc.once import cached_property
 from polars_tadoc.vocabulary import Vocabulary
 
 
@@ -54,6 +55,14 @@ class Morphism:
 
     def _key(self) -> tuple[int, bool, frozenset[str]]:
         return id(self.normalize), self.lowercase, self.stopwords
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What it does, as values that JSON has: equal for equal arguments, in another process, too."""
+        normalize = None
+        if self.normalize is not None:
+            normalize = f"{self.normalize} {blake2b(self.normalize.meta.serialize(), digest_size=16).hexdigest()}"
+        return {"normalize": normalize, "lowercase": self.lowercase, "stopwords": sorted(self.stopwords)}
 
     @classmethod
     def from_arguments(

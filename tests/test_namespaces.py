@@ -118,6 +118,7 @@ def test_options_are_those_of_the_function(accessor: type) -> None:
         expected = options_of_rows if by_row else expected_of
         if accessor is TadocLazyFrame and name in STREAMED:
             assert given.pop("memory_limit") == ("int | str | None", None)
+            assert given.pop("checkpoint") == ("str | os.PathLike[str] | None", None)
         assert given == expected((FUNCTIONS | ROW_BY_ROW)[name]), name
 
 
@@ -141,6 +142,7 @@ def test_plans_sink_the_index_that_frames_build() -> None:
     given = options(TadocLazyFrame.sink_index)
     assert given.pop("memory_limit") == ("int | str", "1GB")
     assert given.pop("overwrite") == ("bool", False)
+    assert given.pop("checkpoint") == ("str | os.PathLike[str] | None", None)
     assert given == options(TadocFrame.build_index)
     assert not SINKING & set(every_method(TadocFrame))
 
@@ -155,8 +157,9 @@ def test_frames_have_the_same_methods() -> None:
             continue
         lazy = methods(TadocLazyFrame)[name]
         parameters = dict(inspect.signature(lazy).parameters)
-        assert ("memory_limit" in parameters) == (name in STREAMED)
-        parameters.pop("memory_limit", None)
+        for option in ("memory_limit", "checkpoint"):
+            assert (option in parameters) == (name in STREAMED)
+            parameters.pop(option, None)
         assert list(inspect.signature(method).parameters.values())[1:] == list(parameters.values())[1:]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -109,6 +109,11 @@ class Request(Analytic[Pairs, Pairs]):
         joined = np.concatenate([np.zeros((0, 2), np.uint32), *ids])
         counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
         return Pairs(words, *cpu.sum_sequences(joined, counts, words.rank, self.min_count, self.top))
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What decides which records there are."""
+        return {**super().asked, "window": self.window}
 
     @property
     def layout(self) -> Layout:

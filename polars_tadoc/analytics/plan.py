@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
@@ -12,11 +13,20 @@ import polars as pl
 import polars.selectors as cs
 from polars.io.plugins import register_io_source
 
+from polars_tadoc.analytics import weights
 from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.row_stream import stream_rows
 from polars_tadoc.analytics.stream import run_packed, run_stream
+from polars_tadoc.analytics.weight_stream import run_checkpointed
 from polars_tadoc.analytics.windows import packed_windows, plan_windows
 from polars_tadoc.packed.question import PackedQuestion, packed_question
+from polars_tadoc.spill import Checkpoint
+
+
+CHECKPOINTED = (
+    "checkpoint= is for plans that choose documents of tadoc.scan_packed(…) and do no more; write the rows with "
+    "lf.tadoc.sink_packed(path) first, and scan that"
+)
 
 
 class Question(Protocol):
@@ -53,6 +63,7 @@ def ask(
     labels: str | None,
     limit: int | None,
     schema: pl.Schema,
+    checkpoint: Path | None = None,
 ) -> pl.LazyFrame:
     """Ask an analytic about a compressed column of a plan.
 
@@ -68,13 +79,24 @@ def ask(
         Bytes in which it is to be answered, batch by batch; None: the column is held in memory.
     schema
         The answer's columns.
+    checkpoint
+        A folder where what was found is kept, and found again.
+
+    Raises
+    ------
+    ValueError
+        There is a checkpoint, but no limit, or the plan does more than to choose documents of a packed scan.
 
     """
+    if checkpoint is not None and limit is None:
+        raise ValueError(f'{analytic.name}: checkpoint= is for calls with memory_limit=, as memory_limit="2GB"')
     question = None
-    if labels != column and not analytic.reads_gaps:  # packed documents are read without gaps
+    if labels != column and (limit is not None or not analytic.reads_gaps):
         question = packed_question(plan.select(cs.by_name(*_names(column, labels))))
     if question is not None and question.scan.column == column:
-        return ask_packed(question, analytic, labels, limit, schema)
+        return ask_packed(question, analytic, labels, limit, schema, checkpoint)
+    if checkpoint is not None:
+        raise ValueError(f"{analytic.name}: {CHECKPOINTED}")
     if limit is None:
         return read_columns(plan, analytic, column, labels, schema)
     return stream_columns(plan, analytic, column, labels, limit, schema)
@@ -127,19 +149,31 @@ def stream_columns(
 
 
 def ask_packed(
-    question: PackedQuestion, analytic: Analytic[Any, Any], labels: str | None, limit: int | None, schema: pl.Schema
+    question: PackedQuestion,
+    analytic: Analytic[Any, Any],
+    labels: str | None,
+    limit: int | None,
+    schema: pl.Schema,
+    checkpoint: Path | None,
 ) -> pl.LazyFrame:
     """Do the same over documents of a packed scan, partition by partition, without Polars in between."""
 
     def source(
         _columns: list[str] | None, _predicate: pl.Expr | None, _rows: int | None, _size: int | None
     ) -> Iterator[pl.DataFrame]:
-        if limit is not None and analytic.layout.columns[0] == "row":
-            windows = packed_windows(question, [] if labels is None else [labels], limit)
+        opened = None
+        if checkpoint is not None:
+            opened = Checkpoint(checkpoint, {**analytic.asked, **question.asked}, analytic.name)
+        if limit is None or analytic.layout.columns[0] != "row":
+            return run_packed(question, labels, analytic, limit, opened)
+        if opened is None:  # rows need not wait for others
+            windows = packed_windows(question, [] if labels is None else [labels], limit, analytic.reads_gaps)
             return stream_rows(windows, analytic, labels, limit)
-        return run_packed(question, labels, analytic, limit)
+        if isinstance(analytic, weights.Request):
+            return run_checkpointed(question, labels, analytic, limit, opened)
+        return run_packed(question, labels, analytic, limit, opened)
 
-    return _node((*question.key, analytic, labels, limit), source, analytic.name, question.shown, schema)
+    return _node((*question.key, analytic, labels, limit, checkpoint), source, analytic.name, question.shown, schema)
 
 
 def _node(key: tuple[Any, ...], source: Any, name: str, detail: str | None, schema: pl.Schema) -> pl.LazyFrame:

@@ -131,6 +131,11 @@ class Request(Analytic[Postings, RankedInvertedIndex]):
         return Postings(words, *cpu.join_postings(joined, sizes, rows, counts, words.rank, self.min_count, self.top))
 
     @property
+    def asked(self) -> dict[str, Any]:
+        """What decides which records there are."""
+        return {**super().asked, "n": self.n}
+
+    @property
     def layout(self) -> Layout:
         """The words of a run, a row that holds it, and how often."""
         return Layout((*word_columns(self.n), "row"), self.n)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from polars_tadoc.analytics.results import lists, to_arrow
 from polars_tadoc.arrow import view
 from polars_tadoc.errors import InvalidRecordsError
 from polars_tadoc.kernels.cpu.lists import running_sum
@@ -143,7 +144,7 @@ def _occurring(words: Vocabulary, keys: UInt32, are_words: list[bool]) -> tuple[
     by_rank = words.by_rank[used[words.by_rank]]
     numbers = np.zeros(len(words), np.uint32)
     numbers[by_rank] = np.arange(len(by_rank), dtype=np.uint32)
-    return words.strings.take(pa.array(by_rank)), numbers
+    return words.strings.take(to_arrow(by_rank)), numbers
 
 
 def put_in_order(
@@ -227,7 +228,7 @@ def merge_records(layout: Layout, parts: Sequence[Records]) -> Records:
 def _nothing(layout: Layout) -> Records:
     none = np.zeros(0, np.uint64)
     return Records(
-        pa.array([], pa.large_string()),
+        pa.nulls(0, pa.large_string()),
         np.zeros((0, len(layout.columns)), np.uint32),
         none if layout.counted else None,
         none.astype(np.uint32) if layout.documents else None,
@@ -291,7 +292,7 @@ def _only(layout: Layout, records: Records, kept: npt.NDArray[np.bool_], of_rows
     numbers = (running_sum(used.view(np.int8))[:-1]).astype(np.uint32)
     own = None if of_rows is None else of_rows == shard
     return Records(
-        records.words.filter(pa.array(used)),
+        records.words.take(to_arrow(np.flatnonzero(used))),
         _renumbered(layout, keys, numbers),
         None if records.counts is None else records.counts[kept],
         None if records.rows is None or own is None else records.rows[own],
@@ -321,9 +322,9 @@ def encode(records: Records) -> bytes:
 
 def _one_list(kind: pa.DataType, values: pa.Array | npt.NDArray[np.generic] | None) -> pa.LargeListArray:
     if values is None:
-        return pa.array([None], kind)
-    values = values if isinstance(values, pa.Array) else pa.array(values)
-    return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
+        return pa.nulls(1, kind)
+    values = values if isinstance(values, pa.Array) else to_arrow(values)
+    return lists(np.array([0, len(values)]), values)
 
 
 def decode(layout: Layout, data: bytes | memoryview | pa.Buffer) -> Records:

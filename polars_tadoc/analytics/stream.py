@@ -131,7 +131,7 @@ def run_packed(
             yield analytic.answer(corpora, kept.all()).to_frame()
             return
         with _Found(analytic, limit, checkpoint) as found:
-            parts = _labelled(question.corpora(others, cached=False), kept)
+            parts = _labelled(question.corpora(others, cached=False, gaps=analytic.reads_gaps), kept)
             for partition, corpus in enumerate(parts):
                 if partition in found.covered:
                     found.count(corpus)

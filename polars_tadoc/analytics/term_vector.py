@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -133,6 +133,11 @@ class Request(Analytic[DocumentWords, TermVectors]):
                 gather_lists(offsets, counts, order),
             )
         return DocumentWords(words, rows, offsets, ids, counts)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What decides which records there are."""
+        return {**super().asked, "top": self.top, "min_count": self.min_count}
 
     @property
     def layout(self) -> Layout:

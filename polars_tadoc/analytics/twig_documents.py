@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +74,21 @@ class Filtering:
     twigs: CompiledTwigs
     max_depth: int
     max_bytes: int
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """Queries and limits, as values that JSON has: equal for equal ones, in another process, too."""
+        twigs, digest = self.twigs, blake2b(digest_size=16)
+        alphabet = twigs.alphabet
+        for named in (alphabet.elements, alphabet.attributes, alphabet.attribute_values, alphabet.texts):
+            digest.update(repr(sorted(named.items())).encode())
+        for array in (*twigs.twigs, twigs.text_twigs):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return {
+            "queries": [*twigs.names, digest.hexdigest()],
+            "max_depth": self.max_depth,
+            "max_bytes": self.max_bytes,
+        }
 
     def match_text(self, text: pl.Series, engine: Engine) -> Iterator[Answer]:
         """Match the rows of a String column, so much text at a time."""

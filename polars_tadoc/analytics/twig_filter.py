@@ -145,6 +145,11 @@ class Request(Analytic[Matches, MatchedRows]):
         return Matches.merged(partials)
 
     @property
+    def asked(self) -> dict[str, Any]:
+        """What decides which records there are."""
+        return {**super().asked, "column": self.column, "raises": self.raises, **self.filtering.described}
+
+    @property
     def layout(self) -> Layout:
         """A row, and the place of a query that it matches in their set."""
         return Layout(("row", "query"), 1, counted=False)
@@ -152,7 +157,7 @@ class Request(Analytic[Matches, MatchedRows]):
     def records(self, part: Matches) -> Records:
         """Write each row beside its queries; rows without any are not in the result."""
         rows = np.repeat(part.rows.astype(np.uint32), np.diff(part.offsets))
-        words = Vocabulary(pa.array([], pa.large_string()))
+        words = Vocabulary(pa.nulls(0, pa.large_string()))
         return put_in_order(self.layout, words, np.stack([rows, part.twigs], axis=1))
 
     def part(self, records: Records) -> Matches:

@@ -24,8 +24,8 @@ from polars_tadoc.analytics import tfidf as tfidf_analytic
 from polars_tadoc.analytics import twig_filter as twig_filter_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.analytics.plan import ask, read_columns
-from polars_tadoc.analytics.windows import windows_of
+from polars_tadoc.analytics.plan import CHECKPOINTED, ask, read_columns
+from polars_tadoc.analytics.windows import question_of, windows_of
 from polars_tadoc.arguments import require_bool
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
 from polars_tadoc.compress.recompress import recompress
@@ -36,6 +36,7 @@ from polars_tadoc.index.build import build_index
 from polars_tadoc.index.codecs import require_codec
 from polars_tadoc.index.sink import sink_index
 from polars_tadoc.index.sink_documents import DocumentsWriter
+from polars_tadoc.morphism import Morphism
 from polars_tadoc.namespaces.columns import (
     compressed_column,
     label_column,
@@ -51,6 +52,7 @@ from polars_tadoc.packed.pack import pack_stream, packed_schema
 from polars_tadoc.packed.plan import pack_plan, unpack_plan
 from polars_tadoc.packed.write import write_packed
 from polars_tadoc.replacing import replacing, target
+from polars_tadoc.spill import Checkpoint
 from polars_tadoc.traversal.options import Options, require_memory_limit
 from polars_tadoc.twig.twig_set import TwigSet
 
@@ -58,6 +60,10 @@ MEMORY_LIMIT = """Bytes, or a number with a unit ("2GB", "512MiB"): the plan run
     within so many; Polars' and Python's own memory, about 0.4 GB, comes on top. What is found and does not fit waits on
     the disk (``tadoc.Config(spill_folder=…)``), and the result comes frame by frame. One grammar with its rows has to
     fit, and one row of the result; else ``LimitExceededError`` is raised."""
+
+
+CHECKPOINT = """Folder where what was found in finished partitions of a packed scan is kept. The same call with the same
+    folder goes on behind them, or answers from it; it stays until it is deleted. Needs ``memory_limit``."""
 
 
 @uncached(pl.LazyFrame, "tadoc")
@@ -320,7 +326,7 @@ class TadocLazyFrame:
         with replacing(target(Path(path), call), call) as temporary:
             self._lf.sink_parquet(temporary, **{"engine": "streaming", **options})
 
-    @documented_by(word_count_analytic.word_count, memory_limit=MEMORY_LIMIT)
+    @documented_by(word_count_analytic.word_count, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
     def word_count(
         self,
         column: str | None = None,
@@ -333,6 +339,7 @@ class TadocLazyFrame:
         strategy: str = "auto",
         engine: str | None = None,
         memory_limit: int | str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> pl.LazyFrame:
         """Count the words of a compressed column; only that column is read.
 
@@ -359,9 +366,9 @@ class TadocLazyFrame:
             strategy=strategy,
             engine=engine,
         )
-        return self._analytic(request, column, word_count_analytic.SCHEMA, None, memory_limit)
+        return self._analytic(request, column, word_count_analytic.SCHEMA, None, memory_limit, checkpoint)
 
-    @documented_by(sort_analytic.sort, memory_limit=MEMORY_LIMIT)
+    @documented_by(sort_analytic.sort, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
     def sort(
         self,
         column: str | None = None,
@@ -373,6 +380,7 @@ class TadocLazyFrame:
         strategy: str = "auto",
         engine: str | None = None,
         memory_limit: int | str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> pl.LazyFrame:
         """List the words of a compressed column in order; only that column is read.
 
@@ -398,9 +406,9 @@ class TadocLazyFrame:
             strategy=strategy,
             engine=engine,
         )
-        return self._analytic(request, column, sort_analytic.SCHEMA, None, memory_limit)
+        return self._analytic(request, column, sort_analytic.SCHEMA, None, memory_limit, checkpoint)
 
-    @documented_by(inverted_index_analytic.inverted_index, id=LABELS, memory_limit=MEMORY_LIMIT)
+    @documented_by(inverted_index_analytic.inverted_index, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
     def inverted_index(
         self,
         column: str | None = None,
@@ -413,6 +421,7 @@ class TadocLazyFrame:
         strategy: str = "auto",
         engine: str | None = None,
         memory_limit: int | str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> pl.LazyFrame:
         """List the rows that hold each word of a compressed column; only that column and ``id`` are read.
 
@@ -438,9 +447,9 @@ class TadocLazyFrame:
             strategy=strategy,
             engine=engine,
         )
-        return self._analytic(request, column, inverted_index_analytic.schema, id, memory_limit)
+        return self._analytic(request, column, inverted_index_analytic.schema, id, memory_limit, checkpoint)
 
-    @documented_by(term_vector_analytic.term_vector, id=LABELS, memory_limit=MEMORY_LIMIT)
+    @documented_by(term_vector_analytic.term_vector, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
     def term_vector(
         self,
         column: str | None = None,
@@ -454,6 +463,7 @@ class TadocLazyFrame:
         strategy: str = "auto",
         engine: str | None = None,
         memory_limit: int | str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> pl.LazyFrame:
         """Count the words of each row of a compressed column; only that column and ``id`` are read.
 
@@ -480,9 +490,9 @@ class TadocLazyFrame:
             strategy=strategy,
             engine=engine,
         )
-        return self._analytic(request, column, term_vector_analytic.schema, id, memory_limit)
+        return self._analytic(request, column, term_vector_analytic.schema, id, memory_limit, checkpoint)
 
-    @documented_by(bm25_weights_analytic.bm25_weights, id=LABELS, memory_limit=MEMORY_LIMIT)
+    @documented_by(bm25_weights_analytic.bm25_weights, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
     def bm25_weights(
         self,
         column: str | None = None,
@@ -501,6 +511,7 @@ class TadocLazyFrame:
         strategy: str = "auto",
         engine: str | None = None,
         memory_limit: int | str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> pl.LazyFrame:
         """Weigh each row's words by BM25, of a compressed column or a String one; only it and ``id`` are read.
 
@@ -533,9 +544,9 @@ class TadocLazyFrame:
             strategy=strategy,
             engine=engine,
         )
-        return self._analytic(request, column, bm25_weights_analytic.schema, id, memory_limit, text=True)
+        return self._analytic(request, column, bm25_weights_analytic.schema, id, memory_limit, checkpoint, text=True)
 
-    @documented_by(tfidf_analytic.tfidf, id=LABELS, memory_limit=MEMORY_LIMIT)
+    @documented_by(tfidf_analytic.tfidf, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
     def tfidf(
         self,
         column: str | None = None,
@@ -554,6 +565,7 @@ class TadocLazyFrame:
         strategy: str = "auto",
         engine: str | None = None,
         memory_limit: int | str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> pl.LazyFrame:
         """Weigh each row's words by TF-IDF, of a compressed column or a String one; only it and ``id`` are read.
 
@@ -586,9 +598,9 @@ class TadocLazyFrame:
             strategy=strategy,
             engine=engine,
         )
-        return self._analytic(request, column, tfidf_analytic.schema, id, memory_limit, text=True)
+        return self._analytic(request, column, tfidf_analytic.schema, id, memory_limit, checkpoint, text=True)
 
-    @documented_by(twig_filter_analytic.twig_filter, id=LABELS, memory_limit=MEMORY_LIMIT)
+    @documented_by(twig_filter_analytic.twig_filter, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
     def twig_filter(
         self,
         column: str | None = None,
@@ -601,6 +613,7 @@ class TadocLazyFrame:
         max_bytes: int = twig_filter_analytic.MAX_BYTES,
         engine: str | None = None,
         memory_limit: int | str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> pl.LazyFrame:
         """Find out which of many XPath queries each row's XML document matches; only it and ``id`` are read.
 
@@ -633,9 +646,9 @@ class TadocLazyFrame:
         )
         name = text_column(self._lf.collect_schema(), column, request.name)
         named = replace(request, column=name)
-        return self._analytic(named, name, twig_filter_analytic.schema, id, memory_limit, text=True)
+        return self._analytic(named, name, twig_filter_analytic.schema, id, memory_limit, checkpoint, text=True)
 
-    @documented_by(sequence_count_analytic.sequence_count, memory_limit=MEMORY_LIMIT)
+    @documented_by(sequence_count_analytic.sequence_count, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
     def sequence_count(
         self,
         column: str | None = None,
@@ -649,6 +662,7 @@ class TadocLazyFrame:
         strategy: str = "auto",
         engine: str | None = None,
         memory_limit: int | str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> pl.LazyFrame:
         """Count the runs of n words in a compressed column; only that column is read.
 
@@ -676,9 +690,14 @@ class TadocLazyFrame:
             strategy=strategy,
             engine=engine,
         )
-        return self._analytic(request, column, sequence_count_analytic.SCHEMA, None, memory_limit)
+        return self._analytic(request, column, sequence_count_analytic.SCHEMA, None, memory_limit, checkpoint)
 
-    @documented_by(ranked_inverted_index_analytic.ranked_inverted_index, id=LABELS, memory_limit=MEMORY_LIMIT)
+    @documented_by(
+        ranked_inverted_index_analytic.ranked_inverted_index,
+        id=LABELS,
+        memory_limit=MEMORY_LIMIT,
+        checkpoint=CHECKPOINT,
+    )
     def ranked_inverted_index(
         self,
         column: str | None = None,
@@ -693,6 +712,7 @@ class TadocLazyFrame:
         strategy: str = "auto",
         engine: str | None = None,
         memory_limit: int | str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> pl.LazyFrame:
         """List the rows that hold each run of n words of a compressed column, those with most first.
 
@@ -721,9 +741,9 @@ class TadocLazyFrame:
             strategy=strategy,
             engine=engine,
         )
-        return self._analytic(request, column, ranked_inverted_index_analytic.schema, id, memory_limit)
+        return self._analytic(request, column, ranked_inverted_index_analytic.schema, id, memory_limit, checkpoint)
 
-    @documented_by(cooccurrence_analytic.cooccurrence, memory_limit=MEMORY_LIMIT)
+    @documented_by(cooccurrence_analytic.cooccurrence, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
     def cooccurrence(
         self,
         column: str | None = None,
@@ -737,6 +757,7 @@ class TadocLazyFrame:
         strategy: str = "auto",
         engine: str | None = None,
         memory_limit: int | str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> pl.LazyFrame:
         """Count the pairs of words that stand near each other in a compressed column; only that column is read.
 
@@ -764,7 +785,7 @@ class TadocLazyFrame:
             strategy=strategy,
             engine=engine,
         )
-        return self._analytic(request, column, cooccurrence_analytic.SCHEMA, None, memory_limit)
+        return self._analytic(request, column, cooccurrence_analytic.SCHEMA, None, memory_limit, checkpoint)
 
     @documented_by(info_analytic.info)
     def info(self, column: str | None = None) -> pl.LazyFrame:
@@ -793,6 +814,8 @@ class TadocLazyFrame:
         memory_limit="""Bytes, or a number with a unit ("2GB", "512MiB"): documents are indexed batch by batch, their
     postings wait on the disk, in the system's folder for temporary files, and are merged word by word. One grammar with
     its rows has to fit; what Polars reads ahead comes on top.""",
+        checkpoint="Folder where postings of finished partitions of a packed scan are kept. The same call with the same\n"
+        "    folder goes on behind them; it stays until it is deleted.",
         overwrite="Replace a saved index of that name. Whoever has it loaded goes on with the old one.",
     )
     def sink_index(
@@ -810,6 +833,7 @@ class TadocLazyFrame:
         strategy: str = "auto",
         engine: str | None = None,
         memory_limit: int | str = "1GB",
+        checkpoint: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
     ) -> None:
         """Run the plan and save a search index of its rows as a folder, for :func:`polars_tadoc.load_index`.
@@ -846,8 +870,14 @@ class TadocLazyFrame:
         labels = None if id is None else label_column(schema, id, call)
         listed = None if metadata is None else metadata_columns(list(schema), metadata, call)
         documents = DocumentsWriter(labels, listed or None, store, schema)
-        windows = windows_of(lf, name, documents.columns, limit, gaps=store)
-        sink_index(windows, Path(path), overwrite, documents, options, how, limit)
+        windows, kept = windows_of(lf, name, documents.columns, limit, gaps=store), None
+        if checkpoint is not None:
+            question = question_of(lf, name, documents.columns)
+            if question is None:
+                raise ValueError(f"{call}: {CHECKPOINTED}")
+            morphism = options.morphism or Morphism()
+            kept = Checkpoint(Path(checkpoint), {"call": call, **morphism.described, **question.asked}, call)
+        sink_index(windows, Path(path), overwrite, documents, options, how, limit, kept)
 
     def _analytic(
         self,
@@ -856,6 +886,7 @@ class TadocLazyFrame:
         schema: pl.Schema | Callable[[pl.DataType | None], pl.Schema],
         id: str | None,
         memory_limit: int | str | None,
+        checkpoint: str | os.PathLike[str] | None,
         text: bool = False,
     ) -> pl.LazyFrame:
         limit = require_memory_limit(memory_limit)
@@ -865,4 +896,5 @@ class TadocLazyFrame:
         labels = None if id is None else label_column(columns, id, analytic.name)
         if not isinstance(schema, pl.Schema):
             schema = schema(None if labels is None else columns[labels])
-        return ask(lf, analytic, name, labels, limit, schema)
+        folder = None if checkpoint is None else Path(checkpoint)
+        return ask(lf, analytic, name, labels, limit, schema, folder)

@@ -11,15 +11,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 from polars.exceptions import PolarsError
 
 from polars_tadoc.corpus import Corpus
+from polars_tadoc.packed.files import PackedFile
 from polars_tadoc.packed.partition import Partition, partition_at
 from polars_tadoc.packed.scan import PackedScan, asking, scans
-from polars_tadoc.packed.unpack import Documents, chosen
+from polars_tadoc.packed.unpack import FAULTS, Documents, chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +54,19 @@ class PackedQuestion:
         """Files and predicate, for plans that are shown."""
         return self.scan.shown if self.predicate is None else f"{self.scan.shown}, where {self.predicate}"
 
+    @property
+    def asked(self) -> dict[str, Any]:
+        """Which documents, as values that JSON has: a file that is written again is another one."""
+        condition = None
+        if self.predicate is not None:
+            condition = f"{self.predicate} {blake2b(self.predicate.meta.serialize(), digest_size=16).hexdigest()}"
+        return {
+            "column": self.scan.column,
+            "predicate": condition,
+            "limit": self.limit,
+            "files": [_described(path) for path in self.scan.paths],
+        }
+
     def corpora(self, others: list[str], cached: bool, gaps: bool = False) -> Iterator[tuple[pl.DataFrame, Corpus]]:
         """Give each packed row's documents that pass: other columns of them, null ones included, and their corpus.
 
@@ -75,6 +90,17 @@ class PackedQuestion:
                 asked.partition = None
                 yield chosen(frame, others), corpus
                 first += frame.height
+
+
+def _described(path: Path) -> list[Any]:
+    """Name a file, its bytes, when it was written (ns) and how many row groups it has; None where it cannot be read."""
+    name = str(path.resolve())
+    try:
+        status = path.stat()
+        with PackedFile(path) as file:
+            return [name, status.st_size, status.st_mtime_ns, file.group_count]
+    except FAULTS:  # said, or passed over, when the plan runs
+        return [name, None, None, None]
 
 
 class _Numbered(Documents):

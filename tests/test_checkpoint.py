@@ -1,0 +1,178 @@
+"""Calls that go on behind what an interrupted one has finished."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import polars as pl
+import pytest
+
+import polars_tadoc as tadoc
+from polars_tadoc.analytics import stream
+from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.replacing import lock
+from tests.test_memory_limit import CALLS, LABELLED
+
+CALLS_OF_FRAMES = (*CALLS, "twig_filter")
+PARTITIONS = 5
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("packed")
+    for place in range(PARTITIONS):
+        rows = [f"w{(place * 7 + k) % 11} the cat w{place} saw w{k % 5}" if k % 6 else None for k in range(40)]
+        names = [f"row {place} {k}" for k in range(40)]
+        xml = [f"<a><b/><w{k % 3}/></a>" for k in range(40)]
+        for name, texts, tokenizer in (("text", rows, "words"), ("xml", xml, "xml")):
+            df = pl.DataFrame({"text": texts, "name": names}).tadoc.compress("text", tokenizer=tokenizer)
+            df.tadoc.write_packed(folder / f"{name}-{place}.parquet")
+    return folder
+
+
+def asked(call: str, files: Path, checkpoint: Path | None, **more: Any) -> pl.LazyFrame:
+    """Ask over the files, with labels where there are some."""
+    given: dict[str, Any] = {"queries": {"b": "//b", "w": "/a[w1]"}} if call == "twig_filter" else {}
+    if call in LABELLED:
+        given["id"] = "name"
+    name = "xml" if call == "twig_filter" else "text"
+    scan = tadoc.scan_packed(sorted(files.glob(f"{name}-*.parquet")))
+    if checkpoint is not None:
+        given |= {"memory_limit": "1GB", "checkpoint": checkpoint}
+    return getattr(scan.tadoc, call)("text", **{**given, **more})
+
+
+class Stoppable:
+    """What was answered, and where it stops."""
+
+    def __init__(self, answered: list[str], limit: list[int]) -> None:
+        self.answered, self._limit = answered, limit
+
+    def stop_at(self, corpora: int) -> None:
+        """Let the call fail at a corpus; -1: at none."""
+        self.answered.clear()
+        self._limit[0] = corpora
+
+
+@pytest.fixture
+def counted() -> Iterator[Stoppable]:
+    """Watch which corpora are answered."""
+    answered: list[str] = []
+    original = Analytic.partial_in
+
+    def watched(self: Any, batches: Any, corpus: Any, engine: Any) -> Any:
+        if len(answered) == limit[0]:
+            raise RuntimeError("stop")
+        answered.append(corpus.key)
+        return original(self, batches, corpus, engine)
+
+    limit = [-1]
+    with patch.object(Analytic, "partial_in", watched), patch.multiple(stream, FRESH_SHARE=1 << 62):
+        yield Stoppable(answered, limit)
+
+
+@pytest.mark.parametrize("call", CALLS_OF_FRAMES)
+def test_goes_on(call: str, files: Path, tmp_path: Path, counted: Stoppable) -> None:
+    expected = asked(call, files, None).collect()
+    folder = tmp_path / "checkpoint"
+    counted.stop_at(3)
+    with pytest.raises((RuntimeError, pl.exceptions.ComputeError), match="stop"):
+        asked(call, files, folder).collect()
+    counted.stop_at(-1)
+    assert asked(call, files, folder).collect().equals(expected)
+    assert len(counted.answered) == PARTITIONS - 3
+    counted.stop_at(0)
+    assert asked(call, files, folder).collect().equals(expected)  # all is there
+    assert folder.is_dir()
+
+
+def test_limits_may_change(files: Path, tmp_path: Path, counted: Stoppable) -> None:
+    """They are not applied to what is kept."""
+    asked("sequence_count", files, tmp_path / "kept").collect()
+    for arguments in ({"top": 2}, {"min_count": 3}):
+        expected = asked("sequence_count", files, None, **arguments).collect()
+        counted.stop_at(0)
+        assert asked("sequence_count", files, tmp_path / "kept", **arguments).collect().equals(expected)
+        counted.stop_at(-1)
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "message"),
+    [
+        ("word_count", {}, "call was .*sequence_count.* and is .*word_count"),
+        ("sequence_count", {"n": 2}, "n was 3 and is 2"),
+        ("sequence_count", {"lowercase": True}, "lowercase was false and is true"),
+        ("sequence_count", {"normalize": pl.element().str.head(2)}, "normalize was null and is"),
+        ("sequence_count", {"stopwords": ["the"]}, "stopwords"),
+    ],
+)
+def test_another_question(call: str, arguments: dict[str, Any], message: str, files: Path, tmp_path: Path) -> None:
+    asked("sequence_count", files, tmp_path / "kept").collect()
+    with pytest.raises((ValueError, pl.exceptions.ComputeError), match=message):
+        asked(call, files, tmp_path / "kept", **arguments).collect()
+
+
+def test_other_files(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    df = pl.DataFrame({"text": ["to be", "or not"]}).tadoc.compress("text")
+    df.tadoc.write_packed(path)
+    kept = {"memory_limit": "1GB", "checkpoint": tmp_path / "kept"}
+    lf = tadoc.scan_packed(path)
+    lf.tadoc.word_count("text", **kept).collect()
+    with pytest.raises((ValueError, pl.exceptions.ComputeError), match="limit was null and is 1"):
+        lf.head(1).tadoc.word_count("text", **kept).collect()
+    df.head(1).tadoc.write_packed(path)
+    os.utime(path, ns=(1, 1))
+    with pytest.raises((ValueError, pl.exceptions.ComputeError), match=r"files was .* and is"):
+        lf.tadoc.word_count("text", **kept).collect()
+
+
+def test_the_same_normalisation_in_another_process(files: Path, tmp_path: Path) -> None:
+    program = """
+import sys
+from pathlib import Path
+import polars as pl
+from tests.test_checkpoint import asked
+normalize = pl.when(pl.element().is_in(["the", "cat"])).then(pl.element().str.head(2))
+for call, more in (("word_count", {"normalize": normalize, "stopwords": ["a", "b", "th"]}), ("twig_filter", {})):
+    got = asked(call, Path(sys.argv[1]), Path(sys.argv[2]) / call, **more).collect()
+    print(got.height)
+"""
+    command = [sys.executable, "-c", program, str(files), str(tmp_path)]
+    found = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert found[0] == found[1]
+
+
+def test_needs_a_limit(files: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="word_count: checkpoint= is for calls with memory_limit="):
+        asked("word_count", files, tmp_path, memory_limit=None)
+
+
+@pytest.mark.parametrize("call", ["word_count", "bm25_weights"])
+def test_needs_a_packed_scan(call: str, files: Path, tmp_path: Path) -> None:
+    df = pl.DataFrame({"text": ["to be"]}).tadoc.compress("text")
+    scan = tadoc.scan_packed(sorted(files.glob("text-*.parquet")))
+    for lf in (df.lazy(), scan.sort("name"), scan.filter(pl.int_range(pl.len()) > 3)):
+        with pytest.raises(ValueError, match=f"{call}: checkpoint= is for plans that choose documents of tadoc.scan_p"):
+            getattr(lf.tadoc, call)("text", memory_limit="1GB", checkpoint=tmp_path / "kept")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_at_once(files: Path, tmp_path: Path) -> None:
+    """A folder is of one call at a time."""
+    lazy = asked("word_count", files, tmp_path / "kept")
+    lazy.collect()
+    descriptor = lock(tmp_path / "kept")
+    assert descriptor is not None
+    try:
+        with pytest.raises((OSError, pl.exceptions.ComputeError), match="another call is using the checkpoint"):
+            lazy.collect()
+    finally:
+        os.close(descriptor)
+    lazy.collect()
