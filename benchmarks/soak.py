@@ -36,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--growth", type=float, default=0.05, help="share of the memory of the second minute")
-    parser.add_argument("--patience", type=float, default=300, help="seconds a round may take")
+    parser.add_argument("--patience", type=float, default=600, help="seconds a round may take")
     options = parser.parse_args()
     begin = time.perf_counter()
     minutes: list[list[float]] = []

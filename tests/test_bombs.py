@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.errors import LimitExceededError, SkippedPartitionWarning
+from polars_tadoc import arrow_sizes
+from polars_tadoc.errors import InvalidIndexError, LimitExceededError, SkippedPartitionWarning
+from polars_tadoc.index.folder import HEADER, _header_text
 from polars_tadoc.kernels.cpu import parquet_pages as kernels
 from polars_tadoc.parquet_sizes import MalformedPageError, unfolded_bytes
 
@@ -178,6 +184,56 @@ def test_a_vocabulary_of_words_that_share_their_beginnings(tmp_path: Path) -> No
     with tadoc.Config(payload_limit_bytes=60 << 20), pytest.raises(LimitExceededError, match=RAISE_IT):
         tadoc.scan_packed(tmp_path).tadoc.word_count("text").collect()
     assert tadoc.scan_packed(tmp_path).tadoc.word_count("text").collect().height == 64
+
+
+def replaced(folder: Path, name: str, content: bytes) -> None:
+    """Put another file into a saved index, under a right checksum."""
+    header = json.loads((folder / HEADER).read_text())
+    header.pop("crc32")
+    header["files"][name] = {"bytes": len(content), "crc32": zlib.crc32(content)}
+    (folder / name).write_bytes(content)
+    (folder / HEADER).write_text(_header_text(header))
+
+
+@pytest.mark.parametrize("name", ["ids.arrow", "metadata.arrow", "segment_0.terms.parquet"])
+def test_a_saved_index_that_stands_for_much(tmp_path: Path, name: str) -> None:
+    folder, much = tmp_path / "index", 8 << 20
+    frame = FRAME.with_columns(number=pl.col("number") + 1)
+    frame.tadoc.build_index("text", id="number", metadata=["number"]).save(folder)
+    file = io.BytesIO()
+    if name.endswith(".arrow"):
+        pl.DataFrame({"id": np.zeros(much // 8, np.int64)}).write_ipc(file, compression="zstd")
+    else:
+        strings = pa.DictionaryArray.from_arrays(pa.array(np.zeros(1 << 12, np.int32)), pa.array(["w" * (1 << 12)]))
+        pq.write_table(pa.table({"terms": strings}), file, store_schema=False)
+    content = file.getvalue()
+    assert len(content) < 1 << 16
+    replaced(folder, name, content)
+    said = rf"^load_index: {folder / name} claims to unfold into .* bytes or more, the limit is 8,388,607; {RAISE_IT}$"
+    with tadoc.Config(payload_limit_bytes=much - 1), pytest.raises(LimitExceededError, match=said):
+        tadoc.load_index(folder)
+    with pytest.raises(InvalidIndexError):  # it is read then, and is another number of documents, or words
+        tadoc.load_index(folder)
+
+
+@given(st.binary(max_size=200), st.integers(0, 400), st.integers(0, 255))
+def test_arrow_files_of_any_bytes(data: bytes, place: int, value: int) -> None:
+    file = io.BytesIO()
+    pl.DataFrame({"a": ["x"] * 9, "b": range(9)}).write_ipc(file, compression="zstd")
+    altered = bytearray(file.getvalue())
+    altered[-place % len(altered)] = value
+    for content in (data, b"ARROW1" + data + b"ARROW1", bytes(altered)):
+        with contextlib.suppress(pa.ArrowException, OSError):
+            assert arrow_sizes.unfolded_bytes(content) >= 0
+
+
+def test_arrow_files_say_what_they_unfold_into() -> None:
+    frame = pl.DataFrame({"a": range(5000), "s": ["x" * 50] * 5000, "c": pl.Series(["q"] * 5000, dtype=pl.Categorical)})
+    for compression in ("zstd", "lz4", "uncompressed"):
+        file = io.BytesIO()
+        frame.write_ipc(file, compression=compression)  # type: ignore[arg-type]
+        said = arrow_sizes.unfolded_bytes(file.getvalue())
+        assert said == pa.ipc.open_file(file.getvalue()).read_all().nbytes
 
 
 @given(st.data())

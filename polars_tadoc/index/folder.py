@@ -23,8 +23,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from polars_tadoc import arrow_sizes, parquet_sizes
 from polars_tadoc.arrow import frame_of
-from polars_tadoc.errors import InvalidIndexError
+from polars_tadoc.config import settings
+from polars_tadoc.errors import InvalidIndexError, LimitExceededError
 from polars_tadoc.replacing import replacing_folder
 from polars_tadoc.vocabulary import Vocabulary
 
@@ -240,6 +242,9 @@ class Reader:
         name = f"{name}.arrow"
         data = self._checked(name)
         with self._readable(name):
+            size = arrow_sizes.unfolded_bytes(data)
+        self._require_within_limit(name, size)
+        with self._readable(name):
             try:
                 table = pa.ipc.open_file(data).read_all()
             except pa.ArrowNotImplementedError:  # integers of 128 bits: Polars alone has them
@@ -250,22 +255,36 @@ class Reader:
     def parquet(self, name: str) -> pl.DataFrame:
         """Read what :meth:`Writer.parquet` wrote; errors as for :meth:`array`."""
         name = f"{name}.parquet"
-        data = self._checked(name)
+        table = self._table(name)
         with self._readable(name):
-            return frame_of(_parquet(data))
+            return frame_of(table)
 
     def strings(self, name: str) -> pa.LargeStringArray:
         """Read what :meth:`Writer.strings` wrote; errors as for :meth:`array`, or they are nulls, or out of order."""
         name = f"{name}.parquet"
-        data = self._checked(name)
-        with self._readable(name):
-            table = _parquet(data)
+        table = self._table(name)
         if table.num_columns != 1 or table.schema.types[0] not in (pa.string(), pa.large_string()):
             raise self.damaged(name, "it is not one column of strings")
         strings = table.column(0).cast(pa.large_string()).combine_chunks()
         if strings.null_count or not Vocabulary(strings).ascending.all():
             raise self.damaged(name, "its strings are not in order")
         return strings
+
+    def _table(self, name: str) -> pa.Table:
+        data, limit = self._checked(name), settings().payload_limit_bytes
+        with self._readable(name):
+            size = parquet_sizes.unfolded_bytes_of_all(data, limit)
+        self._require_within_limit(name, size)
+        with self._readable(name):
+            return _parquet(data)
+
+    def _require_within_limit(self, name: str, size: int) -> None:
+        limit = settings().payload_limit_bytes
+        if size > limit:
+            raise LimitExceededError(
+                f"load_index: {self._folder / name} claims to unfold into {size:,} bytes or more, the limit is "
+                f"{limit:,}; if the data is trusted, raise it: tadoc.Config(payload_limit_bytes=…)"
+            )
 
     @contextmanager
     def _readable(self, name: str) -> Iterator[None]:
