@@ -16,8 +16,9 @@ import pytest
 from polars.plugins import register_plugin_function
 
 import polars_tadoc as tadoc
-from polars_tadoc.errors import InvalidGrammarError, InvalidIndexError
+from polars_tadoc.errors import InvalidGrammarError, InvalidIndexError, InvalidRecordsError
 from polars_tadoc.index.folder import HEADER, _header_text
+from polars_tadoc.spill import Checkpoint
 
 # Saved indexes
 
@@ -226,3 +227,28 @@ def test_statistics_that_are_no_text(tmp_path: Path) -> None:
     lf = tadoc.scan_packed(tmp_path / "packed.parquet").filter(pl.col("name") == "b")
     with pytest.raises(InvalidGrammarError, match="row group 0: the data is damaged"):
         lf.collect()
+
+
+# Checkpoints
+
+MANIFESTS: dict[str, dict[str, Any]] = {
+    "endless stretches": {"covered": [[0, 10**18]]},
+    "many long stretches": {"covered": [[0, (1 << 22) - 2]] * 1_000},
+    "stretches that fall": {"covered": [[3, 2]]},
+    "stretches of text": {"covered": [["0", "1"]]},
+    "no stretches": {"covered": [0, 1]},
+    "a run of endless digits": {"runs": ["run-" + "9" * 5_000]},
+    "a run elsewhere": {"runs": ["../run-000001"]},
+    "runs by name": {"runs": {"run-000001": 1}},
+    "another version": {"version": 2},
+    "another kind of question": {"question": []},
+}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_manifests_of_checkpoints(name: str, tmp_path: Path) -> None:
+    Checkpoint(tmp_path / "checkpoint", {"n": 3}, "word_count").close()
+    path = tmp_path / "checkpoint" / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **MANIFESTS[name]}))
+    with pytest.raises(InvalidRecordsError, match=r"manifest\.json is damaged"):
+        Checkpoint(tmp_path / "checkpoint", {"n": 3}, "word_count")

@@ -6,8 +6,10 @@ import errno
 import json
 import os
 import weakref
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,16 @@ MANIFEST = "manifest.json"
 VERSION = 1
 RUN = "run-"
 
+MOST_PARTITIONS = 1 << 22
+"""More are not believed: a few bytes could name so many that no memory holds their numbers."""
+
+MOST_DIGITS = 18
+"""Of a run's number."""
+
 MEND = "make room there and make the same call again: it goes on behind the partitions that are finished"
+
+MOST_PARTITIONS = 1 << 32
+"""Rows are numbered in 32 bits, and partitions have some."""
 
 SHOWN = 200
 """Characters of a value that a message shows."""
@@ -44,7 +55,7 @@ class Checkpoint:
     OSError
         Another call is using it, or it cannot be made.
     InvalidRecordsError
-        Its manifest is damaged.
+        Its files are damaged.
 
     """
 
@@ -52,8 +63,8 @@ class Checkpoint:
         self.path = folder.expanduser().resolve()
         self._call = call
         self._question: dict[str, Any] = json.loads(json.dumps(dict(question)))
-        self.runs: list[str] = []
-        """Names of finished runs."""
+        self._files: dict[str, dict[str, list[int]]] = {}
+        """By finished run its files, with their sizes and checksums."""
         self.covered: frozenset[int] = frozenset()
         """Partitions whose records the runs hold."""
         with self.writing():
@@ -93,19 +104,35 @@ class Checkpoint:
             if name != MANIFEST and _is_own(name) and name.split(".")[0] not in self.runs:
                 remove(self.path / name)  # what was being written when a call was interrupted
 
+    @property
+    def runs(self) -> list[str]:
+        """Names of finished runs."""
+        return list(self._files)
+
     def _read(self) -> None:
         path = self.path / MANIFEST
         try:
             said = json.loads(path.read_bytes())
             version, question, runs, covered = (said[name] for name in ("version", "question", "runs", "covered"))
-            sound = version == VERSION and isinstance(question, dict) and all(map(_is_run, runs))
-            self.covered = frozenset(n for first, last in covered for n in range(int(first), int(last) + 1))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InvalidRecordsError(f"{path} is damaged; delete the folder and begin anew") from error
+            sound = version == VERSION and isinstance(question, dict) and _are_runs(runs)
+            stretches = [range(int(first), int(last) + 1) for first, last in covered]
+            sound = sound and sum(map(len, stretches)) <= MOST_PARTITIONS
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            raise self._damaged(path, "damaged") from error
         if not sound:
-            raise InvalidRecordsError(f"{path} is damaged, or of another version; delete the folder and begin anew")
-        self.runs = list(runs)
+            raise self._damaged(path, "damaged, or of another version")
         self._require_same(question)
+        for files in runs.values():
+            for name, (size, checksum) in files.items():
+                file = self.path / name
+                if not file.is_file():
+                    raise self._damaged(file, "gone")
+                if file.stat().st_size != size or _checksum(file) != checksum:
+                    raise self._damaged(file, "damaged")
+        self._files, self.covered = runs, frozenset(chain.from_iterable(stretches))
+
+    def _damaged(self, path: Path, how: str) -> InvalidRecordsError:
+        return InvalidRecordsError(f"{self._call}: {path} is {how}; delete the checkpoint and begin anew")
 
     def _require_same(self, question: dict[str, Any]) -> None:
         for name in sorted(self._question.keys() | question.keys()):
@@ -119,17 +146,25 @@ class Checkpoint:
 
     def commit(self, runs: Iterable[str], covered: Iterable[int]) -> None:
         """Say which runs are finished, and which partitions they hold."""
-        self.runs, self.covered = list(runs), frozenset(covered)
         with self.writing():
-            for file in self.path.glob(f"{RUN}*"):
-                _flush(file)
+            self._files = {run: self._files.get(run) or self._flushed(run) for run in runs}
+            self.covered = frozenset(covered)
             self._write()
+
+    def _flushed(self, run: str) -> dict[str, list[int]]:
+        """Have the system write a run to the disk; returns sizes and checksums of its files."""
+        found = {}
+        for file in sorted(self.path.glob(f"{run}.*")):
+            with file.open("rb") as opened:
+                os.fsync(opened.fileno())
+            found[file.name] = [file.stat().st_size, _checksum(file)]
+        return found
 
     def _write(self) -> None:
         said = {
             "version": VERSION,
             "question": self._question,
-            "runs": self.runs,
+            "runs": self._files,
             "covered": _stretches(sorted(self.covered)),
         }
         with replacing(self.path / MANIFEST, self._call) as temporary:
@@ -149,7 +184,17 @@ def _is_own(name: str) -> bool:
 
 
 def _is_run(name: object) -> bool:
-    return isinstance(name, str) and name.startswith(RUN) and name[len(RUN) :].isdecimal()
+    number = name[len(RUN) :] if isinstance(name, str) and name.startswith(RUN) else ""
+    return number.isdecimal() and number.isascii() and len(number) <= MOST_DIGITS
+
+
+def _are_runs(runs: Any) -> bool:
+    """Tell whether what was read is runs, by name, and their files with two numbers each."""
+    return all(
+        _is_run(run)
+        and all(name.startswith(f"{run}.") and "/" not in name and len(said) == 2 for name, said in files.items())
+        for run, files in runs.items()
+    )
 
 
 def _difference(then: Any, now: Any) -> tuple[Any, Any]:
@@ -179,6 +224,9 @@ def _stretches(numbers: list[int]) -> list[list[int]]:
     return found
 
 
-def _flush(file: Path) -> None:
+def _checksum(file: Path) -> int:
+    checksum = 0
     with file.open("rb") as opened:
-        os.fsync(opened.fileno())
+        while part := opened.read(1 << 20):
+            checksum = zlib.crc32(part, checksum)
+    return checksum
