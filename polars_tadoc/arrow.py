@@ -54,6 +54,15 @@ def buffer_under(array: npt.NDArray[Any]) -> pa.Buffer | None:
     return buffer if whole else None
 
 
+def lent(array: npt.NDArray[Any]) -> pa.Array:
+    """View an array's numbers as Arrow's, for Arrow's own calls: nothing of it may come to Polars.
+
+    ``pyarrow.array`` would import pandas.
+    """
+    buffer = pa.py_buffer(np.ascontiguousarray(array))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(array.dtype), len(array), [None, buffer])
+
+
 def owned(array: npt.NDArray[Any]) -> pa.Buffer:
     """Copy an array into an Arrow buffer."""
     buffer, copy = allocate(len(array), array.dtype)

@@ -81,8 +81,8 @@ class SpillFolder:
             self._close()
 
     def writing(self) -> AbstractContextManager[None]:
-        """Name the folder, and what to do, where the disk is full; raises ``DiskFullError``."""
-        return naming_full_disk(self._path or self._parent or parent_folder(), self._call, MEND)
+        """Name the folder, and what to do, where the disk is full (``DiskFullError``) or the folder went away."""
+        return explained(self._path or self._parent or parent_folder(), self._call, MEND)
 
     def close(self) -> None:
         """Remove the folder and what it holds."""
@@ -123,4 +123,4 @@ def explained(folder: Path, call: str, mend: str) -> Iterator[None]:
         except OSError as error:
             if folder.is_dir():
                 raise
-            raise FileNotFoundError(f"{call}: the folder {folder} went away while it was in use") from error
+            raise FileNotFoundError(f"{call}: there is no folder {folder}, or no longer") from error

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from polars_tadoc.arrow import lent
 from polars_tadoc.errors import InvalidRecordsError
 from polars_tadoc.kernels.cpu.packed_keys import KeyForm
 from polars_tadoc.spill.packed import Sorted
@@ -55,14 +56,13 @@ class KeysWriter:
             compression="none",
             use_dictionary=False,
             write_statistics=["k0"],
-            write_page_checksum=True,
             column_encoding=dict.fromkeys(self._names, "DELTA_BINARY_PACKED"),
         )
 
     def write(self, keys: UInt64, counts: UInt64 | None) -> None:
         """Write some more."""
         arrays = [*keys, *([] if counts is None else [counts])]
-        columns = [pa.array(np.ascontiguousarray(array).view(np.int64)) for array in arrays]
+        columns = [lent(np.ascontiguousarray(array).view(np.int64)) for array in arrays]
         if keys.shape[1]:
             self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema), row_group_size=self._group)
 
@@ -97,7 +97,7 @@ class KeysFile:
     def __init__(self, path: Path, columns: int, counted: bool) -> None:
         self.path = path
         with checked(path):
-            self._file = pq.ParquetFile(path, page_checksum_verification=True)
+            self._file = pq.ParquetFile(path)
         schema, metadata = self._file.schema_arrow, self._file.metadata
         said = (schema.metadata or {}).get(FORM, b"").split(b",")
         if len(said) != columns or not all(one.isdigit() and len(one) < 3 and 1 <= int(one) <= 32 for one in said):
@@ -110,9 +110,8 @@ class KeysFile:
         groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
         self.sizes = [group.num_rows for group in groups]
         with checked(path):
-            firsts = [group.column(0).statistics.min for group in groups]
-        # numbers of 63 bits: signed ones are in the same order
-        self.least: UInt64 = np.array(firsts, np.int64).astype(np.uint64)
+            least = np.array([group.column(0).statistics.min for group in groups], np.int64)
+        self.least: UInt64 = least.astype(np.uint64)  # numbers of 63 bits: signed ones are in the same order
         """The least first limb of each group."""
         if any(not 0 < size <= GROUP for size in self.sizes):
             raise InvalidRecordsError(f"the groups of {path} are not of 1 to {GROUP:,} records")

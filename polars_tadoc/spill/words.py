@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from polars_tadoc.arrow import lent
 from polars_tadoc.errors import InvalidRecordsError, LimitExceededError
 from polars_tadoc.kernels.cpu.merge_words import MOST_WORDS, merge_words
 from polars_tadoc.spill.runs import checked
@@ -26,7 +27,7 @@ GROUP_BYTES = 1 << 20
 """Most bytes of a group's words, unless it is one word."""
 
 WORD = "word"
-NO_WORDS = pa.array([], pa.large_string())
+NO_WORDS = pa.nulls(0, pa.large_string())
 
 
 class WordsWriter:
@@ -52,7 +53,6 @@ class WordsWriter:
             compression="none",
             use_dictionary=False,
             write_statistics=False,
-            write_page_checksum=True,
             column_encoding={WORD: "DELTA_BYTE_ARRAY"},
         )
 
@@ -106,7 +106,7 @@ class WordsFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         with checked(path):
-            self._file = pq.ParquetFile(path, page_checksum_verification=True)
+            self._file = pq.ParquetFile(path)
         if self._file.schema_arrow != pa.schema([(WORD, pa.large_string())]):
             raise InvalidRecordsError(f"{path} has no column of words")
         metadata = self._file.metadata
@@ -145,7 +145,7 @@ class WordsFile:
         found = [NO_WORDS]
         for group in np.flatnonzero(np.diff(edges)):
             own = numbers[edges[group] : edges[group + 1]] - np.uint32(self.starts[group])
-            found.append(self.read(int(group)).take(pa.array(own)))
+            found.append(self.read(int(group)).take(lent(own)))
         return pa.concat_arrays(found)
 
     def close(self) -> None:

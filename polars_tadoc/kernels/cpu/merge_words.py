@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from polars_tadoc.arrow import lent
 from polars_tadoc.kernels.cpu.jit import inner, kernel
 from polars_tadoc.kernels.cpu.memory import byte_swapped, load_u8, load_u64
 
@@ -63,7 +64,7 @@ def _merge_two(one: pa.LargeStringArray, other: pa.LargeStringArray) -> tuple[pa
         return one, [None, of_other]
     if size == len(other):
         return other, [of_one, None]
-    return pa.concat_arrays([one, other]).take(pa.array(sources[:size])), [of_one, of_other]
+    return pa.concat_arrays([one, other]).take(lent(sources[:size])), [of_one, of_other]
 
 
 def _bounds(words: pa.LargeStringArray) -> npt.NDArray[np.uint64]:
