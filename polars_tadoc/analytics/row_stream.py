@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -11,7 +12,7 @@ from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.weight_stream import stream_weights
 from polars_tadoc.analytics.weights import Request
 from polars_tadoc.analytics.window_counting import WindowCounting, labels_of
-from polars_tadoc.analytics.windows import Window
+from polars_tadoc.analytics.windows import Window, in_parts
 
 
 def stream_rows(
@@ -47,5 +48,5 @@ def stream_rows(
         yield from stream_weights(windows, analytic, labels, limit)
         return
     counting = WindowCounting(analytic)
-    for window in windows:
+    for window in chain.from_iterable(in_parts(window, limit) for window in windows):
         yield analytic.finish(counting.part(window), labels_of(window, labels)).to_frame()

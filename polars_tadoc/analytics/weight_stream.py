@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -26,7 +27,7 @@ from polars_tadoc.analytics.results import Labels, to_arrow
 from polars_tadoc.analytics.terms import Terms, Totals
 from polars_tadoc.analytics.weights import Request
 from polars_tadoc.analytics.window_counting import WindowCounting, labels_of
-from polars_tadoc.analytics.windows import Window, packed_windows
+from polars_tadoc.analytics.windows import Window, in_parts, packed_windows
 from polars_tadoc.arrow import view
 from polars_tadoc.engine import CPU
 from polars_tadoc.errors import LimitExceededError
@@ -60,7 +61,7 @@ def stream_weights(
     with ExitStack() as stack:
         waiting = _Waiting(stack.enter_context(SpillFolder(request.name)), limit // WAITING_SHARE)
         totals = stack.enter_context(_AllRows(request.name, waiting.folder, limit))
-        for window in windows:
+        for window in chain.from_iterable(in_parts(window, limit) for window in windows):
             terms = _of_own_words(counting.part(window))
             totals.add(terms)
             waiting.append(_counted(terms, labels_of(window, labels)))
@@ -104,7 +105,8 @@ def run_checkpointed(
         for number, window in enumerate(packed_windows(question, others, limit)):
             kept.keep(window.frame)
             if number and number - 1 not in counts.covered:  # the first window is of no partition
-                counts.add(request.records(counting.part(window)))
+                for part in in_parts(window, limit):
+                    counts.add(request.records(counting.part(part)))
                 counts.finish(number - 1)
         for records in counts.merged(batch=BATCH):
             totals.add(_of_own_words(request.part(records)))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import polars.selectors as cs
 
@@ -23,6 +24,10 @@ from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.packed.question import PackedQuestion, packed_question
 from polars_tadoc.packed.unpack import chosen
+
+WORD_BYTES = 40
+"""What is made of the counts of documents takes, for each word of theirs, at most about so many bytes: where most words
+of a document differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,11 +80,18 @@ def windows_of(plan: pl.LazyFrame, column: str, others: list[str], limit: int, g
         One grammar with its documents does not fit.
 
     """
-    names = list(dict.fromkeys([column, *others]))
-    question = None if column in others else packed_question(plan.select(cs.by_name(*names)))
-    if question is not None and question.scan.column == column:
+    question = question_of(plan, column, others)
+    if question is not None:
         return packed_windows(question, others, limit, gaps)
     return plan_windows(plan, column, others, limit, gaps)
+
+
+def question_of(plan: pl.LazyFrame, column: str, others: list[str]) -> PackedQuestion | None:
+    """Tell which documents of a packed scan a plan chooses; None where it does more; parameters as above."""
+    if column in others:
+        return None
+    question = packed_question(plan.select(cs.by_name(column, *dict.fromkeys(others))))
+    return question if question is not None and question.scan.column == column else None
 
 
 def packed_windows(question: PackedQuestion, others: list[str], limit: int, gaps: bool = False) -> Iterator[Window]:
@@ -108,6 +120,40 @@ def packed_windows(question: PackedQuestion, others: list[str], limit: int, gaps
         _require_numbers(first + frame.height)
         yield Window(first, frame, (_fitting(corpus, limit),))
         first += frame.height
+
+
+def in_parts(window: Window, limit: int) -> Iterator[Window]:
+    """Cut a packed row's documents into stretches whose counts by document fit, if they are too many words.
+
+    Other windows are small, and given as they are.
+    """
+    if len(window.corpora) != 1 or window.column is not None:
+        yield window
+        return
+    corpus, most = window.corpora[0], limit // WORD_BYTES
+    if corpus.word_total() <= most:
+        yield window
+        return
+    before = _words_before(corpus)
+    first, row = 0, window.first
+    while first < corpus.document_count:
+        stop = int(np.searchsorted(before, before[first] + np.uint64(most), side="right")) - 1
+        stop = min(max(stop, first + 1), corpus.document_count)
+        is_last = stop == corpus.document_count
+        next_row = window.first + window.height if is_last else int(corpus.rows[stop])
+        yield Window(row, window.frame.slice(row - window.first, next_row - row), (corpus.some(first, stop),))
+        first, row = stop, next_row
+
+
+def _words_before(corpus: Corpus) -> npt.NDArray[np.uint64]:
+    """Return the words of all documents before each one: uint64, documents + 1."""
+    grammar, roots = corpus.grammar, corpus.roots
+    sizes = np.ones(len(roots) + 1, np.uint64)
+    rules = roots >= grammar.vocabulary_size
+    sizes[1:][rules] = grammar.expansion_lengths[roots[rules] - np.uint32(grammar.vocabulary_size)]
+    sizes[0] = 0
+    words: npt.NDArray[np.uint64] = np.cumsum(sizes, dtype=np.uint64)[corpus.root_offsets]
+    return words
 
 
 def plan_windows(

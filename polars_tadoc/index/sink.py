@@ -12,11 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.analytics.records import Layout, Records
-from polars_tadoc.analytics.windows import Window
+from polars_tadoc.analytics.windows import Window, in_parts
 from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.corpus import require_countable
 from polars_tadoc.engine import choose
-from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.index.analyzer import Analyzer
 from polars_tadoc.index.codecs import Codec
 from polars_tadoc.index.collect import MOST_DOCUMENTS, count_words, document_rows
@@ -27,11 +27,13 @@ from polars_tadoc.index.sink_terms import TermsWriter
 from polars_tadoc.index.spool import Spool
 from polars_tadoc.index.storage import contents
 from polars_tadoc.kernels.cpu.lists import running_sum
-from polars_tadoc.spill import Spill
+from polars_tadoc.payload import short_name
+from polars_tadoc.spill import Checkpoint, Spill
 from polars_tadoc.traversal.options import Options
 
 LAYOUT = Layout(("word", "row"), 2)
-"""How often each document holds each word; a word's documents may come in several ranges."""
+"""How often each document holds each word; a word's documents may come in several ranges. Before all words stands the
+empty one, which no text is cut into: what is counted there are the words of each document."""
 
 SPILL_SHARE = 2
 """Postings that were not written yet take at most such a share of the limit."""
@@ -50,20 +52,39 @@ def sink_index(
     options: Options,
     codec: Codec,
     limit: int,
+    checkpoint: Checkpoint | None = None,
 ) -> None:
-    """Write an index of the documents of some windows; arguments and errors as for ``lf.tadoc.sink_index``."""
-    with new_folder(path, overwrite, CALL) as folder:
+    """Write an index of the documents of some windows.
+
+    Parameters
+    ----------
+    windows
+        The documents; with a checkpoint an empty window, and then one for each partition.
+    path, overwrite, options, codec
+        As for ``lf.tadoc.sink_index``; so are errors.
+    documents
+        Writes what is known of documents.
+    limit
+        Bytes.
+    checkpoint
+        Where postings of finished partitions are kept, and found again.
+
+    """
+    with Spill(LAYOUT, limit // SPILL_SHARE, CALL, checkpoint) as spill, new_folder(path, overwrite, CALL) as folder:
         writer, scratch = Writer(folder), folder / "scratch"
         scratch.mkdir()
-        with Spill(LAYOUT, limit // SPILL_SHARE, call=CALL) as spill:
-            building = _Building(options, documents, spill, Spool(scratch / "lengths", np.uint32))
-            documents.open(folder, scratch)
-            for window in windows:
-                building.add(window)
-            segment = _Segment(writer, codec, scratch)
-            for records in spill.merged(batch=RANGE):
-                segment.add(records)
-        described = segment.finish(building.lengths)
+        building = _Building(options, documents, spill)
+        documents.open(folder, scratch)
+        for partition, window in enumerate(windows, start=-1):  # the first window of a packed scan is of none
+            is_counted = partition in spill.covered
+            for part in in_parts(window, limit):
+                building.add(part, is_counted)
+            if partition >= 0 and not is_counted:
+                spill.finish(partition)
+        segment = _Segment(writer, codec, scratch)
+        for records in spill.merged(batch=RANGE):
+            segment.add(records)
+        described = segment.finish()
         about = documents.finish(writer)
         shutil.rmtree(scratch)
         writer.finish(contents(codec, building.analyzer, about, [described]))
@@ -72,31 +93,40 @@ def sink_index(
 class _Building:
     """Counts the words of documents, window by window."""
 
-    def __init__(self, options: Options, documents: DocumentsWriter, spill: Spill, lengths: Spool) -> None:
+    def __init__(self, options: Options, documents: DocumentsWriter, spill: Spill) -> None:
         self._options, self._documents, self._spill = options, documents, spill
-        self.lengths = lengths
         self.analyzer = Analyzer(Tokenizer("words"), options.morphism)
-        self._seen = False
+        self._seen, self._count = False, 0
 
-    def add(self, window: Window) -> None:
-        """Count the words of a window's documents, and write down what is known of these."""
-        corpora, first = window.corpora, len(self.lengths)
+    def add(self, window: Window, is_counted: bool) -> None:
+        """Count the words of a window's documents, unless they are, and write down what is known of these."""
+        corpora, first = window.corpora, self._count
         rows = document_rows(corpora)
-        if first + len(rows) > MOST_DOCUMENTS:
+        self._count += len(rows)
+        if self._count > MOST_DOCUMENTS:
             raise LimitExceededError(f"{CALL}: an index holds at most {MOST_DOCUMENTS:,} documents; build several")
         self._documents.add(window, rows)
-        if not corpora:
-            return
-        self._require_one_tokenizer(Analyzer.of(corpora, self._options.morphism))
+        if corpora:
+            self._require_one_tokenizer(Analyzer.of(corpora, self._options.morphism))
+        if len(rows) and not is_counted:
+            self._spill.add(self._counted(window, rows, first))
+
+    def _counted(self, window: Window, rows: npt.NDArray[np.int64], first: int) -> Records:
+        corpora = window.corpora
         require_countable(corpora)
         engine = choose(self._options.engine, sum(corpus.symbol_count for corpus in corpora))
         counted = count_words(corpora, rows, engine, self._options)
-        self.lengths.append(counted.lengths(rows, CALL))
+        lengths = counted.lengths(rows, CALL)
         terms, (offsets, documents, counts) = counted.in_order()
-        keys = np.empty((len(documents), 2), np.uint32)
-        keys[:, 0] = np.repeat(np.arange(len(terms), dtype=np.uint32), np.diff(offsets))
-        np.add(documents, np.uint32(first), out=keys[:, 1])
-        self._spill.add(Records(terms.strings, keys, counts.astype(np.uint64, copy=False)))
+        if len(terms) and terms.strings[0].as_py() == "":
+            raise InvalidGrammarError(f"{short_name(corpora[0].key)}: an empty word: the data is damaged")
+        keys = np.empty((len(rows) + len(documents), 2), np.uint32)
+        keys[: len(rows), 0] = 0
+        keys[: len(rows), 1] = np.arange(first, first + len(rows))
+        keys[len(rows) :, 0] = np.repeat(np.arange(1, len(terms) + 1, dtype=np.uint32), np.diff(offsets))
+        np.add(documents, np.uint32(first), out=keys[len(rows) :, 1])
+        words = pa.concat_arrays([pa.array([""], pa.large_string()), terms.strings])
+        return Records(words, keys, np.concatenate([lengths, counts], dtype=np.uint64, casting="unsafe"))
 
     def _require_one_tokenizer(self, analyzer: Analyzer) -> None:
         own, other = self.analyzer.tokenizer, analyzer.tokenizer
@@ -114,6 +144,7 @@ class _Segment:
     def __init__(self, writer: Writer, codec: Codec, scratch: Path) -> None:
         self._writer, self._scratch = writer, scratch
         self._terms = TermsWriter(writer, "segment_0.terms")
+        self._lengths = Spool(scratch / "lengths", np.uint32)
         self._postings = PostingsWriter(codec, scratch)
         self._open: _OpenList | None = None
         """The postings of the last word, of which more may come."""
@@ -127,8 +158,14 @@ class _Segment:
         starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
         offsets = np.append(starts, len(numbers))
         terms = records.words.take(pa.array(numbers[starts]))
+        if terms[0].as_py() == "":
+            self._lengths.append(counts[: offsets[1]])
+            terms, offsets = terms[1:], offsets[1:]
+            if not len(terms):
+                return
         if self._open is not None and self._open.term == terms[0].as_py():
-            self._open.append(documents[: offsets[1]], counts[: offsets[1]])
+            own = slice(int(offsets[0]), int(offsets[1]))
+            self._open.append(documents[own], counts[own])
             terms, offsets = terms[1:], offsets[1:]
         if len(terms):
             self._close()
@@ -145,9 +182,10 @@ class _Segment:
             self._open.write(self._postings)
         self._open = None
 
-    def finish(self, lengths: Spool) -> dict[str, Any]:
+    def finish(self) -> dict[str, Any]:
         """Write the files of the segment; returns what the header says of it."""
         self._close()
+        lengths = self._lengths
         self._terms.finish()
         arrays = self._postings.finish(self._writer, "segment_0")
         longest = max((int(chunk.max()) for chunk in lengths.chunks()), default=0)
