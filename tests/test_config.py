@@ -39,6 +39,8 @@ def test_options_are_checked_at_once() -> None:
         tadoc.Config(thread=1)
     with pytest.raises(ValueError, match='engine="cuda" is not one of auto, cpu, gpu'):
         tadoc.Config(engine="cuda")
+    with pytest.raises(ValueError, match='device_memory="host" is not one of auto, device, unified'):
+        tadoc.Config(device_memory="host")
     for value in (-1, 1.5, "2", True, None):
         for option in ("threads", "host_cache_bytes", "device_cache_bytes", "expansion_limit", "payload_limit_bytes"):
             with pytest.raises(ValueError, match=f"{option}=.* must be an integer"):

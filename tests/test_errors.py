@@ -13,6 +13,7 @@ import pytest
 import polars_tadoc as tadoc
 from polars_tadoc.errors import (
     ColumnMissingError,
+    DeviceMemoryError,
     EngineUnavailableError,
     InvalidDictionaryError,
     InvalidGrammarError,
@@ -166,6 +167,7 @@ def test_hierarchy() -> None:
         (InvalidDictionaryError, ValueError),
         (LimitExceededError, ValueError),
         (EngineUnavailableError, RuntimeError),
+        (DeviceMemoryError, EngineUnavailableError),
     ):
         assert issubclass(error, TadocError)
         assert issubclass(error, builtin)
