@@ -10,7 +10,7 @@ import pytest
 import polars_tadoc as tadoc
 
 DOCS = Path(__file__).parents[1] / "docs"
-MODULES = {"column", "namespaces"}
+MODULES = {"column", "distributed", "namespaces"}
 """Public modules that the reference describes by their members."""
 CONSTANTS = {"DTYPE", "PACKED_DTYPE"}
 

@@ -23,11 +23,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.records import Layout, Records, decode, encode, merge_records, split
-from polars_tadoc.analytics.results import Labels
+from polars_tadoc.analytics.results import Labels, to_arrow
 from polars_tadoc.analytics.terms import Totals
 from polars_tadoc.column import split_one_by_one
 from polars_tadoc.compress.compress import Compression
@@ -332,7 +331,7 @@ def _frequencies(path: Path, blocks: tuple[Block, ...]) -> pl.DataFrame:
     """Read in how many rows words are that are in several."""
     frames = [pl.DataFrame(schema={"word": pl.String, "count": pl.UInt64})]
     for part in _read(FREQUENCIES, blocks):
-        word: Any = pl.from_arrow(part.words.take(pa.array(part.keys[:, 0])))
+        word: Any = pl.from_arrow(part.words.take(to_arrow(part.keys[:, 0].copy())))
         several = pl.col("count") > 1
         frames.append(pl.DataFrame({"word": word, "count": part.counts}).filter(several))
     return pl.concat(frames)
@@ -399,7 +398,7 @@ def _some(layout: Layout, records: Records, chosen: npt.NDArray[np.int64]) -> Re
     for column, kind in enumerate(layout.columns):
         if kind == "word":
             keys[:, column] = own[keys[:, column]]
-    words = records.words.take(pa.array(np.flatnonzero(used)))
+    words = records.words.take(to_arrow(np.flatnonzero(used)))
     return Records(words, keys, None if records.counts is None else records.counts[chosen])
 
 
