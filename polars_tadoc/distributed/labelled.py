@@ -1,0 +1,114 @@
+"""Records whose rows have labels: in a cluster rows have no numbers, and documents are told apart by their names.
+
+Labels are to rows what words are to their numbers: each part numbers its rows in the order of their labels. A mapping
+from one part's rows to those of all parts therefore rises, and sorted records stay sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.analytics.records import Layout, Records, merge_records, split
+
+UInt32 = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Records, and what their rows are called.
+
+    Parameters
+    ----------
+    records
+        The records.
+    labels
+        By row, ascending, nulls first; equal ones are different documents. None where records name no rows.
+
+    """
+
+    records: Records
+    labels: pl.Series | None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of records and labels."""
+        return self.records.nbytes + (0 if self.labels is None else int(self.labels.estimated_size()))
+
+
+def label_order(labels: pl.Series) -> UInt32:
+    """Return the places of labels in ascending order, nulls first, equal ones as they stand."""
+    numbered = labels.alias("label").to_frame().with_row_index("place")
+    return numbered.select(pl.arg_sort_by("label", "place").cast(pl.UInt32)).to_series().to_numpy()
+
+
+def merge_labelled(layout: Layout, parts: Sequence[Labelled]) -> Labelled:
+    """Make one of several parts, whose documents all differ.
+
+    Parameters
+    ----------
+    layout
+        What the records mean.
+    parts
+        At least one.
+
+    """
+    if len(parts) == 1:
+        return parts[0]
+    labels = [part.labels for part in parts if part.labels is not None]
+    if not labels:
+        return Labelled(merge_records(layout, [part.records for part in parts]), None)
+    together = pl.concat(labels)
+    order = label_order(together)
+    places = np.empty(len(order), np.uint32)
+    places[order] = np.arange(len(order), dtype=np.uint32)
+    owned = np.split(places, np.cumsum([len(own) for own in labels]))
+    renumbered = [_with_rows(layout, part.records, own) for part, own in zip(parts, owned, strict=False)]
+    return Labelled(merge_records(layout, renumbered), together.gather(order))
+
+
+def _with_rows(layout: Layout, records: Records, numbers: UInt32) -> Records:
+    """Give rows other numbers, in the same order."""
+    keys, column = records.keys.copy(), layout.columns.index("row")
+    keys[:, column] = numbers[keys[:, column]]
+    return replace(records, keys=keys, rows=None if records.rows is None else numbers[records.rows])
+
+
+def split_labelled(layout: Layout, part: Labelled, shards: int) -> list[Labelled]:
+    """Share records out as :func:`split` does, each shard with the labels of its own rows."""
+    return [_with_own_labels(layout, shard, part.labels) for shard in split(layout, part.records, shards)]
+
+
+def _with_own_labels(layout: Layout, records: Records, labels: pl.Series | None) -> Labelled:
+    if labels is None:
+        return Labelled(records, None)
+    used, numbers = np.zeros(len(labels), np.bool_), np.zeros(len(labels), np.uint32)
+    used[records.keys[:, layout.columns.index("row")]] = True
+    numbers[used] = np.arange(np.count_nonzero(used), dtype=np.uint32)
+    return Labelled(_with_rows(layout, records, numbers), labels.filter(pl.Series(used)))
+
+
+def encode_labels(labels: pl.Series | None) -> bytes | None:
+    """Write labels as an Arrow IPC stream."""
+    if labels is None:
+        return None
+    table = labels.alias("label").to_frame().to_arrow(compat_level=pl.CompatLevel.oldest())
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return cast(bytes, sink.getvalue().to_pybytes())
+
+
+def decode_labels(data: pa.Buffer | None) -> pl.Series | None:
+    """Read what :func:`encode_labels` wrote."""
+    if data is None:
+        return None
+    with pa.ipc.open_stream(data) as reader:
+        table: Any = pl.from_arrow(reader.read_all())
+    return cast(pl.Series, table["label"])

@@ -1,0 +1,722 @@
+"""The analytics on Spark: tasks count their rows, and a grouped merge puts together what they found.
+
+Columns of text are cut into words on the way; :func:`compress` makes columns of cells of them, which later calls read
+in a fraction of the time. Results are DataFrames of Spark: nothing runs before they are asked for, and their rows come
+in no order, but for :func:`sort` and where ``top`` is given. Documents have no numbers here: calls that tell of
+documents take ``id``. Every worker needs this package; ``pip install polars-tadoc[spark]`` brings Spark itself.
+
+Examples
+--------
+>>> from polars_tadoc.distributed import spark as tadoc_spark
+>>> df = session.createDataFrame([(1, "to be or not to be"), (2, "to do")], "id int, text string")
+>>> [tuple(row) for row in tadoc_spark.word_count(df, "text", top=2).collect()]
+[('to', 3), ('be', 2)]
+
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import polars as pl
+
+from polars_tadoc.analytics import bm25_weights as bm25_weights_analytic
+from polars_tadoc.analytics import cooccurrence as cooccurrence_analytic
+from polars_tadoc.analytics import inverted_index as inverted_index_analytic
+from polars_tadoc.analytics import ranked_inverted_index as ranked_inverted_index_analytic
+from polars_tadoc.analytics import sequence_count as sequence_count_analytic
+from polars_tadoc.analytics import sort as sort_analytic
+from polars_tadoc.analytics import term_vector as term_vector_analytic
+from polars_tadoc.analytics import tfidf as tfidf_analytic
+from polars_tadoc.analytics import twig_filter as twig_filter_analytic
+from polars_tadoc.analytics import word_count as word_count_analytic
+from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.compress.compress import Compression
+from polars_tadoc.compress.compress import compress as compress_column
+from polars_tadoc.compress.tokenize import Tokenizer
+from polars_tadoc.dictionary.dictionary import Dictionary
+from polars_tadoc.distributed.cells import unpack as unpack
+from polars_tadoc.distributed.spark_tasks import FOUND, TERMS, Asked, Compressing, Rows
+from polars_tadoc.errors import ColumnMissingError
+from polars_tadoc.namespaces.documented import documented_by
+from polars_tadoc.twig.twig_set import TwigSet
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+__all__ = [
+    "bm25_weights",
+    "compress",
+    "cooccurrence",
+    "inverted_index",
+    "ranked_inverted_index",
+    "sequence_count",
+    "sort",
+    "term_vector",
+    "tfidf",
+    "twig_filter",
+    "unpack",
+    "word_count",
+]
+
+COLUMN = "Name of a column of text, or of one that :func:`compress` made."
+TOKENIZER = """For a column of text: "words" (the default), "whitespace", "xml" or a compiled regex, as for
+    :func:`compress`."""
+ID = """Name of the column of strings, numbers, dates or times that documents are called by; beside a compressed column,
+    an array of them. Documents are told apart by it alone: two of the same name are two, in any order."""
+
+SHARDS = 200
+"""Tasks that merge, where ``spark.sql.shuffle.partitions`` is no number; it is Spark's own default."""
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+def _documented(function: Callable[..., Any], **parameters: str | None) -> Callable[[Call], Call]:
+    """Give a call the parameters and errors of the one for columns."""
+    document = documented_by(function, column=COLUMN, **parameters)
+
+    def with_frame(call: Call) -> Call:
+        made = document(call)
+        heading = "Parameters\n----------\n"
+        made.__doc__ = (made.__doc__ or "").replace(heading, f"{heading}df\n    DataFrame of Spark.\n", 1)
+        return made
+
+    return with_frame
+
+
+@_documented(compress_column, like=None, progress=None, text=None)
+def compress(
+    df: DataFrame,
+    column: str,
+    *,
+    dictionary: Dictionary | None = None,
+    tokenizer: str | re.Pattern[str] | None = None,
+    method: str = "batch_repair",
+    lossless: bool = True,
+    rows_per_grammar: int | None = None,
+    engine: str | None = None,
+) -> DataFrame:
+    """Compress a column of text, so that other calls take it instead of the text.
+
+    Each task makes a row of each 64 MB of its text, or of ``rows_per_grammar`` rows: the rows' documents share a
+    grammar, so few large partitions compress better than many small ones. The result can be kept as Spark keeps any
+    table; :func:`unpack` gives the rows back in Polars.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        The column as ``binary``, each cell a file of packed rows (as ``df.tadoc.write_packed`` writes them); every
+        other column as an array, with one value for each document.
+
+    Examples
+    --------
+    >>> from polars_tadoc.distributed import spark as tadoc_spark
+    >>> df = session.createDataFrame([(1, "to be or not to be"), (2, "to do")], "id int, text string").coalesce(1)
+    >>> compressed = tadoc_spark.compress(df, "text")
+    >>> compressed.printSchema()
+    root
+     |-- id: array (nullable = true)
+     |    |-- element: integer (containsNull = true)
+     |-- text: binary (nullable = true)
+    >>> [tuple(row) for row in tadoc_spark.word_count(compressed, "text", top=2).collect()]
+    [('to', 3), ('be', 2)]
+
+    """
+    from pyspark.sql.types import ArrayType, BinaryType, StringType, StructField, StructType
+
+    kind = _type(df, column, "compress")
+    if not isinstance(kind, StringType):
+        raise TypeError(f'compress: column "{column}" is {kind.simpleString()}, not string; cast it first')
+    how = Compression.from_arguments(
+        like=None,
+        dictionary=dictionary,
+        tokenizer=tokenizer,
+        method=method,
+        lossless=lossless,
+        rows_per_grammar=rows_per_grammar,
+        progress=False,
+        engine=engine,
+    )
+    task, read = Compressing(how, df.columns.index(column), _threads(df)), _plainly_named(df)
+    types = [BinaryType() if field.name == column else ArrayType(field.dataType) for field in df.schema]
+    made = StructType([StructField(name, kind) for name, kind in zip(read.columns, types, strict=True)])
+    return read.mapInArrow(lambda batches: task(batches), made).toDF(*df.columns)
+
+
+@_documented(word_count_analytic.word_count, tokenizer=TOKENIZER)
+def word_count(
+    df: DataFrame,
+    column: str,
+    *,
+    top: int | None = None,
+    min_count: int = 1,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+    strategy: str = "auto",
+    engine: str | None = None,
+    tokenizer: str | re.Pattern[str] | None = None,
+) -> DataFrame:
+    """Count words.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        ``word: string, count: bigint``; with ``top``, by count falling, then word in code point order.
+
+    Examples
+    --------
+    >>> from polars_tadoc.distributed import spark as tadoc_spark
+    >>> df = session.createDataFrame([("the cat saw the dog",), ("The dog ran",)], "text string")
+    >>> [tuple(row) for row in tadoc_spark.word_count(df, "text", lowercase=True, top=2).collect()]
+    [('the', 3), ('dog', 2)]
+
+    """
+    request = word_count_analytic.Request.from_arguments(
+        top=top,
+        min_count=min_count,
+        normalize=normalize,
+        lowercase=lowercase,
+        stopwords=stopwords,
+        strategy=strategy,
+        engine=engine,
+    )
+    return _best(_merged(df, request, column, None, tokenizer, "word string, count bigint"), top, "word")
+
+
+@_documented(sort_analytic.sort, tokenizer=TOKENIZER)
+def sort(
+    df: DataFrame,
+    column: str,
+    *,
+    min_count: int = 1,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+    strategy: str = "auto",
+    engine: str | None = None,
+    tokenizer: str | re.Pattern[str] | None = None,
+) -> DataFrame:
+    """Count words, in code point order.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        ``word: string, count: bigint``, in the order of the words.
+
+    Examples
+    --------
+    >>> from polars_tadoc.distributed import spark as tadoc_spark
+    >>> df = session.createDataFrame([("to be or not to be",), ("to do",)], "text string")
+    >>> [tuple(row) for row in tadoc_spark.sort(df, "text").collect()]
+    [('be', 2), ('do', 1), ('not', 1), ('or', 1), ('to', 3)]
+
+    """
+    request = sort_analytic.Request.from_arguments(
+        min_count=min_count,
+        normalize=normalize,
+        lowercase=lowercase,
+        stopwords=stopwords,
+        strategy=strategy,
+        engine=engine,
+    )
+    return _merged(df, request, column, None, tokenizer, "word string, count bigint").orderBy("word")
+
+
+@_documented(sequence_count_analytic.sequence_count, tokenizer=TOKENIZER)
+def sequence_count(
+    df: DataFrame,
+    column: str,
+    *,
+    n: int = 3,
+    top: int | None = None,
+    min_count: int = 1,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+    strategy: str = "auto",
+    engine: str | None = None,
+    tokenizer: str | re.Pattern[str] | None = None,
+) -> DataFrame:
+    """Count runs of n words.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        ``sequence: array<string>, count: bigint``; with ``top``, by count falling, then word by word in code point
+        order.
+
+    Examples
+    --------
+    >>> from polars_tadoc.distributed import spark as tadoc_spark
+    >>> df = session.createDataFrame([("to be or not to be",)], "text string")
+    >>> tadoc_spark.sequence_count(df, "text", n=2, top=1).collect()
+    [Row(sequence=['to', 'be'], count=2)]
+
+    """
+    request = sequence_count_analytic.Request.from_arguments(
+        n=n,
+        top=top,
+        min_count=min_count,
+        normalize=normalize,
+        lowercase=lowercase,
+        stopwords=stopwords,
+        strategy=strategy,
+        engine=engine,
+    )
+    return _best(_merged(df, request, column, None, tokenizer, "sequence array<string>, count bigint"), top, "sequence")
+
+
+@_documented(cooccurrence_analytic.cooccurrence, tokenizer=TOKENIZER)
+def cooccurrence(
+    df: DataFrame,
+    column: str,
+    *,
+    window: int = 5,
+    top: int | None = None,
+    min_count: int = 1,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+    strategy: str = "auto",
+    engine: str | None = None,
+    tokenizer: str | re.Pattern[str] | None = None,
+) -> DataFrame:
+    """Count pairs of words that stand near each other.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        ``word: string, other: string, count: bigint``; with ``top``, by count falling, then in code point order.
+
+    Examples
+    --------
+    >>> from polars_tadoc.distributed import spark as tadoc_spark
+    >>> df = session.createDataFrame([("to be or not to be",)], "text string")
+    >>> [tuple(row) for row in tadoc_spark.cooccurrence(df, "text", window=1, top=1).collect()]
+    [('be', 'to', 2)]
+
+    """
+    request = cooccurrence_analytic.Request.from_arguments(
+        window=window,
+        top=top,
+        min_count=min_count,
+        normalize=normalize,
+        lowercase=lowercase,
+        stopwords=stopwords,
+        strategy=strategy,
+        engine=engine,
+    )
+    pairs = _merged(df, request, column, None, tokenizer, "word string, other string, count bigint")
+    return _best(pairs, top, "word", "other")
+
+
+@_documented(inverted_index_analytic.inverted_index, id=ID, tokenizer=TOKENIZER)
+def inverted_index(
+    df: DataFrame,
+    column: str,
+    *,
+    id: str,
+    min_count: int = 1,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+    strategy: str = "auto",
+    engine: str | None = None,
+    tokenizer: str | re.Pattern[str] | None = None,
+) -> DataFrame:
+    """List the documents that hold each word.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        ``word: string, documents: array<id>``, documents in ascending order.
+
+    Examples
+    --------
+    >>> from polars_tadoc.distributed import spark as tadoc_spark
+    >>> df = session.createDataFrame([(1, "to be or not to be"), (2, "to do")], "id int, text string")
+    >>> tadoc_spark.inverted_index(df, "text", id="id", min_count=2).collect()
+    [Row(word='to', documents=[1, 2])]
+
+    """
+    request = inverted_index_analytic.Request.from_arguments(
+        min_count=min_count,
+        normalize=normalize,
+        lowercase=lowercase,
+        stopwords=stopwords,
+        strategy=strategy,
+        engine=engine,
+    )
+    return _merged(df, request, column, id, tokenizer, "word string, documents array<{id}>")
+
+
+@_documented(ranked_inverted_index_analytic.ranked_inverted_index, id=ID, tokenizer=TOKENIZER)
+def ranked_inverted_index(
+    df: DataFrame,
+    column: str,
+    *,
+    id: str,
+    n: int = 3,
+    top: int | None = None,
+    min_count: int = 1,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+    strategy: str = "auto",
+    engine: str | None = None,
+    tokenizer: str | re.Pattern[str] | None = None,
+) -> DataFrame:
+    """List the documents that hold each run of n words, the ones that hold it most often first.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        ``sequence: array<string>, documents: array<struct<id, count: bigint>>``, documents by count falling, then in
+        ascending order.
+
+    Examples
+    --------
+    >>> from polars_tadoc.distributed import spark as tadoc_spark
+    >>> df = session.createDataFrame([(1, "not to be"), (2, "to be or not to be")], "id int, text string")
+    >>> tadoc_spark.ranked_inverted_index(df, "text", id="id", n=2, min_count=3).collect()
+    [Row(sequence=['to', 'be'], documents=[Row(id=2, count=2), Row(id=1, count=1)])]
+
+    """
+    request = ranked_inverted_index_analytic.Request.from_arguments(
+        n=n,
+        top=top,
+        min_count=min_count,
+        normalize=normalize,
+        lowercase=lowercase,
+        stopwords=stopwords,
+        strategy=strategy,
+        engine=engine,
+    )
+    result = "sequence array<string>, documents array<struct<id: {id}, count: bigint>>"
+    return _merged(df, request, column, id, tokenizer, result)
+
+
+@_documented(term_vector_analytic.term_vector, id=ID, tokenizer=TOKENIZER)
+def term_vector(
+    df: DataFrame,
+    column: str,
+    *,
+    id: str,
+    top: int | None = None,
+    min_count: int = 1,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+    strategy: str = "auto",
+    engine: str | None = None,
+    tokenizer: str | re.Pattern[str] | None = None,
+) -> DataFrame:
+    """Count each document's words; nothing is shuffled.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        ``id, word: string, count: bigint``.
+
+    Examples
+    --------
+    >>> from polars_tadoc.distributed import spark as tadoc_spark
+    >>> df = session.createDataFrame([(1, "to be or not to be")], "id int, text string")
+    >>> [tuple(row) for row in tadoc_spark.term_vector(df, "text", id="id", top=2).collect()]
+    [(1, 'be', 2), (1, 'to', 2)]
+
+    """
+    request = term_vector_analytic.Request.from_arguments(
+        top=top,
+        min_count=min_count,
+        normalize=normalize,
+        lowercase=lowercase,
+        stopwords=stopwords,
+        strategy=strategy,
+        engine=engine,
+    )
+    return _by_document(df, request, column, id, tokenizer, "id {id}, word string, count bigint")
+
+
+@_documented(twig_filter_analytic.twig_filter, id=ID)
+def twig_filter(
+    df: DataFrame,
+    column: str,
+    queries: Mapping[str, str] | TwigSet,
+    *,
+    id: str,
+    namespaces: Mapping[str, str] | None = None,
+    on_error: str = "raise",
+    max_depth: int = twig_filter_analytic.MAX_DEPTH,
+    max_bytes: int = twig_filter_analytic.MAX_BYTES,
+    engine: str | None = None,
+) -> DataFrame:
+    """Find out which of many XPath queries each document matches; nothing is shuffled.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        ``id, query: string``: a row for each match.
+
+    Examples
+    --------
+    >>> from polars_tadoc.distributed import spark as tadoc_spark
+    >>> df = session.createDataFrame([(1, "<a><b/><c/></a>"), (2, "<a><c x='1'/></a>")], "id int, xml string")
+    >>> found = tadoc_spark.twig_filter(df, "xml", {"both": "/a[b]/c", "one": "//c[@x='1']"}, id="id")
+    >>> sorted(tuple(row) for row in found.collect())
+    [(1, 'both'), (2, 'one')]
+
+    """
+    request = twig_filter_analytic.Request.of_frame(
+        column,
+        queries,
+        namespaces=namespaces,
+        on_error=on_error,
+        max_depth=max_depth,
+        max_bytes=max_bytes,
+        engine=engine,
+    )
+    return _by_document(df, request, column, id, None, "id {id}, query string")
+
+
+@_documented(bm25_weights_analytic.bm25_weights, id=ID, tokenizer=TOKENIZER)
+def bm25_weights(
+    df: DataFrame,
+    column: str,
+    *,
+    id: str,
+    scoring: str = "lucene",
+    k1: float = 1.5,
+    b: float = 0.75,
+    delta: float = 0.5,
+    top: int | None = None,
+    dictionary: Dictionary | None = None,
+    tokenizer: str | re.Pattern[str] | None = None,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+    strategy: str = "auto",
+    engine: str | None = None,
+) -> DataFrame:
+    """Weigh each document's words by BM25.
+
+    Documents are read once; their words go to where it is counted how many documents hold each, and come back.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        ``id, word: string, weight: double``.
+
+    Examples
+    --------
+    >>> from polars_tadoc.distributed import spark as tadoc_spark
+    >>> df = session.createDataFrame([(1, "to be or not to be"), (2, "to do")], "id int, text string")
+    >>> weights = tadoc_spark.bm25_weights(df, "text", id="id", top=1, scoring="wakatsuki")
+    >>> sorted((row.id, row.word, round(row.weight, 4)) for row in weights.collect())
+    [(1, 'be', 0.6287), (2, 'do', 0.6591)]
+
+    """
+    request = bm25_weights_analytic.Request.from_arguments(
+        scoring=scoring,
+        k1=k1,
+        b=b,
+        delta=delta,
+        top=top,
+        dictionary=dictionary,
+        tokenizer=tokenizer,
+        normalize=normalize,
+        lowercase=lowercase,
+        stopwords=stopwords,
+        strategy=strategy,
+        engine=engine,
+    )
+    return _weighed(df, request, column, id, tokenizer)
+
+
+@_documented(tfidf_analytic.tfidf, id=ID, tokenizer=TOKENIZER)
+def tfidf(
+    df: DataFrame,
+    column: str,
+    *,
+    id: str,
+    use_idf: bool = True,
+    smooth_idf: bool = True,
+    sublinear_tf: bool = False,
+    norm: str | None = "l2",
+    top: int | None = None,
+    dictionary: Dictionary | None = None,
+    tokenizer: str | re.Pattern[str] | None = None,
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+    strategy: str = "auto",
+    engine: str | None = None,
+) -> DataFrame:
+    """Weigh each document's words by TF-IDF, in the way of :func:`bm25_weights`.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        ``id, word: string, weight: double``.
+
+    Examples
+    --------
+    >>> from polars_tadoc.distributed import spark as tadoc_spark
+    >>> df = session.createDataFrame([(1, "to be or not to be"), (2, "to do")], "id int, text string")
+    >>> weights = tadoc_spark.tfidf(df, "text", id="id", top=1, norm="l1")
+    >>> sorted((row.id, row.word, round(row.weight, 4)) for row in weights.collect())
+    [(1, 'be', 0.3688), (2, 'do', 0.5843)]
+
+    """
+    request = tfidf_analytic.Request.from_arguments(
+        use_idf=use_idf,
+        smooth_idf=smooth_idf,
+        sublinear_tf=sublinear_tf,
+        norm=norm,
+        top=top,
+        dictionary=dictionary,
+        tokenizer=tokenizer,
+        normalize=normalize,
+        lowercase=lowercase,
+        stopwords=stopwords,
+        strategy=strategy,
+        engine=engine,
+    )
+    return _weighed(df, request, column, id, tokenizer)
+
+
+def _merged(
+    df: DataFrame,
+    request: Analytic[Any, Any],
+    column: str,
+    id: str | None,
+    tokenizer: str | re.Pattern[str] | None,
+    result: str,
+) -> DataFrame:
+    """Ask for what has to be put together from all tasks; ``{id}`` in the result's columns is the labels' type."""
+    asked, rows, schema = _asked(df, request, column, id, tokenizer, result)
+    found = rows.mapInArrow(lambda batches: asked.find(batches), _spark_schema(FOUND))
+    return found.groupBy("shard").applyInArrow(lambda table: asked.merge(table), schema)
+
+
+def _by_document(
+    df: DataFrame,
+    request: Analytic[Any, Any],
+    column: str,
+    id: str,
+    tokenizer: str | re.Pattern[str] | None,
+    result: str,
+) -> DataFrame:
+    """Ask for what each document answers by itself."""
+    asked, rows, schema = _asked(df, request, column, id, tokenizer, result)
+    return rows.mapInArrow(lambda batches: asked.answer(batches), schema)
+
+
+def _weighed(
+    df: DataFrame, request: Analytic[Any, Any], column: str, id: str, tokenizer: str | re.Pattern[str] | None
+) -> DataFrame:
+    asked, rows, schema = _asked(df, request, column, id, tokenizer, "id {id}, word string, weight double")
+    terms = _spark_schema(TERMS)
+    found = rows.mapInArrow(lambda batches: asked.find_terms(batches), terms)
+    counted = found.groupBy("shard").applyInArrow(lambda table: asked.count_documents(table), terms)
+    return counted.groupBy("part").applyInArrow(lambda table: asked.weigh(table), schema)
+
+
+def _best(made: DataFrame, top: int | None, *keys: str) -> DataFrame:
+    """Keep the first rows of all shards' first ones."""
+    if top is None:
+        return made
+    return made.orderBy(made["count"].desc(), *keys).limit(top)
+
+
+def _asked(
+    df: DataFrame,
+    request: Analytic[Any, Any],
+    column: str,
+    id: str | None,
+    tokenizer: str | re.Pattern[str] | None,
+    result: str,
+) -> tuple[Asked, DataFrame, StructType]:
+    """Check the columns; returns what tasks are to do, the columns that they read, and those of the result."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import BinaryType, StringType, StructType
+
+    call = request.name
+    kind = _type(df, column, call)
+    packed = isinstance(kind, BinaryType)
+    if not packed and not isinstance(kind, StringType):
+        raise TypeError(
+            f'{call}: column "{column}" is {kind.simpleString()}; it takes strings, or cells that spark.compress made'
+        )
+    if packed and tokenizer is not None:
+        raise TypeError(f'{call}: tokenizer= is for columns of text; column "{column}" was cut when it was compressed')
+    names = [column]
+    if id is not None:
+        label = _type(df, id, call)
+        if packed:
+            label = _element(label, id, call)
+        _require_label(label, id, call)
+        result = result.format(id=label.simpleString())
+        names += [id] if id != column else []
+    schema = cast("StructType", StructType.fromDDL(result))
+    shards = str(df.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+    asked = Asked(
+        request,
+        Rows(column, id, packed, Tokenizer.from_argument(tokenizer or "words")),
+        int(shards) if shards.isdigit() else SHARDS,
+        to_arrow_schema(schema),
+        _threads(df),
+    )
+    return asked, _plainly_named(df).select(*(f"c{df.columns.index(name)}" for name in names)), schema
+
+
+def _type(df: DataFrame, name: object, call: str) -> DataType:
+    """Return a column's type; errors name the columns that there are."""
+    if not hasattr(df, "mapInArrow"):
+        raise TypeError(f"{call} takes a DataFrame of Spark, not {type(df).__name__}")
+    if not isinstance(name, str):
+        raise TypeError(f"{call}: name the column by a string, not by {type(name).__name__}")
+    if name not in df.columns:
+        raise ColumnMissingError.for_name(name, df.columns, call)
+    return df.schema[name].dataType
+
+
+def _element(array: DataType, name: str, call: str) -> DataType:
+    from pyspark.sql.types import ArrayType
+
+    if not isinstance(array, ArrayType):
+        raise TypeError(
+            f'{call}: id is column "{name}" of type {array.simpleString()}; beside a compressed column it is an array, '
+            "with one value for each document, as spark.compress makes it"
+        )
+    return array.elementType
+
+
+def _require_label(label: DataType, name: str, call: str) -> None:
+    from pyspark.sql.types import BooleanType, DateType, NumericType, StringType, TimestampNTZType, TimestampType
+
+    if not isinstance(label, BooleanType | DateType | NumericType | StringType | TimestampNTZType | TimestampType):
+        raise TypeError(
+            f'{call}: id is column "{name}" of type {label.simpleString()}; documents are called by strings, numbers, '
+            "dates or times: cast it first"
+        )
+
+
+def _plainly_named(df: DataFrame) -> DataFrame:
+    """Name columns by their places: what is mapped may have no dots in its names."""
+    return df.toDF(*(f"c{place}" for place in range(len(df.columns))))
+
+
+def _threads(df: DataFrame) -> int:
+    """Return the cores of each task."""
+    return int(df.sparkSession.conf.get("spark.task.cpus", "1") or 1)
+
+
+def _spark_schema(schema: Any) -> StructType:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema)

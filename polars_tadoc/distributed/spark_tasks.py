@@ -1,0 +1,356 @@
+"""What Spark's Python workers do: each function takes and gives Arrow batches, and is sent to them with its arguments.
+
+A task counts its rows a block at a time, merges what it finds, and hands it over in shards, by the words; then one task
+for each shard merges what all others found of it. Rows that come again, because a worker was lost, give the same again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.analytics.records import Layout, Records, decode, encode, merge_records, split
+from polars_tadoc.analytics.results import Labels
+from polars_tadoc.analytics.terms import Totals
+from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, cut_blocks
+from polars_tadoc.compress.tokenize import Tokenizer
+from polars_tadoc.config import own_threads
+from polars_tadoc.corpus import Corpus, require_countable
+from polars_tadoc.distributed.cells import cells, partitions_of
+from polars_tadoc.distributed.labelled import (
+    Labelled,
+    decode_labels,
+    encode_labels,
+    label_order,
+    merge_labelled,
+    split_labelled,
+)
+from polars_tadoc.distributed.text import corpus_of_text
+from polars_tadoc.errors import InvalidGrammarError
+from polars_tadoc.kernels.cpu.lists import gather_lists
+from polars_tadoc.vocabulary import Vocabulary, unify
+
+Batches = Iterable[pa.RecordBatch]
+UInt32 = npt.NDArray[np.uint32]
+
+TEXT_BYTES = 1 << 25
+"""Text that is cut into words at a time, about."""
+
+GRAMMAR_BYTES = 1 << 26
+"""Text that shares a grammar: making one takes some six times as much memory, and a machine runs many tasks."""
+
+ROOM = 1 << 27
+"""What a task has found is handed over when it takes more bytes than that."""
+
+RESULT_ROWS = 1 << 18
+"""Rows of a batch of results: Spark's strings and lists count in 31 bits."""
+
+FOUND = pa.schema([("shard", pa.int32()), ("payload", pa.binary()), ("labels", pa.binary())])
+"""What is found of a shard, as :func:`encode` writes it."""
+
+TERMS = pa.schema(
+    [
+        ("shard", pa.int32()),
+        ("part", pa.int64()),
+        ("whole", pa.bool_()),
+        ("payload", pa.binary()),
+        ("labels", pa.binary()),
+        ("documents", pa.int64()),
+        ("words", pa.int64()),
+    ]
+)
+"""Documents that wait to be weighed (``whole``), or words and how many documents hold each; and of how many documents
+and words these are."""
+
+WORDS = Layout(("word",), 1)
+"""Words, and how many documents hold each."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How rows of batches become documents.
+
+    Parameters
+    ----------
+    column
+        Name of the column of text, or of cells, for messages: it is the first of a batch.
+    labels
+        That of the one that labels documents, if any: it is the last.
+    packed
+        Whether the column holds cells.
+    tokenizer
+        How text is cut.
+
+    """
+
+    column: str
+    labels: str | None
+    packed: bool
+    tokenizer: Tokenizer
+
+    def blocks(self, batches: Batches) -> Iterator[tuple[Corpus | pl.Series, pl.Series | None]]:
+        """Give the documents a block at a time, as a corpus or as text, with their labels."""
+        if self.packed:
+            return self._partitions(batches)
+        return self._texts(batches)
+
+    def _texts(self, batches: Batches) -> Iterator[tuple[pl.Series, pl.Series | None]]:
+        for table in gathered(batches, 0, TEXT_BYTES):
+            text = series(table.column(0))
+            labels = None if self.labels is None else series(table.column(table.num_columns - 1))
+            sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
+            for start, stop in cut_blocks(sizes, len(sizes), TEXT_BYTES):
+                yield text[start:stop], None if labels is None else labels[start:stop]
+
+    def _partitions(self, batches: Batches) -> Iterator[tuple[Corpus, pl.Series | None]]:
+        for batch in batches:
+            for cell, values in zip(batch.column(0), batch.column(batch.num_columns - 1), strict=True):
+                if not cell.is_valid:
+                    continue
+                labels = None if self.labels is None else series(values.values)
+                held = list(partitions_of(cell.as_buffer(), self.column))
+                count = sum(partition.document_count for partition in held)
+                if labels is not None and len(labels) != count:
+                    raise InvalidGrammarError(
+                        f'column "{self.column}": a cell has {count:,} documents, "{self.labels}" has {len(labels):,}'
+                    )
+                first = 0
+                for partition in held:
+                    stop, corpus = first + partition.document_count, partition.corpus()
+                    if corpus.document_count:  # the grammar of rows that are all null is none
+                        yield corpus, None if labels is None else labels[first:stop]
+                    first = stop
+
+
+def gathered(batches: Batches, place: int, most: int) -> Iterator[pa.Table]:
+    """Put batches together until the column in some place takes so many bytes."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.column(place).nbytes for one in held) >= most:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def series(array: pa.Array | pa.ChunkedArray) -> pl.Series:
+    """Make one of Polars."""
+    made: Any = pl.from_arrow(array)
+    return made.alias("values")  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a frame.
+
+    Parameters
+    ----------
+    analytic
+        The analytic.
+    rows
+        How its rows are read.
+    shards
+        How many tasks merge what is found.
+    schema
+        Columns of the result.
+    threads
+        Of each task.
+
+    """
+
+    analytic: Analytic[Any, Any]
+    rows: Rows
+    shards: int
+    schema: pa.Schema
+    threads: int
+
+    def answer(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Answer for documents that no others have to be known for."""
+        with own_threads(self.threads):
+            for part, labels in self._parts(self.analytic, batches, in_order=False):
+                total = self.analytic.merge([part])
+                yield from result_batches(self.analytic.result(total, Labels(labels)).to_arrow(), self.schema)
+
+    def find(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Answer for the rows of a task, in shards."""
+        with own_threads(self.threads):
+            for found in self._found(batches):
+                for shard, own in enumerate(split_labelled(self.analytic.layout, found, self.shards)):
+                    if len(own.records):
+                        yield _row(FOUND, shard, encode(own.records), encode_labels(own.labels))
+
+    def merge(self, found: pa.Table) -> pa.Table:
+        """Put together what all tasks found of a shard."""
+        with own_threads(self.threads):
+            merged = merge_labelled(self.analytic.layout, self._decoded(found))
+            total = self.analytic.merge([self.analytic.part(merged.records)])
+            made = self.analytic.result(total, Labels(merged.labels)).to_arrow()
+            return pa.Table.from_batches(result_batches(made, self.schema), self.schema)
+
+    def find_terms(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Count the words of a task's documents, and tell each shard in how many its words are."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        first = 0 if context is None else context.partitionId() << 32
+        with own_threads(self.threads):
+            for number, found in enumerate(self._found(batches), first):
+                records = found.records
+                assert records.rows is not None
+                assert records.lengths is not None
+                of = len(records.rows), int(records.lengths.sum())
+                holding = np.bincount(records.keys[:, 1], minlength=len(records.words)).astype(np.uint64)
+                numbers = np.arange(len(records.words), dtype=np.uint32).reshape(-1, 1)
+                for shard, words in enumerate(split(WORDS, Records(records.words, numbers, holding), self.shards)):
+                    yield _row(TERMS, shard, number, False, encode(words), None, *of)
+                shard = number % self.shards
+                yield _row(TERMS, shard, number, True, encode(records), encode_labels(found.labels), *of)
+
+    def count_documents(self, found: pa.Table) -> pa.Table:
+        """Tell each part in how many documents of all its words are; documents pass through as they are."""
+        with own_threads(self.threads):
+            asked = found.filter(pc.invert(found["whole"]))
+            parts = [decode(WORDS, cell.as_buffer()) for cell in asked["payload"]]
+            words, numbers = unify([Vocabulary(part.words) for part in parts])
+            holding = np.zeros(len(words), np.uint64)
+            for part, own in zip(parts, numbers, strict=True):
+                assert part.counts is not None
+                holding[own] += part.counts
+            told = [encode(replace(part, counts=holding[own])) for part, own in zip(parts, numbers, strict=True)]
+            columns = {name: asked[name] for name in TERMS.names} | {"payload": pa.array(told, pa.binary())}
+            for name in ("documents", "words"):
+                columns[name] = pa.array([sum(asked[name].to_pylist())] * len(parts), pa.int64())
+            return pa.concat_tables([pa.table(columns, TERMS), found.filter(found["whole"])])
+
+    def weigh(self, found: pa.Table) -> pa.Table:
+        """Weigh the words of a part's documents, given in how many of all documents each one is."""
+        with own_threads(self.threads):
+            told = found.filter(pc.invert(found["whole"]))
+            (whole,) = found.filter(found["whole"]).to_batches()
+            holding = merge_records(WORDS, [decode(WORDS, cell.as_buffer()) for cell in told["payload"]])
+            records = decode(self.analytic.layout, whole["payload"][0].as_buffer())
+            assert holding.counts is not None
+            totals = Totals(told["documents"][0].as_py(), told["words"][0].as_py(), holding.counts)
+            terms = replace(self.analytic.part(records), known_totals=totals)
+            labels = Labels(decode_labels(whole["labels"][0].as_buffer()))
+            made = self.analytic.result(terms, labels).to_arrow()
+            return pa.Table.from_batches(result_batches(made, self.schema), self.schema)
+
+    def _found(self, batches: Batches) -> Iterator[Labelled]:
+        """Count a task's documents, and merge until it is much."""
+        every, layout = self.analytic.without_limits(), self.analytic.layout
+        held: list[Labelled] = []
+        for part, labels in self._parts(every, batches, in_order=True):
+            held.append(Labelled(every.records(part), labels))
+            if sum(found.nbytes for found in held) > ROOM:
+                held = [merge_labelled(layout, held)]
+                if held[0].nbytes > ROOM // 2:
+                    yield held.pop()
+        if held:
+            yield merge_labelled(layout, held)
+
+    def _parts(
+        self, analytic: Analytic[Any, Any], batches: Batches, *, in_order: bool
+    ) -> Iterator[tuple[Any, pl.Series | None]]:
+        """Answer block by block, with the labels of its rows, ascending where they are to be in order."""
+        for block, labels in self.rows.blocks(batches):
+            documents = block
+            if in_order and labels is not None:
+                order = label_order(labels)
+                labels = labels.gather(order)
+                documents = block.gather(order) if isinstance(block, pl.Series) else _in_order(block, order)
+            for part in self._partials(analytic, documents, labels):
+                yield part, labels
+
+    def _partials(
+        self, analytic: Analytic[Any, Any], documents: Corpus | pl.Series, labels: pl.Series | None
+    ) -> Iterator[Any]:
+        if isinstance(documents, pl.Series):
+            if type(analytic).text_partials is not Analytic.text_partials:
+                yield from analytic.text_partials(documents, 0)
+                return
+            documents = corpus_of_text(documents, self.rows.tokenizer)
+        require_countable([documents], analytic.pairs_per_word)
+        yield analytic.partial(documents, analytic.choose_engine(documents.symbol_count))
+
+    def _decoded(self, found: pa.Table) -> list[Labelled]:
+        cells = zip(found["payload"], found["labels"], strict=True)
+        return [
+            Labelled(decode(self.analytic.layout, payload.as_buffer()), decode_labels(labels.as_buffer()))
+            for payload, labels in cells
+        ]
+
+
+def _in_order(corpus: Corpus, order: UInt32) -> Corpus:
+    """Put documents, numbered by their rows, in an order of these."""
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.arange(len(order))
+    rows = numbers[corpus.rows]
+    if (rows[1:] > rows[:-1]).all():
+        return replace(corpus, rows=rows)
+    places = np.argsort(rows)
+    lists: Any = gather_lists(corpus.root_offsets, corpus.roots, places)
+    offsets, roots = lists
+    return Corpus(corpus.key, corpus.grammar, rows[places], offsets, roots, corpus.gaps.gather(places))
+
+
+def _row(schema: pa.Schema, *values: Any) -> pa.RecordBatch:
+    return pa.record_batch([pa.array([value], kind) for value, kind in zip(values, schema.types, strict=True)], schema)
+
+
+def result_batches(made: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Give a result's rows in Spark's types, so many at a time."""
+    for start in range(0, made.num_rows, RESULT_ROWS):
+        yield from made.slice(start, RESULT_ROWS).cast(schema).combine_chunks().to_batches()
+
+
+@dataclass(frozen=True)
+class Compressing:
+    """How a frame's text becomes cells.
+
+    Parameters
+    ----------
+    how
+        How to compress.
+    place
+        Which column is the text.
+    threads
+        Of each task.
+
+    """
+
+    how: Compression
+    place: int
+    threads: int
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Compress so much text at a time; other columns become lists."""
+        with own_threads(self.threads):
+            for table in gathered(batches, self.place, GRAMMAR_BYTES):
+                text = series(table.column(self.place))
+                sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
+                most = self.how.rows_per_grammar or ROWS_PER_GRAMMAR
+                for start, stop in cut_blocks(sizes, most, GRAMMAR_BYTES):
+                    yield from self._cells(table.slice(start, stop - start), text[start:stop])
+
+    def _cells(self, table: pa.Table, text: pl.Series) -> Iterator[pa.RecordBatch]:
+        first = 0
+        for cell, count in cells(self.how.run(text)):
+            own = table.slice(first, count)
+            first += count
+            columns = [_one_list(values) for values in own.columns]
+            columns[self.place] = pa.array([cell], pa.binary())
+            yield pa.record_batch(columns, table.column_names)
+
+
+def _one_list(values: pa.ChunkedArray) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values.combine_chunks())
