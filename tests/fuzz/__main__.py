@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,8 +32,8 @@ MOST_MEGABYTES = 2_500
 MOST_SECONDS = 20
 """For one input: of memory the process may have, of time it may take."""
 
-STARTING = 240
-"""Seconds in which a process is ready: kernels may have to be compiled."""
+STARTING = 400
+"""Seconds in which a process is ready: kernels may have to be compiled, with checks of bounds."""
 
 _STATUS = re.compile(r"#(\d+)\s+\w+\s+cov: (\d+) ft: (\d+) corp: (\d+)/\S+ .*rss: (\d+)Mb")
 
@@ -80,6 +81,7 @@ def fuzz(name: str, seconds: float, work: Path, *, checks_bounds: bool = False, 
         f"-max_len={target.most_bytes}",
         f"-rss_limit_mb={MOST_MEGABYTES}",
         f"-timeout={MOST_SECONDS}",
+        f"-report_slow_units={MOST_SECONDS}",
         f"-artifact_prefix={findings / name}-",
         f"-seed={seed}",
         "-print_final_stats=1",
@@ -137,10 +139,17 @@ def _rounds(names: Sequence[str]) -> Iterator[tuple[str, bool]]:
 def _run(command: list[str], environment: dict[str, str], limit: float) -> tuple[str, int]:
     """Run a process; return what it printed and its exit code."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as file:
+        process = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
         try:
-            code = subprocess.run(command, env=environment, stdout=file, stderr=file, timeout=limit).returncode
+            code = process.wait(limit)
         except subprocess.TimeoutExpired:
             code = -1
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGUSR1)  # for its threads' tracebacks
+                time.sleep(1)
+                process.kill()
+                process.wait()
         file.seek(0)
         return file.read(), code
 

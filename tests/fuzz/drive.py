@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import faulthandler
+import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +23,7 @@ def kernels() -> list[str]:
 
 def main(name: str, arguments: list[str]) -> None:
     """Fuzz until libFuzzer's arguments say that it is enough; it ends the process."""
+    faulthandler.register(signal.SIGUSR1, all_threads=True)  # says where it hangs, if it does
     with atheris.instrument_imports(include=["polars_tadoc"], exclude=kernels()):
         from tests.fuzz import corpus
         from tests.fuzz.targets import load

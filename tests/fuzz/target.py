@@ -29,7 +29,7 @@ class Target:
     name
         As it is called on the command line; also that of its corpus.
     check
-        Takes an input; any error or crash is a finding.
+        Takes an input, and tells whether the package accepted it; any error or crash is a finding.
     seeds
         Inputs to start from.
     tokens
@@ -40,18 +40,18 @@ class Target:
     """
 
     name: str
-    check: Callable[[bytes], None]
+    check: Callable[[bytes], bool]
     seeds: Iterable[bytes]
     tokens: Sequence[str] = ()
     most_bytes: int = 1 << 10
 
-    def run(self, data: bytes) -> None:
-        """Check an input within the limits; warnings are errors."""
+    def run(self, data: bytes) -> bool:
+        """Check an input within the limits; warnings are errors. Returns whether it was accepted."""
         limits = {"expansion_limit": MOST_WORDS, "payload_limit_bytes": MOST_DECODED, "host_cache_bytes": MOST_DECODED}
         with tadoc.Config(engine="cpu", threads=1, **limits), warnings.catch_warnings():
             warnings.simplefilter("error")
             try:
-                self.check(data[: self.most_bytes])
+                return self.check(data[: self.most_bytes])
             except pl.exceptions.PanicException as error:  # of Rust code: no Exception
                 raise AssertionError(f"Polars panicked: {error}") from error
 

@@ -15,6 +15,8 @@ NAMES = (
     "xpath",
     "xml",
     "twig_set",
+    "records",
+    "checkpoint",
 )
 
 

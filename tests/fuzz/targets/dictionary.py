@@ -64,25 +64,26 @@ def edited(script: Script) -> bytes:
         return sample
 
 
-def check(data: bytes) -> None:
+def check(data: bytes) -> bool:
     """Load a dictionary, and look words up both ways; or make one of words, and hold it to them."""
     script = Script(data)
     if script.number(7) == 7:
         _made(script)
-        return
+        return False
     path = folder() / "words.dictionary"
     path.write_bytes(edited(script))
     try:
         with may_refuse():
             dictionary = tadoc.Dictionary.load(path, verify=bool(script.number(1)))
     except Refused:
-        return
+        return False
     for kind in {script.number(5) for _ in range(2)}:
         try:
             with may_refuse():
                 _use(dictionary, kind)
         except Refused:
             continue
+    return True
 
 
 def _use(dictionary: tadoc.Dictionary, kind: int) -> None:

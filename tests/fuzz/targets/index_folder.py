@@ -50,6 +50,7 @@ def edited(script: Script) -> Files:
     header = json.loads(files[HEADER])
     header.pop("crc32")
     seals = script.number(15) > 0
+    sound = set(files)
     for _ in range(script.number(3)):
         name = script.pick([HEADER, HEADER, *header["files"]])
         if name == HEADER:
@@ -60,7 +61,8 @@ def edited(script: Script) -> Files:
         if name not in files:
             continue
         known = header["files"][name]
-        files[name] = _edited_file(script, name, files[name], known)
+        files[name] = _edited_file(script, name, files[name], known if name in sound else None)
+        sound.discard(name)
         if seals and isinstance(known, dict):
             header["files"] = {
                 **header["files"],
@@ -72,8 +74,9 @@ def edited(script: Script) -> Files:
     return {**files, HEADER: bytes(text)}
 
 
-def _edited_file(script: Script, name: str, content: bytes, known: dict[str, Any]) -> bytes:
-    if script.number(3) == 0:
+def _edited_file(script: Script, name: str, content: bytes, known: Any) -> bytes:
+    """Edit what a file holds, or its bytes: these where it was edited before, or the header says nothing of it."""
+    if script.number(3) == 0 or not isinstance(known, dict):
         data = bytearray(content)
         edit_bytes(script, data)
         return bytes(data)
@@ -122,7 +125,7 @@ def _edited_array(script: Script, content: bytes, known: dict[str, Any]) -> byte
     return file.getvalue()
 
 
-def check(data: bytes) -> None:
+def check(data: bytes) -> bool:
     """Load an index, ask it, change it, and save it."""
     script = Script(data)
     files = edited(script)
@@ -135,10 +138,10 @@ def check(data: bytes) -> None:
         with may_refuse():
             index = tadoc.load_index(path, verify=bool(script.number(1)), mmap=bool(script.number(1)))
     except Refused:
-        return
+        return False
     except ValueError as error:
         if "pass the same expression, load_index(path, normalize=…)" in str(error):
-            return
+            return False
         raise
     for kind in {script.number(4) for _ in range(2)}:
         try:
@@ -146,6 +149,7 @@ def check(data: bytes) -> None:
                 _use(index, kind)
         except Refused:
             continue
+    return True
 
 
 def _use(index: tadoc.Index, kind: int) -> None:

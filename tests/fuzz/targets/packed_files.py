@@ -57,7 +57,7 @@ def written(script: Script) -> bytes:
     return bytes(data)
 
 
-def check(data: bytes) -> None:
+def check(data: bytes) -> bool:
     """Scan a file, and ask it something."""
     script = Script(data)
     path = folder() / "packed.parquet"
@@ -67,13 +67,14 @@ def check(data: bytes) -> None:
             lf = tadoc.scan_packed(path)
             answer = script.pick(QUESTIONS)(lf).collect()
     except Refused:
-        return
+        return False
     for column in answer.iter_columns():
         if column.dtype == tadoc.DTYPE:
             hold(column, script)
         elif column.dtype == pl.String:
             strings: pa.Array = column.to_arrow(compat_level=pl.CompatLevel.oldest())
             strings.validate(full=True)
+    return True
 
 
 def seeds() -> list[bytes]:

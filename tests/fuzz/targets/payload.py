@@ -80,7 +80,7 @@ def edited(script: Script) -> str:
     return handmade.seal(handmade.stream(**parts, counts=counts), size)
 
 
-def check(data: bytes) -> None:
+def check(data: bytes) -> bool:
     """Decode a payload, and use it under rows of any symbols and gaps."""
     script = Script(data)
     text = edited(script) if script.number(7) < 7 else script.take(1 << 10).decode(errors="replace")
@@ -88,7 +88,7 @@ def check(data: bytes) -> None:
         with may_refuse():
             grammar = payload.decode(text)
     except Refused:
-        return
+        return False
     encoded = payload.encode(grammar)
     assert payload.encode(payload.decode(encoded)) == encoded
     known = grammar.vocabulary_size + grammar.rule_count
@@ -101,8 +101,9 @@ def check(data: bytes) -> None:
             split(column)
     except Refused:
         assert max(symbol for row in rows for symbol in row) == known
-        return
+        return False
     hold(column, script)
+    return True
 
 
 def seeds() -> list[bytes]:

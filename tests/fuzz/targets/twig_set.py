@@ -46,7 +46,7 @@ def edited(script: Script) -> bytes:
     return bytes(data)
 
 
-def check(data: bytes) -> None:
+def check(data: bytes) -> bool:
     """Load twigs, use them, and save them again."""
     path = folder() / "twigs.json"
     path.write_bytes(data if data.startswith(b"{") else edited(Script(data)))
@@ -54,7 +54,7 @@ def check(data: bytes) -> None:
         with may_refuse():
             twigs = tadoc.TwigSet.load(path)
     except Refused:
-        return
+        return False
     repr(twigs)
     tadoc.twig_filter(pl.Series("xml", DOCUMENTS), twigs)
     twigs.save(path)
@@ -62,6 +62,7 @@ def check(data: bytes) -> None:
     assert again == twigs
     assert dict(again) == dict(twigs)
     assert again.namespaces == twigs.namespaces
+    return True
 
 
 def seeds() -> list[bytes]:
