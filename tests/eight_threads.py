@@ -9,6 +9,7 @@ import argparse
 import faulthandler
 import itertools
 import random
+import shutil
 import tempfile
 import threading
 import time
@@ -25,6 +26,9 @@ from polars_tadoc.cache import grammars
 THREADS = 8
 BUDGETS = (0, 1 << 14, 1 << 20, 2 << 30)
 """Bytes of the cache of grammars, one after another: from one that keeps nothing to the default."""
+
+MEMORY = 400_000
+"""Bytes that one grammar fits into, and the result does not."""
 
 text, xml = pl.col("text").tadoc, pl.col("xml").tadoc
 
@@ -88,6 +92,23 @@ def streamed(shared: Shared) -> pl.DataFrame:
     return found
 
 
+def sunk(shared: Shared) -> pl.DataFrame:
+    path = shared.path(".parquet")
+    counts = shared.frame.lazy().tadoc.sequence_count("text", n=2, memory_limit=MEMORY)
+    counts.tadoc.sink_parquet(path)
+    found = pl.read_parquet(path)
+    path.unlink()
+    return found
+
+
+def sunk_index(shared: Shared) -> pl.DataFrame:
+    path = shared.path(".index")
+    scan(shared).tadoc.sink_index(path, "text", id="id", memory_limit="1GB")
+    found = tadoc.load_index(path).search(["w1 w2", "w3"], 5)
+    shutil.rmtree(path)
+    return found
+
+
 def saved_dictionary(shared: Shared) -> pl.DataFrame:
     path = shared.path(".dictionary")
     shared.dictionary.save(path)
@@ -133,6 +154,11 @@ CALLS: dict[str, Callable[[Shared], pl.DataFrame]] = {
     "a plan": lambda s: s.frame.lazy().filter(pl.col("group") > 2).tadoc.inverted_index("text").collect(),
     "a streaming plan": lambda s: s.frame.lazy().tadoc.word_count("text").collect(engine="streaming"),
     "limited memory": lambda s: s.frame.lazy().tadoc.sequence_count("text", n=2, memory_limit="1GB").collect(),
+    "memory for a part of the result": lambda s: (
+        scan(s).tadoc.sequence_count("text", n=3, memory_limit=MEMORY).collect()
+    ),
+    "sink_parquet": sunk,
+    "sink_index": sunk_index,
     "text in limited memory": lambda s: s.plain.lazy().tadoc.tfidf("text", memory_limit="1GB").collect(),
     "pack": lambda s: s.frame.drop("xml").tadoc.pack("text").tadoc.unpack().tadoc.decompress("text"),
     "write_packed": written,

@@ -29,7 +29,7 @@ import polars_tadoc as tadoc
 
 folder, how = Path(sys.argv[1]), sys.argv[2]
 numbers = random.Random(1)
-words = [f"{numbers.getrandbits(96):x}" for _ in range(150_000)]
+words = [f"{numbers.getrandbits(96):x}" for _ in range(110_000)]
 
 def frame(words):
     return pl.DataFrame({"text": words}).tadoc.compress("text")
@@ -37,9 +37,11 @@ def frame(words):
 CALLS = {
     "write_packed": lambda words, path: frame(words).tadoc.write_packed(path),
     "sink_packed": lambda words, path: frame(words).lazy().tadoc.sink_packed(path),
+    "sink_parquet": lambda words, path: frame(words).lazy().tadoc.word_count("text").tadoc.sink_parquet(path),
+    "sink_index": lambda words, path: frame(words).lazy().tadoc.sink_index(path, "text", overwrite=True),
     "save": lambda words, path: frame(words).tadoc.build_index("text").save(path, overwrite=True),
     "Dictionary.save": lambda words, path: tadoc.Dictionary.from_words(pl.Series(words)).save(path),
-    "TwigSet.save": lambda words, path: tadoc.TwigSet({word: f"//w{word}" for word in words[:50_000]}).save(path),
+    "TwigSet.save": lambda words, path: tadoc.TwigSet({word: f"//w{word}" for word in words[:25_000]}).save(path),
 }
 
 def contents(path):
@@ -87,7 +89,7 @@ def test_no_room(tmp_path: Path, how: str) -> None:
     assert done.returncode == 0, done.stderr
     found, left, is_as_before = json.loads(done.stdout)
     number, why = NO_ROOM[how]
-    calls = ["Dictionary.save", "TwigSet.save", "save", "sink_packed", "write_packed"]
+    calls = ["Dictionary.save", "TwigSet.save", "save", "sink_index", "sink_packed", "sink_parquet", "write_packed"]
     for call in calls:
         said = "write_packed" if call == "sink_packed" else call
         message = f"[Errno {number}] {said}: no more can be written in {tmp_path} ({why}): {tmp_path / call} is as"
