@@ -22,6 +22,7 @@ from polars_tadoc.cache import ByteLRU
 from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.engine import CPU, Engine
 from polars_tadoc.errors import DeviceMemoryError, DeviceMemoryWarning
+from polars_tadoc.index import collect
 from polars_tadoc.kernels import cpu
 from tests.analytic_cases import Case, cases
 
@@ -92,7 +93,7 @@ def tight_engine(most: int) -> TightEngine:
 def chosen(engine: Engine) -> Iterator[None]:
     """Have calls choose an engine; what they ask for by name need not be there."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (analytic, by_group, counting):
+        for module in (analytic, by_group, counting, collect):
             patch.setattr(module, "choose", lambda *_: engine)
         patch.setattr(device_batches, "require_engine", lambda asked: asked or "auto")
         for module in (analytic, weights):
@@ -286,6 +287,21 @@ def test_the_last_step_may_lack_memory_too(call: str) -> None:
         with chosen(tight_engine(most)), pytest.warns(DeviceMemoryWarning, match=f"{call}: .*{said}") as caught:
             assert pl.DataFrame(CALLS[call](column, {})).equals(expected)
         assert len(caught) == 1
+
+
+def test_twigs_and_indexes() -> None:
+    rows = ["<a><b/>x</a>", "<a><b><c/></b></a>", None, "<c>x x</c>", "<a>y</a>"] * 3
+    queries = {"b": "//a/b", "c": "//c"}
+    column = tadoc.compress(pl.Series("text", rows), tokenizer="xml")
+    expected = pl.DataFrame(tadoc.twig_filter(column, queries))
+    found = tadoc.build_index(column).search("x", k=9)
+    with chosen(tight_engine(4)):
+        with pytest.warns(DeviceMemoryWarning, match=r"twig_filter: .* in batches"):
+            got = pl.DataFrame(tadoc.twig_filter(column, queries))
+        with pytest.warns(DeviceMemoryWarning, match=r"build_index: .* in batches"):
+            index = tadoc.build_index(column)
+    assert got.equals(expected)
+    assert index.search("x", k=9).equals(found)
 
 
 def test_streams_say_it_once() -> None:

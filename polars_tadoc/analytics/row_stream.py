@@ -49,4 +49,4 @@ def stream_rows(
         return
     counting = WindowCounting(analytic)
     for window in chain.from_iterable(in_parts(window, limit) for window in windows):
-        yield analytic.finish(counting.part(window), labels_of(window, labels)).to_frame()
+        yield analytic.finish(counting.part(window), labels_of(window, labels), counting.batches).to_frame()

@@ -264,7 +264,7 @@ class _Found(Generic[Part]):
     def frames(self, labels: KeptLabels) -> Iterator[pl.DataFrame]:
         """Give the result, so many rows at a time."""
         if self.spill is None:
-            yield self.analytic.finish(self.analytic.merge(self.fresh), labels.all()).to_frame()
+            yield self.analytic.finish(self.analytic.merge(self.fresh), labels.all(), self.batches).to_frame()
             return
         self._hand_over()
         given = 0
@@ -272,7 +272,7 @@ class _Found(Generic[Part]):
             given += 1
             yield self.analytic.ranged(records, labels.all()).to_frame()
         if not given:
-            yield self.analytic.finish(self.analytic.merge([]), labels.all()).to_frame()
+            yield self.analytic.finish(self.analytic.merge([]), labels.all(), self.batches).to_frame()
 
     @property
     def batch(self) -> int:

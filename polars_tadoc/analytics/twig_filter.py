@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,8 +21,10 @@ from polars_tadoc.analytics.twig_matches import schema as schema
 from polars_tadoc.arguments import require_integer
 from polars_tadoc.column import call_of, require_series, require_tadoc, split
 from polars_tadoc.corpus import Corpus
+from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.engine import Engine
 from polars_tadoc.errors import InvalidXmlError
+from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.payload import short_name
 from polars_tadoc.traversal.options import MOST_COUNT, Options
 from polars_tadoc.twig.twig_set import TwigSet
@@ -104,7 +107,13 @@ class Request(Analytic[Matches, MatchedRows]):
         for corpus in corpora:
             named.require_tokenizer(corpus)
         engine = self.choose_engine(sum(corpus.symbol_count for corpus in corpora))
-        return named._joined(answer for corpus in corpora for answer in self.filtering.match_corpus(corpus, engine))
+        batches = DeviceBatches(self.name, self.options.engine)
+
+        def match(corpus: Corpus, engine: Engine) -> list[Answer]:
+            return list(self.filtering.match_corpus(corpus, engine))
+
+        parts = [part for corpus in corpora for part in batches.parts(corpus, engine, match, match)]
+        return named._joined(chain.from_iterable(parts))
 
     def without_limits(self) -> Request:
         """There are no limits that merging would have to apply."""
@@ -117,9 +126,19 @@ class Request(Analytic[Matches, MatchedRows]):
 
     def text_partials(self, text: pl.Series, first: int = 0) -> Iterator[Matches]:
         """Match the rows of a String column, so much text at a time; ``first`` is the first row's number."""
-        for matches, wrong in self.filtering.match_text(text, self.choose_engine(len(text))):
-            moved = replace(matches, rows=matches.rows + first) if first else matches
-            yield self._joined([(moved, [WrongRow(first + row, why) for row, why in wrong])])
+
+        def match(start: int, stop: int, engine: Engine) -> list[Answer]:
+            rows = text if stop - start == len(text) else text[start:stop]
+            number = first + start
+            return [
+                (replace(matches, rows=matches.rows + number), [WrongRow(number + row, why) for row, why in wrong])
+                for matches, wrong in self.filtering.match_text(rows, engine)
+            ]
+
+        before = running_sum(text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy())
+        batches = DeviceBatches(self.name, self.options.engine)
+        for answers in batches.each(self.choose_engine(len(text)), before, match, "bytes"):
+            yield self._joined(answers)
 
     def _joined(self, answers: Iterable[Answer]) -> Matches:
         """Put answers together; raises ``InvalidXmlError`` for the first wrong row, where that is asked for."""

@@ -67,7 +67,7 @@ def stream_weights(
             waiting.append(_counted(terms, labels_of(window, labels)))
         totals.settle()
         for counted in waiting.all():
-            yield request.finish(totals.given_to(counted.terms), Labels(counted.labels)).to_frame()
+            yield request.finish(totals.given_to(counted.terms), Labels(counted.labels), counting.batches).to_frame()
 
 
 def run_checkpointed(
@@ -111,10 +111,10 @@ def run_checkpointed(
         for records in counts.merged(batch=BATCH):
             totals.add(_of_own_words(request.part(records)))
         totals.settle()
-        yield request.finish(request.merge([]), kept.all()).to_frame()
+        yield request.finish(request.merge([]), kept.all(), counting.batches).to_frame()
         for records in counts.merged(batch=BATCH):
             terms = totals.given_to(_of_own_words(request.part(records)))
-            yield request.finish(terms, kept.all()).to_frame()
+            yield request.finish(terms, kept.all(), counting.batches).to_frame()
 
 
 class _AllRows:

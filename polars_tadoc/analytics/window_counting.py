@@ -18,7 +18,7 @@ class WindowCounting(Generic[Part]):
 
     def __init__(self, analytic: Analytic[Part, Any]) -> None:
         self._every = analytic.without_limits()
-        self._batches = DeviceBatches(analytic.name, analytic.options.engine)
+        self.batches = DeviceBatches(analytic.name, analytic.options.engine)
 
     def part(self, window: Window) -> Part:
         """Answer for a window, in the order of its rows."""
@@ -29,7 +29,7 @@ class WindowCounting(Generic[Part]):
         parts = []
         for corpus in window.corpora:
             engine = every.choose_engine(corpus.symbol_count)
-            parts.append(every.on_host(every.partial_in(self._batches, corpus, engine)))
+            parts.append(every.on_host(every.partial_in(self.batches, corpus, engine)))
         return every.merge(parts)
 
 

@@ -13,6 +13,7 @@ import polars as pl
 
 from polars_tadoc.analytics.results import from_arrow, to_arrow
 from polars_tadoc.corpus import Corpus, require_countable
+from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.engine import Engine, choose
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.index.codecs import Codec
@@ -98,7 +99,12 @@ def make_segment(corpora: Sequence[Corpus], rows: Int64, options: Options, codec
 
 def count_words(corpora: Sequence[Corpus], rows: Int64, engine: Engine, options: Options) -> Counted:
     """Count the words of the documents of some corpora; parameters as for :func:`make_segment`."""
-    counted = [_count(corpus, rows, engine, options) for corpus in corpora]
+    batches = DeviceBatches("build_index", options.engine)
+
+    def count(corpus: Corpus, engine: Engine) -> Counted:
+        return _count(corpus, rows, engine, options)
+
+    counted = [part for corpus in corpora for part in batches.parts(corpus, engine, count, count)]
     return counted[0] if len(counted) == 1 else _join(counted)
 
 
