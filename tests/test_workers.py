@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,11 @@ class TestResults:
         for labels in (None, "number"):
             answer = two.twig_filter(tmp_path, "xml", queries, id=labels).collect()
             assert_frame_equal(answer, rows.tadoc.twig_filter("xml", queries, id=labels))  # type: ignore[attr-defined]
+
+    def test_calls_from_two_threads(self, two: Workers, folder: Path) -> None:
+        with ThreadPoolExecutor(2) as threads:
+            answers = list(threads.map(lambda call: getattr(two, call)(folder / "packed").collect(), ["sort"] * 4))
+        assert all(answer.equals(expected(folder, "sort")) for answer in answers)
 
     def test_what_is_found_is_written_when_a_share_is_full(self, folder: Path) -> None:
         with Workers(cpus=1, threads=1, memory_limit=1) as one:

@@ -189,7 +189,7 @@ _lock = threading.Lock()
 def _current(job: Job) -> _Finding:
     global _finding
     with _lock:
-        if _finding is None or _finding.job is not job:
+        if _finding is None or _finding.job.folder != job.folder:  # two threads may have loaded it
             _finding = _Finding(job)
         return _finding
 
@@ -244,7 +244,7 @@ def partials(job: Job, every: Analytic[Any, Any], batches: DeviceBatches, piece:
 def corpora(job: Job, piece: Piece) -> Iterator[Corpus]:
     """Read a piece; text is compressed first."""
     if job.files.packed:
-        yield from job.files.corpora(piece, gaps=job.analytic.reads_gaps)
+        yield from job.files.corpora(piece)
         return
     how = Compression.from_arguments(
         like=None,

@@ -168,7 +168,7 @@ class Pool:
 
     def __init__(self, environments: Mapping[str, Mapping[str, str]], settings: Settings, slots: int) -> None:
         self._environments, self._settings, self._slots = environments, settings, slots
-        self._starting = threading.Lock()
+        self._starting, self._running = threading.Lock(), threading.Lock()
         self._workers = {place: self._start(name) for place, name in enumerate(environments)}
         try:
             for one in self._workers.values():
@@ -223,9 +223,12 @@ class Pool:
             What a task raised; those that had begun are ended first.
 
         """
-        stage = _Stage(call, tasks, function, finish, left=deque(range(len(tasks))))
+        with self._running:  # what a worker keeps is of one call
+            return self._run(_Stage(call, tasks, function, finish, left=deque(range(len(tasks)))))
+
+    def _run(self, stage: _Stage) -> list[Any]:
         threads = [
-            threading.Thread(target=self._serve, args=(place, stage), name=f"tadoc {call}", daemon=True)
+            threading.Thread(target=self._serve, args=(place, stage), name=f"tadoc {stage.call}", daemon=True)
             for place in self._workers
             for _ in range(self._slots)
         ]
@@ -244,7 +247,7 @@ class Pool:
             raise
         if stage.error is not None:
             raise stage.error
-        return stage.handed_over if finish else [stage.results[place] for place in range(len(tasks))]
+        return stage.handed_over if stage.finish else [stage.results[place] for place in range(len(stage.tasks))]
 
     def _start(self, name: str) -> WorkerProcess:
         return WorkerProcess(name, self._environments[name], self._settings, self._slots)

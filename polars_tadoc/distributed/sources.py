@@ -180,7 +180,7 @@ class Files:
                 values.append(lists.alias("values").explode(empty_as_null=False, keep_nulls=False))
         return pl.concat(values).alias(name)
 
-    def corpora(self, piece: Piece, *, gaps: bool) -> Iterator[Corpus]:
+    def corpora(self, piece: Piece) -> Iterator[Corpus]:
         """Read packed documents; ``Corpus.rows`` are the numbers among those of all pieces."""
         row = piece.first_row
         for one in piece.stretches:
