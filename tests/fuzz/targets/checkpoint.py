@@ -58,7 +58,7 @@ def edited(script: Script, number: int) -> Files:
             edit_bytes(script, data)
             files[name] = bytes(data)
             sound.discard(name)
-        elif name == MANIFEST:
+        elif not files[name].startswith(b"PAR1"):
             files[name] = json.dumps(edit_json(script, json.loads(files[name]))).encode("utf-8", "replace")
         else:
             files[name] = _edited_run(script, files[name])
