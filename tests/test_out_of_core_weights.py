@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import polars_tadoc as tadoc
-from polars_tadoc.analytics import bm25_weights, frequencies, term_vector, tfidf, weight_stream
+from polars_tadoc.analytics import bm25_weights, frequencies, term_vector, tfidf, weight_stream, windows
 from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.row_stream import stream_rows
 from polars_tadoc.analytics.weight_stream import run_checkpointed
@@ -91,13 +92,14 @@ def test_windows_give_what_all_rows_in_memory_give(
     on_disk: bool,
 ) -> None:
     if on_disk:
+        monkeypatch.setattr(windows, "WORD_BYTES", LIMIT // 300)  # packed rows are cut
         monkeypatch.setattr(weight_stream, "WAITING_SHARE", LIMIT)
         monkeypatch.setattr(weight_stream, "TABLE_SHARE", LIMIT)
         monkeypatch.setattr(frequencies, "MOST_WORDS", 64)
     plan, frame = plans[form]
     with tadoc.Config(spill_folder=str(tmp_path)):
-        windows = windows_of(plan, "text", [] if labels is None else [labels], LIMIT)
-        found = pl.concat(list(stream_rows(windows, REQUESTS[call](**how), labels, LIMIT)))
+        rows = windows_of(plan, "text", [] if labels is None else [labels], LIMIT)
+        found = pl.concat(list(stream_rows(rows, REQUESTS[call](**how), labels, LIMIT)))
     expected = getattr(frame.tadoc, call)("text", id=labels, **how)  # type: ignore[attr-defined]
     assert_frame_equal(found, expected, check_exact=True)
     assert not list(tmp_path.iterdir())
@@ -157,12 +159,28 @@ def test_an_abandoned_stream_leaves_nothing_behind(
 ) -> None:
     monkeypatch.setattr(weight_stream, "WAITING_SHARE", LIMIT)
     with tadoc.Config(spill_folder=str(tmp_path)):
-        windows = windows_of(plans["packed"][0], "text", [], LIMIT)
-        frames = stream_rows(windows, bm25_weights.Request.from_arguments(), None, LIMIT)
+        rows = windows_of(plans["packed"][0], "text", [], LIMIT)
+        frames = stream_rows(rows, bm25_weights.Request.from_arguments(), None, LIMIT)
         assert next(frames).columns == ["id", "word", "weight"]
         assert list(tmp_path.iterdir())
         frames.close()  # type: ignore[attr-defined]
     assert not list(tmp_path.iterdir())
+
+
+def test_packed_rows_are_cut_between_documents(plans: dict[str, tuple[pl.LazyFrame, pl.DataFrame]]) -> None:
+    whole = list(windows_of(plans["packed"][0], "text", ["id"], LIMIT))
+    for words in (1, 100, 1000):
+        parts = [part for window in whole for part in windows.in_parts(window, words * windows.WORD_BYTES)]
+        assert len(parts) > len(whole)
+        assert pl.concat(part.frame for part in parts).equals(pl.concat(window.frame for window in whole))
+        assert [part.first for part in parts[1:]] == np.cumsum([part.height for part in parts])[:-1].tolist()
+        for part in parts:
+            for corpus in part.corpora:
+                assert corpus.document_count == 1 or corpus.word_total() <= words
+                assert corpus.rows[0] >= part.first
+                assert corpus.rows[-1] < part.first + part.height
+        rows = np.concatenate([corpus.rows for part in parts for corpus in part.corpora])
+        assert rows.tolist() == plans["rows"][1]["text"].is_not_null().arg_true().to_list()
 
 
 @given(

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal, assert_series_equal
 
 import polars_tadoc as tadoc
+from polars_tadoc.analytics import windows
 from polars_tadoc.errors import ColumnMissingError, LimitExceededError, NotCompressedError
 from polars_tadoc.index import pieces, sink, sink_documents
 from polars_tadoc.index.codecs import CODECS, require_codec
@@ -139,8 +140,7 @@ def assert_same_files(sunk: Path, saved: Path) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("form", ["packed", "rows", "shuffled", "few", "none"])
-@pytest.mark.parametrize("nulls", [False, True])
+@pytest.mark.parametrize("form", ["packed", "packed with nulls", "rows", "shuffled", "few", "none"])
 @pytest.mark.parametrize(
     "how",
     [
@@ -151,13 +151,14 @@ def assert_same_files(sunk: Path, saved: Path) -> None:
     ids=["plain", "id", "without text"],
 )
 def test_the_saved_index_is_the_one_built_in_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: str, form: str, nulls: bool, how: dict[str, Any]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: str, form: str, how: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(pieces, "LONG", 256)
     monkeypatch.setattr(sink, "LONG", 256)
     monkeypatch.setattr(sink, "RANGE", 100)  # lists are torn
     monkeypatch.setattr(sink_documents, "HELD_BYTES", 1000)
-    df = frame(1500, nulls)
+    monkeypatch.setattr(windows, "WORD_BYTES", 1000)  # packed rows are cut
+    df = frame(1500, nulls=form != "packed")
     df.tadoc.write_packed(tmp_path / "packed.parquet")  # type: ignore[attr-defined]
     plan = tadoc.scan_packed(tmp_path / "packed.parquet")
     if form == "shuffled":
@@ -232,6 +233,38 @@ def test_a_killed_process_leaves_no_index_and_the_next_one_cleans_up(tmp_path: P
             work / "index", memory_limit=LIMIT
         )
     assert [path.name for path in work.iterdir()] == ["index"]
+
+
+@pytest.mark.parametrize("how", [{}, {"id": "name", "lowercase": True}], ids=["plain", "id"])
+def test_an_interrupted_call_goes_on_behind_the_partitions_that_are_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
+) -> None:
+    df = frame(1500, nulls=True)
+    df.tadoc.write_packed(tmp_path / "packed.parquet")  # type: ignore[attr-defined]
+    plan = tadoc.scan_packed(tmp_path / "packed.parquet")
+    asked = {**how, "checkpoint": tmp_path / "checkpoint", "memory_limit": LIMIT}
+    counted: list[int] = []
+    count = sink.count_words
+
+    def counting(corpora: Any, rows: npt.NDArray[np.int64], *others: Any) -> Any:
+        if counted == [0, 300]:
+            counted.clear()
+            raise KeyboardInterrupt
+        counted.append(int(rows[0]))
+        return count(corpora, rows, *others)
+
+    monkeypatch.setattr(sink, "count_words", counting)
+    with pytest.raises(KeyboardInterrupt):
+        plan.tadoc.sink_index(tmp_path / "sunk", **asked)  # type: ignore[attr-defined]
+    assert not (tmp_path / "sunk").exists()
+    plan.tadoc.sink_index(tmp_path / "sunk", **asked)  # type: ignore[attr-defined]
+    assert counted == [600, 900, 1200]
+    df.tadoc.build_index("text", **how).save(tmp_path / "saved")  # type: ignore[attr-defined]
+    assert_same_files(tmp_path / "sunk", tmp_path / "saved")
+    with pytest.raises(ValueError, match="another question: stopwords"):
+        plan.tadoc.sink_index(tmp_path / "other", stopwords=["a"], **asked)  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="sink_index: checkpoint= is for plans that choose documents"):
+        df.lazy().tadoc.sink_index(tmp_path / "other", **asked)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
