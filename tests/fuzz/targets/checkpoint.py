@@ -52,7 +52,10 @@ def edited(script: Script, number: int) -> Files:
             if not files:
                 return files
         elif kind == 1:
-            files[script.pick([*files, f"run-{script.number(12):06}.keys.parquet", "other"])] = files[name]
+            to = script.pick([*files, f"run-{script.number(12):06}.keys.parquet", "other"])
+            files[to] = files[name]
+            if name not in sound:
+                sound.discard(to)
         elif kind == 2 or name not in sound:
             data = bytearray(files[name])
             edit_bytes(script, data)
