@@ -25,6 +25,7 @@ from polars_tadoc.errors import ColumnMissingError, LimitExceededError, NotCompr
 from polars_tadoc.index import pieces, sink, sink_documents
 from polars_tadoc.index.codecs import CODECS, require_codec
 from polars_tadoc.index.codecs.numbers import pack_numbers, pack_streamed
+from polars_tadoc.index.collect import count_words
 from polars_tadoc.index.folder import Reader, Writer
 from polars_tadoc.index.pieces import PostingsWriter
 from polars_tadoc.index.spool import Spool
@@ -244,14 +245,13 @@ def test_an_interrupted_call_goes_on_behind_the_partitions_that_are_finished(
     plan = tadoc.scan_packed(tmp_path / "packed.parquet")
     asked = {**how, "checkpoint": tmp_path / "checkpoint", "memory_limit": LIMIT}
     counted: list[int] = []
-    count = sink.count_words
 
     def counting(corpora: Any, rows: npt.NDArray[np.int64], *others: Any) -> Any:
         if counted == [0, 300]:
             counted.clear()
             raise KeyboardInterrupt
         counted.append(int(rows[0]))
-        return count(corpora, rows, *others)
+        return count_words(corpora, rows, *others)
 
     monkeypatch.setattr(sink, "count_words", counting)
     with pytest.raises(KeyboardInterrupt):
