@@ -82,10 +82,6 @@ class Counting:
             "dictionary": None if self.dictionary is None else self.dictionary.digest,
         }
 
-    def terms(self, column: pl.Series) -> Terms:
-        """Count each row's words, where they are to be weighed; errors as the calls'."""
-        return self.settle(self.counted(column))
-
     def counted(self, column: pl.Series, batches: DeviceBatches | None = None) -> Terms:
         """Count each row's words, in the batches of a call; errors as the calls'."""
         require_series(column, self.call)

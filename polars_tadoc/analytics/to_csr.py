@@ -13,7 +13,10 @@ import polars as pl
 
 from polars_tadoc.analytics.counting import Counting
 from polars_tadoc.analytics.terms import Terms
+from polars_tadoc.analytics.weights import weigh_in_batches
+from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.dictionary.dictionary import Dictionary
+from polars_tadoc.errors import DeviceMemoryError
 from polars_tadoc.kernels import cpu
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.traversal.options import require_min_count
@@ -72,11 +75,12 @@ class Request:
     def run(self, column: pl.Series) -> tuple[CSR, pl.Series]:
         """Count the words of each row, or weigh them."""
         sparse = _sparse()
-        terms = self.counting.terms(column)
+        batches = DeviceBatches(self.counting.call, self.counting.options.engine)
+        terms = self.counting.counted(column, batches)
         if self.min_count > 1:
-            terms = self.counting.settle(_frequent(terms.on_host(), self.min_count))
+            terms = _frequent(terms.on_host(), self.min_count)
         to_host = terms.engine.kernels.to_host
-        values = to_host(terms.counts).view(np.int64) if self.weights is None else to_host(terms.weigh(self.weights))
+        values = to_host(terms.counts).view(np.int64) if self.weights is None else self._weigh(terms, batches)
         words, columns = _columns(terms, self.counting.dictionary)
         index = np.int32 if max(len(values), len(column), len(words)) <= np.iinfo(np.int32).max else np.int64
         places = columns.astype(index)
@@ -86,6 +90,19 @@ class Request:
         matrix = sparse.csr_array(arrays, shape=(len(column), len(words)))
         matrix.has_canonical_format = True  # words ascend in each row, each once
         return matrix, words
+
+    def _weigh(self, terms: Terms, batches: DeviceBatches) -> npt.NDArray[np.float64]:
+        assert self.weights is not None
+        try:
+            return self._weigh_all(terms, self.weights)
+        except DeviceMemoryError:
+            pass
+        return weigh_in_batches(terms.on_host(), self.weights, None, batches)[2]
+
+    def _weigh_all(self, terms: Terms, weights: Weighting) -> npt.NDArray[np.float64]:
+        terms = self.counting.settle(terms)
+        made: npt.NDArray[np.float64] = terms.engine.kernels.to_host(terms.weigh(weights))
+        return made
 
 
 def _columns(terms: Terms, dictionary: Dictionary | None) -> tuple[pl.Series, npt.NDArray[np.int64]]:

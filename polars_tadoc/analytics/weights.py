@@ -158,16 +158,31 @@ class Request(Analytic[Terms, WeightedWords]):
             return self.result(total, labels)
         except DeviceMemoryError:
             pass
-        total = total.on_host()
-
-        def work(first: int, stop: int, engine: Engine) -> tuple[Any, Any, Any]:
-            some = total.some(first, stop).on(engine)
-            weights = some.weigh(self.weighting)
-            kept = (some.offsets, some.ids, weights) if self.top is None else some.top(weights, self.top)
-            offsets, ids, weights = map(engine.kernels.to_host, kept)
-            return np.diff(offsets), ids, weights
-
+        total = total.on_host()  # no other name keeps what was on the device
         batches = batches or DeviceBatches(self.name, self.options.engine)
-        parts = batches.each(GPU, total.offsets, work, "words to be weighed")
-        sizes, ids, weights = map(np.concatenate, zip(*parts, strict=True))
-        return WeightedWords(labels, CPU, total.words, total.rows, running_sum(sizes), ids, weights)
+        offsets, ids, weights = weigh_in_batches(total, self.weighting, self.top, batches)
+        return WeightedWords(labels, CPU, total.words, total.rows, offsets, ids, weights)
+
+
+def weigh_in_batches(
+    total: Terms, weighting: Weighting, top: int | None, batches: DeviceBatches
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32], npt.NDArray[np.float64]]:
+    """Weigh the words of documents, which are in host memory, with so many of them on a GPU as it has the memory for.
+
+    Returns
+    -------
+    (numpy int64, numpy uint32, numpy float64)
+        Where each document's words start, and all; the words, all or the ``top`` heaviest; their weights.
+
+    """
+
+    def work(first: int, stop: int, engine: Engine) -> tuple[Any, Any, Any]:
+        some = total.some(first, stop).on(engine)
+        weights = some.weigh(weighting)
+        kept = (some.offsets, some.ids, weights) if top is None else some.top(weights, top)
+        offsets, ids, weights = map(engine.kernels.to_host, kept)
+        return np.diff(offsets), ids, weights
+
+    parts = batches.each(GPU, total.offsets, work, "words to be weighed")
+    sizes, ids, weights = map(np.concatenate, zip(*parts, strict=True))
+    return running_sum(sizes), ids, weights
