@@ -35,6 +35,12 @@ MOST_SECONDS = 20
 STARTING = 400
 """Seconds in which a process is ready: kernels may have to be compiled, with checks of bounds."""
 
+MERGING = 1_200
+"""Seconds in which inputs that reach the same must have been left out."""
+
+MOST_KEPT = 60
+"""Inputs of a target that are kept in the tree."""
+
 _STATUS = re.compile(r"#(\d+)\s+\w+\s+cov: (\d+) ft: (\d+) corp: (\d+)/\S+ .*rss: (\d+)Mb")
 
 
@@ -101,6 +107,19 @@ def fuzz(name: str, seconds: float, work: Path, *, checks_bounds: bool = False, 
     status = [[int(number) for number in found] for found in _STATUS.findall(output)]
     executions, coverage, features, count, memory = status[-1] if status else (0, 0, 0, 0, 0)
     return Outcome(int(done[-1]) if done else executions, coverage, features, count, memory, new, output)
+
+
+def keep(name: str, work: Path) -> int:
+    """Write into the tree's corpus what of a work folder's reaches most, in few and short inputs; return how many."""
+    known = corpus.read(name)
+    with tempfile.TemporaryDirectory() as folder:
+        corpus.unpack([*load(name).seeds, *known], Path(folder))
+        before = set(Path(folder).iterdir())
+        command = [sys.executable, "-m", "tests.fuzz.drive", name, "-merge=1", folder, str(work / "corpus" / name)]
+        _run(command, dict(os.environ), MERGING)
+        found = sorted((path.read_bytes() for path in set(Path(folder).iterdir()) - before), key=len)
+    corpus.add(name, found[: max(0, MOST_KEPT - len(known))])
+    return len(corpus.read(name))
 
 
 def in_turn(names: Sequence[str], seconds: float, work: Path, slice_seconds: float) -> int:
@@ -173,12 +192,17 @@ def main() -> int:
     parser.add_argument("--slice", type=float, default=60, help="of one target at a time")
     parser.add_argument("--work", type=Path, help="folder of what is learnt and found; a temporary one by default")
     parser.add_argument("--replay", type=Path, nargs="+", help="run these inputs and nothing else")
+    parser.add_argument("--keep", action="store_true", help="put what the work folder has learnt into the tree")
     given = parser.parse_args()
     if given.replay:
         for path in given.replay:
             load(given.target).run(path.read_bytes())
         return 0
     names = NAMES if given.target == "all" else (given.target,)
+    if given.keep:
+        for name in names:
+            print(f"{name}: {keep(name, given.work)} inputs are kept")
+        return 0
     work = given.work or Path(tempfile.mkdtemp(prefix="tadoc-fuzz-"))
     work.mkdir(parents=True, exist_ok=True)
     print(f"what is learnt and found lies in {work}", flush=True)

@@ -17,6 +17,12 @@ def read(target: str) -> list[bytes]:
     return [ast.literal_eval(line) for line in lines if line and not line.startswith("#")]
 
 
+def add(target: str, inputs: Iterable[bytes]) -> None:
+    """Add inputs to a target's."""
+    with (FOLDER / f"{target}.txt").open("a", encoding="utf-8") as file:
+        file.writelines(f"{data!r}\n" for data in inputs)
+
+
 def unpack(inputs: Iterable[bytes], folder: Path) -> None:
     """Write inputs into a folder as libFuzzer does: each in a file named by its digest."""
     folder.mkdir(parents=True, exist_ok=True)
