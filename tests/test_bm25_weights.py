@@ -381,7 +381,7 @@ def test_several_grammars_are_weighed_on_the_engine_asked_for(engine: str) -> No
     """Though they are put together in host memory."""
     parts = [tadoc.compress(pl.Series("text", rows)) for rows in (["a b", "c"], ["a a", None])]
     request = bm25_weights.Request.from_arguments(engine=engine)
-    both = request.counting.counted(pl.concat(parts))
+    both = request.counting.settle(request.counting.counted(pl.concat(parts)))
     assert both.engine.name == engine
     assert both.on_host().offsets.tolist() == [0, 2, 3, 4]
     moved = both.on(CPU).on(both.engine)
