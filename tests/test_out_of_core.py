@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -157,3 +158,35 @@ def test_a_plan_that_stops_early_leaves_no_folder(engine_of_polars: str, folder:
     command = [sys.executable, "-c", STOPS, str(folder), engine_of_polars]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "True"]
+
+
+SINKS = """
+import sys
+from pathlib import Path
+import polars_tadoc as tadoc
+
+files = sorted(Path(sys.argv[1]).glob("part-*.parquet"))
+for count in (3, len(files)):
+    counts = tadoc.scan_packed(files[:count]).tadoc.sequence_count("text", memory_limit="60MB")
+    counts.tadoc.sink_parquet(Path(sys.argv[1]) / "counts.parquet")
+    status = Path("/proc/self/status").read_text()
+    print(int(status.partition("VmHWM:")[2].split()[0]))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's account of memory")
+def test_memory_does_not_grow_with_the_result(tmp_path: Path, folder: Path) -> None:
+    """Four times the partitions, and nearly as many times the sequences."""
+    generator = np.random.default_rng(3)
+    for place in range(12):
+        numbers = generator.integers(0, 20_000, (5_000, 30)).astype(str)
+        column = tadoc.compress(pl.Series("text", [" ".join(row) for row in numbers]), rows_per_grammar=5_000)
+        column.to_frame().tadoc.write_packed(tmp_path / f"part-{place:02}.parquet")
+    command = [sys.executable, "-c", SINKS, str(tmp_path)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env={**os.environ, "TMPDIR": str(folder)}
+    )
+    few, many = (int(line) * 1024 for line in done.stdout.split())
+    rows = pl.scan_parquet(tmp_path / "counts.parquet").select(pl.len()).collect().item()
+    assert rows > 1_600_000  # of 20 bytes as records, and of 100 in a frame
+    assert many - few < 60_000_000

@@ -27,6 +27,7 @@ from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.packed.question import PackedQuestion
 from polars_tadoc.payload import short_name
+from polars_tadoc.read_ahead import read_ahead
 from polars_tadoc.spill import Checkpoint, Spill
 
 ROWS_SHARE = 64
@@ -46,6 +47,9 @@ FRAME_BYTES = 1 << 9
 
 MOST_FRAME = 1 << 20
 """Records of a frame: more are no faster."""
+
+AHEAD_SHARE = 4
+"""Partitions that take at most such a share of the limit are read while the one before is worked on."""
 
 SYMBOL_BYTES = 40
 """What kernels take for each symbol of a grammar and its rows, about (``benchmarks.streaming_analytics``)."""
@@ -132,12 +136,22 @@ def run_packed(
             return
         with _Found(analytic, limit, checkpoint) as found:
             parts = _labelled(question.corpora(others, cached=False, gaps=analytic.reads_gaps), kept)
-            for partition, corpus in enumerate(parts):
+            for partition, corpus in enumerate(_ahead(parts, limit)):
                 if partition in found.covered:
                     found.count(corpus)
                 else:
                     found.add(_fitting(corpus, limit), partition)
             yield from found.frames(kept)
+
+
+def _ahead(corpora: Iterator[Corpus], limit: int) -> Iterator[Corpus]:
+    """Read the next partition while one is worked on, where there is room for two."""
+    for corpus in corpora:
+        has_room = _needed(corpus) <= limit // AHEAD_SHARE
+        yield corpus
+        del corpus
+        if has_room:
+            yield from read_ahead(corpora)
 
 
 def _labelled(found: Iterable[tuple[pl.DataFrame, Corpus]], kept: KeptLabels) -> Iterator[Corpus]:
@@ -183,8 +197,13 @@ def _corpora(column: pl.Series, rows: npt.NDArray[np.int64], limit: int) -> Iter
         yield replace(_fitting(corpus, limit), rows=rows[corpus.rows])
 
 
+def _needed(corpus: Corpus) -> int:
+    """Bytes that a grammar with its rows takes, and the kernels that read it, about."""
+    return corpus.grammar.nbytes + SYMBOL_BYTES * corpus.symbol_count
+
+
 def _fitting(corpus: Corpus, limit: int) -> Corpus:
-    needed = corpus.grammar.nbytes + SYMBOL_BYTES * corpus.symbol_count
+    needed = _needed(corpus)
     if needed > limit:
         raise LimitExceededError(
             f"{short_name(corpus.key)} and its rows take about {needed:,} bytes, more than memory_limit={limit:,}; "
