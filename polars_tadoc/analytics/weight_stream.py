@@ -1,8 +1,8 @@
 """Weighs the words of rows that are more than memory holds, in two passes.
 
 Windows of rows are counted, and their counts wait, on the disk where they are many. Meanwhile it is counted in how many
-rows each word occurs. Then the windows are weighed one after another, in their order. To keep the counts takes a third
-of the time of counting a second time, and a plan need not give the same rows twice.
+rows each word occurs. Then the windows are weighed one after another, in their order. Rows are not counted a second
+time: a plan need not give the same ones twice.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from polars_tadoc.vocabulary import Vocabulary
 FREQUENCIES = Layout(("word",), 1)
 """How many rows hold each word."""
 
-WAITING_SHARE = 4
+WAITING_SHARE = 8
 """Counts that wait in memory take at most such a share of the limit."""
 
 SPILL_SHARE = 4
