@@ -32,7 +32,7 @@ MOST_MEGABYTES = 2_500
 MOST_SECONDS = 20
 """For one input: of memory the process may have, of time it may take."""
 
-STARTING = 400
+STARTING = 900
 """Seconds in which a process is ready: kernels may have to be compiled, with checks of bounds."""
 
 MERGING = 1_200
