@@ -22,7 +22,6 @@ from polars_tadoc.analytics.windows import packed_windows, plan_windows
 from polars_tadoc.packed.question import PackedQuestion, packed_question
 from polars_tadoc.spill import Checkpoint
 
-
 CHECKPOINTED = (
     "checkpoint= is for plans that choose documents of tadoc.scan_packed(…) and do no more; write the rows with "
     "lf.tadoc.sink_packed(path) first, and scan that"
