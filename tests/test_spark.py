@@ -21,9 +21,10 @@ from polars_tadoc.errors import ColumnMissingError
 from tests.spark_cases import cases, rows
 from tests.spark_session import spark_session
 
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
-"""py4j leaves its sockets to the garbage collector."""
-
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # py4j leaves its sockets to the garbage collector
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
 CASES = cases(pa.int64())
 COMPRESSED = ["sequence_count", "inverted_index", "ranked_inverted_index", "term_vector", "bm25_weights", "tfidf"]
 XML = ["<r><a><b/></a></r>", "<r><a/></r>", "<r>", None, "<a/>", "<r><b/></r>"]

@@ -89,6 +89,14 @@ def unpack(frame: Frame, column: str) -> Frame:
     InvalidGrammarError
         A cell is damaged.
 
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from polars_tadoc.distributed.cells import cells, unpack
+    >>> [(cell, documents)] = cells(pl.Series(["to be", "to do"]).tadoc.compress())
+    >>> unpack(pl.DataFrame({"id": [[1, 2]], "text": [cell]}), "text").tadoc.decompress().rows()
+    [(1, 'to be'), (2, 'to do')]
+
     """
     schema = frame.lazy().collect_schema()
     if column not in schema:
