@@ -6,8 +6,12 @@ for each shard merges what all others found of it. Rows that come again, because
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -175,14 +179,14 @@ class Asked:
 
     def answer(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Answer for documents that no others have to be known for."""
-        with own_threads(self.threads):
+        with _at_work(self.threads):
             for part, labels in self._parts(self.analytic, batches, in_order=False):
                 total = self.analytic.merge([part])
                 yield from result_batches(self.analytic.result(total, Labels(labels)).to_arrow(), self.schema)
 
     def find(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Answer for the rows of a task, in shards."""
-        with own_threads(self.threads):
+        with _at_work(self.threads):
             for found in self._found(batches):
                 for shard, own in enumerate(split_labelled(self.analytic.layout, found, self.shards)):
                     if len(own.records):
@@ -190,7 +194,7 @@ class Asked:
 
     def merge(self, found: pa.Table) -> pa.Table:
         """Put together what all tasks found of a shard."""
-        with own_threads(self.threads):
+        with _at_work(self.threads):
             merged = merge_labelled(self.analytic.layout, self._decoded(found))
             total = self.analytic.merge([self.analytic.part(merged.records)])
             made = self.analytic.result(total, Labels(merged.labels)).to_arrow()
@@ -198,11 +202,9 @@ class Asked:
 
     def find_terms(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Count the words of a task's documents, and tell each shard in how many its words are."""
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
+        context = _task()
         first = 0 if context is None else context.partitionId() << 32
-        with own_threads(self.threads):
+        with _at_work(self.threads):
             for number, found in enumerate(self._found(batches), first):
                 records = found.records
                 assert records.rows is not None
@@ -217,7 +219,7 @@ class Asked:
 
     def count_documents(self, found: pa.Table) -> pa.Table:
         """Tell each part in how many documents of all its words are; documents pass through as they are."""
-        with own_threads(self.threads):
+        with _at_work(self.threads):
             asked = found.filter(pc.invert(found["whole"]))
             parts = [decode(WORDS, cell.as_buffer()) for cell in asked["payload"]]
             words, numbers = unify([Vocabulary(part.words) for part in parts])
@@ -233,7 +235,7 @@ class Asked:
 
     def weigh(self, found: pa.Table) -> pa.Table:
         """Weigh the words of a part's documents, given in how many of all documents each one is."""
-        with own_threads(self.threads):
+        with _at_work(self.threads):
             told = found.filter(pc.invert(found["whole"]))
             (whole,) = found.filter(found["whole"]).to_batches()
             holding = merge_records(WORDS, [decode(WORDS, cell.as_buffer()) for cell in told["payload"]])
@@ -290,6 +292,27 @@ class Asked:
         ]
 
 
+@contextmanager
+def _at_work(threads: int) -> Iterator[None]:
+    """Keep a task on so many threads."""
+    _spare_imports()
+    with own_threads(threads):
+        yield
+
+
+@cache
+def _spare_imports() -> None:
+    """Keep what this worker has imported out of the garbage collection that follows each task: 50 ms of each."""
+    if _task() is not None:
+        gc.freeze()
+
+
+def _task() -> Any | None:
+    """Return what Spark knows of the task that is run, if it is one."""
+    pyspark = sys.modules.get("pyspark")
+    return None if pyspark is None else pyspark.TaskContext.get()
+
+
 def _in_order(corpus: Corpus, order: UInt32) -> Corpus:
     """Put documents, numbered by their rows, in an order of these."""
     numbers = np.empty(len(order), np.int64)
@@ -334,7 +357,7 @@ class Compressing:
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Compress so much text at a time; other columns become lists."""
-        with own_threads(self.threads):
+        with _at_work(self.threads):
             for table in gathered(batches, self.place, GRAMMAR_BYTES):
                 text = series(table.column(self.place))
                 sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
