@@ -25,8 +25,8 @@ from polars_tadoc.distributed import Workers
 from polars_tadoc.distributed import workers as workers_module
 
 CALLS: dict[str, dict[str, Any]] = {"word_count": {}, "sequence_count": {"n": 3}}
-WARM_BYTES = 1 << 25
-"""Text of each piece of the first calls: enough for a GPU to be used."""
+WARM_BYTES = 1 << 26
+"""Text of each file of the first calls: two of them are a piece."""
 
 
 @contextmanager
@@ -82,11 +82,11 @@ def main() -> None:
     kinds.add_argument("--cpus", type=int, nargs="+")
     parser.add_argument("--threads", type=int, help="of each worker; by default its share of the cores at the most")
     parser.add_argument("--memory-limit", help="of each worker, for what it has found")
-    parser.add_argument("--slots", type=int, help="pieces that a worker with a GPU is at, at the same time")
+    parser.add_argument("--slots", type=int, help="pieces that a worker is at, at the same time")
     parser.add_argument("--files", type=int, help="only so many")
     given = parser.parse_args()
     if given.slots:
-        workers_module.MOST_SLOTS = given.slots
+        workers_module.SLOTS = given.slots
     paths = sorted(given.folder.glob("part-*.parquet"))[: given.files]
     kind, counts = ("gpus", given.gpus) if given.gpus else ("cpus", given.cpus)
     threads = given.threads or max(1, len(os.sched_getaffinity(0)) // max(counts))

@@ -112,9 +112,12 @@ def expected(folder: Path, call: str, **arguments: Any) -> pl.DataFrame:
 
 class TestResults:
     @pytest.mark.parametrize("call", CALLS)
-    def test_equals_one_process(self, several: Workers, folder: Path, call: str) -> None:
+    def test_equals_one_process(
+        self, request: pytest.FixtureRequest, several: Workers, folder: Path, call: str
+    ) -> None:
         answer = getattr(several, call)(folder / "packed", **CALLS[call]).collect()
-        assert_frame_equal(answer, expected(folder, call, **CALLS[call]))
+        same = assert_nearly_equal if "gpus" in request.node.name else assert_frame_equal  # it adds in another order
+        same(answer, expected(folder, call, **CALLS[call]))
 
     @pytest.mark.parametrize("call", LIMITED)
     def test_limits(self, two: Workers, folder: Path, call: str) -> None:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
 
 from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.records import Layout, Records, decode, encode, merge_records, split
@@ -264,7 +265,7 @@ def merge_shard(path: Path, shard: int, found: Sequence[Path]) -> list[Block]:
     """Merge what was found of a shard, and write it in the order of the result; reports the blocks."""
     job = load(path)
     layout, (least, top) = job.found_layout, job.analytic.limits
-    merged = merge_records(layout, [decode(layout, file.read_bytes()) for file in found])
+    merged = merge_records(layout, [decode(layout, _bytes_of(file)) for file in found])
     if merged.counts is not None and least > 1:
         kept = merged.counts >= np.uint64(least)
         merged = replace(merged, keys=merged.keys[kept], counts=merged.counts[kept])
@@ -311,7 +312,7 @@ def answer_piece(path: Path, number: int) -> Path:
 def weigh_piece(path: Path, number: int, documents: int, words: int, blocks: Sequence[Block]) -> Path:
     """Weigh the words of one piece's rows, which were counted, given what was found in all pieces."""
     job = load(path)
-    counted = decode(job.layout, _terms_file(job, number).read_bytes())
+    counted = decode(job.layout, _bytes_of(_terms_file(job, number)))
     terms = job.analytic.part(counted)
     found = pl.DataFrame(terms.words.series).join(
         _frequencies(path, tuple(blocks)), on="word", how="left", maintain_order="left"
@@ -337,11 +338,16 @@ def _frequencies(path: Path, blocks: tuple[Block, ...]) -> pl.DataFrame:
     return pl.concat(frames)
 
 
+def _bytes_of(path: Path) -> pa.Buffer:
+    with pa.OSFile(str(path)) as file:
+        return file.read_buffer()
+
+
 def _read(layout: Layout, blocks: Sequence[Block]) -> Iterator[Records]:
     for block in blocks:
-        with block.path.open("rb") as file:
+        with pa.OSFile(str(block.path)) as file:  # into Arrow's memory, which is freed without the interpreter
             file.seek(block.start)
-            yield decode(layout, file.read(block.size))
+            yield decode(layout, file.read_buffer(block.size))
 
 
 @lru_cache(maxsize=1)

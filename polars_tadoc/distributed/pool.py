@@ -229,8 +229,8 @@ class Pool:
     def _run(self, stage: _Stage) -> list[Any]:
         threads = [
             threading.Thread(target=self._serve, args=(place, stage), name=f"tadoc {stage.call}", daemon=True)
-            for place in self._workers
             for _ in range(self._slots)
+            for place in self._workers  # the first tasks go to as many workers as there are
         ]
         for thread in threads:
             thread.start()

@@ -57,8 +57,8 @@ COLUMN = """The column; may be left out where the files are packed."""
 
 LABELS = """Column whose values label rows; by default rows are numbered through all files."""
 
-MOST_SLOTS = 4
-"""Pieces that a worker with a GPU is at, at the same time: some are read or merged while one is on the device."""
+SLOTS = 1
+"""Pieces that a worker is at, at the same time."""
 
 MOST_WORKERS = 1024
 """Processes of one machine."""
@@ -147,7 +147,7 @@ class Workers:
             f"worker {place}": {"CUDA_VISIBLE_DEVICES": device, "POLARS_MAX_THREADS": str(threads)}
             for place, device in enumerate(devices)
         }
-        self._pool = Pool(environments, given, 1 if gpus is None else min(MOST_SLOTS, max(1, threads // 4)))
+        self._pool = Pool(environments, given, SLOTS)
         self._folder = SpillFolder("Workers")
 
     def __enter__(self) -> Workers:
