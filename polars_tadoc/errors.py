@@ -169,7 +169,7 @@ class SkippedPartitionWarning(UserWarning):
 
 
 class WorkerLostError(TadocError, RuntimeError):
-    """Worker processes ended again and again over the same work, or could not be started; the message says over what."""
+    """Worker processes ended again and again over the same work, or could not be started; the message says which."""
 
 
 class DeviceMemoryWarning(UserWarning):

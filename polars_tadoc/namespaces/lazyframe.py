@@ -814,8 +814,8 @@ class TadocLazyFrame:
         memory_limit="""Bytes, or a number with a unit ("2GB", "512MiB"): documents are indexed batch by batch, their
     postings wait on the disk, in the system's folder for temporary files, and are merged word by word. One grammar with
     its rows has to fit; what Polars reads ahead comes on top.""",
-        checkpoint="Folder where postings of finished partitions of a packed scan are kept. The same call with the same\n"
-        "    folder goes on behind them; it stays until it is deleted.",
+        checkpoint="""Folder where postings of finished partitions of a packed scan are kept. The same call with the
+    same folder goes on behind them; it stays until it is deleted.""",
         overwrite="Replace a saved index of that name. Whoever has it loaded goes on with the old one.",
     )
     def sink_index(
