@@ -13,12 +13,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from polars.testing import assert_frame_equal as assert_nearly_equal
 
 import polars_tadoc as tadoc
-from polars_tadoc.distributed import Workers, sources, workers
+from polars_tadoc.analytics.records import Layout, Records
+from polars_tadoc.distributed import Workers, answering, sources, workers
 from polars_tadoc.errors import (
     ColumnMissingError,
     InvalidGrammarError,
@@ -216,7 +221,7 @@ class TestLostWorkers:
         assert_frame_equal(answer, expected(folder, "sort"))
 
     def test_one_that_nobody_waits_for(self, two: Workers, folder: Path) -> None:
-        os.kill(two._pool.process_numbers[0], signal.SIGKILL)
+        os.kill(two._pool._workers[0].number, signal.SIGKILL)
         assert_frame_equal(two.word_count(folder / "packed").collect(), expected(folder, "word_count"))
 
     def test_work_that_kills_each(self, two: Workers, folder: Path, tmp_path: Path) -> None:
@@ -243,14 +248,37 @@ class TestErrors:
         assert any("In worker process" in note for note in caught.value.__notes__)
         assert_frame_equal(two.word_count(folder / "packed").collect(), expected(folder, "word_count"))
 
+    def test_a_damaged_text_file_is_named(self, two: Workers, folder: Path, tmp_path: Path) -> None:
+        whole = (folder / "text" / "a.parquet").read_bytes()
+        (tmp_path / "a.parquet").write_bytes(whole[:100] + bytes(200) + whole[300:])
+        with pytest.raises(pl.exceptions.PolarsError, match=r"a\.parquet: "):
+            two.sort(tmp_path, "text")
+        (tmp_path / "a.parquet").write_bytes(whole[:-20])
+        with pytest.raises(pl.exceptions.PolarsError, match=r"sort: .*a\.parquet: "):
+            two.sort(tmp_path, "text")
+
+    def test_closed(self, folder: Path) -> None:
+        with Workers(cpus=1, threads=1) as one:
+            pass
+        with pytest.raises(ValueError, match="word_count: the workers are closed"):
+            one.word_count(folder / "packed")
+
     def test_arguments(self, two: Workers, folder: Path) -> None:
         for wrong in ({}, {"gpus": 1, "cpus": 1}):
             with pytest.raises(ValueError, match="either gpus=2"):
                 Workers(**wrong)
         with pytest.raises(ValueError, match="cpus"):
             Workers(cpus=0)
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(FileNotFoundError, match=r"word_count: .*nothing names no Parquet file"):
             two.word_count(folder / "nothing")
+        with pytest.raises(
+            TypeError, match="word_count: workers read Parquet files: give their paths, not a DataFrame"
+        ):
+            two.word_count(texts())  # type: ignore[arg-type]
+        with pytest.raises(NotCompressedError, match=r"holds text, .*a\.parquet packed rows"):
+            two.word_count([folder / "text", folder / "packed"], "text")
+        with pytest.raises(FileNotFoundError, match=r"compress: there is no folder .*nowhere"):
+            two.compress(folder / "text", "text", folder / "nowhere" / "packed")
         with pytest.raises(NotCompressedError, match=r'workers\.word_count\(source, "text"\)'):
             two.word_count(folder / "text")
         with pytest.raises(ColumnMissingError, match='did you mean "text"'):
@@ -265,6 +293,20 @@ class TestErrors:
         for asked in (1, "all"):
             with pytest.raises(tadoc.errors.EngineUnavailableError, match="0 GPUs can be seen: "):
                 Workers(gpus=asked)
+
+
+@given(st.lists(st.sampled_from([1, 2, 3, 65_534, 65_535, 65_536, 65_537, 1 << 40]), max_size=40))
+def test_order(counts: list[int]) -> None:
+    """By count falling, equal ones as they came; counts that 16 bits do not tell apart among them."""
+    layout = Layout(("word",), 1, by_count=True)
+    keys = np.arange(len(counts), dtype=np.uint32).reshape(-1, 1)
+    words = pa.array([f"{number:03}" for number in range(len(counts))], pa.large_string())
+    records = Records(words, keys, np.array(counts, np.uint64))
+    order = answering._order(layout, records).tolist()
+    assert order == sorted(range(len(counts)), key=lambda place: (-counts[place], place))
+    for place in range(len(counts)):
+        before = answering._before(layout, records, answering._place(layout, records, place))
+        assert np.flatnonzero(before).tolist() == sorted(order[: order.index(place)])
 
 
 def wait_until(what: Callable[[], bool], seconds: float = 30) -> None:
@@ -287,7 +329,7 @@ def test_whoever_waits_goes(folder: Path, tmp_path: Path, how: signal.Signals) -
         folder = Path({str(tmp_path)!r})
         tadoc.Config.set(spill_folder=str(folder))
         with Workers(cpus=2, threads=1) as workers:
-            print(*workers._pool.process_numbers, flush=True)
+            print(*(one.number for one in workers._pool._workers.values()), flush=True)
             workers.word_count({str(folder / "packed")!r}, normalize=waiting(folder))
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]

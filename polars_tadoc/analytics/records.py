@@ -17,10 +17,12 @@ import pyarrow as pa
 
 from polars_tadoc.analytics.results import lists, to_arrow
 from polars_tadoc.arrow import view
+from polars_tadoc.config import one_thread
 from polars_tadoc.errors import InvalidRecordsError
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.cpu.merge_words import merge_words
 from polars_tadoc.kernels.cpu.packed_keys import KeyForm, merge_sorted, pack, unpack
+from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 from polars_tadoc.kernels.cpu.records import hash_words, mark
 from polars_tadoc.kernels.cpu.sort_keys import sort_keys
 from polars_tadoc.vocabulary import Vocabulary
@@ -275,12 +277,23 @@ def split(layout: Layout, records: Records, shards: int) -> list[Records]:
     numbers = np.arange(len(records.words), dtype=np.uint64)
     hashes = hash_words(*_bytes_of(records.words)) if "word" in layout.columns[: layout.group] else numbers
     owners = np.zeros(len(records), np.uint64)
-    for column, kind in enumerate(layout.columns[: layout.group]):
-        own = records.keys[:, column]
-        owners = owners * np.uint64(0x9E3779B97F4A7C15) + (hashes[own] if kind == "word" else own)
-    owners %= np.uint64(shards)
+
+    def find_owners(chunk: tuple[int, int]) -> None:
+        found, keys = owners[slice(*chunk)], records.keys[slice(*chunk)]
+        for column, kind in enumerate(layout.columns[: layout.group]):
+            own = keys[:, column]
+            found *= np.uint64(0x9E3779B97F4A7C15)
+            found += hashes[own] if kind == "word" else own
+        found %= np.uint64(shards)
+
+    map_parallel(find_owners, even_chunks(len(records)))
     of_rows = None if records.rows is None else records.rows % np.uint32(shards)
-    return [_only(layout, records, owners == shard, of_rows, shard) for shard in range(shards)]
+
+    def only(shard: int) -> Records:
+        with one_thread():
+            return _only(layout, records, owners == shard, of_rows, shard)
+
+    return map_parallel(only, range(shards))
 
 
 def _only(layout: Layout, records: Records, kept: npt.NDArray[np.bool_], of_rows: UInt32 | None, shard: int) -> Records:

@@ -29,12 +29,13 @@ from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.records import Layout, Records, decode, encode, merge_records, split
 from polars_tadoc.analytics.results import Labels, to_arrow
 from polars_tadoc.analytics.terms import Totals
-from polars_tadoc.column import split_one_by_one
-from polars_tadoc.compress.compress import Compression
-from polars_tadoc.corpus import Corpus, require_countable
+from polars_tadoc.compress.tokenize import Tokenizer
+from polars_tadoc.corpus import require_countable
 from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.distributed.pool import Kept
 from polars_tadoc.distributed.sources import Files, Piece
+from polars_tadoc.distributed.text import corpus_of_text
+from polars_tadoc.distributed.turns import computing
 
 FREQUENCIES = Layout(("word",), 1)
 """How many rows hold each word."""
@@ -209,7 +210,7 @@ def find_frequencies(path: Path, number: int) -> Kept | None:
     """Count the words of each row of one piece, keep that in a file, and find how many rows hold each word."""
     job = load(path)
     now = _current(job)
-    parts = list(partials(job, job.analytic, now.batches, job.files.pieces[number]))
+    parts = partials(job, job.analytic, now.batches, job.files.pieces[number])
     counted = merge_records(job.layout, [job.analytic.records(part) for part in parts])
     _terms_file(job, number).write_bytes(encode(counted))
     assert counted.rows is not None
@@ -231,34 +232,24 @@ def hand_over() -> Kept:
         return Kept(frozenset(), Found([], 0, 0)) if _finding is None else _finding.hand_over()
 
 
-def partials(job: Job, every: Analytic[Any, Any], batches: DeviceBatches, piece: Piece) -> Iterator[Any]:
+def partials(job: Job, every: Analytic[Any, Any], batches: DeviceBatches, piece: Piece) -> list[Any]:
     """Answer for one piece, as an analytic asks."""
-    if not job.files.packed and type(every).text_partials is not Analytic.text_partials:
-        text = job.files.read(piece, [job.files.column])[job.files.column]
-        yield from every.text_partials(text, piece.first_row)
-        return
-    for corpus in corpora(job, piece):
-        require_countable([corpus], every.pairs_per_word)
-        yield every.on_host(every.partial_in(batches, corpus, every.choose_engine(corpus.symbol_count)))
-
-
-def corpora(job: Job, piece: Piece) -> Iterator[Corpus]:
-    """Read a piece; text is compressed first."""
     if job.files.packed:
-        yield from job.files.corpora(piece)
-        return
-    how = Compression.from_arguments(
-        like=None,
-        tokenizer=None,
-        method="batch_repair",
-        lossless=job.analytic.reads_gaps,
-        rows_per_grammar=None,
-        progress=False,
-        engine=None,
-    )
-    column = replace(how, cached=False).run(job.files.read(piece, [job.files.column])[job.files.column])
-    for corpus in split_one_by_one(column, cached=False):
-        yield replace(corpus, rows=corpus.rows + piece.first_row)
+        read = list(job.files.corpora(piece))
+    else:
+        text = job.files.read(piece, [job.files.column])[job.files.column]
+        if type(every).text_partials is not Analytic.text_partials:
+            with computing:
+                return [every.on_host(part) for part in every.text_partials(text, piece.first_row)]
+        corpus = corpus_of_text(text, Tokenizer("words"))
+        read = [replace(corpus, rows=corpus.rows + piece.first_row)]
+    parts = []
+    with computing:
+        for corpus in read:
+            require_countable([corpus], every.pairs_per_word)
+            engine = every.choose_engine(corpus.symbol_count)
+            parts.append(every.on_host(every.partial_in(batches, corpus, engine)))
+    return parts
 
 
 def merge_shard(path: Path, shard: int, found: Sequence[Path]) -> list[Block]:
@@ -305,7 +296,7 @@ def answer_piece(path: Path, number: int) -> Path:
     job = load(path)
     piece = job.files.pieces[number]
     batches = DeviceBatches(job.analytic.name, job.analytic.options.engine)
-    total = job.analytic.merge(list(partials(job, job.analytic, batches, piece)))
+    total = job.analytic.merge(partials(job, job.analytic, batches, piece))
     return _write(job, number, job.analytic.finish(total, _labels_of(job, piece)).to_frame())
 
 

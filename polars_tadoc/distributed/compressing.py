@@ -8,6 +8,7 @@ from typing import Any
 
 from polars_tadoc.compress.compress import Compression
 from polars_tadoc.distributed.sources import Files, Piece
+from polars_tadoc.distributed.turns import computing
 from polars_tadoc.packed.pack import pack_stream, packed_schema
 from polars_tadoc.packed.write import write_packed
 
@@ -21,7 +22,9 @@ def compress_piece(folder: Path, number: int, files: Files, piece: Piece, argume
     """Compress one piece and write it; the file appears under its name when it is complete."""
     how = replace(Compression.from_arguments(**arguments), cached=False)
     rows = files.read(piece)
-    compressed = rows.with_columns(how.run(rows[files.column]))
+    with computing:
+        column = how.run(rows[files.column])
+    compressed = rows.with_columns(column)
     schema = packed_schema(compressed.schema, files.column)
     write_packed(
         pack_stream([compressed], files.column, passing=True), schema, files.column, folder / file_name(number)

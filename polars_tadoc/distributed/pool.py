@@ -169,6 +169,7 @@ class Pool:
     def __init__(self, environments: Mapping[str, Mapping[str, str]], settings: Settings, slots: int) -> None:
         self._environments, self._settings, self._slots = environments, settings, slots
         self._starting, self._running = threading.Lock(), threading.Lock()
+        self._closed = False
         self._workers = {place: self._start(name) for place, name in enumerate(environments)}
         try:
             for one in self._workers.values():
@@ -183,13 +184,9 @@ class Pool:
     def __len__(self) -> int:
         return len(self._environments)
 
-    @property
-    def process_numbers(self) -> list[int]:
-        """The numbers of the workers' processes."""
-        return [one.number for one in self._workers.values()]
-
     def close(self) -> None:
         """Let all workers end."""
+        self._closed = True
         with ThreadPoolExecutor(len(self._workers)) as threads:
             list(threads.map(WorkerProcess.close, self._workers.values()))
 
@@ -217,12 +214,16 @@ class Pool:
 
         Raises
         ------
+        ValueError
+            The workers were closed.
         WorkerLostError
             Workers were lost over one task again and again.
         Exception
             What a task raised; those that had begun are ended first.
 
         """
+        if self._closed:
+            raise ValueError(f"{call}: the workers are closed; make others, or call within the with block")
         with self._running:  # what a worker keeps is of one call
             return self._run(_Stage(call, tasks, function, finish, left=deque(range(len(tasks)))))
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import polars.selectors as cs
 import pyarrow.parquet as pq
+from polars.exceptions import PolarsError
 
 from polars_tadoc.column import is_tadoc
 from polars_tadoc.corpus import Corpus
-from polars_tadoc.errors import LimitExceededError, NotCompressedError
+from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotCompressedError
 from polars_tadoc.namespaces.columns import label_column, string_column
 from polars_tadoc.packed.files import PackedFile, Source, find_files
 from polars_tadoc.packed.partition import is_packed, partition_at
@@ -123,8 +124,8 @@ class Files:
             They have more rows than results can number.
 
         """
-        paths = find_files(source)
-        first = pl.read_parquet_schema(paths[0])
+        paths = _paths(source, call)
+        first = _schema_of(paths[0], call)
         packed = any(is_packed(dtype) for dtype in first.values()) and first.get(column or "") != pl.String
         if packed:
             with PackedFile(paths[0]) as file:
@@ -139,9 +140,12 @@ class Files:
                 raise NotCompressedError(
                     f'{call}: {paths[0]} has no packed column; name the column of text: workers.{call}(source, "text")'
                 )
-            schema = pl.Schema(first)
+            schema = first
             for path in paths:
-                string_column(pl.Schema(pl.read_parquet_schema(path)), column, f"{call}: {path}")
+                own = _schema_of(path, call)
+                if any(map(is_packed, own.values())):
+                    raise NotCompressedError(f"{call}: {paths[0]} holds text, {path} packed rows; ask about one kind")
+                string_column(own, column, f"{call}: {path}")
             cut = _cut([one for path in paths for one in _text_stretches(path, column)])
         pieces: list[Piece] = []
         row = 0
@@ -166,7 +170,8 @@ class Files:
         frames = []
         for one in piece.stretches:
             rows = pl.scan_parquet(one.path, glob=False).slice(one.first, one.rows)
-            frames.append((rows if names is None else rows.select(cs.by_name(names, require_all=True))).collect())
+            with _naming(one.path):
+                frames.append((rows if names is None else rows.select(cs.by_name(names, require_all=True))).collect())
         return pl.concat(frames)
 
     def labels(self, piece: Piece, name: str) -> pl.Series:
@@ -181,7 +186,14 @@ class Files:
         return pl.concat(values).alias(name)
 
     def corpora(self, piece: Piece) -> Iterator[Corpus]:
-        """Read packed documents; ``Corpus.rows`` are the numbers among those of all pieces."""
+        """Read packed documents; ``Corpus.rows`` are the numbers among those of all pieces.
+
+        Raises
+        ------
+        InvalidGrammarError
+            The file is damaged, or has not the documents that it was thought to have.
+
+        """
         row = piece.first_row
         for one in piece.stretches:
             with PackedFile(one.path) as file:
@@ -191,21 +203,45 @@ class Files:
                 if partition is not None:
                     yield partition.corpus(row)
                     row += partition.document_count
+        if row != piece.first_row + piece.rows:
+            raise InvalidGrammarError(
+                f"{piece}: it says that it holds {piece.rows:,} documents, but has {row - piece.first_row:,}"
+            )
+
+
+def _paths(source: Source, call: str) -> list[Path]:
+    if isinstance(source, pl.DataFrame | pl.LazyFrame):
+        raise TypeError(f"{call}: workers read Parquet files: give their paths, not a {type(source).__name__}")
+    try:
+        return find_files(source)
+    except (FileNotFoundError, TypeError, ValueError) as error:
+        raise type(error)(str(error).replace("scan_packed", call, 1)) from None
+
+
+def _schema_of(path: Path, call: str) -> pl.Schema:
+    with _naming(f"{call}: {path}"):
+        return pl.Schema(pl.read_parquet_schema(path))
+
+
+@contextmanager
+def _naming(place: object) -> Iterator[None]:
+    """Say which file it is that Polars cannot read."""
+    try:
+        yield
+    except PolarsError as error:
+        raise type(error)(f"{place}: {error}") from error
 
 
 def _row_groups(path: Path) -> Iterator[Stretch]:
-    """List the row groups of a packed file, with their documents."""
-    with PackedFile(path) as file:
-        column, count = file.column, file.group_count
-    with pq.ParquetFile(path) as file:
-        leaf = _leaf(file, f"{column}.valid.")
-        for group in range(count):
-            known = file.metadata.row_group(group)
+    """List the row groups of a packed file, with their documents; whether that is so is seen when they are read."""
+    with PackedFile(path) as file, pq.ParquetFile(path) as parquet:
+        leaf = _leaf(parquet, f"{file.column}.valid.")
+        for group in range(file.group_count):
+            known = parquet.metadata.row_group(group)
             documents = known.column(leaf).num_values
             if known.num_rows != 1 or documents < 2:  # an empty or null list counts as one value
-                valid = file.read_row_group(group, columns=[f"{column}.valid"])
-                lists: Any = pl.from_arrow(valid)
-                documents = int(lists[column].struct.field("valid").list.len().sum())
+                packed = file.read(group, [file.column])[file.column]
+                documents = int(packed.struct.field("valid").list.len().sum())
             yield Stretch(path, group, documents)
 
 

@@ -57,8 +57,8 @@ COLUMN = """The column; may be left out where the files are packed."""
 
 LABELS = """Column whose values label rows; by default rows are numbered through all files."""
 
-SLOTS = 1
-"""Pieces that a worker is at, at the same time."""
+SLOTS = 3
+"""Pieces that a worker with a GPU is at, at the same time: one is on the device, others are read, merged or written."""
 
 MOST_WORKERS = 1024
 """Processes of one machine."""
@@ -89,7 +89,10 @@ class Workers:
         CPU threads of each worker; by default each GPU's, or worker's, share of the cores.
     memory_limit
         Bytes, or a number with a unit ("2GB"), that each worker may take for what it has found before it writes it to
-        disk; by default a quarter of its share of the memory. One partition and its result have to fit besides.
+        disk; by default a quarter of its share of the memory. Besides there have to fit into a worker: a partition with
+        what is found in it; then a shard, a part in four times the number of workers of all that was found, some three
+        times over; for an index with labels, all labels. Where that is too much, make smaller partitions, or call on
+        ``tadoc.scan_packed`` with ``memory_limit=``, where no part of a result has to fit.
 
     Raises
     ------
@@ -147,7 +150,7 @@ class Workers:
             f"worker {place}": {"CUDA_VISIBLE_DEVICES": device, "POLARS_MAX_THREADS": str(threads)}
             for place, device in enumerate(devices)
         }
-        self._pool = Pool(environments, given, SLOTS)
+        self._pool = Pool(environments, given, 1 if gpus is None else SLOTS)
         self._folder = SpillFolder("Workers")
 
     def __enter__(self) -> Workers:
@@ -212,6 +215,8 @@ class Workers:
         Compression.from_arguments(**arguments)
         files = Files.find(source, column, "compress")
         target = Path(os.path.realpath(Path(target).expanduser()))
+        if not target.parent.is_dir():
+            raise FileNotFoundError(f"compress: there is no folder {target.parent}")
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise FileExistsError(f"compress: {target} is there already; name a folder that is not, or an empty one")
         with replacing_folder(target, "compress") as folder:
