@@ -17,6 +17,9 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+ARROW_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
+"""What PyArrow raises of data that is damaged; the last where names are no text."""
+
 
 def allocate(count: int, dtype: npt.DTypeLike) -> tuple[pa.Buffer, npt.NDArray[Any]]:
     """Allocate an Arrow buffer, contents undefined; returns it and an array over it."""

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from polars_tadoc.arrow import ARROW_ERRORS
 from polars_tadoc.kernels.cpu import parquet_pages as kernels
 
 WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
@@ -179,10 +180,10 @@ class _Chunk:
         if not page.is_compressed or self._chunk.compression == "UNCOMPRESSED":
             return np.frombuffer(data, np.uint8)
         name = self._chunk.compression.lower()
-        codec = pa.Codec("lz4_raw" if name == "lz4" else name)
         try:
+            codec = pa.Codec("lz4_raw" if name == "lz4" else name)
             return np.frombuffer(codec.decompress(data, decompressed_size=page.size - page.levels), np.uint8)
-        except (pa.ArrowException, OSError) as error:
+        except (*ARROW_ERRORS, ValueError) as error:  # the last of a codec that is none
             raise MalformedPageError(str(error)) from error
 
     def _pages(self) -> Iterator[_Page]:

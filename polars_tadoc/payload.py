@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from polars_tadoc.arrow import allocate
+from polars_tadoc.arrow import ARROW_ERRORS, allocate
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.grammar import Grammar
@@ -194,7 +194,7 @@ def decode(payload: str) -> Grammar:
     try:
         stream = _ZSTD.decompress(frame, decompressed_size=size)
         return unpack(np.frombuffer(stream, np.uint8), limit)
-    except (pa.ArrowException, OSError) as error:
+    except ARROW_ERRORS as error:
         raise InvalidGrammarError(f"{name}: the payload cannot be read: {error}") from error
     except (InvalidGrammarError, LimitExceededError) as error:
         raise type(error)(str(error).replace("grammar", name, 1)) from error

@@ -86,6 +86,14 @@ def test_headers_that_say_something_else(place: str, tmp_path: Path) -> None:
             assert isinstance(error, InvalidIndexError) != needs_normalize  # noqa: PT017
 
 
+def test_no_segment(tmp_path: Path) -> None:
+    tadoc.build_index(pl.Series("text", [], pl.String).tadoc.compress()).save(tmp_path / "index")
+    assert tadoc.load_index(tmp_path / "index").compact().search("a").is_empty()
+    reseal(tmp_path / "index", put("segments", []))
+    with pytest.raises(InvalidIndexError, match="it lists no segment"):
+        tadoc.load_index(tmp_path / "index")
+
+
 def written(rows: pl.Series) -> pl.Series:
     """Leave a trace of having been called."""
     Path("called").touch()
@@ -227,6 +235,15 @@ def test_statistics_that_are_no_text(tmp_path: Path) -> None:
     lf = tadoc.scan_packed(tmp_path / "packed.parquet").filter(pl.col("name") == "b")
     with pytest.raises(InvalidGrammarError, match="row group 0: the data is damaged"):
         lf.collect()
+
+
+def test_names_of_columns_that_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "packed.parquet"
+    write_packed(path, a_name_of_its_own=pa.array(["a", "b"]))
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"a_name_of_its_own", b"a_name\xf9of_its_own"))
+    with pytest.raises(InvalidGrammarError, match=r"no Parquet file, or it is damaged: .*utf-8"):
+        tadoc.scan_packed(path)
 
 
 # Checkpoints

@@ -14,6 +14,8 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.arrow import ARROW_ERRORS
+
 _FUNCTIONS = ("StringExpr", "Boolean", "ReplaceStrict")
 """Families of functions none of which takes code; without parameters any function may be used."""
 
@@ -88,7 +90,7 @@ def _is_literal(parts: Any, depth: int) -> bool:
         return True
     try:
         pa.ipc.open_stream(bytes(parts)).read_all().validate(full=True)
-    except (pa.ArrowException, OSError, TypeError, ValueError):
+    except (*ARROW_ERRORS, TypeError, ValueError):
         return False
     return True
 

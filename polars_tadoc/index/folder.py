@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polars_tadoc import arrow_sizes, parquet_sizes
-from polars_tadoc.arrow import frame_of
+from polars_tadoc.arrow import ARROW_ERRORS, frame_of
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidIndexError, LimitExceededError
 from polars_tadoc.replacing import replacing_folder
@@ -39,8 +39,6 @@ _FORMAT = "polars_tadoc index"
 _VERSION = 1
 _DTYPES = ("|u1", "<u2", "<u4", "<u8", "<i8")
 _READ_BYTES = 1 << 20
-_ARROW_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
-"""What PyArrow raises of files that are damaged; the last where names are no text."""
 
 _MEND = "copy the folder again from where it came, or build the index again and save it"
 
@@ -291,13 +289,7 @@ class Reader:
         """Turn the errors of Arrow and Polars into one that names the file."""
         try:
             yield
-        except (
-            pa.ArrowException,
-            pl.exceptions.PolarsError,
-            pl.exceptions.PanicException,
-            OSError,
-            ValueError,
-        ) as error:
+        except (*ARROW_ERRORS, pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as error:
             raise self.damaged(name, f"it is no table ({error})") from None
 
     def _known(self, name: str) -> dict[str, Any]:

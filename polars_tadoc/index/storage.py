@@ -69,6 +69,8 @@ def read(path: Path, verify: bool, mapped: bool, normalize: pl.Expr | None) -> P
     with reader.sound():
         codec = require_codec(field(header, "codec", str))
         described, listed = field(header, "documents", dict), field(header, "segments", list)
+        if not listed:
+            raise ValueError("it lists no segment")
         known = [_SegmentHeader.of(one) for one in listed]
         tokenizer, morphism = _analyzer_header(field(header, "analyzer", dict))
     segments = tuple(_read_segment(reader, place, one, codec) for place, one in enumerate(known))

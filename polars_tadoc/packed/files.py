@@ -16,7 +16,7 @@ import polars.selectors as cs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polars_tadoc.arrow import frame_of
+from polars_tadoc.arrow import ARROW_ERRORS, frame_of
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotPackedError
 from polars_tadoc.once import cached_property
@@ -91,7 +91,7 @@ class PackedFile:
             self._source = pa.OSFile(str(path)) if content is None else pa.BufferReader(content)
             self._file = pq.ParquetFile(self._source)
             self.schema = frame_of(self._file.schema_arrow.empty_table()).schema
-        except (pa.ArrowException, OSError) as error:
+        except ARROW_ERRORS as error:
             if isinstance(error, OSError) and error.errno:  # it is gone, or may not be read
                 raise
             raise InvalidGrammarError(f"{path}: this is no Parquet file, or it is damaged: {_said(error)}") from error
@@ -115,6 +115,11 @@ class PackedFile:
         """Number of row groups."""
         return int(self._file.num_row_groups)
 
+    @property
+    def row_count(self) -> int:
+        """Number of packed rows."""
+        return int(self._file.metadata.num_rows)
+
     def read(self, group: int, names: list[str]) -> pl.DataFrame:
         """Read some columns of a row group; no byte of another column is read.
 
@@ -131,7 +136,7 @@ class PackedFile:
             table = self._file.read_row_group(group, columns=names)
             table.validate(full=True)
             frame = frame_of(table)
-        except (pa.ArrowException, OSError, MalformedPageError) as error:
+        except (*ARROW_ERRORS, MalformedPageError) as error:
             if isinstance(error, OSError) and error.errno:
                 raise
             raise InvalidGrammarError(f"{self.path}, row group {group}: the data is damaged: {_said(error)}") from error

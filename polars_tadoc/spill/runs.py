@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polars_tadoc.arrow import lent
+from polars_tadoc.arrow import ARROW_ERRORS, lent
 from polars_tadoc.errors import InvalidRecordsError
 from polars_tadoc.kernels.cpu.packed_keys import KeyForm
 from polars_tadoc.spill.packed import Sorted
@@ -141,5 +141,5 @@ def checked(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError, ValueError, TypeError, AttributeError, OverflowError) as error:
+    except (*ARROW_ERRORS, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise InvalidRecordsError(f"{path} is damaged: {error}") from error

@@ -56,7 +56,8 @@ def edited(script: Script, layout: Layout) -> bytes:
         name = script.pick(list(PARTS))
         values = cells[name]
         if values is None or script.number(15) == 0:
-            cells[name] = None if values is not None else [1, 2]
+            others = [b"a", b"b"] if name == "words" else [1, 2]
+            cells[name] = others if values is None else None
         elif name == "words":
             edit_strings(script, values)
         else:
@@ -64,8 +65,8 @@ def edited(script: Script, layout: Layout) -> bytes:
     kinds = dict(zip(PARTS, schema.types, strict=True))
     arrays = [
         pa.array([cells[name]], pa.large_list(pa.large_binary())).view(kinds[name])
-        if name == "words" and cells[name] != [1, 2]
-        else pa.array([cells[name] if name != "words" else None], kinds[name])
+        if name == "words"
+        else pa.array([cells[name]], kinds[name])
         for name in PARTS
     ]
     if script.number(15) == 0:
