@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from polars_tadoc.arrow import allocate, binary_views
+from polars_tadoc.arrow import allocate, binary_views, view
 from polars_tadoc.compress import characters
 from polars_tadoc.compress.xml_words import xml_words
 from polars_tadoc.config import thread_count
@@ -373,7 +374,8 @@ def _sort_ties(table: kernels.Table, order: UInt32, equal: npt.NDArray[np.bool_]
     """Sort runs of strings that the sort keys do not tell apart; ``equal[i]``: string i + 1 goes with string i."""
     run = np.concatenate([[0], np.cumsum(~equal)])
     tied = np.concatenate([[False], equal]) | np.concatenate([equal, [False]])
-    by_string = pl.Series(pl.from_arrow(_strings(table, order[tied]))).arg_sort().to_numpy()
+    # not by Polars: its threads may all be running expressions that wait for this thread
+    by_string = view(pc.array_sort_indices(_strings(table, order[tied])))
     order[tied] = order[tied][by_string[np.argsort(run[tied][by_string], kind="stable")]]
 
 
