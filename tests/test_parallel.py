@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -71,11 +72,13 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
 
 def test_nothing_runs_on_after_an_error() -> None:
     """Kernels read at addresses whose owners go when the caller's frame does."""
-    finished = []
+    finished, begun = [], threading.Event()
 
     def work(item: int) -> None:
         if item == 0:
+            begun.wait()  # what has not begun is not begun any more
             raise MemoryError
+        begun.set()
         time.sleep(0.2)
         finished.append(item)
 
