@@ -25,8 +25,8 @@ from polars_tadoc.distributed import Workers
 from polars_tadoc.distributed import workers as workers_module
 
 CALLS: dict[str, dict[str, Any]] = {"word_count": {}, "sequence_count": {"n": 3}}
-WARM_BYTES = 1 << 26
-"""Text of each file of the first calls: two of them are a piece."""
+WARM_BYTES = {"gpus": 1 << 26, "cpus": 1 << 20}
+"""Text of each file of the first calls: enough for a GPU to be used, and two such files are a piece."""
 
 
 @contextmanager
@@ -41,10 +41,10 @@ def text_bytes(paths: list[Path]) -> int:
     return int(pl.scan_parquet(paths).select(pl.col("text").str.len_bytes().cast(pl.Int64).sum()).collect().item())
 
 
-def make_sample(path: Path, folder: Path, count: int) -> list[Path]:
+def make_sample(path: Path, folder: Path, count: int, size: int) -> list[Path]:
     """Write a part of a file so often that each worker gets some."""
     rows = pq.ParquetFile(path).metadata.num_rows
-    frame = pl.scan_parquet(path).head(max(1, int(rows * WARM_BYTES / text_bytes([path])))).collect()
+    frame = pl.scan_parquet(path).head(max(1, int(rows * size / text_bytes([path])))).collect()
     for number in range(count):
         frame.write_parquet(folder / f"{number}.parquet", compression="lz4")
     return sorted(folder.iterdir())
@@ -100,7 +100,7 @@ def main() -> None:
             folder = Path(name)
             times: dict[str, float] = {}
             (folder / "sample").mkdir()
-            sample = make_sample(paths[0], folder / "sample", 4 * count)
+            sample = make_sample(paths[0], folder / "sample", 4 * count, WARM_BYTES[kind])
             with timed(times, "start"):
                 workers = Workers(**{kind: count}, threads=threads, memory_limit=given.memory_limit)
             with workers:
