@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+from pathlib import Path
+
 import numpy as np
 
 
@@ -37,3 +41,30 @@ def require_bool(name: str, value: object, call: str) -> None:
     """Raise ``TypeError`` unless an argument is True or False."""
     if not isinstance(value, bool):
         raise TypeError(f"{call}: {name}={value!r} must be True or False")
+
+
+def require_path(name: str, value: object, call: str, instead: str = "") -> Path:
+    """Return an argument that names a file or a folder of this machine; ``~`` is the user's folder.
+
+    Parameters
+    ----------
+    name, value, call
+        The argument, and what takes it.
+    instead
+        What to use for something else, for messages.
+
+    Raises
+    ------
+    TypeError
+        It is no path.
+    ValueError
+        It is an address.
+
+    """
+    path = os.fspath(value) if isinstance(value, os.PathLike) else value
+    more = f"; {instead}" if instead else ""
+    if not isinstance(path, str):
+        raise TypeError(f"{call}: {name}={value!r} must be a path, a str or an os.PathLike{more}")
+    if re.match(r"\w+://", path):
+        raise ValueError(f'{call}: {name}="{path}" is an address; name a place of this machine, by its path{more}')
+    return Path(os.path.expanduser(path))

@@ -47,8 +47,10 @@ class Settings:
                 if value not in named[field.name]:
                     raise ValueError(f'{field.name}="{value}" is not one of {", ".join(named[field.name])}')
             elif field.name == "spill_folder":
-                if value is not None and not isinstance(value, str):
-                    raise ValueError(f"spill_folder={value!r} must be the path of a folder, a str, or None")
+                path = os.fspath(value) if isinstance(value, os.PathLike) else value
+                if path is not None and not isinstance(path, str):
+                    raise ValueError(f"spill_folder={value!r} must be the path of a folder, or None")
+                object.__setattr__(self, field.name, None if path is None else os.path.expanduser(path))
             elif not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST:
                 raise ValueError(f"{field.name}={value!r} must be an integer from 0 to 2^56")
         if self.threads > 1024:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -16,7 +17,9 @@ import pytest
 import polars_tadoc as tadoc
 from polars_tadoc.analytics import stream
 from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.errors import InvalidGrammarError, InvalidRecordsError
 from polars_tadoc.replacing import lock
+from polars_tadoc.spill import Checkpoint, spill
 from tests.test_memory_limit import CALLS, LABELLED
 
 CALLS_OF_FRAMES = (*CALLS, "twig_filter")
@@ -92,6 +95,37 @@ def test_goes_on(call: str, files: Path, tmp_path: Path, counted: Stoppable) -> 
     assert folder.is_dir()
 
 
+@pytest.mark.parametrize("share", [64, 1 << 17])
+@pytest.mark.parametrize("call", CALLS_OF_FRAMES)
+def test_goes_on_after_any_commit(call: str, share: int, files: Path, tmp_path: Path) -> None:
+    """Several partitions are handed over at once, and it ends without a chance to put anything right."""
+    expected = asked(call, files, None).collect()
+    commit, committed = Checkpoint.commit, [0]
+
+    def stopping(self: Checkpoint, *arguments: Any) -> None:
+        commit(self, *arguments)
+        committed[0] += 1
+        if committed[0] == last:
+            raise OSError("stop")  # after which nothing more is written
+
+    for last in range(1, 20):
+        committed[0] = 0
+        folder = tmp_path / f"{last}"
+        with (
+            patch.object(Checkpoint, "commit", stopping),
+            patch.multiple(stream, FRESH_SHARE=share),
+            patch.multiple(spill, CHECKPOINT_SECONDS=-1.0),
+        ):
+            try:
+                asked(call, files, folder).collect()
+            except (OSError, pl.exceptions.ComputeError) as error:
+                assert "stop" in str(error)  # noqa: PT017 - the last one does not fail
+        assert asked(call, files, folder).collect().equals(expected)
+        if committed[0] < last:
+            break
+    assert last > 1
+
+
 def test_limits_may_change(files: Path, tmp_path: Path, counted: Stoppable) -> None:
     """They are not applied to what is kept."""
     asked("sequence_count", files, tmp_path / "kept").collect()
@@ -129,8 +163,77 @@ def test_other_files(tmp_path: Path) -> None:
         lf.head(1).tadoc.word_count("text", **kept).collect()
     df.head(1).tadoc.write_packed(path)
     os.utime(path, ns=(1, 1))
-    with pytest.raises((ValueError, pl.exceptions.ComputeError), match=r"files was .* and is"):
+    with pytest.raises(
+        (ValueError, pl.exceptions.ComputeError), match=r'files, ".*rows.parquet", bytes was \d+ and is \d+'
+    ):
         lf.tadoc.word_count("text", **kept).collect()
+
+
+def test_a_file_that_could_not_be_read_is_named(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.parquet" for number in range(2)]
+    for path in paths:
+        pl.DataFrame({"text": ["to be"]}).tadoc.compress("text").tadoc.write_packed(path)
+    words = tadoc.scan_packed(paths).tadoc.word_count("text", memory_limit="1GB", checkpoint=tmp_path / "kept")
+    whole = paths[1].read_bytes()
+    paths[1].write_bytes(whole[:-1])
+    with pytest.raises((InvalidGrammarError, pl.exceptions.ComputeError), match=r"1\.parquet"):
+        words.collect()
+    paths[1].write_bytes(whole)
+    message = r'files, ".*1\.parquet", was "unreadable" and is \{"bytes": \d+'
+    with pytest.raises((ValueError, pl.exceptions.ComputeError), match=message):
+        words.collect()
+
+
+@pytest.mark.parametrize("call", [*CALLS_OF_FRAMES, "sink_index"])
+def test_partitions_that_may_be_skipped_have_no_fixed_numbers(call: str, files: Path, tmp_path: Path) -> None:
+    scan = tadoc.scan_packed(sorted(files.glob("text-*.parquet")), on_error="skip")
+    given: dict[str, Any] = {"memory_limit": "1GB", "checkpoint": tmp_path / "kept"}
+    if call == "twig_filter":
+        given["queries"] = {"b": "//b"}
+    if call == "sink_index":
+        given["path"] = tmp_path / "index"
+    with pytest.raises(ValueError, match=rf'^{call}: checkpoint= is not for scan_packed\(on_error="skip"\), .*"raise"'):
+        getattr(scan.tadoc, call)(column="text", **given)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("call", ["word_count", "bm25_weights", "sink_index"])
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (3, TypeError, "checkpoint=3 must be a path"),
+        (b"kept", TypeError, "checkpoint=b'kept' must be a path"),
+        ("s3://bucket/kept", ValueError, 'checkpoint="s3://bucket/kept" is an address; name a place of this machine'),
+    ],
+)
+def test_no_path(call: str, given: Any, error: type[Exception], message: str, files: Path, tmp_path: Path) -> None:
+    scan = tadoc.scan_packed(sorted(files.glob("text-*.parquet")))
+    path = {"path": tmp_path / "index"} if call == "sink_index" else {}
+    with pytest.raises(error, match=f"^{call}: {message}"):
+        getattr(scan.tadoc, call)(**path, column="text", memory_limit="1GB", checkpoint=given)
+
+
+def test_a_file_is_no_folder(files: Path, tmp_path: Path) -> None:
+    (tmp_path / "pairs.parquet").touch()
+    for path in (tmp_path / "pairs.parquet", tmp_path / "pairs.parquet" / "below"):
+        with pytest.raises(
+            (OSError, pl.exceptions.ComputeError), match=r"pairs\.parquet is a file; name a folder: checkpoint="
+        ):
+            asked("word_count", files, path).collect()
+
+
+def test_numbers_beyond_the_partitions_are_refused(files: Path, tmp_path: Path) -> None:
+    words = asked("word_count", files, tmp_path / "kept")
+    words.collect()
+    path = tmp_path / "kept" / "manifest.json"
+    said = json.loads(path.read_text())
+    assert said["covered"] == [[0, PARTITIONS - 1]]
+    for covered in ([[0, PARTITIONS]], [[0, 1 << 23]], [[-1, 2]]):
+        path.write_text(json.dumps({**said, "covered": covered}))
+        with pytest.raises(
+            (InvalidRecordsError, pl.exceptions.ComputeError), match=f"damaged: of {PARTITIONS} partitions, it names"
+        ):
+            words.collect()
 
 
 def test_the_same_normalisation_in_another_process(files: Path, tmp_path: Path) -> None:

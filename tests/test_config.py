@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import polars_tadoc as tadoc
@@ -45,6 +47,16 @@ def test_options_are_checked_at_once() -> None:
         for option in ("threads", "host_cache_bytes", "device_cache_bytes", "expansion_limit", "payload_limit_bytes"):
             with pytest.raises(ValueError, match=f"{option}=.* must be an integer"):
                 tadoc.Config(**{option: value})
+
+
+def test_spill_folder() -> None:
+    assert tadoc.Config.get("spill_folder") is None
+    for given, known in ((Path("/a") / "b", "/a/b"), ("/a/b", "/a/b"), ("~/b", str(Path.home() / "b")), (None, None)):
+        with tadoc.Config(spill_folder=given):
+            assert tadoc.Config.get("spill_folder") == known
+    for value in (3, b"/a", True):
+        with pytest.raises(ValueError, match=r"spill_folder=.* must be the path of a folder, or None"):
+            tadoc.Config(spill_folder=value)
 
 
 @pytest.mark.parametrize("option", ["engine", "threads", "host_cache_bytes", "expansion_limit", "payload_limit_bytes"])

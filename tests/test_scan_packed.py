@@ -530,6 +530,29 @@ def test_a_target_that_cannot_be_is_refused_before_any_work(tmp_path: Path) -> N
     assert {found.name for found in tmp_path.rglob("*")} == {"pipe", "folder", "to folder"}
 
 
+@pytest.mark.parametrize(
+    ("path", "error", "message"),
+    [
+        (io.BytesIO(), TypeError, r"path=<.*BytesIO.*> must be a path, .*Polars' own"),
+        (pl.PartitionBy("folder", key="number"), TypeError, r"path=<.*PartitionBy.*> must be a path, .*Polars' own"),
+        (b"a.parquet", TypeError, r"path=b'a.parquet' must be a path"),
+        ("s3://bucket/a.parquet", ValueError, r'path="s3://bucket/a.parquet" is an address; .*Polars\' own'),
+    ],
+)
+def test_sink_parquet_names_what_is_no_path(path: Any, error: type[Exception], message: str) -> None:
+    plan = pl.io.plugins.register_io_source(no_rows, schema={"number": pl.Int64})
+    with pytest.raises(error, match=f"^sink_parquet: {message}"):
+        plan.tadoc.sink_parquet(path)
+
+
+def test_a_plan_may_replace_what_it_reads(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"number": range(1000)})
+    frame.write_parquet(tmp_path / "a.parquet")
+    pl.scan_parquet(tmp_path / "a.parquet").filter(pl.col("number") % 3 == 0).tadoc.sink_parquet(tmp_path / "a.parquet")
+    assert_frame_equal(pl.read_parquet(tmp_path / "a.parquet"), frame.filter(pl.col("number") % 3 == 0))
+    assert [found.name for found in tmp_path.iterdir()] == ["a.parquet"]
+
+
 def test_home_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     frame = FRAME.select("number", "text")

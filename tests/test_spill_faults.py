@@ -22,7 +22,7 @@ import polars_tadoc as tadoc
 from polars_tadoc.analytics.records import Layout, Records, merge_records
 from polars_tadoc.errors import DiskFullError, InvalidRecordsError
 from polars_tadoc.kernels.cpu.packed_keys import KeyForm
-from polars_tadoc.spill import Checkpoint, Spill, SpillFolder, merging, spill
+from polars_tadoc.spill import Checkpoint, Spill, SpillFolder, merging, packed, spill
 from polars_tadoc.spill.ranges import Source, read_ranges
 from polars_tadoc.spill.runs import KeysFile, KeysWriter
 from polars_tadoc.spill.words import WordsFile, WordsWriter
@@ -186,6 +186,46 @@ def test_an_interrupted_call_keeps_what_is_in_memory_too(folder: Path, answer: l
     assert finish(path) == (answer, PARTITIONS - 7)
 
 
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_what_an_error_leaves_half_merged_is_not_kept(
+    error: type[BaseException], folder: Path, answer: list[tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = folder / "kept"
+    with pytest.raises(error), Spill(LAYOUT, 1 << 30, CALL, checkpoint(path)) as spilled:
+        monkeypatch.setattr(spill, "FRESH_SHARE", 1 << 40)  # merged as it comes
+        spilled.add(partition(0))
+        spilled.finish(0)
+        monkeypatch.setattr(spill, "FRESH_SHARE", 1)  # it waits
+        spilled.add(partition(1))
+        spilled.finish(1)
+        with monkeypatch.context() as patched:
+
+            def failing(parts: list[packed.Sorted]) -> packed.Sorted:
+                patched.undo()
+                raise error
+
+            patched.setattr(packed, "merge_sorted", failing)
+            patched.setattr(spill, "CHECKPOINT_SECONDS", -1.0)
+            spilled.add(partition(2))
+            spilled.finish(2)
+    assert finish(path) == (answer, PARTITIONS)
+
+
+def test_a_run_is_not_kept_twice(folder: Path, answer: list[tuple[object, ...]]) -> None:
+    class Interrupted(list[merging.Run]):
+        def append(self, run: merging.Run) -> None:
+            super().append(run)
+            raise KeyboardInterrupt
+
+    path = folder / "kept"
+    with pytest.raises(KeyboardInterrupt), Spill(LAYOUT, 1 << 30, CALL, checkpoint(path)) as spilled:
+        spilled._runs = Interrupted()
+        spilled.add(partition(0))
+        spilled.finish(0)
+        list(spilled.merged())
+    assert finish(path) == (answer, PARTITIONS)
+
+
 def test_what_was_found_of_an_unfinished_partition_is_not_kept(
     folder: Path, answer: list[tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +262,7 @@ def test_is_written_now_and_then_even_where_all_fits(folder: Path, monkeypatch: 
         ({"n": 2, "files": [["a", 1], ["c", 2]]}, r'files was "b" and is "c"'),
         ({"n": 2, "files": [["a", 1]]}, r"files was \[\[.*\]\] and is \[\[.*\]\]"),
         ({"n": 2, "files": [["a", 1], ["b", 2]], "top": 5}, r"top was null and is 5"),
+        ({"n": 2, "files": [["a", 1], ["b", {"bytes": 3}]]}, r'files, "b", was 2 and is \{"bytes": 3\}'),
     ],
 )
 def test_another_question_is_an_error(question: dict[str, object], named: str, folder: Path) -> None:
@@ -255,7 +296,9 @@ def test_a_folder_of_something_else_is_an_error(folder: Path) -> None:
         b'{"version": 1, "question": {}, "runs": {"../run": {}}, "covered": []}',
         b'{"version": 1, "question": {}, "runs": {"run-000001": {"../a": [0, 0]}}, "covered": []}',
         b'{"version": 1, "question": {}, "runs": {"run-000001": {"run-000001.keys.parquet": 5}}, "covered": []}',
-        b'{"version": 1, "question": {}, "runs": {}, "covered": [[0, 9999999999999]]}',
+        b'{"version": 1, "question": {"call": "cooccurrence"}, "runs": {}, "covered": [[0, 9999999999999]]}',
+        b'{"version": 1, "question": {"call": "cooccurrence"}, "runs": {}, "covered": [[0, 8388608]]}',
+        b'{"version": 1, "question": {}, "runs": {}, "covered": [[0.0, 1]]}',
         b'{"version": 1, "question": {}, "runs": {}, "covered": [["a", 1]]}',
         b'{"version": 1, "question": {}, "runs": 5, "covered": []}',
         b"[" * 100_000,
@@ -405,5 +448,8 @@ def test_a_folder_that_goes_away_is_named(when: str, folder: Path) -> None:
 
 def test_there_is_no_folder_for_spilling(tmp_path: Path) -> None:
     tadoc.Config.set(spill_folder=str(tmp_path / "gone"))
-    with pytest.raises(FileNotFoundError, match=r"^cooccurrence: there is no folder .*gone"):
+    with pytest.raises(FileNotFoundError, match=r"^cooccurrence: there is no folder .*gone, .*Config\(spill_folder="):
+        _ = SpillFolder(CALL).path
+    (tmp_path / "gone").touch()
+    with pytest.raises(NotADirectoryError, match=r"^cooccurrence: .*gone is a file; .* tadoc\.Config\(spill_folder="):
         _ = SpillFolder(CALL).path

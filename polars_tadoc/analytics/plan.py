@@ -19,12 +19,16 @@ from polars_tadoc.analytics.row_stream import stream_rows
 from polars_tadoc.analytics.stream import run_packed, run_stream
 from polars_tadoc.analytics.weight_stream import run_checkpointed
 from polars_tadoc.analytics.windows import packed_windows, plan_windows
-from polars_tadoc.packed.question import PackedQuestion, packed_question
+from polars_tadoc.packed.question import PackedQuestion, most_partitions, packed_question
 from polars_tadoc.spill import Checkpoint
 
 CHECKPOINTED = (
     "checkpoint= is for plans that choose documents of tadoc.scan_packed(…) and do no more; write the rows with "
     "lf.tadoc.sink_packed(path) first, and scan that"
+)
+ALWAYS_THE_SAME = (
+    'checkpoint= is not for scan_packed(on_error="skip"), which may pass over other partitions the next time; scan '
+    'with on_error="raise", without the files that cannot be read'
 )
 
 
@@ -84,7 +88,8 @@ def ask(
     Raises
     ------
     ValueError
-        There is a checkpoint, but no limit, or the plan does more than to choose documents of a packed scan.
+        There is a checkpoint, but no limit, or the plan does more than to choose documents of a packed scan, or the
+        scan skips what it cannot read.
 
     """
     if checkpoint is not None and limit is None:
@@ -93,12 +98,20 @@ def ask(
     if labels != column and (limit is not None or not analytic.reads_gaps):
         question = packed_question(plan.select(cs.by_name(*_names(column, labels))))
     if question is not None and question.scan.column == column:
+        if checkpoint is not None:
+            require_always_the_same(question, analytic.name)
         return ask_packed(question, analytic, labels, limit, schema, checkpoint)
     if checkpoint is not None:
         raise ValueError(f"{analytic.name}: {CHECKPOINTED}")
     if limit is None:
         return read_columns(plan, analytic, column, labels, schema)
     return stream_columns(plan, analytic, column, labels, limit, schema)
+
+
+def require_always_the_same(question: PackedQuestion, call: str) -> None:
+    """Raise ``ValueError`` unless partitions have the same numbers each time: a checkpoint knows them by these."""
+    if question.scan.skips:
+        raise ValueError(f"{call}: {ALWAYS_THE_SAME}")
 
 
 def read_columns(
@@ -162,7 +175,8 @@ def ask_packed(
     ) -> Iterator[pl.DataFrame]:
         opened = None
         if checkpoint is not None:
-            opened = Checkpoint(checkpoint, {**analytic.asked, **question.asked}, analytic.name)
+            about = {**analytic.asked, **question.asked}
+            opened = Checkpoint(checkpoint, about, analytic.name, most_partitions(about))
         if limit is None or analytic.layout.columns[0] != "row":
             return run_packed(question, labels, analytic, limit, opened)
         if opened is None:  # rows need not wait for others

@@ -7,7 +7,7 @@ read. So one grammar with its rows is what has to fit; neither the column nor th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
@@ -259,7 +259,7 @@ class _Found(Generic[Part]):
         self.open.__exit__(kind, error, trace)
 
     @property
-    def covered(self) -> frozenset[int]:
+    def covered(self) -> Set[int]:
         """Partitions that a checkpoint has."""
         return frozenset() if self.checkpoint is None else self._spill().covered
 
@@ -304,8 +304,7 @@ class _Found(Generic[Part]):
             part = self.fresh[0] if len(self.fresh) == 1 else self.every.merge(self.fresh)
             self.fresh.clear()
             self._spill().add(self.every.records(part))
-        for partition in self.unfinished:
-            self._spill().finish(partition)
+        self._spill().finish(*self.unfinished)
         self.unfinished.clear()
 
     def _spill(self) -> Spill:

@@ -24,9 +24,9 @@ from polars_tadoc.analytics import tfidf as tfidf_analytic
 from polars_tadoc.analytics import twig_filter as twig_filter_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.analytics.plan import CHECKPOINTED, ask, read_columns
+from polars_tadoc.analytics.plan import CHECKPOINTED, ask, read_columns, require_always_the_same
 from polars_tadoc.analytics.windows import question_of, windows_of
-from polars_tadoc.arguments import require_bool
+from polars_tadoc.arguments import require_bool, require_path
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.compress.stream import compress_stream
@@ -50,6 +50,7 @@ from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.packed.pack import pack_stream, packed_schema
 from polars_tadoc.packed.plan import pack_plan, unpack_plan
+from polars_tadoc.packed.question import most_partitions
 from polars_tadoc.packed.write import write_packed
 from polars_tadoc.replacing import replacing, target
 from polars_tadoc.spill import Checkpoint
@@ -62,8 +63,9 @@ MEMORY_LIMIT = """Bytes, or a number with a unit ("2GB", "512MiB"): the plan run
     fit, and one row of the result; else ``LimitExceededError`` is raised."""
 
 
-CHECKPOINT = """Folder where what was found in finished partitions of a packed scan is kept. The same call with the same
-    folder goes on behind them, or answers from it; it stays until it is deleted. Needs ``memory_limit``."""
+CHECKPOINT = """Folder of this machine where what was found in finished partitions of a packed scan is kept. The same
+    call with the same folder goes on behind them, or answers from it; it stays until it is deleted. Needs
+    ``memory_limit``, and a scan that raises errors (``on_error="raise"``)."""
 
 
 @uncached(pl.LazyFrame, "tadoc")
@@ -285,7 +287,7 @@ class TadocLazyFrame:
 
         The same as Polars' ``sink_parquet``, in its streaming engine, but for two things: the file appears under its
         name when it is complete, and one that is there is replaced then. So a result larger than memory can be written
-        by a call that may be interrupted.
+        by a call that may be interrupted. A file that the plan itself reads is replaced, too: by what was made of it.
 
         Parameters
         ----------
@@ -302,7 +304,9 @@ class TadocLazyFrame:
         OSError
             The path is a folder, a device or in no folder; found before any row is asked for.
         TypeError
-            An option that there is not.
+            An option that there is not, or a target that is no path.
+        ValueError
+            The path is an address (``s3://…``).
 
         Examples
         --------
@@ -323,7 +327,8 @@ class TadocLazyFrame:
         for option in ("lazy", "mkdir", "optimizations"):
             if option in options:
                 raise TypeError(f"{call}: {option}= is for Polars' sink_parquet; leave it out")
-        with replacing(target(Path(path), call), call) as temporary:
+        elsewhere = "lf.sink_parquet, Polars' own, writes to more than that"
+        with replacing(target(require_path("path", path, call, elsewhere), call), call) as temporary:
             self._lf.sink_parquet(temporary, **{"engine": "streaming", **options})
 
     @documented_by(word_count_analytic.word_count, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
@@ -811,11 +816,13 @@ class TadocLazyFrame:
         metadata="Names of columns for filters.",
         store="Write the compressed text with the index, which phrases and snippets need; whoever loads the index\n"
         "    holds it in memory.",
-        memory_limit="""Bytes, or a number with a unit ("2GB", "512MiB"): documents are indexed batch by batch, their
-    postings wait on the disk, in the system's folder for temporary files, and are merged word by word. One grammar with
-    its rows has to fit; what Polars reads ahead comes on top.""",
-        checkpoint="""Folder where postings of finished partitions of a packed scan are kept. The same call with the
-    same folder goes on behind them; it stays until it is deleted.""",
+        memory_limit="""Bytes, or a number with a unit ("2GB", "512MiB"): documents are indexed batch by batch, and
+    merged word by word. Postings that do not fit wait on the disk (``tadoc.Config(spill_folder=…)``), and what goes
+    into the index in a hidden folder beside it. One grammar with its rows has to fit; what Polars reads ahead comes
+    on top.""",
+        checkpoint="""Folder of this machine where postings of finished partitions of a packed scan are kept. The same
+    call with the same folder goes on behind them; it stays until it is deleted. Needs a scan that raises errors
+    (``on_error="raise"``).""",
         overwrite="Replace a saved index of that name. Whoever has it loaded goes on with the old one.",
     )
     def sink_index(
@@ -872,11 +879,13 @@ class TadocLazyFrame:
         documents = DocumentsWriter(labels, listed or None, store, schema)
         windows, kept = windows_of(lf, name, documents.columns, limit, gaps=store), None
         if checkpoint is not None:
+            path_of_checkpoint = require_path("checkpoint", checkpoint, call)
             question = question_of(lf, name, documents.columns)
             if question is None:
                 raise ValueError(f"{call}: {CHECKPOINTED}")
-            morphism = options.morphism or Morphism()
-            kept = Checkpoint(Path(checkpoint), {"call": call, **morphism.described, **question.asked}, call)
+            require_always_the_same(question, call)
+            asked = {"call": call, **(options.morphism or Morphism()).described, **question.asked}
+            kept = Checkpoint(path_of_checkpoint, asked, call, most_partitions(asked))
         sink_index(windows, Path(path), overwrite, documents, options, how, limit, kept)
 
     def _analytic(
@@ -896,5 +905,5 @@ class TadocLazyFrame:
         labels = None if id is None else label_column(columns, id, analytic.name)
         if not isinstance(schema, pl.Schema):
             schema = schema(None if labels is None else columns[labels])
-        folder = None if checkpoint is None else Path(checkpoint)
+        folder = None if checkpoint is None else require_path("checkpoint", checkpoint, analytic.name)
         return ask(lf, analytic, name, labels, limit, schema, folder)

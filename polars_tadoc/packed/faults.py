@@ -35,7 +35,8 @@ class Faults:
     def __init__(self, on_error: OnError) -> None:
         if on_error not in get_args(OnError):
             raise ValueError(f'scan_packed: on_error={on_error!r}: use "raise" or "skip"')
-        self._skip = on_error == "skip"
+        self.skips = on_error == "skip"
+        """Whether it goes on."""
 
     def of_file(self, path: Path, error: Exception) -> None:
         """Handle an error of a file as a whole."""
@@ -54,7 +55,7 @@ class Faults:
         why = str(error).removeprefix(place).lstrip(":, ")
         if isinstance(error, OSError) and number is not None:
             why = error.strerror or os.strerror(number)
-        if self._skip:
+        if self.skips:
             said = f'scan_packed: {place}: {why}; skipped (on_error="skip")'
             warnings.warn(said, SkippedPartitionWarning, stacklevel=2)
             return

@@ -93,14 +93,20 @@ class PackedQuestion:
 
 
 def _described(path: Path) -> list[Any]:
-    """Name a file, its bytes, when it was written (ns) and how many row groups it has; None where it cannot be read."""
+    """Name a file, and say what tells it from another one of that name."""
     name = str(path.resolve())
     try:
         status = path.stat()
         with PackedFile(path) as file:
-            return [name, status.st_size, status.st_mtime_ns, file.group_count]
-    except FAULTS:  # said, or passed over, when the plan runs
-        return [name, None, None, None]
+            counts = {"row groups": file.group_count, "packed rows": file.row_count}
+            return [name, {"bytes": status.st_size, "written (ns)": status.st_mtime_ns, **counts}]
+    except FAULTS:  # said when the plan runs
+        return [name, "unreadable"]
+
+
+def most_partitions(asked: dict[str, Any]) -> int:
+    """Tell how many partitions there are at most, of what :attr:`PackedQuestion.asked` gave."""
+    return sum(said["packed rows"] for _, said in asked["files"] if said != "unreadable")
 
 
 class _Numbered(Documents):

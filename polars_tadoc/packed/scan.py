@@ -97,6 +97,11 @@ class PackedScan:
         return _columns(last)
 
     @property
+    def skips(self) -> bool:
+        """Whether partitions that cannot be read are passed over: which ones may differ from one time to the next."""
+        return self._faults.skips
+
+    @property
     def shown(self) -> str:
         """The files, for plans that are shown."""
         return str(self.paths[0]) if len(self.paths) == 1 else f"{self.paths[0]} and {len(self.paths) - 1} more"

@@ -9,28 +9,25 @@ import weakref
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from polars_tadoc.errors import InvalidRecordsError
 from polars_tadoc.replacing import lock, remove, replacing
 from polars_tadoc.spill.folder import PREFIX, explained
+from polars_tadoc.spill.stretches import Stretches
 
 MANIFEST = "manifest.json"
 VERSION = 1
 RUN = "run-"
 
 MOST_PARTITIONS = 1 << 22
-"""More are not believed: a few bytes could name so many that no memory holds their numbers."""
+"""More are not believed where it is not known how many there are."""
 
 MOST_DIGITS = 18
 """Of a run's number."""
 
 MEND = "make room there and make the same call again: it goes on behind the partitions that are finished"
-
-MOST_PARTITIONS = 1 << 32
-"""Rows are numbered in 32 bits, and partitions have some."""
 
 SHOWN = 200
 """Characters of a value that a message shows."""
@@ -47,25 +44,27 @@ class Checkpoint:
         What is asked, of what: values that JSON has, by name. Lists of equal length are compared item by item.
     call
         What messages begin with.
+    partitions
+        How many there are, at most.
 
     Raises
     ------
     ValueError
         The folder was made for another question, or holds something else.
     OSError
-        Another call is using it, or it cannot be made.
+        Another call is using it, or it cannot be made, or is a file.
     InvalidRecordsError
         Its files are damaged.
 
     """
 
-    def __init__(self, folder: Path, question: Mapping[str, Any], call: str) -> None:
+    def __init__(self, folder: Path, question: Mapping[str, Any], call: str, partitions: int = MOST_PARTITIONS) -> None:
         self.path = folder.expanduser().resolve()
-        self._call = call
+        self._call, self._partitions = call, partitions
         self._question: dict[str, Any] = json.loads(json.dumps(dict(question)))
         self._files: dict[str, dict[str, list[int]]] = {}
         """By finished run its files, with their sizes and checksums."""
-        self.covered: frozenset[int] = frozenset()
+        self.covered = Stretches()
         """Partitions whose records the runs hold."""
         with self.writing():
             self.path.mkdir(parents=True, exist_ok=True)
@@ -115,13 +114,15 @@ class Checkpoint:
             said = json.loads(path.read_bytes())
             version, question, runs, covered = (said[name] for name in ("version", "question", "runs", "covered"))
             sound = version == VERSION and isinstance(question, dict) and _are_runs(runs)
-            stretches = [range(int(first), int(last) + 1) for first, last in covered]
-            sound = sound and sum(map(len, stretches)) <= MOST_PARTITIONS
+            stretches = Stretches((first, last) for first, last in covered)
+            sound = sound and all(type(number) is int for stretch in stretches.stretches for number in stretch)
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise self._damaged(path, "damaged") from error
         if not sound:
             raise self._damaged(path, "damaged, or of another version")
         self._require_same(question)
+        if any(first < 0 or last >= self._partitions for first, last in stretches.stretches):
+            raise self._damaged(path, f"damaged: of {self._partitions:,} partitions, it names others")
         for files in runs.values():
             for name, (size, checksum) in files.items():
                 file = self.path / name
@@ -129,7 +130,7 @@ class Checkpoint:
                     raise self._damaged(file, "gone")
                 if file.stat().st_size != size or _checksum(file) != checksum:
                     raise self._damaged(file, "damaged")
-        self._files, self.covered = runs, frozenset(chain.from_iterable(stretches))
+        self._files, self.covered = runs, stretches
 
     def _damaged(self, path: Path, how: str) -> InvalidRecordsError:
         return InvalidRecordsError(f"{self._call}: {path} is {how}; delete the checkpoint and begin anew")
@@ -138,17 +139,17 @@ class Checkpoint:
         for name in sorted(self._question.keys() | question.keys()):
             then, now = question.get(name), self._question.get(name)
             if then != now:
-                then, now = _difference(then, now)
+                where, then, now = _difference(name, then, now)
                 raise ValueError(
-                    f"{self._call}: the checkpoint {self.path} was made for another question: {name} was "
+                    f"{self._call}: the checkpoint {self.path} was made for another question: {where} was "
                     f"{_shown(then)} and is {_shown(now)}; name another folder, or delete this one"
                 )
 
-    def commit(self, runs: Iterable[str], covered: Iterable[int]) -> None:
-        """Say which runs are finished, and which partitions they hold."""
+    def commit(self, runs: Iterable[str], finished: Iterable[int] = ()) -> None:
+        """Say which runs are finished, and which partitions they hold beside those they held before."""
         with self.writing():
             self._files = {run: self._files.get(run) or self._flushed(run) for run in runs}
-            self.covered = frozenset(covered)
+            self.covered = self.covered.also(finished)
             self._write()
 
     def _flushed(self, run: str) -> dict[str, list[int]]:
@@ -165,14 +166,14 @@ class Checkpoint:
             "version": VERSION,
             "question": self._question,
             "runs": self._files,
-            "covered": _stretches(sorted(self.covered)),
+            "covered": self.covered.stretches,
         }
         with replacing(self.path / MANIFEST, self._call) as temporary:
             temporary.write_text(json.dumps(said))
 
     def writing(self) -> AbstractContextManager[None]:
         """Name the folder, and what to do, where the disk is full or the folder went away."""
-        return explained(self.path, self._call, MEND)
+        return explained(self.path, self._call, MEND, "checkpoint=")
 
     def close(self) -> None:
         """Let others use the folder."""
@@ -197,11 +198,18 @@ def _are_runs(runs: Any) -> bool:
     )
 
 
-def _difference(then: Any, now: Any) -> tuple[Any, Any]:
-    """Return the first items in which lists differ."""
-    while isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
-        then, now = next(pair for pair in zip(then, now, strict=True) if pair[0] != pair[1])
-    return then, now
+def _difference(where: str, then: Any, now: Any) -> tuple[str, Any, Any]:
+    """Return the first items in which values differ, and where these are: some stand in a pair with their name."""
+    while True:
+        if isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
+            if len(then) == 2 and then[0] == now[0] and (isinstance(then[1], dict) or isinstance(now[1], dict)):
+                where = f"{where}, {_shown(then[0])},"
+            then, now = next(pair for pair in zip(then, now, strict=True) if pair[0] != pair[1])
+        elif isinstance(then, dict) and isinstance(now, dict) and then.keys() == now.keys():
+            name = next(name for name in then if then[name] != now[name])
+            where, then, now = f"{where} {name}", then[name], now[name]
+        else:
+            return where, then, now
 
 
 def _shown(value: Any) -> str:
@@ -211,17 +219,6 @@ def _shown(value: Any) -> str:
         else json.dumps(value, ensure_ascii=False)
     )
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
-
-
-def _stretches(numbers: list[int]) -> list[list[int]]:
-    """Write rising numbers as stretches without gaps, first and last number."""
-    found: list[list[int]] = []
-    for number in numbers:
-        if found and found[-1][1] + 1 == number:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    return found
 
 
 def _checksum(file: Path) -> int:

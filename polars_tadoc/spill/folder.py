@@ -16,7 +16,9 @@ from polars_tadoc.replacing import lock, naming_full_disk, remove
 
 PREFIX = "tadoc-spill-"
 
-MEND = "make room there, or name another folder: tadoc.Config(spill_folder=…); what was written there is gone"
+SETTING = "tadoc.Config(spill_folder=…)"
+
+MEND = f"make room there, or name another folder: {SETTING}; what was written there is gone"
 
 
 def parent_folder() -> Path:
@@ -82,7 +84,7 @@ class SpillFolder:
 
     def writing(self) -> AbstractContextManager[None]:
         """Name the folder, and what to do, where the disk is full (``DiskFullError``) or the folder went away."""
-        return explained(self._path or self._parent or parent_folder(), self._call, MEND)
+        return explained(self._path or self._parent or parent_folder(), self._call, MEND, SETTING)
 
     def close(self) -> None:
         """Remove the folder and what it holds."""
@@ -115,12 +117,16 @@ def remove_stale(parent: Path) -> None:
 
 
 @contextmanager
-def explained(folder: Path, call: str, mend: str) -> Iterator[None]:
-    """Name a folder that went away while it was written or read."""
+def explained(folder: Path, call: str, mend: str, setting: str) -> Iterator[None]:
+    """Name a folder that is none, or went away while it was written or read, and the setting that names another."""
     with naming_full_disk(folder, call, mend):
         try:
             yield
         except OSError as error:
             if folder.is_dir():
                 raise
-            raise FileNotFoundError(f"{call}: there is no folder {folder}, or no longer") from error
+            if file := next((one for one in (folder, *folder.parents) if one.is_file()), None):
+                raise NotADirectoryError(f"{call}: {file} is a file; name a folder: {setting}") from error
+            raise FileNotFoundError(
+                f"{call}: there is no folder {folder}, or no longer; name another one: {setting}"
+            ) from error

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing
+from collections.abc import Iterator, Set
+from contextlib import AbstractContextManager, closing, contextmanager
 from types import TracebackType
 
 import numpy as np
@@ -69,7 +69,7 @@ class Spill:
             self._number = max((int(name[len(RUN) :]) for name in checkpoint.runs), default=0)
 
     @property
-    def covered(self) -> frozenset[int]:
+    def covered(self) -> Set[int]:
         """Partitions that need not be read: the checkpoint has what they hold."""
         return frozenset() if self._checkpoint is None else self._checkpoint.covered
 
@@ -92,8 +92,10 @@ class Spill:
             if self._nbytes > (most if self._checkpoint is None else most + most // FRESH_SHARE):
                 self._write()
 
-    def finish(self, partition: int) -> None:
-        """Say that all records of a partition were added; only a checkpoint wants to know.
+    def finish(self, *partitions: int) -> None:
+        """Say that all records of partitions were added; only a checkpoint wants to know.
+
+        What was added is then of finished partitions and nothing else: those whose records come merged finish at once.
 
         Raises
         ------
@@ -101,7 +103,7 @@ class Spill:
             No more can be written.
 
         """
-        self._finished.append(partition)
+        self._finished += partitions
         self._is_between = True
         if self._checkpoint is None:
             return
@@ -113,14 +115,22 @@ class Spill:
     def _nbytes(self) -> int:
         return self._fresh_bytes + (0 if self._gathered is None else self._gathered.nbytes)
 
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Change what is in memory: no checkpoint gets what an error, or Ctrl-C, leaves half done."""
+        is_between, self._is_between = self._is_between, False
+        yield
+        self._is_between = is_between  # not after an error
+
     def _gather(self) -> None:
         """Merge what was added since."""
         if self._fresh:
             parts: list[Records | Packed] = [*self._fresh]
             if self._gathered is not None:
                 parts.insert(0, self._gathered)
-            self._gathered = merge(self._layout, parts)
-            self._fresh, self._fresh_bytes = [], 0
+            with self._changing():
+                self._gathered = merge(self._layout, parts)
+                self._fresh, self._fresh_bytes = [], 0
 
     def _run(self, name: str) -> Run:
         folder = self._folder.path if self._checkpoint is None else self._checkpoint.path
@@ -142,16 +152,17 @@ class Spill:
         run = self._next_run()
         with self._writing():
             run.write(packed)
-        self._runs.append(run)
-        self._gathered = None
-        self._is_committed = False
+        with self._changing():
+            self._runs.append(run)
+            self._gathered = None
+            self._is_committed = False
         pa.default_memory_pool().release_unused()
 
     def _commit(self) -> None:
         """Write what was gathered, and tell the checkpoint which partitions its runs hold."""
         assert self._checkpoint is not None
         self._write()
-        self._checkpoint.commit([run.stem.name for run in self._runs], self._checkpoint.covered | {*self._finished})
+        self._checkpoint.commit([run.stem.name for run in self._runs], self._finished)
         self._finished = []
         self._is_committed, self._committed_at = True, time.monotonic()
 
@@ -229,7 +240,7 @@ class Spill:
                 merge_runs(self._layout, old, run, self._room, self._folder, self._call)
             self._runs = [*self._runs[MOST_RUNS:], run]
             if self._checkpoint is not None:
-                self._checkpoint.commit([one.stem.name for one in self._runs], self._checkpoint.covered)
+                self._checkpoint.commit([one.stem.name for one in self._runs])
             for one in old:
                 one.remove()
 

@@ -1,0 +1,52 @@
+"""Sets of numbers as stretches without gaps, which take no more memory however long they are."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Set
+
+
+class Stretches(Set[int]):
+    """Numbers, in memory for each stretch of them without a gap.
+
+    Parameters
+    ----------
+    stretches
+        First and last number of each, rising.
+
+    Raises
+    ------
+    ValueError
+        They do not rise.
+
+    """
+
+    def __init__(self, stretches: Iterable[tuple[int, int]] = ()) -> None:
+        self.stretches = tuple(stretches)
+        self._firsts = [first for first, _ in self.stretches]
+        ends = [number for stretch in self.stretches for number in stretch]
+        falls = any(first > last for first, last in self.stretches)
+        if falls or any(last >= first for last, first in zip(ends[1::2], ends[2::2], strict=False)):
+            raise ValueError("stretches of numbers that do not rise")
+
+    def __contains__(self, number: object) -> bool:
+        if not isinstance(number, int):
+            return False
+        place = bisect_right(self._firsts, number) - 1
+        return place >= 0 and number <= self.stretches[place][1]
+
+    def __iter__(self) -> Iterator[int]:
+        return (number for first, last in self.stretches for number in range(first, last + 1))
+
+    def __len__(self) -> int:
+        return sum(last - first + 1 for first, last in self.stretches)
+
+    def also(self, numbers: Iterable[int]) -> Stretches:
+        """Return the numbers, and some more."""
+        joined: list[tuple[int, int]] = []
+        for first, last in sorted([*self.stretches, *((number, number) for number in numbers)]):
+            if joined and first <= joined[-1][1] + 1:
+                joined[-1] = joined[-1][0], max(last, joined[-1][1])
+            else:
+                joined.append((first, last))
+        return Stretches(joined)
