@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import polars as pl
@@ -64,8 +65,21 @@ def often() -> Any:
     return patch.multiple(stream, ROWS_SHARE=1 << 62, FRESH_SHARE=1 << 62)
 
 
-@pytest.mark.parametrize("call", CALLS)
-@given(
+class Asked(NamedTuple):
+    """A question, how the rows come, and which of Polars' engines collects."""
+
+    case: Case
+    n: int
+    top: int | None
+    min_count: int
+    strategy: str
+    labels: pl.Series | None
+    cuts: list[int]
+    streaming: bool
+
+
+asked = st.builds(
+    Asked,
     case=cases(),
     n=st.integers(1, 3),
     top=tops,
@@ -75,27 +89,26 @@ def often() -> Any:
     cuts=st.lists(st.integers(0, 12), max_size=6),
     streaming=st.booleans(),
 )
-def test_equals_the_call_in_memory(
-    engine: str,
-    call: str,
-    case: Case,
-    n: int,
-    top: int | None,
-    min_count: int,
-    strategy: str,
-    labels: pl.Series | None,
-    cuts: list[int],
-    streaming: bool,
-) -> None:
-    frame, labelled, _ = with_labels(case, labels if call in LABELLED else None)
-    arguments = {**arguments_of(call, n, top, min_count), **labelled, "strategy": strategy, "engine": engine}
+
+
+def hold_to_memory(engine: str, call: str, one: Asked, room: AbstractContextManager[Any]) -> None:
+    """Compare a call under a memory limit, and in so much room, with the one in memory."""
+    frame, labelled, _ = with_labels(one.case, one.labels if call in LABELLED else None)
+    arguments = {**arguments_of(call, one.n, one.top, one.min_count), **labelled}
+    arguments |= {"strategy": one.strategy, "engine": engine}
     expected = getattr(frame.tadoc, call)("text", **arguments)
-    lazy = getattr(in_batches(frame, cuts).tadoc, call)("text", **arguments, memory_limit=LIMIT)
+    lazy = getattr(in_batches(frame, one.cuts).tadoc, call)("text", **arguments, memory_limit=LIMIT)
     assert lazy.collect_schema() == expected.schema
-    with often():
-        got = lazy.collect(engine="streaming" if streaming else "in-memory")
+    with room:
+        got = lazy.collect(engine="streaming" if one.streaming else "in-memory")
     assert got.schema == expected.schema
     assert got.equals(expected)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@given(asked=asked)
+def test_equals_the_call_in_memory(engine: str, call: str, asked: Asked) -> None:
+    hold_to_memory(engine, call, asked, often())
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -15,13 +15,20 @@ import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.analytics import kept_labels, stream
 from polars_tadoc.analytics.kept_labels import KeptLabels
-from tests.analytic_cases import LABELS, Case, cases, labels, least, strategies, tops, with_labels
-from tests.test_memory_limit import CALLS, LABELLED, LIMIT, WEIGHING, arguments_of, in_batches
+from tests.analytic_cases import LABELS
+from tests.test_memory_limit import (
+    CALLS,
+    LABELLED,
+    LIMIT,
+    WEIGHING,
+    Asked,
+    asked,
+    hold_to_memory,
+)
 
 WORDY = [f"{k % 7} all " + " ".join(f"w{k}_{j} the" for j in range(200)) for k in range(100)]
 """Every row has words of its own, each grammar few."""
@@ -46,37 +53,11 @@ def tiny() -> Any:
 
 
 @pytest.mark.parametrize("call", CALLS)
-@given(
-    case=cases(),
-    n=st.integers(1, 3),
-    top=tops,
-    min_count=least,
-    strategy=strategies,
-    labels=labels,
-    cuts=st.lists(st.integers(0, 12), max_size=6),
-    streaming=st.booleans(),
-)
-def test_equals_the_call_in_memory(
-    engine: str,
-    call: str,
-    case: Case,
-    n: int,
-    top: int | None,
-    min_count: int,
-    strategy: str,
-    labels: pl.Series | None,
-    cuts: list[int],
-    streaming: bool,
-) -> None:
+@given(asked=asked)
+def test_equals_the_call_in_memory(engine: str, call: str, asked: Asked) -> None:
     """Each corpus is a run, each frame of the result a few records."""
-    frame, labelled, _ = with_labels(case, labels if call in LABELLED else None)
-    arguments = {**arguments_of(call, n, top, min_count), **labelled, "strategy": strategy, "engine": engine}
-    expected = getattr(frame.tadoc, call)("text", **arguments)
-    lazy = getattr(in_batches(frame, cuts).tadoc, call)("text", **arguments, memory_limit=LIMIT)
-    with tiny(), patch.multiple(kept_labels, HELD_SHARE=1 << 62, PIECE_SHARE=1 << 62):
-        got = lazy.collect(engine="streaming" if streaming else "in-memory")
-    assert got.schema == expected.schema
-    assert got.equals(expected)
+    with patch.multiple(kept_labels, HELD_SHARE=1 << 62, PIECE_SHARE=1 << 62):
+        hold_to_memory(engine, call, asked, tiny())
 
 
 @pytest.mark.parametrize("call", CALLS)
