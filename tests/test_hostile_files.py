@@ -146,6 +146,13 @@ def test_expressions_without_code_are_saved(name: str, tmp_path: Path) -> None:
     assert loaded.search(["a", "tails b", "c"]).equals(index.search(["a", "tails b", "c"]))
 
 
+def test_functions_without_arguments(tmp_path: Path) -> None:
+    path = save(tmp_path / "index", normalize=pl.element().str.to_uppercase())
+    reseal(path, put("analyzer/morphism/normalize/Function/input", []))
+    with pytest.raises(InvalidIndexError, match="cannot read the index's normalize"):
+        tadoc.load_index(path)
+
+
 def test_a_literal_that_is_no_table_is_not_read(tmp_path: Path) -> None:
     path = save(tmp_path / "index", normalize=pl.element().replace({"a": "b"}))
     text = (path / HEADER).read_text()

@@ -48,15 +48,20 @@ def read(serialized: Any) -> pl.Expr:
     Raises
     ------
     ValueError
-        It is not plain, or this Polars cannot read it.
+        It is not plain, or this Polars cannot read it, or has no such function of strings.
 
     """
     if not is_plain(serialized):
         raise ValueError("it may call code")
     try:
-        return pl.Expr.deserialize(io.StringIO(json.dumps(serialized)), format="json")
+        expression = pl.Expr.deserialize(io.StringIO(json.dumps(serialized)), format="json")
+        _NO_WORDS.list.eval(expression)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, RecursionError) as error:
         raise ValueError(str(error)) from None
+    return expression
+
+
+_NO_WORDS = pl.Series([[]], dtype=pl.List(pl.String))
 
 
 def _are_plain(*names: str) -> Callable[[Any, int], bool]:

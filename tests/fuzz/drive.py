@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import shlex
 import signal
 import sys
 from importlib.util import find_spec
@@ -31,7 +32,8 @@ def main(name: str, arguments: list[str]) -> None:
         target = load(name)
     for data in [*target.seeds, *corpus.read(name)]:
         target.run(data)  # kernels are compiled before anything has to be done in time
-    atheris.Setup([name, *arguments], target.run)
+    again = shlex.join([sys.executable, "-m", "tests.fuzz.drive", name])  # libFuzzer's merging runs it anew, in a shell
+    atheris.Setup([again, *arguments], target.run)
     atheris.Fuzz()
 
 
