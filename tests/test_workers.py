@@ -24,6 +24,8 @@ from polars.testing import assert_frame_equal as assert_nearly_equal
 import polars_tadoc as tadoc
 from polars_tadoc.analytics.records import Layout, Records
 from polars_tadoc.distributed import Workers, answering, sources, workers
+from polars_tadoc.distributed.pool import Pool
+from polars_tadoc.distributed.process import WorkerProcess
 from polars_tadoc.errors import (
     ColumnMissingError,
     InvalidGrammarError,
@@ -143,8 +145,9 @@ class TestResults:
     @pytest.mark.parametrize("call", CALLS)
     def test_no_rows(self, two: Workers, tmp_path: Path, call: str) -> None:
         texts(0).tadoc.compress("text").tadoc.write_packed(tmp_path / "none.parquet")  # type: ignore[attr-defined]
-        answer = getattr(two, call)(tmp_path).collect()
-        assert_frame_equal(answer, getattr(texts(0).tadoc.compress("text").tadoc, call)("text"))  # type: ignore[attr-defined]
+        for labels in [{}, {"id": "name"}] if call in LABELLED else [{}]:
+            answer = getattr(two, call)(tmp_path, **labels).collect()
+            assert_frame_equal(answer, getattr(texts(0).tadoc.compress("text").tadoc, call)("text", **labels))  # type: ignore[attr-defined]
 
     @pytest.mark.parametrize("kind", ["packed", "text"])
     def test_twigs(self, two: Workers, tmp_path: Path, kind: str) -> None:
@@ -183,6 +186,22 @@ class TestCompress:
         one = tmp_path / "packed" / "part-0000000.parquet"
         rows = pl.read_parquet(folder / "text" / "a.parquet").head(10).tadoc.compress("text", lossless=False)  # type: ignore[attr-defined]
         assert_frame_equal(tadoc.scan_packed(one).collect(), rows)
+
+    def test_no_rows(self, two: Workers, tmp_path: Path) -> None:
+        texts(0).write_parquet(tmp_path / "none.parquet")
+        packed = two.compress(tmp_path / "none.parquet", "text", tmp_path / "packed")
+        assert_frame_equal(packed.tadoc.decompress().collect(), texts(0))  # type: ignore[attr-defined]
+
+    def test_columns_in_another_order(self, two: Workers, tmp_path: Path) -> None:
+        texts(20).write_parquet(tmp_path / "a.parquet")
+        texts(20).select("text", "name").write_parquet(tmp_path / "b.parquet")
+        packed = two.compress([tmp_path / "a.parquet", tmp_path / "b.parquet"], "text", tmp_path / "packed")
+        assert_frame_equal(packed.tadoc.decompress().collect(), pl.concat([texts(20)] * 2))  # type: ignore[attr-defined]
+        texts(20).select("text").write_parquet(tmp_path / "b.parquet")
+        with pytest.raises(
+            pl.exceptions.SchemaError, match=r'b\.parquet differ .*"name" is not there, in the first file'
+        ):
+            two.compress([tmp_path / "a.parquet", tmp_path / "b.parquet"], "text", tmp_path / "again")
 
     def test_a_folder_with_files_stays(self, two: Workers, folder: Path, tmp_path: Path) -> None:
         (tmp_path / "mine").touch()
@@ -230,6 +249,28 @@ class TestLostWorkers:
             two.word_count(folder / "packed", normalize=workers_faults.dying(tmp_path, 0, times=100))
         assert_frame_equal(two.word_count(folder / "packed").collect(), expected(folder, "word_count"))
 
+    def test_no_more_processes(self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(*_: object) -> None:
+            raise OSError("no more processes")
+
+        with Workers(cpus=2, threads=1) as both:
+            monkeypatch.setattr(both._pool, "_start", refuse)
+            with pytest.raises(OSError, match="no more processes"):
+                both.word_count(folder / "packed", normalize=workers_faults.dying(tmp_path, 0, times=2))
+        started: list[WorkerProcess] = []
+
+        def refuse_the_second(pool: Pool, name: str) -> WorkerProcess:
+            if started:
+                raise OSError("no more processes")
+            started.append(start(pool, name))
+            return started[0]
+
+        start = Pool._start
+        monkeypatch.setattr(Pool, "_start", refuse_the_second)
+        with pytest.raises(OSError, match="no more processes"):
+            Workers(cpus=2, threads=1)
+        assert not started[0].alive
+
     def test_out_of_memory(self, two: Workers, folder: Path) -> None:
         with pytest.raises(WorkerLostError, match=r"last one because out of memory: (.|\n)*no more than this"):
             two.word_count(folder / "packed", normalize=workers_faults.out_of_memory())
@@ -246,6 +287,7 @@ class TestErrors:
         with pytest.raises(InvalidGrammarError, match=r"b\.parquet") as caught:
             two.word_count(tmp_path)
         assert any("In worker process" in note for note in caught.value.__notes__)
+        assert not [one for one in two._folder.path.glob("word_count-*") if not list(one.glob("result-*"))]
         assert_frame_equal(two.word_count(folder / "packed").collect(), expected(folder, "word_count"))
 
     def test_a_damaged_text_file_is_named(self, two: Workers, folder: Path, tmp_path: Path) -> None:
@@ -287,6 +329,8 @@ class TestErrors:
             two.word_count(folder / "packed", "name")
         with pytest.raises(ColumnMissingError, match="there is no column"):
             two.inverted_index(folder / "packed", id="nothing")
+        with pytest.raises(ValueError, match='id="text" is the packed column itself'):
+            two.inverted_index(folder / "packed", id="text")
 
     @pytest.mark.skipif("gpu" in tadoc.testing.engines(), reason="there is a GPU")
     def test_no_gpu(self) -> None:

@@ -347,7 +347,8 @@ def all_labels(path: Path) -> Labels:
     job = load(path)
     if job.labels is None:
         return Labels(None)
-    return Labels(pl.concat([job.files.labels(piece, job.labels) for piece in job.files.pieces]))
+    none = pl.Series(job.labels, [], job.files.schema[job.labels])
+    return Labels(pl.concat([none, *(job.files.labels(piece, job.labels) for piece in job.files.pieces)]))
 
 
 def ranges(blocks: Sequence[Block], count: int) -> Iterator[tuple[list[Block], Place | None, Place | None]]:

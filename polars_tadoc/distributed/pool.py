@@ -170,8 +170,10 @@ class Pool:
         self._environments, self._settings, self._slots = environments, settings, slots
         self._starting, self._running = threading.Lock(), threading.Lock()
         self._closed = False
-        self._workers = {place: self._start(name) for place, name in enumerate(environments)}
+        self._workers: dict[int, WorkerProcess] = {}
         try:
+            for place, name in enumerate(environments):
+                self._workers[place] = self._start(name)
             for one in self._workers.values():
                 one.wait_until_ready()
         except WorkerGoneError as gone:
@@ -187,7 +189,7 @@ class Pool:
     def close(self) -> None:
         """Let all workers end."""
         self._closed = True
-        with ThreadPoolExecutor(len(self._workers)) as threads:
+        with ThreadPoolExecutor(max(1, len(self._workers))) as threads:
             list(threads.map(WorkerProcess.close, self._workers.values()))
 
     def run(
@@ -263,8 +265,10 @@ class Pool:
     def _serve(self, place: int, stage: _Stage) -> None:
         """Keep one of a worker's slots busy."""
         while (number := stage.take(place, lambda: self._workers[place])) is not None:
-            one = self._workers[place] if number == FINISH else self._alive(place)
+            one = self._workers[place]
             try:
+                if number != FINISH:
+                    one = self._alive(place)
                 one.wait_until_ready()
                 if number == FINISH:
                     assert stage.finish is not None

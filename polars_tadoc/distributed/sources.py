@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import polars.selectors as cs
 import pyarrow.parquet as pq
-from polars.exceptions import PolarsError
+from polars.exceptions import PolarsError, SchemaError
 
 from polars_tadoc.column import is_tadoc
 from polars_tadoc.corpus import Corpus
@@ -91,6 +91,8 @@ class Files:
         The column asked about.
     packed
         Whether the files hold packed rows, else text.
+    first
+        The first of them.
     pieces
         The rows, in order.
 
@@ -99,6 +101,7 @@ class Files:
     schema: pl.Schema
     column: str
     packed: bool
+    first: Path
     pieces: tuple[Piece, ...]
 
     @classmethod
@@ -120,6 +123,8 @@ class Files:
             The source names no Parquet files, or they cannot be read.
         ColumnMissingError, NotCompressedError, NotPackedError
             The files have no such column, or it is neither packed nor text.
+        SchemaError
+            Their columns differ in more than their order.
         LimitExceededError
             They have more rows than results can number.
 
@@ -129,12 +134,12 @@ class Files:
         packed = any(is_packed(dtype) for dtype in first.values()) and first.get(column or "") != pl.String
         if packed:
             with PackedFile(paths[0]) as file:
-                schema = unpacked_schema(file.schema, file.column, call)
+                own = file.schema
+                schema = unpacked_schema(own, file.column, call)
                 column = file.column if column is None else column
             if not is_tadoc(schema.get(column)):
                 raise NotCompressedError(f'{call}: the packed column of {paths[0]} is "{file.column}", not "{column}"')
-            found = [(place, one) for place, path in enumerate(paths) for one in _row_groups(path)]
-            cut: Iterator[tuple[Stretch, ...]] = ((one,) for _, one in found)
+            cut: Iterator[tuple[Stretch, ...]] = ((one,) for path in paths for one in _row_groups(path, own, call))
         else:
             if column is None:
                 raise NotCompressedError(
@@ -146,6 +151,7 @@ class Files:
                 if any(map(is_packed, own.values())):
                     raise NotCompressedError(f"{call}: {paths[0]} holds text, {path} packed rows; ask about one kind")
                 string_column(own, column, f"{call}: {path}")
+                _require_same(own, first, path, call)
             cut = _cut([one for path in paths for one in _text_stretches(path, column)])
         pieces: list[Piece] = []
         row = 0
@@ -155,7 +161,7 @@ class Files:
             row += piece.rows
         if row > MOST_ROWS:
             raise LimitExceededError(f"{call}: the files have {row:,} rows; results number {MOST_ROWS:,} at most")
-        return cls(schema, column, packed, tuple(pieces))
+        return cls(schema, column, packed, paths[0], tuple(pieces))
 
     def of(self, piece: Piece) -> Files:
         """Leave out the other pieces: what a task is sent with."""
@@ -163,16 +169,26 @@ class Files:
 
     def require_labels(self, name: str | None, call: str) -> pl.DataType | None:
         """Return the type of the column that labels rows, if there is one; errors as ``label_column``'s."""
-        return None if name is None else self.schema[label_column(self.schema, name, call)]
+        if name is None:
+            return None
+        if self.packed and name == self.column:
+            raise ValueError(f'{call}: id="{name}" is the packed column itself; name another one, or leave id= out')
+        return self.schema[label_column(self.schema, name, call)]
 
     def read(self, piece: Piece, names: Sequence[str] | None = None) -> pl.DataFrame:
         """Read rows of text files; all columns by default."""
         frames = []
         for one in piece.stretches:
             rows = pl.scan_parquet(one.path, glob=False).slice(one.first, one.rows)
+            wanted = cs.by_name(list(self.schema) if names is None else names, require_all=True)
             with _naming(one.path):
-                frames.append((rows if names is None else rows.select(cs.by_name(names, require_all=True))).collect())
+                frames.append(rows.select(wanted).collect())
         return pl.concat(frames)
+
+    @property
+    def nothing(self) -> Piece:
+        """A piece of text without rows."""
+        return Piece((Stretch(self.first, 0, 0),), 0)
 
     def labels(self, piece: Piece, name: str) -> pl.Series:
         """Read what rows are called."""
@@ -232,9 +248,21 @@ def _naming(place: object) -> Iterator[None]:
         raise type(error)(f"{place}: {error}") from error
 
 
-def _row_groups(path: Path) -> Iterator[Stretch]:
+def _require_same(own: pl.Schema, first: pl.Schema, path: Path, call: str) -> None:
+    """Raise ``SchemaError`` where a file's columns differ from the first one's in more than their order."""
+    differing = [name for name in {**first, **own} if first.get(name) != own.get(name)]
+    if differing:
+        shown = "; ".join(
+            f'"{name}" is {own.get(name, "not there")}, in the first file {first.get(name, "not there")}'
+            for name in differing
+        )
+        raise SchemaError(f"{call}: the columns of {path} differ from those of the first file: {shown}")
+
+
+def _row_groups(path: Path, first: pl.Schema, call: str) -> Iterator[Stretch]:
     """List the row groups of a packed file, with their documents; whether that is so is seen when they are read."""
     with PackedFile(path) as file, pq.ParquetFile(path) as parquet:
+        _require_same(file.schema, first, path, call)
         leaf = _leaf(parquet, f"{file.column}.valid.")
         for group in range(file.group_count):
             known = parquet.metadata.row_group(group)

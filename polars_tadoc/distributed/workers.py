@@ -222,7 +222,7 @@ class Workers:
         with replacing_folder(target, "compress") as folder:
             tasks = [
                 Task(str(piece), (folder, number, files.of(piece), piece, arguments))
-                for number, piece in enumerate(files.pieces)
+                for number, piece in enumerate(files.pieces or [files.nothing])
             ]
             self._pool.run("compress", compress_piece, tasks)
         return scan_packed(target)
@@ -572,11 +572,16 @@ class Workers:
         folder = Path(tempfile.mkdtemp(prefix=f"{analytic.name}-", dir=self._folder.path))
         shards = SHARDS * len(self)
         job = answering.Job(folder, analytic, files, id, shards, self._room, BLOCK_RECORDS)
-        with self._folder.writing():
-            results = self._results(job, job.save())
-        for file in folder.iterdir():
-            if file not in results:
-                file.unlink()
+        results: list[Path] = []
+        try:
+            with self._folder.writing():
+                results = self._results(job, job.save())
+        finally:
+            for file in folder.iterdir():
+                if file not in results:
+                    file.unlink()
+            if not results:
+                folder.rmdir()
         return pl.scan_parquet(results, glob=False)
 
     def _results(self, job: answering.Job, path: Path) -> list[Path]:
