@@ -10,6 +10,7 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -68,7 +69,10 @@ def call(held: Any, name: str, *arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize(("accessor", "name"), named(CALLS_ON_FRAMES))
-def test_a_frame_is_freed_after_each_call(accessor: type, name: str) -> None:
+def test_a_frame_is_freed_after_each_call(
+    accessor: type, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where the calls that write write
     held: Any = fresh() if accessor is TadocFrame else fresh().lazy()
     before = (fresh().tadoc.build_index("text"),) if name == "append_to" else ()
     result = call(held, name, *before, "plain" if name == "compress" else "text")

@@ -90,7 +90,7 @@ assert pickle.loads(pickle.dumps(frame)).tadoc.word_count(top=1).rows() == [("ro
 
 
 def test_pickle_of_chunks() -> None:
-    subprocess.run([sys.executable, "-c", PICKLE], check=True, timeout=10)
+    subprocess.run([sys.executable, "-c", PICKLE], check=True, timeout=60)
 
 
 READER = """
