@@ -105,6 +105,16 @@ def test_windows_give_what_all_rows_in_memory_give(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("call", REQUESTS)
+def test_the_compressed_column_itself_may_be_the_label(call: str) -> None:
+    df = pl.DataFrame({"text": ["a,  b!", None, "b--c"]}).tadoc.compress("text")  # type: ignore[attr-defined]
+    found = getattr(df.lazy().tadoc, call)("text", id="text", memory_limit="1GB").collect()
+    expected = getattr(df.tadoc, call)("text", id="text")
+    assert found.drop("id").equals(expected.drop("id"))
+    labels, same = (frame.rename({"id": "label"}).tadoc.decompress("label")["label"] for frame in (found, expected))
+    assert labels.to_list() == same.to_list() == ["a,  b!"] * 2 + ["b--c"] * 2
+
+
 @given(rows=st.lists(st.none() | texts, max_size=12), per_grammar=st.integers(1, 4))
 def test_any_texts_have_the_same_weights(rows: list[str | None], per_grammar: int) -> None:
     column = pl.Series("text", rows, pl.String).tadoc.compress(rows_per_grammar=per_grammar)  # type: ignore[attr-defined]

@@ -170,7 +170,7 @@ def plan_windows(
     for batch in read.collect_batches(maintain_order=True):
         _require_numbers(first + sum(frame.height for frame in held) + batch.height)
         text = batch.schema[column] == pl.String
-        if not (text or gaps):
+        if not (text or gaps or column in others):  # as a label it is given whole
             batch = batch.with_columns(_without_gaps(batch[column]).alias(column))
         held.append(batch)
         size += int(batch[column].estimated_size()) if text else _nbytes(batch[column])
