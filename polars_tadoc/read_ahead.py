@@ -10,24 +10,26 @@ benchmarks.gpu_streaming``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 Item = TypeVar("Item")
 
 _END: Final = object()
 
 
-def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
-    """Give items in their order; while one is worked on, the next is made in a thread of its own.
+def read_ahead(items: Iterable[Item], has_room: Callable[[Item], bool] = lambda _: True) -> Iterator[Item]:
+    """Give items in their order; while one is worked on that leaves room, the next is made in a thread of its own.
 
-    So two of them are there at a time. Errors come where the item would have come. When the caller stops early, the
-    item in the making is waited for, and no other is begun.
+    Only then are two of them there at a time. Errors come where the item would have come. When the caller stops early,
+    the item in the making is waited for, and no other is begun.
     """
     source = iter(items)
     with ThreadPoolExecutor(1, thread_name_prefix="tadoc-read-ahead") as reader:
-        coming = reader.submit(next, source, _END)
-        while (item := coming.result()) is not _END:
-            coming = reader.submit(next, source, _END)
-            yield item  # type: ignore[misc]  # the end is told by a sentinel
+        item: Any = next(source, _END)
+        while item is not _END:
+            coming = reader.submit(next, source, _END) if has_room(item) else None
+            yield item
+            del item  # before another one is made
+            item = next(source, _END) if coming is None else coming.result()

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
+import weakref
 from collections.abc import Iterator
 
 import pytest
 
 from polars_tadoc.read_ahead import read_ahead
+
+
+class Event:
+    """An item that can be watched."""
 
 
 def test_items_come_in_order() -> None:
@@ -29,6 +35,36 @@ def test_the_next_is_made_while_one_is_worked_on() -> None:
             assert made[number + 1].wait(10)
         if number + 2 < len(made):
             assert not made[number + 2].is_set()  # no more than one ahead
+
+
+def test_the_next_waits_for_one_that_leaves_no_room() -> None:
+    made: list[int] = []
+    alive: weakref.WeakSet[Event] = weakref.WeakSet()
+    together: list[int] = []
+
+    def source() -> Iterator[Event]:
+        for number in range(6):
+            together.append(len(alive))
+            made.append(number)
+            event = Event()
+            alive.add(event)
+            yield event
+            del event
+
+    large = {1, 2, 4}
+    reader = read_ahead(source(), lambda _: made[-1] not in large)
+    for number in range(6):
+        event = next(reader)
+        if number not in large and number < 5:
+            eventually = time.monotonic() + 10
+            while len(made) < number + 2 and time.monotonic() < eventually:
+                time.sleep(0.001)
+            assert len(made) == number + 2
+        else:
+            assert len(made) == number + 1
+        del event
+    assert next(reader, None) is None
+    assert [together[number + 1] for number in sorted(large)] == [0, 0, 0]
 
 
 def test_an_error_comes_where_its_item_would() -> None:

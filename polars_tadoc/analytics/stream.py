@@ -49,7 +49,7 @@ MOST_FRAME = 1 << 20
 """Records of a frame: more are no faster."""
 
 AHEAD_SHARE = 4
-"""Partitions that take at most such a share of the limit are read while the one before is worked on."""
+"""While a partition is worked on that takes at most such a share of the limit, the next one is read."""
 
 SYMBOL_BYTES = 40
 """What kernels take for each symbol of a grammar and its rows, about (``benchmarks.streaming_analytics``)."""
@@ -136,22 +136,14 @@ def run_packed(
             return
         with _Found(analytic, limit, checkpoint) as found:
             parts = _labelled(question.corpora(others, cached=False, gaps=analytic.reads_gaps), kept)
-            for partition, corpus in enumerate(_ahead(parts, limit)):
+            # the next partition is read while one is worked on that leaves room for it
+            ahead = read_ahead(parts, lambda corpus: _needed(corpus) <= limit // AHEAD_SHARE)
+            for partition, corpus in enumerate(ahead):
                 if partition in found.covered:
                     found.count(corpus)
                 else:
                     found.add(_fitting(corpus, limit), partition)
             yield from found.frames(kept)
-
-
-def _ahead(corpora: Iterator[Corpus], limit: int) -> Iterator[Corpus]:
-    """Read the next partition while one is worked on, where there is room for two."""
-    for corpus in corpora:
-        has_room = _needed(corpus) <= limit // AHEAD_SHARE
-        yield corpus
-        del corpus
-        if has_room:
-            yield from read_ahead(corpora)
 
 
 def _labelled(found: Iterable[tuple[pl.DataFrame, Corpus]], kept: KeptLabels) -> Iterator[Corpus]:
