@@ -176,6 +176,19 @@ def test_the_saved_index_is_the_one_built_in_memory(
     assert {path.name for path in tmp_path.iterdir()} == {"packed.parquet", "sunk", "saved"}
 
 
+@pytest.mark.parametrize("form", ["packed", "rows"])
+@pytest.mark.parametrize("text", [[None] * 3, ["a b", "b", None], [None, "a"], ["a", None, "b"], []], ids=str)
+def test_documents_are_numbered_alike(tmp_path: Path, form: str, text: list[str | None]) -> None:
+    df = pl.DataFrame({"text": pl.Series(text, dtype=pl.String)}).tadoc.compress("text")  # type: ignore[attr-defined]
+    plan = df.lazy()
+    if form == "packed":
+        df.tadoc.write_packed(tmp_path / "packed.parquet")
+        plan = tadoc.scan_packed(tmp_path / "packed.parquet")
+    plan.tadoc.sink_index(tmp_path / "sunk")
+    df.tadoc.build_index("text").save(tmp_path / "saved")
+    assert_same_files(tmp_path / "sunk", tmp_path / "saved")
+
+
 def test_searches_phrases_and_snippets_are_the_same(tmp_path: Path) -> None:
     df = frame(1000, nulls=True)
     df.lazy().tadoc.sink_index(tmp_path / "index", id="name")  # type: ignore[attr-defined]

@@ -47,6 +47,8 @@ class DocumentsWriter:
         if metadata is not None:
             self._schemas["metadata"] = pl.Schema({name: schema[name] for name in metadata})
         self._rows = self._documents = 0
+        self._last = -1
+        """Row of the last document."""
         for name, kind in [item for one in self._schemas.values() for item in one.items()]:
             if kind == pl.Object:
                 raise TypeError(
@@ -83,10 +85,12 @@ class DocumentsWriter:
                 self._text.append(window.column if kept is None else window.column.gather(kept))
         self._rows += height
         self._documents += len(rows)
+        if len(rows):
+            self._last = int(rows[-1])
 
     def finish(self, writer: Writer) -> dict[str, Any]:
         """Complete the files; returns what the header says of the documents."""
-        numbered = self._id is None and self._rows == self._documents
+        numbered = self._id is None and self._last == self._documents - 1  # nothing is null before it
         for name, frames in self._frames.items():
             if not (name == "ids" and numbered):
                 frames.finish(self._folder / f"{name}.arrow")
