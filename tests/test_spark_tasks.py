@@ -17,9 +17,10 @@ from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.distributed import spark_tasks
 from polars_tadoc.distributed.cells import unpack
 from polars_tadoc.distributed.spark_tasks import Asked, Compressing, Rows
-from polars_tadoc.errors import ColumnMissingError, InvalidGrammarError, NotPackedError
+from polars_tadoc.errors import ColumnMissingError, DeviceMemoryWarning, InvalidGrammarError, NotPackedError
 from tests.spark_cases import Case, cases, rows
 from tests.strategies import columns
+from tests.test_device_batches import chosen, tight_engine
 
 CASES = cases(pa.int64())
 XML = ["<r><a><b/></a></r>", "<r><a/></r>", "<r>", None, "<a/>", "<r><b/></r>"]
@@ -107,6 +108,16 @@ def test_a_task_hands_over_what_it_found_now_and_then(name: str, monkeypatch: py
     assert len(found) > 2 * 2
     if name != "tfidf":  # whose parts are numbered by the task
         assert rows(answer(case, [part], False, 2)) == rows(case.expected(frame))
+
+
+@pytest.mark.parametrize("name", ["word_count", "sequence_count", "term_vector", "tfidf"])
+def test_a_device_with_too_little_memory_works_in_batches(name: str) -> None:
+    case = CASES[name]
+    frame = pl.DataFrame({"id": range(60), "text": [f"to be or {k % 7} not {k % 11} to be" for k in range(60)]})
+    parts = partitions(frame, 2, 60, compression())
+    with chosen(tight_engine(40)), pytest.warns(DeviceMemoryWarning):
+        found = answer(case, parts, True, 2)
+    assert rows(found) == rows(case.expected(frame))
 
 
 LABELS = {

@@ -28,6 +28,7 @@ from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, cut_bl
 from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.config import own_threads
 from polars_tadoc.corpus import Corpus, require_countable
+from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.distributed.cells import cells, partitions_of
 from polars_tadoc.distributed.labelled import (
     Labelled,
@@ -264,17 +265,18 @@ class Asked:
         self, analytic: Analytic[Any, Any], batches: Batches, *, in_order: bool
     ) -> Iterator[tuple[Any, pl.Series | None]]:
         """Answer block by block, with the labels of its rows, ascending where they are to be in order."""
+        device = DeviceBatches(analytic.name, analytic.options.engine)
         for block, labels in self.rows.blocks(batches):
             documents = block
             if in_order and labels is not None:
                 order = label_order(labels)
                 labels = labels.gather(order)
                 documents = block.gather(order) if isinstance(block, pl.Series) else _in_order(block, order)
-            for part in self._partials(analytic, documents, labels):
+            for part in self._partials(analytic, device, documents):
                 yield part, labels
 
     def _partials(
-        self, analytic: Analytic[Any, Any], documents: Corpus | pl.Series, labels: pl.Series | None
+        self, analytic: Analytic[Any, Any], device: DeviceBatches, documents: Corpus | pl.Series
     ) -> Iterator[Any]:
         if isinstance(documents, pl.Series):
             if type(analytic).text_partials is not Analytic.text_partials:
@@ -282,7 +284,8 @@ class Asked:
                 return
             documents = corpus_of_text(documents, self.rows.tokenizer)
         require_countable([documents], analytic.pairs_per_word)
-        yield analytic.partial(documents, analytic.choose_engine(documents.symbol_count))
+        engine = analytic.choose_engine(documents.symbol_count)
+        yield analytic.on_host(analytic.partial_in(device, documents, engine))
 
     def _decoded(self, found: pa.Table) -> list[Labelled]:
         cells = zip(found["payload"], found["labels"], strict=True)
