@@ -21,6 +21,8 @@ import pyarrow.parquet as pq
 
 from polars_tadoc.arrow import ARROW_ERRORS
 from polars_tadoc.kernels.cpu import parquet_pages as kernels
+from polars_tadoc.parquet_footer import open_parquet
+from polars_tadoc.thrift import MalformedError, Thrift
 
 WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
 """Bytes of a value once it is read; of strings, of where one begins."""
@@ -37,15 +39,8 @@ HEADER_BYTES, LONGEST_HEADER = 1 << 10, 1 << 24
 MOST_VALUES = (1 << 31) - 1
 """Largest number that a page's header can say."""
 
-DEEPEST = 20
-"""Structures within structures that a header may have."""
-
 MOST_PAGES = 1 << 20
 """Pages of a chunk that are looked at."""
-
-
-class MalformedPageError(ValueError):
-    """A page that no reader can decode."""
 
 
 def unfolded_bytes(source: Any, file: pq.ParquetFile, group: int, leaves: Iterable[int], limit: int) -> int:
@@ -66,7 +61,7 @@ def unfolded_bytes(source: Any, file: pq.ParquetFile, group: int, leaves: Iterab
 
     Raises
     ------
-    MalformedPageError
+    MalformedError
         A page is malformed.
 
     """
@@ -82,7 +77,7 @@ def unfolded_bytes(source: Any, file: pq.ParquetFile, group: int, leaves: Iterab
 def unfolded_bytes_of_all(data: bytes, limit: int) -> int:
     """Tell the same of all columns of a file that is held in memory; errors of Arrow where it is none, too."""
     source = pa.BufferReader(data)
-    file = pq.ParquetFile(source)
+    file = open_parquet(source)
     total = 0
     for group in range(file.num_row_groups):
         total += unfolded_bytes(source, file, group, range(file.metadata.num_columns), limit - total)
@@ -141,7 +136,7 @@ class _Chunk:
             if page.kind == DICTIONARY:
                 self._lengths = np.zeros(min(page.values, page.size // 4), np.int64)
                 if not kernels.plain_lengths(self._decompressed(page), self._lengths):
-                    raise MalformedPageError("a dictionary is damaged")
+                    raise MalformedError("a dictionary is damaged")
         total = others
         for page in repeating:
             total += self._sum(page)
@@ -162,7 +157,7 @@ class _Chunk:
         else:
             total = int(kernels.dictionary_total(data, self._lengths, page.values))
         if total < 0:
-            raise MalformedPageError("lengths of strings are damaged")
+            raise MalformedError("lengths of strings are damaged")
         return total
 
     def _levels_end(self, page: _Page, data: npt.NDArray[np.uint8]) -> int:
@@ -172,7 +167,7 @@ class _Chunk:
             if most:
                 at += 4 + int.from_bytes(data[at : at + 4].tobytes(), "little")
         if at > len(data):
-            raise MalformedPageError("levels are damaged")
+            raise MalformedError("levels are damaged")
         return at
 
     def _decompressed(self, page: _Page) -> npt.NDArray[np.uint8]:
@@ -184,7 +179,7 @@ class _Chunk:
             codec = pa.Codec("lz4_raw" if name == "lz4" else name)
             return np.frombuffer(codec.decompress(data, decompressed_size=page.size - page.levels), np.uint8)
         except (*ARROW_ERRORS, ValueError) as error:  # the last of a codec that is none
-            raise MalformedPageError(str(error)) from error
+            raise MalformedError(str(error)) from error
 
     def _pages(self) -> Iterator[_Page]:
         at, stop = self._start, self._start + self._chunk.total_compressed_size
@@ -199,7 +194,7 @@ class _Chunk:
                 left -= page.values
             if page.kind in (DATA, DICTIONARY, DATA_2):
                 yield page
-        raise MalformedPageError(f"there are more than {MOST_PAGES:,} pages")
+        raise MalformedError(f"there are more than {MOST_PAGES:,} pages")
 
     def _header(self, at: int) -> tuple[dict[int, Any], int]:
         """Read a page's header; returns it and where it ends."""
@@ -207,10 +202,10 @@ class _Chunk:
         while True:
             data = self._source.read_at(size, at)
             try:
-                fields, end = _Thrift(data).structure(0, 0)
+                fields, end = Thrift(data).structure(0, 0)
             except IndexError:
                 if len(data) < size or size >= LONGEST_HEADER:
-                    raise MalformedPageError("a page's header is damaged") from None
+                    raise MalformedError("a page's header is damaged") from None
                 size *= 16  # not at once: a file of many such headers would be read many times
                 continue
             return fields, at + end
@@ -226,74 +221,12 @@ def _page(fields: dict[int, Any], start: int) -> _Page:
     else:
         encoding = _natural(own, 2)
     if levels > min(size, compressed):
-        raise MalformedPageError("levels are damaged")
+        raise MalformedError("levels are damaged")
     return _Page(kind, size, start, start + compressed, _natural(own, 1), encoding, levels, is_compressed)
 
 
 def _natural(fields: dict[int, Any], number: int) -> int:
     found = fields.get(number, 0)
     if type(found) is not int or not 0 <= found <= MOST_VALUES:
-        raise MalformedPageError("a page's header is damaged")
+        raise MalformedError("a page's header is damaged")
     return found
-
-
-class _Thrift:
-    """Reads Thrift's compact protocol; ``IndexError`` where the bytes end before it does."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def structure(self, at: int, depth: int) -> tuple[dict[int, Any], int]:
-        """Read a structure: whole numbers, booleans and structures by their field numbers."""
-        fields: dict[int, Any] = {}
-        number = 0
-        while True:
-            head = self._data[at]
-            at += 1
-            if head == 0:
-                return fields, at
-            number += head >> 4
-            if head < 16:
-                number, at = self._whole(at)
-            kind = head & 15
-            fields[number], at = (kind == 1, at) if kind in (1, 2) else self._value(kind, at, depth)
-
-    def _value(self, kind: int, at: int, depth: int) -> tuple[Any, int]:
-        if depth > DEEPEST:
-            raise MalformedPageError("a page's header is nested too deeply")
-        if kind in (1, 2, 3):
-            return None, at + 1
-        if kind in (4, 5, 6):
-            return self._whole(at)
-        if kind == 7:
-            return None, at + 8
-        if kind == 8:
-            size, at = self._varint(at)
-            return None, at + size
-        if kind in (9, 10):
-            return None, self._list_end(at, depth)
-        if kind == 12:
-            return self.structure(at, depth + 1)
-        raise MalformedPageError("a page's header is damaged")
-
-    def _list_end(self, at: int, depth: int) -> int:
-        head = self._data[at]
-        size, at = (head >> 4, at + 1) if head < 0xF0 else self._varint(at + 1)
-        for _ in range(size):
-            _, at = self._value(head & 15, at, depth + 1)
-            self._data[at - 1]  # so that a list of more elements than bytes ends here
-        return at
-
-    def _whole(self, at: int) -> tuple[int, int]:
-        number, at = self._varint(at)
-        return (number >> 1) ^ -(number & 1), at
-
-    def _varint(self, at: int) -> tuple[int, int]:
-        number = 0
-        for shift in range(0, 70, 7):
-            byte = self._data[at]
-            at += 1
-            number |= (byte & 127) << shift
-            if byte < 128:
-                return number, at
-        raise MalformedPageError("a page's header is damaged")

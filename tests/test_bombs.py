@@ -22,7 +22,8 @@ from polars_tadoc import arrow_sizes
 from polars_tadoc.errors import InvalidIndexError, LimitExceededError, SkippedPartitionWarning
 from polars_tadoc.index.folder import HEADER, _header_text
 from polars_tadoc.kernels.cpu import parquet_pages as kernels
-from polars_tadoc.parquet_sizes import MalformedPageError, unfolded_bytes
+from polars_tadoc.parquet_sizes import unfolded_bytes
+from polars_tadoc.thrift import MalformedError
 
 FRAME = pl.DataFrame({"number": range(9), "text": [f"row {row} of nine" for row in range(9)]}).tadoc.compress("text")
 RAISE_IT = r"if the data is trusted, raise it: tadoc\.Config\(payload_limit_bytes=…\)"
@@ -248,5 +249,5 @@ def test_headers_of_any_bytes(tmp_path: Path, data: st.DataObject) -> None:
     try:
         for said in sizes(path, data.draw(st.integers(0, 2000))):
             assert said >= 0
-    except MalformedPageError:
+    except MalformedError:
         pass

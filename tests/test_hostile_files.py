@@ -16,8 +16,9 @@ import pytest
 from polars.plugins import register_plugin_function
 
 import polars_tadoc as tadoc
-from polars_tadoc.errors import InvalidGrammarError, InvalidIndexError, InvalidRecordsError
+from polars_tadoc.errors import InvalidGrammarError, InvalidIndexError, InvalidRecordsError, TadocError
 from polars_tadoc.index.folder import HEADER, _header_text
+from polars_tadoc.packed.files import PackedFile
 from polars_tadoc.spill import Checkpoint
 
 # Saved indexes
@@ -251,6 +252,25 @@ def test_names_of_columns_that_are_no_text(tmp_path: Path) -> None:
     path.write_bytes(content.replace(b"a_name_of_its_own", b"a_name\xf9of_its_own"))
     with pytest.raises(InvalidGrammarError, match=r"no Parquet file, or it is damaged: .*utf-8"):
         tadoc.scan_packed(path)
+
+
+def test_damaged_footers(tmp_path: Path) -> None:
+    """PyArrow would end the process at some of them: statistics of lengths that none can have, columns encrypted."""
+    path = tmp_path / "packed.parquet"
+    write_packed(path, name=pa.array(["a", "b"]))
+    content = path.read_bytes()
+    refused = 0
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    for place in range(footer, content.rindex(b"ARROW:schema")):
+        for value in (content[place] ^ 0x04, content[place] ^ 0x12):
+            changed = pa.py_buffer(content[:place] + bytes([value]) + content[place + 1 :])
+            try:
+                with PackedFile(path, changed) as file:
+                    file.statistics(pl.Schema({"name": pl.String}), ["name"] if "name" in file.schema else [])
+                    file.read(0, list(file.schema))
+            except TadocError:
+                refused += 1
+    assert refused > 1_000
 
 
 # Checkpoints

@@ -27,6 +27,7 @@ from polars_tadoc import arrow_sizes, parquet_sizes
 from polars_tadoc.arrow import ARROW_ERRORS, frame_of
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidIndexError, LimitExceededError
+from polars_tadoc.parquet_footer import open_parquet
 from polars_tadoc.replacing import replacing_folder
 from polars_tadoc.vocabulary import Vocabulary
 
@@ -343,7 +344,7 @@ def field(contents: Mapping[str, Any], name: str, kind: type[Value]) -> Value:
 
 def _parquet(data: bytes) -> pa.Table:
     """Read a file, and check that its arrays are what they say they are."""
-    file = pq.ParquetFile(pa.BufferReader(data))
+    file = open_parquet(pa.BufferReader(data))
     groups = range(file.num_row_groups)  # each by itself: PyArrow cannot join dictionaries that structs hold
     table = pa.concat_tables([file.schema_arrow.empty_table(), *(file.read_row_group(group) for group in groups)])
     table.validate(full=True)

@@ -14,7 +14,6 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from polars_tadoc.arrow import ARROW_ERRORS, frame_of
 from polars_tadoc.config import settings
@@ -22,7 +21,9 @@ from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotPack
 from polars_tadoc.once import cached_property
 from polars_tadoc.packed.partition import is_packed
 from polars_tadoc.packed.skip import Bounds
-from polars_tadoc.parquet_sizes import MalformedPageError, unfolded_bytes
+from polars_tadoc.parquet_footer import open_parquet
+from polars_tadoc.parquet_sizes import unfolded_bytes
+from polars_tadoc.thrift import MalformedError
 
 Source = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -89,9 +90,9 @@ class PackedFile:
         self.path = path
         try:
             self._source = pa.OSFile(str(path)) if content is None else pa.BufferReader(content)
-            self._file = pq.ParquetFile(self._source)
+            self._file = open_parquet(self._source)
             self.schema = frame_of(self._file.schema_arrow.empty_table()).schema
-        except ARROW_ERRORS as error:
+        except (*ARROW_ERRORS, MalformedError) as error:
             if isinstance(error, OSError) and error.errno:  # it is gone, or may not be read
                 raise
             raise InvalidGrammarError(f"{path}: this is no Parquet file, or it is damaged: {_said(error)}") from error
@@ -136,7 +137,7 @@ class PackedFile:
             table = self._file.read_row_group(group, columns=names)
             table.validate(full=True)
             frame = frame_of(table)
-        except (*ARROW_ERRORS, MalformedPageError) as error:
+        except (*ARROW_ERRORS, MalformedError) as error:
             if isinstance(error, OSError) and error.errno:
                 raise
             raise InvalidGrammarError(f"{self.path}, row group {group}: the data is damaged: {_said(error)}") from error

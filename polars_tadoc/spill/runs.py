@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from polars_tadoc.arrow import ARROW_ERRORS, lent
 from polars_tadoc.errors import InvalidRecordsError
 from polars_tadoc.kernels.cpu.packed_keys import KeyForm
+from polars_tadoc.parquet_footer import open_parquet
 from polars_tadoc.spill.packed import Sorted
 
 UInt64 = npt.NDArray[np.uint64]
@@ -97,7 +98,7 @@ class KeysFile:
     def __init__(self, path: Path, columns: int, counted: bool) -> None:
         self.path = path
         with checked(path):
-            self._file = pq.ParquetFile(path)
+            self._file = open_parquet(pa.OSFile(str(path)))
         schema, metadata = self._file.schema_arrow, self._file.metadata
         said = (schema.metadata or {}).get(FORM, b"").split(b",")
         if len(said) != columns or not all(one.isdigit() and len(one) < 3 and 1 <= int(one) <= 32 for one in said):
