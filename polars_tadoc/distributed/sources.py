@@ -9,8 +9,9 @@ from pathlib import Path
 
 import polars as pl
 import polars.selectors as cs
+import pyarrow as pa
 import pyarrow.parquet as pq
-from polars.exceptions import PolarsError, SchemaError
+from polars.exceptions import ComputeError, PolarsError, SchemaError
 
 from polars_tadoc.column import is_tadoc
 from polars_tadoc.corpus import Corpus
@@ -19,6 +20,8 @@ from polars_tadoc.namespaces.columns import label_column, string_column
 from polars_tadoc.packed.files import PackedFile, Source, find_files
 from polars_tadoc.packed.partition import is_packed, partition_at
 from polars_tadoc.packed.unpack import unpacked_schema
+from polars_tadoc.parquet_footer import open_parquet
+from polars_tadoc.thrift import MalformedError
 
 PIECE_BYTES = 1 << 27
 """Text of one piece, about: many pieces of a large corpus, and yet long enough to compress well."""
@@ -241,11 +244,13 @@ def _schema_of(path: Path, call: str) -> pl.Schema:
 
 @contextmanager
 def _naming(place: object) -> Iterator[None]:
-    """Say which file it is that Polars cannot read."""
+    """Say which file it is that cannot be read."""
     try:
         yield
     except PolarsError as error:
         raise type(error)(f"{place}: {error}") from error
+    except (MalformedError, pa.ArrowException, UnicodeDecodeError) as error:
+        raise ComputeError(f"{place}: {error}") from error
 
 
 def _require_same(own: pl.Schema, first: pl.Schema, path: Path, call: str) -> None:
@@ -261,7 +266,7 @@ def _require_same(own: pl.Schema, first: pl.Schema, path: Path, call: str) -> No
 
 def _row_groups(path: Path, first: pl.Schema, call: str) -> Iterator[Stretch]:
     """List the row groups of a packed file, with their documents; whether that is so is seen when they are read."""
-    with PackedFile(path) as file, pq.ParquetFile(path) as parquet:
+    with PackedFile(path) as file, pa.OSFile(str(path)) as content, open_parquet(content) as parquet:
         _require_same(file.schema, first, path, call)
         leaf = _leaf(parquet, f"{file.column}.valid.")
         for group in range(file.group_count):
@@ -280,7 +285,7 @@ def _leaf(file: pq.ParquetFile, start: str) -> int:
 
 def _text_stretches(path: Path, column: str) -> Iterator[tuple[Stretch, int]]:
     """List the row groups of a file with the bytes of their text."""
-    with pq.ParquetFile(path) as file:
+    with _naming(path), pa.OSFile(str(path)) as content, open_parquet(content) as file:
         leaf = next(place for place in range(len(file.schema)) if file.schema.column(place).path == column)
         first = 0
         for group in range(file.num_row_groups):
