@@ -17,8 +17,11 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc import device_batches
-from polars_tadoc.analytics import analytic, by_group, counting, weights
+from polars_tadoc.analytics import analytic, bm25_weights, by_group, counting, weights
+from polars_tadoc.analytics.window_counting import WindowCounting
+from polars_tadoc.analytics.windows import Window
 from polars_tadoc.cache import ByteLRU
+from polars_tadoc.column import split
 from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.engine import CPU, Engine
 from polars_tadoc.errors import DeviceMemoryError, DeviceMemoryWarning
@@ -312,3 +315,17 @@ def test_streams_say_it_once() -> None:
         got = plan.tadoc.word_count("text", memory_limit="1GB").collect()
     assert got.equals(expected)
     assert len(caught) == 1
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_window_of_rows_is_left_in_host_memory(compressed: bool) -> None:
+    """Counts of windows wait there, or on the disk, until all rows were read."""
+    column = pl.Series("text", ["to be or not", None, "to be"])
+    column = column.tadoc.compress() if compressed else column
+    request = bm25_weights.Request.from_arguments()
+    with chosen(tight_engine(1 << 40)):
+        part = WindowCounting(request).part(
+            Window(0, pl.DataFrame(height=3), tuple(split(column)) if compressed else (), column)
+        )
+    assert part.engine is CPU
+    assert part.counts.tolist() == [1, 1, 1, 1, 1, 1]

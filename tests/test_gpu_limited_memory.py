@@ -108,6 +108,10 @@ def answer(call: str, nbytes: int) -> tuple[pl.DataFrame | None, list[type]]:
             return None, []
 
 
+OF_ANY_MEMORY = {"cooccurrence"}
+"""Calls whose kernels go range by range over the keys, in what is free: they did with 0.3 of what they take else."""
+
+
 @pytest.mark.parametrize("call", CALLS)
 def test_answers_are_the_same(call: str) -> None:
     peak = peak_of(lambda: CALLS[call](column(), "gpu"))
@@ -118,7 +122,7 @@ def test_answers_are_the_same(call: str) -> None:
         said.append(None if got is None else len(warned))
         assert set(warned) <= {DeviceMemoryWarning}
     print(f"{call}: {peak:,} bytes; warnings with 0.7, 0.5 and 0.3 of it: {said} (None: no room for the grammar)")
-    assert 1 in said
+    assert 1 in said or call in OF_ANY_MEMORY
     assert set(said) <= {None, 0, 1}
 
 

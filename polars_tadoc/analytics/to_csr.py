@@ -16,6 +16,7 @@ from polars_tadoc.analytics.terms import Terms
 from polars_tadoc.analytics.weights import weigh_in_batches
 from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.dictionary.dictionary import Dictionary
+from polars_tadoc.engine import GPU, require_engine
 from polars_tadoc.errors import DeviceMemoryError
 from polars_tadoc.kernels import cpu
 from polars_tadoc.kernels.cpu.lists import running_sum
@@ -81,7 +82,9 @@ class Request:
             terms = _frequent(terms.on_host(), self.min_count)
         to_host = terms.engine.kernels.to_host
         values = to_host(terms.counts).view(np.int64) if self.weights is None else self._weigh(terms, batches)
-        words, columns = _columns(terms, self.counting.dictionary)
+        # what was merged is in host memory, wherever it is to be looked up
+        engine = GPU.name if require_engine(self.counting.options.engine) == GPU.name else terms.engine.name
+        words, columns = _columns(terms, self.counting.dictionary, engine)
         index = np.int32 if max(len(values), len(column), len(words)) <= np.iinfo(np.int32).max else np.int64
         places = columns.astype(index)
         sizes = np.zeros(len(column), np.int64)
@@ -105,7 +108,7 @@ class Request:
         return made
 
 
-def _columns(terms: Terms, dictionary: Dictionary | None) -> tuple[pl.Series, npt.NDArray[np.int64]]:
+def _columns(terms: Terms, dictionary: Dictionary | None, engine: str) -> tuple[pl.Series, npt.NDArray[np.int64]]:
     """Name the columns: all words of a dictionary or those that occur, and by id of a word that occurs its column."""
     columns = np.zeros(len(terms.words), np.int64)
     if dictionary is None:
@@ -114,7 +117,7 @@ def _columns(terms: Terms, dictionary: Dictionary | None) -> tuple[pl.Series, np
         columns[ids] = np.arange(len(ids))
         return terms.words.series.gather(ids), columns
     occurring = np.flatnonzero(terms.frequencies)
-    known = dictionary.ids(terms.words.series.gather(occurring), engine=terms.engine.name)
+    known = dictionary.ids(terms.words.series.gather(occurring), engine=engine)
     columns[occurring] = dictionary.vocabulary.rank[known.to_numpy()]
     return dictionary.vocabulary.series.gather(dictionary.vocabulary.by_rank), columns
 

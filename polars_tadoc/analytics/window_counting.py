@@ -21,10 +21,10 @@ class WindowCounting(Generic[Part]):
         self.batches = DeviceBatches(analytic.name, analytic.options.engine)
 
     def part(self, window: Window) -> Part:
-        """Answer for a window, in the order of its rows."""
+        """Answer for a window, in the order of its rows; all of it in host memory."""
         every = self._every
         if window.column is not None and window.column.dtype == pl.String:
-            return every.merge(list(every.text_partials(window.column, window.first)))
+            return every.merge([every.on_host(part) for part in every.text_partials(window.column, window.first)])
         require_countable(window.corpora, every.pairs_per_word)
         parts = []
         for corpus in window.corpora:
