@@ -1,7 +1,7 @@
 """The analytics on Spark: tasks count their rows, and a grouped merge puts together what they found.
 
-Columns of text are cut into words on the way; :func:`compress` makes columns of cells of them, which later calls read
-in a fraction of the time. Results are DataFrames of Spark: nothing runs before they are asked for, and their rows come
+Columns of text are cut into words on the way; :func:`compress` makes columns of cells of them, which are smaller and
+are cut no more. Results are DataFrames of Spark: nothing runs before they are asked for, and their rows come
 in no order, but for :func:`sort` and where ``top`` is given. Documents have no numbers here: calls that tell of
 documents take ``id``. Every worker needs this package; ``pip install polars-tadoc[spark]`` brings Spark itself.
 
