@@ -133,20 +133,21 @@ class Compression:
         require_series(text, "compress")
         require_string(text.name, text.dtype, "compress")
         named, text = text, text.rechunk().alias("text")  # Polars' own calls take some names for patterns
-        sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
-        blocks = [
-            text.slice(start, stop - start)
+        sizes = _sizes(text)
+        blocks = [  # sizes are known before: within threads Polars is not asked, all of whose threads may wait for them
+            (text.slice(start, stop - start), sizes[start:stop])
             for start, stop in cut_blocks(sizes, self.rows_per_grammar or ROWS_PER_GRAMMAR)
         ]
-        on_gpu = any(self.uses_gpu(int(block.str.len_bytes().sum())) for block in blocks)
+        on_gpu = any(self.uses_gpu(int(own.sum())) for _, own in blocks)
         with tqdm(total=len(text), unit=" rows", desc="compress", disable=not self.progress) as bar:
             batches = DeviceBatches("compress", self.engine)
 
-            def make(block: pl.Series) -> pl.Series:
+            def make(rows: tuple[pl.Series, npt.NDArray[np.int64]]) -> pl.Series:
+                block, own = rows
                 if self.recent:
                     made = _compress_like(block, self, self.recent, bar, batches)
                 else:
-                    made = _column(_compress_rows(block, self, bar, batches), self)
+                    made = _column(_compress_rows(block, own, self, bar, batches), self)
                 bar.update(len(block))
                 return made
 
@@ -272,13 +273,13 @@ def _compress_like(
     """Compress a block with a grammar that exists where that takes fewer bytes than a new one for all rows."""
     valid = text.is_not_null().to_numpy()
     encoded, rows = encode(tokenize(text, how.tokenizer, lossless=how.lossless), recent, valid)
-    anew = _compress_rows(text, how, bar, batches)
+    anew = _compress_rows(text, _sizes(text), how, bar, batches)
     if len(rows) < LEAST_REUSED * np.count_nonzero(valid):
         return _column(anew, how)
     place = np.full(len(text), -1, np.int64)
     place[rows] = np.arange(len(rows))
     rest = np.flatnonzero((place < 0) & valid)
-    others = _compress_rows(text.gather(rest), how, bar, batches) if len(rest) else []
+    others = _compress_rows(text.gather(rest), _sizes(text)[rest], how, bar, batches) if len(rest) else []
     if row_bytes(encoded) + sum(block.nbytes for block in others) > sum(block.nbytes for block in anew):
         return _column(anew, how)
     mixed = encoded
@@ -321,9 +322,16 @@ def _column(blocks: list[_Block], how: Compression) -> pl.Series:
     return pl.concat([block.column(cached=how.cached) for block in blocks])
 
 
-def _compress_rows(text: pl.Series, how: Compression, bar: tqdm[None], batches: DeviceBatches) -> list[_Block]:
+def _sizes(text: pl.Series) -> npt.NDArray[np.int64]:
+    """Bytes of each row."""
+    return text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
+
+
+def _compress_rows(
+    text: pl.Series, sizes: npt.NDArray[np.int64], how: Compression, bar: tqdm[None], batches: DeviceBatches
+) -> list[_Block]:
     """Compress rows that share one grammar, or several where a GPU lacks the memory to make one for all."""
-    before = running_sum(text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy())
+    before = running_sum(sizes)
     engine = GPU if how.uses_gpu(int(before[-1])) else CPU
 
     def work(first: int, stop: int, engine: Engine) -> _Block:
