@@ -18,6 +18,7 @@ from polars_tadoc.config import MOST
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.engine import CPU, Engine, require_engine
 from polars_tadoc.errors import DeviceMemoryError, DeviceMemoryWarning
+from polars_tadoc.sources import go_on
 
 Made = TypeVar("Made")
 
@@ -79,6 +80,7 @@ class DeviceBatches:
         has_failed = False
         waiting = [(0, rows)]
         while waiting:
+            go_on()
             first, stop = waiting.pop()
             size = int(before[stop] - before[first])
             if size > most and stop - first > 1:

@@ -22,6 +22,7 @@ from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.engine import Engine, choose
 from polars_tadoc.kernels.cpu.merge import number_sequences
 from polars_tadoc.kernels.rules import Rules
+from polars_tadoc.sources import at_work
 from polars_tadoc.traversal.options import Options
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import Source, prepare
@@ -136,10 +137,12 @@ class Request:
         values: Any = rows.to_arrow(compat_level=pl.CompatLevel.newest())
         return from_arrow(groups.column.name, lists(np.append(0, np.cumsum(sizes)), values))
 
+    @at_work()
     def run_lists(self, imploded: pl.Series) -> pl.Series:
         """Count in each list of rows."""
         return self.run(Groups.of_lists(imploded, self.call))
 
+    @at_work()
     def run_rows(self, column: pl.Series) -> pl.Series:
         """Count in each row; null where the row is."""
         counted = self.run(Groups.of_rows(column, self.call))

@@ -29,6 +29,7 @@ from polars_tadoc.analytics.results import (
 from polars_tadoc.column import split
 from polars_tadoc.corpus import require_countable
 from polars_tadoc.device_batches import DeviceBatches
+from polars_tadoc.sources import at_work
 
 Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]
@@ -88,11 +89,13 @@ class _Request(ABC, Generic[Part]):
 
     analytic: Analytic[Part, Any]
 
+    @at_work()
     def run_lists(self, imploded: pl.Series) -> pl.Series:
         """Index each list of rows, which are numbered within it; one list of structs for each."""
         groups = Groups.of_lists(imploded, self.analytic.name)
         return self._run(groups, Labels(None))
 
+    @at_work()
     def run_labelled(self, imploded: pl.Series) -> pl.Series:
         """Do the same for lists of structs of a row and its label."""
         rows = imploded.explode(empty_as_null=False, keep_nulls=False)

@@ -11,7 +11,6 @@ from weakref import WeakValueDictionary
 
 import polars as pl
 import polars.selectors as cs
-from polars.io.plugins import register_io_source
 
 from polars_tadoc.analytics import weights
 from polars_tadoc.analytics.analytic import Analytic
@@ -20,6 +19,7 @@ from polars_tadoc.analytics.stream import run_packed, run_stream
 from polars_tadoc.analytics.weight_stream import run_checkpointed
 from polars_tadoc.analytics.windows import packed_windows, plan_windows
 from polars_tadoc.packed.question import PackedQuestion, most_partitions, packed_question
+from polars_tadoc.sources import at_work, register
 from polars_tadoc.spill import Checkpoint
 
 CHECKPOINTED = (
@@ -47,6 +47,7 @@ class _Reading:
     column: str
     labels: str | None
 
+    @at_work()
     def __call__(self, df: pl.DataFrame) -> pl.DataFrame:
         return self.question.frame(df[self.column], None if self.labels is None else df[self.labels])
 
@@ -193,7 +194,7 @@ def _node(key: tuple[Any, ...], source: Any, name: str, detail: str | None, sche
     with _lock:
         node = _streams.get(key)
         if node is None:
-            scan = register_io_source(source, schema=schema, is_pure=True, explain_name=name, explain_detail=detail)
+            scan = register(source, schema, name, detail)
             # Polars runs a source as often as a plan names it, and a function's node once
             node = _streams[key] = _opaque(scan, _as_it_is, schema, streamable=True)
         return node
@@ -220,5 +221,6 @@ def _opaque(
     )
 
 
+@at_work()
 def _as_it_is(df: pl.DataFrame) -> pl.DataFrame:
     return df

@@ -28,6 +28,7 @@ from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.packed.question import PackedQuestion
 from polars_tadoc.payload import short_name
 from polars_tadoc.read_ahead import read_ahead
+from polars_tadoc.sources import batches
 from polars_tadoc.spill import Checkpoint, Spill
 
 ROWS_SHARE = 64
@@ -88,8 +89,7 @@ def run_stream(
     read = plan.select(cs.by_name(*names))
     with KeptLabels(labels, analytic.name, limit) as kept:
         kept.keep(read.collect_schema().to_frame())  # of a plan without rows there may be no batch
-        batches = read.collect_batches(maintain_order=True)
-        columns = (kept.keep(batch)[column] for batch in batches)
+        columns = (kept.keep(batch)[column] for batch in batches(read))
         corpora = corpora_of_batches(columns, limit, analytic.reads_gaps)
         with _Found(analytic, limit) as found:
             for corpus in corpora:

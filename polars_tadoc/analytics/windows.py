@@ -24,6 +24,7 @@ from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.packed.question import PackedQuestion, packed_question
 from polars_tadoc.packed.unpack import chosen
+from polars_tadoc.sources import batches
 
 WORD_BYTES = 40
 """What is made of the counts of documents takes, for each word of theirs, at most about so many bytes: where most words
@@ -167,7 +168,7 @@ def plan_windows(
     read = plan.select(cs.by_name(*dict.fromkeys([column, *others])))
     held = [read.collect_schema().to_frame()]  # of a plan without rows there may be no batch
     first = size = 0
-    for batch in read.collect_batches(maintain_order=True):
+    for batch in batches(read):
         _require_numbers(first + sum(frame.height for frame in held) + batch.height)
         text = batch.schema[column] == pl.String
         if not (text or gaps or column in others):  # as a label it is given whole

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import polars as pl
 import polars.selectors as cs
-from polars.io.plugins import register_io_source
 
 from polars_tadoc.column import DTYPE
 from polars_tadoc.compress.compress import BYTES_PER_GRAMMAR, Compression
+from polars_tadoc.sources import batches, register
 
 ROWS_PER_BLOCK = 100_000
 """What ``sink_parquet`` makes one row group of: so each group holds one grammar, and no grammar stands in two."""
@@ -48,15 +48,14 @@ def compress_stream(lf: pl.LazyFrame, schema: pl.Schema, column: str, how: Compr
             return
         if columns is not None:
             plan = plan.select([cs.by_name(name) for name in columns])  # by_name: a name is no pattern
-        batches = plan.collect_batches(maintain_order=True)
         if columns is not None and column not in columns:
-            yield from batches
+            yield from batches(plan)
             return
-        for block in _blocks(batches, column, how.rows_per_grammar or ROWS_PER_BLOCK):
+        for block in _blocks(batches(plan), column, how.rows_per_grammar or ROWS_PER_BLOCK):
             compressed = block.with_columns(how.run(block[column]))
             yield compressed if predicate is None else compressed.filter(predicate)
 
-    return register_io_source(source, schema={**schema, column: DTYPE}, is_pure=True, explain_name="compress")
+    return register(source, {**schema, column: DTYPE}, "compress")
 
 
 def _blocks(batches: Iterable[pl.DataFrame], column: str, rows: int) -> Iterator[pl.DataFrame]:

@@ -53,6 +53,7 @@ from polars_tadoc.packed.plan import pack_plan, unpack_plan
 from polars_tadoc.packed.question import most_partitions
 from polars_tadoc.packed.write import write_packed
 from polars_tadoc.replacing import replacing, target
+from polars_tadoc.sources import batches
 from polars_tadoc.spill import Checkpoint
 from polars_tadoc.traversal.options import Options, require_memory_limit
 from polars_tadoc.twig.twig_set import TwigSet
@@ -279,7 +280,7 @@ class TadocLazyFrame:
         lf = self._lf
         schema = lf.collect_schema()
         name = compressed_column(schema, column, "sink_packed")
-        rows = pack_stream(lf.collect_batches(maintain_order=True), name, passing=True)
+        rows = pack_stream(batches(lf), name, passing=True)
         write_packed(rows, packed_schema(schema, name), name, Path(path))
 
     def sink_parquet(self, path: str | os.PathLike[str], **options: Any) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import polars as pl
 import polars.selectors as cs
-from polars.io.plugins import register_io_source
 
 from polars_tadoc.packed.pack import pack_stream, packed_schema
 from polars_tadoc.packed.unpack import Documents, chosen, unpacked_schema
+from polars_tadoc.sources import batches, register
 
 
 def pack_plan(lf: pl.LazyFrame, schema: pl.Schema, column: str) -> pl.LazyFrame:
@@ -24,14 +24,14 @@ def pack_plan(lf: pl.LazyFrame, schema: pl.Schema, column: str) -> pl.LazyFrame:
             *(packed if names is None else names),
             *([] if predicate is None else predicate.meta.root_names()),
         }
-        batches = _only(lf, [name for name in packed if name in needed]).collect_batches(maintain_order=True)
-        for count, row in enumerate(pack_stream(batches, column, passing=True)):
+        read = _only(lf, [name for name in packed if name in needed])
+        for count, row in enumerate(pack_stream(batches(read), column, passing=True)):
             if limit is not None and count >= limit:
                 return
             kept = row if predicate is None else row.filter(predicate)
             yield kept if names is None else chosen(kept, names)
 
-    return register_io_source(rows, schema=packed, is_pure=True, explain_name="pack")
+    return register(rows, packed, "pack")
 
 
 def unpack_plan(lf: pl.LazyFrame, schema: pl.Schema, column: str) -> pl.LazyFrame:
@@ -42,12 +42,12 @@ def unpack_plan(lf: pl.LazyFrame, schema: pl.Schema, column: str) -> pl.LazyFram
         names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
         asked = Documents(unpacked, column, names, predicate, limit)
-        for batch in _only(lf, asked.columns).collect_batches(maintain_order=True):
+        for batch in batches(_only(lf, asked.columns)):
             if asked.done:
                 return
             yield from asked.frames([lambda names, batch=batch: _only(batch.lazy(), names).collect()])  # type: ignore[misc]
 
-    return register_io_source(documents, schema=unpacked, is_pure=True, explain_name="unpack")
+    return register(documents, unpacked, "unpack")
 
 
 def _only(lf: pl.LazyFrame, names: list[str]) -> pl.LazyFrame:

@@ -9,12 +9,12 @@ from weakref import WeakSet
 
 import polars as pl
 from polars.exceptions import SchemaError
-from polars.io.plugins import register_io_source
 
 from polars_tadoc.packed.faults import Faults, OnError
 from polars_tadoc.packed.files import PackedFile, RowGroup, Source, find_files
 from polars_tadoc.packed.skip import Skipping
 from polars_tadoc.packed.unpack import FAULTS, Documents, unpacked_schema
+from polars_tadoc.sources import register
 
 
 def scan_packed(source: Source, *, on_error: OnError = "raise") -> pl.LazyFrame:
@@ -71,7 +71,7 @@ def scan_packed(source: Source, *, on_error: OnError = "raise") -> pl.LazyFrame:
 
     """
     scan = PackedScan(find_files(source), Faults(on_error))
-    return register_io_source(scan, schema=scan.schema, is_pure=True, explain_name="packed", explain_detail=scan.shown)
+    return register(scan, scan.schema, "packed", scan.shown)
 
 
 class PackedScan:

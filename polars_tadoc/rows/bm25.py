@@ -23,6 +23,7 @@ from polars_tadoc.morphism import Morphism
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.rows.term_counts import TermCounts, Terms, count_terms, document_lengths
 from polars_tadoc.scoring import Scoring
+from polars_tadoc.sources import at_work
 
 Float32 = npt.NDArray[np.float32]
 Int64 = npt.NDArray[np.int64]
@@ -141,6 +142,7 @@ class Request:
         require_tadoc(column, "bm25")
         return self._score(column, np.array([0, len(column)], np.int64))
 
+    @at_work()
     def run_lists(self, imploded: pl.Series) -> pl.Series:
         """Score the rows of each list among themselves; one list of scores for each."""
         column = imploded.explode(empty_as_null=False, keep_nulls=False)

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from polars_tadoc.column import DTYPE
+from polars_tadoc.sources import at_work
 
 
 def by_row(
@@ -71,6 +72,7 @@ def elementwise(call: Callable[..., pl.Series], dtype: pl.DataType | type[pl.Dat
 class _Spread:
     call: Callable[..., pl.Series]
 
+    @at_work()
     def __call__(self, inputs: Sequence[pl.Series]) -> pl.Series:
         return self.call(*inputs)
 

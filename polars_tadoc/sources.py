@@ -1,0 +1,151 @@
+"""Sources of plans, which Polars runs in threads of its own, and what becomes of those when the interpreter ends.
+
+A plan that stops early (its first rows are enough, or a part of it fails) does not wait for its sources: Polars still
+has a thread that asks for the next frame. Python ends a thread that wants to go on while the interpreter ends in a way
+that Rust does not survive: the process would abort, with all its results given. So a source that runs then stops where
+it next comes by, and its thread sleeps from there on until the process is gone.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+Source = Callable[[list[str] | None, pl.Expr | None, int | None, int | None], Iterable[pl.DataFrame]]
+"""What Polars calls with names of columns, a predicate, a number of rows, and rows of a frame, all of them or None."""
+
+WAITED = 60.0
+"""Seconds for which the interpreter's end is put off at most."""
+
+SETTLED = 0.02
+"""Seconds in which a thread between two frames comes back for the next."""
+
+
+class _Ending(BaseException):  # no handler of errors keeps it from its way
+    """The interpreter ends."""
+
+
+class _Depth(threading.local):
+    value = 0
+
+
+class _Running:
+    """Counts the threads that are at work in Polars' place."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        self._depth = _Depth()
+        self._ended_by: int | None = None
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Count this thread while it works; when the interpreter ends, it stays here."""
+        depth = self._depth.value
+        self._depth.value = depth + 1
+        self._add(1)
+        try:
+            self.go_on()
+            yield
+        finally:
+            self._depth.value = depth
+            self._add(-1)
+            if self._stops and not depth:
+                while True:
+                    time.sleep(3600)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Do not count this thread while it waits for Polars, which may wait for a thread that sleeps."""
+        depth = self._depth.value
+        self._add(-depth)
+        try:
+            yield
+        finally:
+            self._add(depth)
+
+    def go_on(self) -> None:
+        """Raise where the interpreter ends and this thread is at work."""
+        if self._stops and self._depth.value:
+            raise _Ending
+
+    def end(self) -> None:
+        """Wait until no thread is at work."""
+        self._ended_by = threading.get_ident()
+        stop = time.monotonic() + WAITED
+        quiet = time.monotonic() + SETTLED
+        while (now := time.monotonic()) < min(quiet, stop):
+            time.sleep(SETTLED / 10)
+            if self._count:
+                quiet = now + SETTLED
+
+    @property
+    def _stops(self) -> bool:
+        """Whether the interpreter ends, in another thread than this one."""
+        return self._ended_by not in (None, threading.get_ident())
+
+    def _add(self, count: int) -> None:
+        with self._lock:
+            self._count += count
+
+
+_running = _Running()
+atexit.register(_running.end)
+go_on = _running.go_on
+at_work = _running.at_work
+
+
+def register(source: Source, schema: pl.Schema | dict[str, Any], name: str, detail: str | None = None) -> pl.LazyFrame:
+    """Make a lazy frame of a source; equal parts of a plan have the same one, and run once.
+
+    Parameters
+    ----------
+    source
+        Gives the frames.
+    schema
+        Their columns.
+    name, detail
+        For plans that are shown.
+
+    """
+
+    def frames(
+        names: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        return _frames(source(names, predicate, rows, size))
+
+    return register_io_source(frames, schema=schema, is_pure=True, explain_name=name, explain_detail=detail)
+
+
+def _frames(given: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    frames = iter(given)
+    try:
+        while True:
+            with at_work():
+                frame = next(frames, None)
+            if frame is None:
+                return
+            yield frame
+    finally:
+        if isinstance(frames, Generator):
+            with at_work():
+                frames.close()
+
+
+def batches(plan: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """Give a plan's rows in their order, as Polars' streaming engine hands them over."""
+    given = iter(plan.collect_batches(maintain_order=True))
+    while True:
+        with _running.waiting():
+            frame = next(given, None)
+        if frame is None:
+            return
+        go_on()
+        yield frame
