@@ -140,21 +140,22 @@ class Compression:
             (text.slice(start, stop - start), sizes[start:stop])
             for start, stop in cut_blocks(sizes, self.rows_per_grammar or ROWS_PER_GRAMMAR)
         ]
-        on_gpu = any(self.uses_gpu(int(own.sum())) for _, own in blocks)
+        # encoding with a grammar that exists asks Polars
+        one_by_one = bool(self.recent) or any(self.uses_gpu(int(own.sum())) for _, own in blocks)
         with tqdm(total=len(text), unit=" rows", desc="compress", disable=not self.progress) as bar:
             batches = DeviceBatches("compress", self.engine)
 
             def make(rows: tuple[pl.Series, npt.NDArray[np.int64]]) -> pl.Series:
                 block, own = rows
                 if self.recent:
-                    made = _compress_like(block, self, self.recent, bar, batches)
+                    made = _compress_like(block, own, self, self.recent, bar, batches)
                 else:
                     made = _column(_compress_rows(block, own, self, bar, batches), self)
                 bar.update(len(block))
                 return made
 
             try:
-                parts = [make(block) for block in blocks] if on_gpu else map_apart(make, blocks)
+                parts = [make(block) for block in blocks] if one_by_one else map_apart(make, blocks)
             except ValueError:
                 require_utf8(named)  # names the row of the whole column
                 raise
@@ -270,18 +271,23 @@ def cut_blocks(
 
 
 def _compress_like(
-    text: pl.Series, how: Compression, recent: Recent, bar: tqdm[None], batches: DeviceBatches
+    text: pl.Series,
+    sizes: npt.NDArray[np.int64],
+    how: Compression,
+    recent: Recent,
+    bar: tqdm[None],
+    batches: DeviceBatches,
 ) -> pl.Series:
     """Compress a block with a grammar that exists where that takes fewer bytes than a new one for all rows."""
     valid = text.is_not_null().to_numpy()
     encoded, rows = encode(tokenize(text, how.tokenizer, lossless=how.lossless), recent, valid)
-    anew = _compress_rows(text, _sizes(text), how, bar, batches)
+    anew = _compress_rows(text, sizes, how, bar, batches)
     if len(rows) < LEAST_REUSED * np.count_nonzero(valid):
         return _column(anew, how)
     place = np.full(len(text), -1, np.int64)
     place[rows] = np.arange(len(rows))
     rest = np.flatnonzero((place < 0) & valid)
-    others = _compress_rows(text.gather(rest), _sizes(text)[rest], how, bar, batches) if len(rest) else []
+    others = _compress_rows(text.gather(rest), sizes[rest], how, bar, batches) if len(rest) else []
     if row_bytes(encoded) + sum(block.nbytes for block in others) > sum(block.nbytes for block in anew):
         return _column(anew, how)
     mixed = encoded
