@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from polars_tadoc.config import settings
@@ -38,7 +39,8 @@ class ByteLRU(Generic[Value]):
     def __init__(self, budget: Callable[[], int], size: Callable[[Value], int]) -> None:
         self._budget, self._size = budget, size
         self._values: OrderedDict[str, tuple[Value, int]] = OrderedDict()
-        self._lock = threading.RLock()  # what a finalizer discards may come while the same thread stores
+        self._lock = threading.Lock()
+        self._discarded: deque[str] = deque()
         self.nbytes = 0
 
     def __len__(self) -> int:
@@ -46,42 +48,62 @@ class ByteLRU(Generic[Value]):
 
     def get(self, key: str) -> Value | None:
         """Return the value and mark it used, or None."""
-        with self._lock:
+        with self._changing():
             found = self._values.get(key)
             if found is None:
                 return None
             self._values.move_to_end(key)
-            self._trim()
             return found[0]
 
     def put(self, key: str, value: Value) -> Value:
         """Store a value (one larger than the whole budget is not kept) and return it."""
         size = self._size(value)
-        with self._lock:
-            if key in self._values:
-                self.nbytes -= self._values.pop(key)[1]
+        with self._changing() as gone:
+            self._take(key, gone)
             if size <= self._budget():
                 self._values[key] = (value, size)
                 self.nbytes += size
-            self._trim()
         return value
 
-    def _trim(self) -> None:
-        while self.nbytes > self._budget():
-            _, (_, freed) = self._values.popitem(last=False)
-            self.nbytes -= freed
-
     def discard(self, key: str) -> None:
-        """Forget a value, if it is there."""
-        with self._lock:
-            if key in self._values:
-                self.nbytes -= self._values.pop(key)[1]
+        """Forget a value, if it is there: now, or with the next call where another thread is at the values.
+
+        Finalizers may call it at any time, also in a thread that is at the values itself, or holds locks of others.
+        """
+        gone: list[object] = []
+        self._discarded.append(key)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._settle(gone)
+            finally:
+                self._lock.release()
 
     def clear(self) -> None:
         """Forget every value."""
-        with self._lock:
+        with self._changing() as gone:
+            gone += self._values.values()
             self._values.clear()
             self.nbytes = 0
+
+    @contextmanager
+    def _changing(self) -> Iterator[list[object]]:
+        """Hold the lock; what is to go is put into a list, and goes when the lock is free: it may wait for others."""
+        gone: list[object] = []
+        with self._lock:
+            yield gone
+            self._settle(gone)
+
+    def _settle(self, gone: list[object]) -> None:
+        while self._discarded:
+            self._take(self._discarded.popleft(), gone)
+        while self.nbytes > self._budget():
+            self._take(next(iter(self._values)), gone)
+
+    def _take(self, key: str, gone: list[object]) -> None:
+        if key in self._values:
+            value, size = self._values.pop(key)
+            self.nbytes -= size
+            gone.append(value)
 
 
 grammars: ByteLRU[Grammar] = ByteLRU(lambda: settings().host_cache_bytes, lambda grammar: grammar.nbytes)

@@ -170,3 +170,49 @@ def test_polars_threads_at_once() -> None:
     assert compressed.with_columns(pl.all().tadoc.decompress()).equals(df)
     counts = pl.collect_all([compressed.lazy().tadoc.word_count(f"c{i}", top=1) for i in range(6)])
     assert [frame["count"].item() for frame in counts] == [3000] * 6
+
+
+class _Waits:
+    """A value that, when it goes, waits for another thread that is at the same store: as device memory does."""
+
+    def __init__(self, store: ByteLRU[_Waits]) -> None:
+        self.store = store
+
+    def __del__(self) -> None:
+        other = threading.Thread(target=self.store.get, args=("a",), daemon=True)
+        other.start()
+        other.join(10)
+        assert not other.is_alive()
+
+
+@pytest.mark.parametrize("how", ["too many", "discarded", "replaced", "cleared"])
+@pytest.mark.filterwarnings("error")
+def test_what_goes_may_wait_for_other_threads(how: str) -> None:
+    store: ByteLRU[_Waits] = ByteLRU(lambda: 1, lambda _: 1)
+    value = _Waits(store)
+    gone = weakref.ref(value)
+    store.put("b", value)
+    del value
+    match how:
+        case "too many":
+            store.put("c", _Waits(store))
+        case "discarded":
+            store.discard("b")
+        case "replaced":
+            store.put("b", _Waits(store))
+        case _:
+            store.clear()
+    assert gone() is None
+    store.clear()
+    assert (len(store), store.nbytes) == (0, 0)
+
+
+def test_a_finalizer_does_not_wait() -> None:
+    """It may run in a thread that holds what another one waits for, which is at the store."""
+    store: ByteLRU[str] = ByteLRU(lambda: 10, len)
+    store.put("a", "text")
+    with store._lock:
+        store.discard("a")
+        assert len(store) == 1
+    assert store.get("b") is None
+    assert (len(store), store.nbytes) == (0, 0)
