@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -115,13 +116,23 @@ def register(source: Source, schema: pl.Schema | dict[str, Any], name: str, deta
         For plans that are shown.
 
     """
+    return register_io_source(_Watched(source), schema=schema, is_pure=True, explain_name=name, explain_detail=detail)
 
-    def frames(
-        names: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
+
+def source_of(scan: Any) -> Source | None:
+    """Return the source that was registered for a plan's scan; None where it is another one's."""
+    watched = getattr(scan, "io_source", None)
+    return watched.source if isinstance(watched, _Watched) else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Watched:
+    source: Source
+
+    def __call__(
+        self, names: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
     ) -> Iterator[pl.DataFrame]:
-        return _frames(source(names, predicate, rows, size))
-
-    return register_io_source(frames, schema=schema, is_pure=True, explain_name=name, explain_detail=detail)
+        return _frames(self.source(names, predicate, rows, size))
 
 
 def _frames(given: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:

@@ -22,6 +22,7 @@ from polars_tadoc.packed.files import PackedFile
 from polars_tadoc.packed.partition import Partition, partition_at
 from polars_tadoc.packed.scan import PackedScan, asking, scans
 from polars_tadoc.packed.unpack import FAULTS, Documents, chosen
+from polars_tadoc.sources import source_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +171,7 @@ def _only_a_scan(nodes: Any, *_: object) -> None:
         node = nodes.view_current_node()
         nodes.set_node(top)
     is_scan = type(node).__name__ == "PythonScan"
-    if not is_scan or not isinstance(getattr(node.options[0], "io_source", None), PackedScan):
+    if not is_scan or not isinstance(source_of(node.options[0]), PackedScan):
         nodes.set_udf(_nothing)
 
 
