@@ -10,7 +10,7 @@ Formats: Apache Parquet, ``parquet.thrift`` and ``Encodings.md``; page headers a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,23 +65,32 @@ def unfolded_bytes(source: Any, file: pq.ParquetFile, group: int, leaves: Iterab
         A page is malformed.
 
     """
-    total = 0
-    for leaf in leaves:
-        chunk, column = file.metadata.row_group(group).column(leaf), file.schema.column(leaf)
-        total += _Chunk(source, chunk, column).unfolded_bytes(limit - total)
-        if total > limit:
-            break
-    return total
+    return _told(lambda: _chunks(source, file, group, leaves), limit)
 
 
 def unfolded_bytes_of_all(data: bytes, limit: int) -> int:
     """Tell the same of all columns of a file that is held in memory; errors of Arrow where it is none, too."""
     source = pa.BufferReader(data)
     file = open_parquet(source)
+    groups, leaves = range(file.num_row_groups), range(file.metadata.num_columns)
+    return _told(lambda: (chunk for group in groups for chunk in _chunks(source, file, group, leaves)), limit)
+
+
+def _chunks(source: Any, file: pq.ParquetFile, group: int, leaves: Iterable[int]) -> Iterator[_Chunk]:
+    for leaf in leaves:
+        yield _Chunk(source, file.metadata.row_group(group).column(leaf), file.schema.column(leaf))
+
+
+def _told(chunks: Callable[[], Iterator[_Chunk]], limit: int) -> int:
+    """Add up bounds that are easy to tell, and where they are too high together, what there is."""
     total = 0
-    for group in range(file.num_row_groups):
-        total += unfolded_bytes(source, file, group, range(file.metadata.num_columns), limit - total)
-        if total > limit:
+    for exactly in (False, True):
+        total = 0
+        for chunk in chunks():
+            total += chunk.unfolded_bytes(limit - total, exactly)
+            if total > limit:
+                break
+        else:
             break
     return total
 
@@ -111,7 +120,7 @@ class _Chunk:
             self._start = min(self._start, chunk.dictionary_page_offset)
         self._lengths: npt.NDArray[np.int64] = np.zeros(0, np.int64)
 
-    def unfolded_bytes(self, limit: int) -> int:
+    def unfolded_bytes(self, limit: int, exactly: bool) -> int:
         width = WIDTHS.get(self._chunk.physical_type, self._column.length)
         fixed = decompressed = 0
         pages = []
@@ -123,14 +132,14 @@ class _Chunk:
             pages.append(page)
         if self._chunk.physical_type != "BYTE_ARRAY":
             return max(fixed, decompressed)
-        return max(fixed + self._string_bytes(pages, limit), decompressed)
+        return max(fixed + self._string_bytes(pages, limit, exactly), decompressed)
 
-    def _string_bytes(self, pages: list[_Page], limit: int) -> int:
-        """Give a bound that is easy to tell, and where it is too high, the sum."""
+    def _string_bytes(self, pages: list[_Page], limit: int, exactly: bool) -> int:
+        """Give a bound that is easy to tell, or the sum; no more of it than passes the limit."""
         longest = sum(page.size for page in pages)
         repeating = [page for page in pages if page.kind != DICTIONARY and self._repeats(page)]
         others = sum(page.size for page in pages if page not in repeating)
-        if others + sum(page.values * longest for page in repeating) <= limit:
+        if not exactly:
             return others + sum(page.values * longest for page in repeating)
         for page in pages:
             if page.kind == DICTIONARY:

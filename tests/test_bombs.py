@@ -97,6 +97,22 @@ def test_no_column_unfolds_into_more_than_is_said(tmp_path: Path, data: st.DataO
         assert said <= generous  # nor is a sound file refused where there is twice the room
 
 
+@pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", None])
+def test_columns_that_unfold_into_little_together_are_within_the_limit(tmp_path: Path, encoding: str | None) -> None:
+    """The bound that is easy to tell is far too high for each of them; one alone must not take up the limit."""
+    words = [f"{number:06d}" for number in range(3_000)] * (1 if encoding else 9)
+    table = pa.table({"a": words, "b": words[::-1]})
+    pq.write_table(table, tmp_path / "a.parquet", use_dictionary=encoding is None, column_encoding=encoding)
+    held = sum(flat_bytes(column.combine_chunks()) for column in table.columns)
+    source = pa.OSFile(str(tmp_path / "a.parquet"))
+    file = pq.ParquetFile(source)
+    easy = max(sizes(tmp_path / "a.parquet"))
+    assert easy > 10 * held
+    for limit in (2 * held, easy - 1, easy, easy + 1, 3 * easy):
+        assert held <= unfolded_bytes(source, file, 0, [0, 1], limit) <= limit
+    assert unfolded_bytes(source, file, 0, [0, 1], held - 1) >= held
+
+
 @given(st.lists(st.text("ab", max_size=300).map(str.encode), max_size=300), st.booleans())
 def test_lengths_of_strings_are_added_up(tmp_path: Path, words: list[bytes], in_order: bool) -> None:
     words = sorted(words) if in_order else words
