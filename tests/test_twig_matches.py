@@ -58,7 +58,7 @@ def test_equals_the_definition(engine: str, pair: tuple[Twigs, Events]) -> None:
     assert matched(matcher, kernels, events) == expected  # with what the first call has learnt
 
 
-@settings(max_examples=settings().max_examples // 3)
+@settings(max_examples=max(1, settings().max_examples // 3))
 @given(pair=twigs_and_events())
 def test_little_memory_changes_nothing(pair: tuple[Twigs, Events]) -> None:
     twigs, events = pair

@@ -213,7 +213,7 @@ def twig_sets(draw: st.DrawFn) -> Twigs:
 
 
 cases = st.one_of(folded(), folded(), random_rules())
-few = settings(max_examples=settings().max_examples // 3)  # of cases that are many documents each
+few = settings(max_examples=max(1, settings().max_examples // 3))  # of cases that are many documents each
 
 
 @pytest.fixture(autouse=True, scope="module")
