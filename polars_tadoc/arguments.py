@@ -64,7 +64,7 @@ def require_path(name: str, value: object, call: str, instead: str = "") -> Path
     path = os.fspath(value) if isinstance(value, os.PathLike) else value
     more = f"; {instead}" if instead else ""
     if not isinstance(path, str):
-        raise TypeError(f"{call}: {name}={value!r} must be a path, a str or an os.PathLike{more}")
+        raise TypeError(f"{call}: {name} is {type(value).__name__}, not a path: a str or an os.PathLike{more}")
     if re.match(r"\w+://", path):
         raise ValueError(f'{call}: {name}="{path}" is an address; name a place of this machine, by its path{more}')
     return Path(os.path.expanduser(path))

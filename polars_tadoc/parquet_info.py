@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
+from polars.exceptions import ComputeError
 
 from polars_tadoc import payload
 from polars_tadoc.analytics.info import WORTH_A_WARNING
-from polars_tadoc.errors import RepeatedGrammarsWarning
+from polars_tadoc.arguments import require_path
+from polars_tadoc.errors import InvalidGrammarError, RepeatedGrammarsWarning
 from polars_tadoc.namespaces.columns import compressed_column
+from polars_tadoc.parquet_footer import open_parquet
+from polars_tadoc.thrift import MalformedError
 
 SCHEMA = pl.Schema(
     {
@@ -27,7 +30,7 @@ SCHEMA = pl.Schema(
 )
 
 
-def parquet_info(path: str | Path, column: str | None = None) -> pa.Table:
+def parquet_info(path: str | os.PathLike[str], column: str | None = None) -> pa.Table:
     """Describe a compressed column of a Parquet file in one row; of the data only the grammars are read.
 
     A file in which copies of the same grammars weigh more than all else of the column is warned of: it was written in
@@ -52,10 +55,12 @@ def parquet_info(path: str | Path, column: str | None = None) -> pa.Table:
         The file has no such column; the message suggests the nearest names.
     NotCompressedError
         The column is of another type, or none was named and there is not exactly one.
+    InvalidGrammarError
+        The file is damaged, or no Parquet file.
     FileNotFoundError
         There is no such file; folders and patterns of names are none.
-    TypeError
-        ``path`` is no path.
+    TypeError, ValueError
+        ``path`` is no path, or an address (``s3://…``).
 
     Examples
     --------
@@ -71,18 +76,20 @@ def parquet_info(path: str | Path, column: str | None = None) -> pa.Table:
     [{'rows': 3, 'row_groups': 3, 'grammars': 1, 'copies': 3}]
 
     """
-    if not isinstance(path, str | Path):
-        raise TypeError(f"parquet_info takes the path of one Parquet file, not {type(path).__name__}")
-    if not Path(path).is_file():
+    path = require_path("path", path, "parquet_info", "it is that of one Parquet file")
+    if not path.is_file():
         raise FileNotFoundError(f"parquet_info takes the path of one Parquet file; there is no file {path}")
-    name = compressed_column(pl.Schema(pl.read_parquet_schema(path)), column, "parquet_info")
     keys: list[str] = []
-    with pq.ParquetFile(path) as file:
-        metadata = file.metadata
-        for group in range(metadata.num_row_groups):
-            keys += _keys(file.read_row_group(group, columns=[f"{name}.grammar"])[name])
-        sizes = _chunk_sizes(metadata, file.schema_arrow, name)
-        rows, groups = metadata.num_rows, metadata.num_row_groups
+    try:
+        with pa.OSFile(str(path)) as source, open_parquet(source) as file:
+            name = compressed_column(pl.Schema(pl.read_parquet_schema(path)), column, "parquet_info")
+            metadata = file.metadata
+            for group in range(metadata.num_row_groups):
+                keys += _keys(file.read_row_group(group, columns=[f"{name}.grammar"])[name])
+            sizes = _chunk_sizes(metadata, file.schema_arrow, name)
+            rows, groups = metadata.num_rows, metadata.num_row_groups
+    except (pa.ArrowException, ComputeError, MalformedError) as error:
+        raise InvalidGrammarError(f"parquet_info: {path} is no Parquet file, or damaged: {error}") from error
     of_grammars, total, distinct = sizes[0], sum(sizes), len(set(keys))
     repeated = of_grammars - of_grammars * distinct // max(len(keys), 1)
     if repeated > max(total - repeated, WORTH_A_WARNING):

@@ -200,8 +200,8 @@ def test_partitions_that_may_be_skipped_have_no_fixed_numbers(call: str, files: 
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        (3, TypeError, "checkpoint=3 must be a path"),
-        (b"kept", TypeError, "checkpoint=b'kept' must be a path"),
+        (3, TypeError, "checkpoint is int, not a path"),
+        (b"kept", TypeError, "checkpoint is bytes, not a path"),
         ("s3://bucket/kept", ValueError, 'checkpoint="s3://bucket/kept" is an address; name a place of this machine'),
     ],
 )

@@ -222,3 +222,27 @@ def test_what_is_advised_is_there(call: str, wrong: Any) -> None:
         assert hasattr(ONE.tadoc if of == "df" else pl.col("text").tadoc, name)
     if isinstance(wrong, pl.Expr) and hasattr(pl.col("text").tadoc, call):
         assert advised == [('pl.col("text")', call)]
+
+
+TEXTS = pl.DataFrame({"text": ["to be", "to do"]}).tadoc.compress("text")
+TAKES_A_PATH: dict[str, Callable[[Any], object]] = {
+    "write_packed": lambda path: TEXTS.tadoc.write_packed(path),
+    "sink_packed": lambda path: TEXTS.lazy().tadoc.sink_packed(path),
+    "sink_parquet": lambda path: TEXTS.lazy().tadoc.word_count("text").tadoc.sink_parquet(path),
+    "sink_index": lambda path: TEXTS.lazy().tadoc.sink_index(path),
+    "save": lambda path: tadoc.build_index(TEXTS["text"]).save(path),
+    "load_index": tadoc.load_index,
+    "Dictionary.save": lambda path: tadoc.Dictionary.from_words(pl.Series(["to"])).save(path),
+    "Dictionary.load": tadoc.Dictionary.load,
+    "TwigSet.save": lambda path: tadoc.TwigSet({"a": "//a"}).save(path),
+    "TwigSet.load": tadoc.TwigSet.load,
+    "parquet_info": tadoc.parquet_info,
+}
+
+
+@pytest.mark.parametrize("call", TAKES_A_PATH)
+def test_what_is_no_path_of_this_machine(call: str) -> None:
+    with pytest.raises(ValueError, match=rf'^{call}: path="s3://bucket/a" is an address; name a place of this machine'):
+        TAKES_A_PATH[call]("s3://bucket/a")
+    with pytest.raises(TypeError, match=rf"^{call}: path is int, not a path: a str or an os\.PathLike"):
+        TAKES_A_PATH[call](5)

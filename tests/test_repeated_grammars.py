@@ -89,6 +89,9 @@ def test_what_is_no_such_file(tmp_path: Path) -> None:
         tadoc.parquet_info(path, "text")
     with pytest.raises(tadoc.errors.ColumnMissingError, match='did you mean "text"'):
         tadoc.parquet_info(path, "txt")
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(tadoc.errors.InvalidGrammarError, match=r"a\.parquet is no Parquet file, or damaged"):
+        tadoc.parquet_info(path)
 
 
 def test_files_at_defaults_hold_few_copies(tmp_path: Path) -> None:
@@ -163,5 +166,5 @@ def test_one_file_is_described(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "*.parquet", str(tmp_path / "none.parquet")):
         with pytest.raises(FileNotFoundError, match="takes the path of one Parquet file; there is no file"):
             tadoc.parquet_info(path)
-    with pytest.raises(TypeError, match="takes the path of one Parquet file, not DataFrame"):
+    with pytest.raises(TypeError, match=r"parquet_info: path is DataFrame, not a path: .*that of one Parquet file"):
         tadoc.parquet_info(df)  # type: ignore[arg-type]

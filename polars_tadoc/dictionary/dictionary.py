@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.arguments import require_bool, require_integer
+from polars_tadoc.arguments import require_bool, require_integer, require_path
 from polars_tadoc.dictionary import storage
 from polars_tadoc.dictionary.words import as_strings, sorted_words
 from polars_tadoc.engine import CPU, Engine, choose
@@ -133,6 +132,8 @@ class Dictionary:
             It is no saved dictionary, was saved in a format that this release does not read, or is damaged.
         TypeError
             ``path`` is no path, or ``verify`` no bool.
+        ValueError
+            ``path`` is an address (``s3://…``).
 
         Examples
         --------
@@ -147,7 +148,7 @@ class Dictionary:
 
         """
         require_bool("verify", verify, "Dictionary.load")
-        return cls(storage.read(Path(path).expanduser(), verify), verify)
+        return cls(storage.read(require_path("path", path, "Dictionary.load"), verify), verify)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the dictionary in one file, in place of the one that is there; it appears when it is complete.
@@ -167,10 +168,13 @@ class Dictionary:
             It was loaded unverified from a file that is damaged.
         TypeError
             ``path`` is no path.
+        ValueError
+            ``path`` is an address (``s3://…``).
 
         """
+        place = require_path("path", path, "Dictionary.save")
         self._require_sound()
-        storage.write(self.trie, Path(path))
+        storage.write(self.trie, place)
 
     def __len__(self) -> int:
         return self.trie.words

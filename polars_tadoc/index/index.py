@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from polars_tadoc.arguments import require_bool
+from polars_tadoc.arguments import require_bool, require_path
 from polars_tadoc.index import change, storage
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.explain import explain
@@ -447,7 +446,9 @@ class Index(Collection):
         FileNotFoundError
             The folder to make it in is not there.
         TypeError
-            Ids or metadata hold Python objects, or ``overwrite`` is no bool.
+            Ids or metadata hold Python objects, ``path`` is no path, or ``overwrite`` no bool.
+        ValueError
+            ``path`` is an address (``s3://…``).
 
         Examples
         --------
@@ -462,7 +463,8 @@ class Index(Collection):
 
         """
         require_bool("overwrite", overwrite, "save")
-        storage.write(storage.Parts(self.segments, self.analyzer, self.stored, self.codec), Path(path), overwrite)
+        place = require_path("path", path, "save")
+        storage.write(storage.Parts(self.segments, self.analyzer, self.stored, self.codec), place, overwrite)
 
     @property
     def _content(self) -> change.Content:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import polars as pl
 
-from polars_tadoc.arguments import require_bool
+from polars_tadoc.arguments import require_bool, require_path
 from polars_tadoc.index import storage
 from polars_tadoc.index.index import Index
 
@@ -47,9 +46,10 @@ def load_index(
     InvalidIndexError
         It is no saved index, was saved in a format that this release does not read, or a file is missing or damaged.
     ValueError
-        ``normalize`` is needed and missing, or given and not what the index was built with.
+        ``normalize`` is needed and missing, or given and not what the index was built with; or ``path`` is an address
+        (``s3://…``).
     TypeError
-        ``verify`` or ``mmap`` is no bool, or ``normalize`` no expression.
+        ``path`` is no path, ``verify`` or ``mmap`` no bool, or ``normalize`` no expression.
 
     Examples
     --------
@@ -67,4 +67,4 @@ def load_index(
     require_bool("mmap", mmap, "load_index")
     if normalize is not None and not isinstance(normalize, pl.Expr):
         raise TypeError(f"load_index: normalize is {type(normalize).__name__}, not a Polars expression")
-    return Index(*storage.read(Path(path), verify, mmap, normalize))
+    return Index(*storage.read(require_path("path", path, "load_index"), verify, mmap, normalize))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 import polars as pl
 
@@ -21,6 +20,7 @@ from polars_tadoc.analytics import to_csr as to_csr_analytic
 from polars_tadoc.analytics import twig_filter as twig_filter_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.info import info
+from polars_tadoc.arguments import require_path
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.decompress import decompress
@@ -262,7 +262,9 @@ class TadocFrame:
         ColumnMissingError, NotCompressedError, LimitExceededError, InvalidGrammarError
             As for :meth:`pack`.
         TypeError
-            A column is of a type that Parquet has not: Python objects, integers of 128 bits.
+            A column is of a type that Parquet has not (Python objects, integers of 128 bits), or ``path`` is no path.
+        ValueError
+            ``path`` is an address (``s3://…``).
         OSError
             The path is a folder, a device or in no folder; found before any row is asked for.
 
@@ -281,7 +283,8 @@ class TadocFrame:
         """
         df = self._df
         name = compressed_column(df.schema, column, "write_packed")
-        write_packed(pack_stream([df], name), packed_schema(df.schema, name), name, Path(path))
+        place = require_path("path", path, "write_packed")
+        write_packed(pack_stream([df], name), packed_schema(df.schema, name), name, place)
 
     @documented_by(word_count_analytic.word_count)
     def word_count(

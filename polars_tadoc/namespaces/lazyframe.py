@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -260,7 +259,9 @@ class TadocLazyFrame:
         LimitExceededError, InvalidGrammarError
             As for ``df.tadoc.pack``.
         TypeError
-            A column is of a type that Parquet has not: Python objects, integers of 128 bits.
+            A column is of a type that Parquet has not (Python objects, integers of 128 bits), or ``path`` is no path.
+        ValueError
+            ``path`` is an address (``s3://…``).
         OSError
             The path is a folder, a device or in no folder; found before any row is asked for.
 
@@ -280,8 +281,9 @@ class TadocLazyFrame:
         lf = self._lf
         schema = lf.collect_schema()
         name = compressed_column(schema, column, "sink_packed")
+        place = require_path("path", path, "sink_packed")
         rows = pack_stream(batches(lf), name, passing=True)
-        write_packed(rows, packed_schema(schema, name), name, Path(path))
+        write_packed(rows, packed_schema(schema, name), name, place)
 
     def sink_parquet(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Run the plan and write its result to a Parquet file, which is there whole or not at all.
@@ -872,6 +874,7 @@ class TadocLazyFrame:
         )
         require_bool("store", store, call)
         require_bool("overwrite", overwrite, call)
+        place = require_path("path", path, call)
         limit = require_memory_limit(memory_limit)
         if limit is None:
             raise TypeError(f'{call}: memory_limit=None: give bytes, or a number with a unit, as "2GB"')
@@ -887,7 +890,7 @@ class TadocLazyFrame:
             require_always_the_same(question, call)
             asked = {"call": call, **(options.morphism or Morphism()).described, **question.asked}
             kept = Checkpoint(path_of_checkpoint, asked, call, most_partitions(asked))
-        sink_index(windows, Path(path), overwrite, documents, options, how, limit, kept)
+        sink_index(windows, place, overwrite, documents, options, how, limit, kept)
 
     def _analytic(
         self,

@@ -6,13 +6,12 @@ import os
 import threading
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.arguments import require_text
+from polars_tadoc.arguments import require_path, require_text
 from polars_tadoc.errors import InvalidTwigSetError, TwigMissingError
 from polars_tadoc.twig import file, prefixes
 from polars_tadoc.twig.compiled import CompiledTwigs
@@ -167,6 +166,8 @@ class TwigSet(Mapping[str, str]):
             There is no such file, or it cannot be read.
         InvalidTwigSetError
             It holds no saved twigs, was saved in a format that this release does not read, or is damaged.
+        TypeError, ValueError
+            ``path`` is no path, or an address (``s3://…``).
 
         Examples
         --------
@@ -179,7 +180,7 @@ class TwigSet(Mapping[str, str]):
         True
 
         """
-        path = Path(path).expanduser()
+        path = require_path("path", path, "TwigSet.load")
         queries, namespaces = file.read(path)
         try:
             return cls(queries, namespaces=namespaces)
@@ -198,6 +199,8 @@ class TwigSet(Mapping[str, str]):
         ------
         FileNotFoundError, OSError
             There is no such folder, or it cannot be written to.
+        TypeError, ValueError
+            ``path`` is no path, or an address (``s3://…``).
 
         Examples
         --------
@@ -208,7 +211,7 @@ class TwigSet(Mapping[str, str]):
         ...     twigs.save(f"{folder}/subscriptions.json")
 
         """
-        file.write(Path(path), self._texts(), self.namespaces)
+        file.write(require_path("path", path, "TwigSet.save"), self._texts(), self.namespaces)
 
     @property
     def namespaces(self) -> dict[str, str]:
