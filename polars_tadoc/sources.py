@@ -9,6 +9,7 @@ it next comes by, and its thread sleeps from there on until the process is gone.
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -33,39 +34,50 @@ class _Ending(BaseException):  # no handler of errors keeps it from its way
     """The interpreter ends."""
 
 
-class _Depth(threading.local):
-    value = 0
+class _Work(threading.local):
+    """What a thread does in Polars' place."""
+
+    depth = 0
+    is_old = False
+    """Whether the interpreter may end under it: what begins after that is for functions that ``atexit`` calls."""
 
 
 class _Running:
     """Counts the threads that are at work in Polars' place."""
 
     def __init__(self) -> None:
+        self._ended_by: int | None = None
+        self.has_ended = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin with no thread at work."""
         self._lock = threading.Lock()
         self._count = 0
-        self._depth = _Depth()
-        self._ended_by: int | None = None
+        self._work = _Work()
 
     @contextmanager
-    def at_work(self) -> Iterator[None]:
+    def at_work(self, is_old: bool | None = None) -> Iterator[None]:
         """Count this thread while it works; when the interpreter ends, it stays here."""
-        depth = self._depth.value
-        self._depth.value = depth + 1
+        work = self._work
+        if not work.depth:
+            work.is_old = not self.has_ended if is_old is None else is_old
+        work.depth += 1
         self._add(1)
         try:
             self.go_on()
             yield
         finally:
-            self._depth.value = depth
+            stays = work.depth == 1 and self._stops
+            work.depth -= 1
             self._add(-1)
-            if self._stops and not depth:
-                while True:
-                    time.sleep(3600)
+            while stays:
+                time.sleep(3600)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Do not count this thread while it waits for Polars, which may wait for a thread that sleeps."""
-        depth = self._depth.value
+        depth = self._work.depth
         self._add(-depth)
         try:
             yield
@@ -74,7 +86,7 @@ class _Running:
 
     def go_on(self) -> None:
         """Raise where the interpreter ends and this thread is at work."""
-        if self._stops and self._depth.value:
+        if self._work.depth and self._stops:
             raise _Ending
 
     def end(self) -> None:
@@ -84,13 +96,14 @@ class _Running:
         quiet = time.monotonic() + SETTLED
         while (now := time.monotonic()) < min(quiet, stop):
             time.sleep(SETTLED / 10)
-            if self._count:
+            if self._count > 0:
                 quiet = now + SETTLED
+        self.has_ended = True
 
     @property
     def _stops(self) -> bool:
-        """Whether the interpreter ends, in another thread than this one."""
-        return self._ended_by not in (None, threading.get_ident())
+        """Whether the interpreter ends, in another thread than this one, and not for what it does."""
+        return self._ended_by not in (None, threading.get_ident()) and self._work.is_old
 
     def _add(self, count: int) -> None:
         with self._lock:
@@ -99,6 +112,8 @@ class _Running:
 
 _running = _Running()
 atexit.register(_running.end)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_running.forget)  # a child has none of the threads
 go_on = _running.go_on
 at_work = _running.at_work
 
@@ -132,21 +147,21 @@ class _Watched:
     def __call__(
         self, names: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
     ) -> Iterator[pl.DataFrame]:
-        return _frames(self.source(names, predicate, rows, size))
+        return _frames(self.source(names, predicate, rows, size), not _running.has_ended)
 
 
-def _frames(given: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def _frames(given: Iterable[pl.DataFrame], is_old: bool) -> Iterator[pl.DataFrame]:
     frames = iter(given)
     try:
         while True:
-            with at_work():
+            with at_work(is_old):
                 frame = next(frames, None)
             if frame is None:
                 return
             yield frame
     finally:
         if isinstance(frames, Generator):
-            with at_work():
+            with at_work(is_old):
                 frames.close()
 
 

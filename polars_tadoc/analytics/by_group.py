@@ -142,7 +142,6 @@ class Request:
         """Count in each list of rows."""
         return self.run(Groups.of_lists(imploded, self.call))
 
-    @at_work()
     def run_rows(self, column: pl.Series) -> pl.Series:
         """Count in each row; null where the row is."""
         counted = self.run(Groups.of_rows(column, self.call))

@@ -30,7 +30,6 @@ from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.cpu.parallel import map_apart
 from polars_tadoc.kernels.cuda import compress as on_device
 from polars_tadoc.kernels.cuda import device
-from polars_tadoc.sources import at_work
 
 ROWS_PER_GRAMMAR = 250_000
 """About a Parquet row group's worth, so that a file holds little more than one copy of each payload."""
@@ -129,7 +128,6 @@ class Compression:
             return self.method == "batch_repair" and size >= GPU_REPAYS_AT and device.device_problem() is None
         return self.engine == "gpu"
 
-    @at_work()
     def run(self, text: pl.Series) -> pl.Series:
         """Compress a String series."""
         require_series(text, "compress")

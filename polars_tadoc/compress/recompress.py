@@ -32,7 +32,6 @@ from polars_tadoc.kernels import cpu
 from polars_tadoc.kernels.cpu import append as kernels
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.tokenize import EMPTY_ID, SEPARATOR, SPACE_ID
-from polars_tadoc.sources import at_work
 
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
@@ -134,7 +133,6 @@ class Recompression:
             tail,
         )
 
-    @at_work()
     def run(self, column: pl.Series) -> pl.Series:
         """Merge the grammars of a compressed series."""
         require_tadoc(column, "recompress")

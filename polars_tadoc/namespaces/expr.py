@@ -34,6 +34,7 @@ from polars_tadoc.rows.expressions import by_row, elementwise
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.rows.twig_filter import AS_STRUCT
+from polars_tadoc.sources import at_work
 from polars_tadoc.twig.twig_set import TwigSet
 
 Integers = int | str | pl.Expr | pl.Series
@@ -137,7 +138,7 @@ class TadocExpr:
         how = Recompression.from_arguments(
             tail=tail, method=method, rows_per_grammar=rows_per_grammar, progress=progress, engine=engine
         )
-        return self._expr.map_batches(how.run, return_dtype=DTYPE)
+        return self._expr.map_batches(at_work()(how.run), return_dtype=DTYPE)
 
     @documented_by(decompress)
     def decompress(self) -> pl.Expr:
