@@ -21,7 +21,8 @@ def require_integer(name: str, value: object, least: int | None = None, most: in
 
     """
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-        raise TypeError(f"{name}={value!r} must be an integer")
+        unit = ' of bytes, or text as "2GB"' if name == "memory_limit" else ""
+        raise TypeError(f"{name}={value!r} must be an integer{unit}")
     if least is not None and value < least:
         raise ValueError(f"{name}={value} must be at least {least}")
     if most is not None and value > most:

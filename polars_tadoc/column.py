@@ -16,7 +16,7 @@ from polars_tadoc import payload
 from polars_tadoc.arrow import owned, view
 from polars_tadoc.cache import grammars
 from polars_tadoc.corpus import Corpus
-from polars_tadoc.errors import InvalidGrammarError, NotCompressedError
+from polars_tadoc.errors import PACKED_FIELDS, InvalidGrammarError, NotCompressedError
 from polars_tadoc.grammar import Grammar
 
 CATEGORIES = pl.Categories("grammar", "polars_tadoc", pl.UInt32)
@@ -95,6 +95,8 @@ def require_string(name: str, dtype: object, call: str) -> None:
     """Raise ``TypeError`` unless a column of this type can be compressed."""
     if is_tadoc(dtype):
         raise TypeError(f'{call}: column "{name}" is compressed already')
+    if all(f"'{field}'" in str(dtype) for field in PACKED_FIELDS):
+        raise TypeError(f'{call}: column "{name}" is packed; read it by tadoc.scan_packed or df.tadoc.unpack')
     if dtype != pl.String:
         raise TypeError(
             f'{call}: column "{name}" is {dtype}, not String; cast it first: pl.col("{name}").cast(pl.String)'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -48,8 +49,8 @@ class Settings:
                     raise ValueError(f'{field.name}="{value}" is not one of {", ".join(named[field.name])}')
             elif field.name == "spill_folder":
                 path = os.fspath(value) if isinstance(value, os.PathLike) else value
-                if path is not None and not isinstance(path, str):
-                    raise ValueError(f"spill_folder={value!r} must be the path of a folder, or None")
+                if path is not None and (not isinstance(path, str) or not path or re.match(r"\w+://", path)):
+                    raise ValueError(f"spill_folder={value!r} must be the path of a folder of this machine, or None")
                 object.__setattr__(self, field.name, None if path is None else os.path.expanduser(path))
             elif not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST:
                 raise ValueError(f"{field.name}={value!r} must be an integer from 0 to 2^56")

@@ -183,6 +183,16 @@ def test_a_file_that_could_not_be_read_is_named(tmp_path: Path) -> None:
         words.collect()
 
 
+def test_files_that_are_new_or_gone_are_named(files: Path, tmp_path: Path) -> None:
+    paths = sorted(files.glob("text-*.parquet"))
+    given: dict[str, Any] = {"memory_limit": "1GB", "checkpoint": tmp_path / "kept"}
+    tadoc.scan_packed(paths[:-1]).tadoc.word_count("text", **given).collect()
+    other = tadoc.scan_packed(paths[1:]).tadoc.word_count("text", **given)
+    message = rf"was made for other files: .*{paths[-1].name} is new; .*{paths[0].name} is gone; name another folder"
+    with pytest.raises((ValueError, pl.exceptions.ComputeError), match=message):
+        other.collect()
+
+
 @pytest.mark.parametrize("call", [*CALLS_OF_FRAMES, "sink_index"])
 def test_partitions_that_may_be_skipped_have_no_fixed_numbers(call: str, files: Path, tmp_path: Path) -> None:
     scan = tadoc.scan_packed(sorted(files.glob("text-*.parquet")), on_error="skip")

@@ -54,8 +54,8 @@ def test_spill_folder() -> None:
     for given, known in ((Path("/a") / "b", "/a/b"), ("/a/b", "/a/b"), ("~/b", str(Path.home() / "b")), (None, None)):
         with tadoc.Config(spill_folder=given):
             assert tadoc.Config.get("spill_folder") == known
-    for value in (3, b"/a", True):
-        with pytest.raises(ValueError, match=r"spill_folder=.* must be the path of a folder, or None"):
+    for value in (3, b"/a", True, "", "s3://bucket/a"):
+        with pytest.raises(ValueError, match=r"spill_folder=.* must be the path of a folder of this machine, or None"):
             tadoc.Config(spill_folder=value)
 
 

@@ -123,7 +123,10 @@ def test_files_folders_patterns_and_lists(tmp_path: Path) -> None:
 
 def test_files_that_are_something_else(tmp_path: Path) -> None:
     FRAME.write_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(NotPackedError, match=r"rows.parquet: 0 of its columns are packed.*write_packed"):
+    with pytest.raises(
+        NotPackedError,
+        match=r'rows.parquet: 0 of its columns are packed.*scan_parquet\("rows.parquet"\)\.tadoc.*sink_packed',
+    ):
         tadoc.scan_packed(tmp_path / "rows.parquet")
     (tmp_path / "text.parquet").write_text("no Parquet at all")
     with pytest.raises(InvalidGrammarError, match=r"text.parquet: this is no Parquet file"):
@@ -136,9 +139,10 @@ def test_files_that_are_something_else(tmp_path: Path) -> None:
     other.tadoc.write_packed(tmp_path / "b.parquet")
     other.select("text").tadoc.write_packed(tmp_path / "c.parquet")
     first = "in the first file"
+    flag = rf'"flag" is List\(Boolean\), {first} not there'
     for name, said in (
-        ("b", rf'"number" is List\(Int64\), {first} List\(Int32\); "flag" is List\(Boolean\), {first} not there$'),
-        ("c", rf'"number" is not there, {first} List\(Int32\)$'),
+        ("b", rf'"number" is List\(Int64\), {first} List\(Int32\); {flag}; scan them apart$'),
+        ("c", rf'"number" is not there, {first} List\(Int32\); scan them apart$'),
     ):
         lf = tadoc.scan_packed([tmp_path / "a.parquet", tmp_path / f"{name}.parquet"])
         with pytest.raises(pl.exceptions.SchemaError, match=rf"{name}\.parquet differ from .*a\.parquet: {said}"):
@@ -167,6 +171,20 @@ def test_sources_that_name_no_files(tmp_path: Path) -> None:
     FRAME.select("number", "text").tadoc.write_packed(tmp_path / "folder.parquet" / "a.parquet")
     for found in (tmp_path, tmp_path / "folder.parquet", tmp_path / "**" / "*.parquet"):
         assert tadoc.scan_packed(found).select("number").collect().height == ROWS
+
+
+def test_what_calls_leave_in_a_folder_is_no_part_of_it(tmp_path: Path) -> None:
+    """A checkpoint, a saved index, and what a killed call was writing."""
+    (tmp_path / "year").mkdir()
+    FRAME.select("number", "text").tadoc.write_packed(tmp_path / "year" / "a.parquet")
+    FRAME.tadoc.build_index("text").save(tmp_path / "year" / "index")
+    (tmp_path / ".packed.1f.tmp").mkdir()
+    FRAME.select("number", "text").tadoc.write_packed(tmp_path / ".packed.1f.tmp" / "b.parquet")
+    for _ in range(2):
+        counts = tadoc.scan_packed(tmp_path).tadoc.word_count("text", memory_limit="1GB", checkpoint=tmp_path / "kept")
+        assert counts.collect().equals(FRAME.tadoc.word_count("text"))
+    (tmp_path / "year" / "manifest.json").write_text('{"version": "of something else"}')
+    assert tadoc.scan_packed(tmp_path).select("number").collect().height == ROWS
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.5, 0.99])

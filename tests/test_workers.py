@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import NoneType
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import polars as pl
@@ -24,7 +28,7 @@ from polars.testing import assert_frame_equal as assert_nearly_equal
 import polars_tadoc as tadoc
 from polars_tadoc.analytics.records import Layout, Records
 from polars_tadoc.distributed import Workers, answering, sources, workers
-from polars_tadoc.distributed.pool import Pool
+from polars_tadoc.distributed.pool import FINISH, Kept, Pool, Task, _Stage
 from polars_tadoc.distributed.process import WorkerProcess
 from polars_tadoc.errors import (
     ColumnMissingError,
@@ -203,6 +207,24 @@ class TestCompress:
         ):
             two.compress([tmp_path / "a.parquet", tmp_path / "b.parquet"], "text", tmp_path / "again")
 
+    def test_files_named_twice(self, two: Workers, tmp_path: Path) -> None:
+        for name, words in (("a", ["aa", None]), ("b", ["bb", "cc"])):
+            pl.DataFrame({"text": words}).write_parquet(tmp_path / f"{name}.parquet")
+        files = [tmp_path / f"{name}.parquet" for name in "aaba"]
+        packed = two.compress(files, "text", tmp_path / "packed")
+        expected = ["aa", None, "aa", None, "bb", "cc", "aa", None]
+        assert packed.tadoc.decompress("text").collect()["text"].to_list() == expected
+        assert two.word_count(files, "text").collect().rows() == [("aa", 3), ("bb", 1), ("cc", 1)]
+        rows = two.inverted_index(files, "text").collect().filter(pl.col("word") == "cc")
+        assert rows.row(0)[1] == [5]
+
+    def test_files_by_relative_paths(self, two: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Workers are in the folder that this process was in when they were started."""
+        pl.DataFrame({"text": ["to be"]}).write_parquet(tmp_path / "a.parquet")
+        monkeypatch.chdir(tmp_path)
+        assert two.word_count("a.parquet", "text").collect().height == 2
+        assert two.compress(".", "text", "packed").collect().height == 1
+
     def test_a_folder_with_files_stays(self, two: Workers, folder: Path, tmp_path: Path) -> None:
         (tmp_path / "mine").touch()
         with pytest.raises(FileExistsError, match="there already"):
@@ -271,6 +293,34 @@ class TestLostWorkers:
             Workers(cpus=2, threads=1)
         assert not started[0].alive
 
+    def test_what_was_answered_before_it_was_lost_counts_once(self) -> None:
+        """The answer is read when others have already taken over what the process had kept."""
+        gone, other = Mock(alive=True), Mock(alive=True)
+        tasks = [Task(str(number), ()) for number in range(3)]
+        stage = _Stage("call", tasks, Mock(), Mock(), left=deque(range(3)))
+        assert [stage.take(0, lambda: gone) for _ in range(2)] == [0, 1]
+        stage.answered(0, gone, 0, None)
+        gone.alive = False
+        assert stage.take(1, lambda: other) == 0  # what it had kept is done again
+        stage.answered(0, gone, 1, Kept(frozenset({0, 1}), "of the one that is gone"))
+        assert sorted(stage.take(1, lambda: other) for _ in range(2)) == [1, 2]  # type: ignore[type-var]
+        for number in range(3):
+            stage.answered(1, other, number, None)
+        assert stage.take(1, lambda: other) == FINISH
+        stage.answered(1, other, FINISH, Kept(frozenset(range(3)), "of the other"))
+        assert (stage.handed_over, stage.done, stage.over) == (["of the other"], {0, 1, 2}, True)
+
+    def test_nobody_has_them_any_more(self) -> None:
+        workers = Workers(cpus=1, threads=1)
+        process = workers._pool._workers[0]
+        del workers
+        gc.collect()
+        assert process._gone.wait(30)
+
+    def test_an_error_that_cannot_be_read(self, two: Workers) -> None:
+        with pytest.raises(RuntimeError, match=r"cannot be sent"):
+            two._pool.run("call", workers_faults.raises, [Task("one", ())])
+
     def test_out_of_memory(self, two: Workers, folder: Path) -> None:
         with pytest.raises(WorkerLostError, match=r"last one because out of memory: (.|\n)*no more than this"):
             two.word_count(folder / "packed", normalize=workers_faults.out_of_memory())
@@ -293,11 +343,21 @@ class TestErrors:
     def test_a_damaged_text_file_is_named(self, two: Workers, folder: Path, tmp_path: Path) -> None:
         whole = (folder / "text" / "a.parquet").read_bytes()
         (tmp_path / "a.parquet").write_bytes(whole[:100] + bytes(200) + whole[300:])
-        with pytest.raises(pl.exceptions.PolarsError, match=r"a\.parquet: "):
+        with pytest.raises(InvalidGrammarError, match=r"a\.parquet: this is no Parquet file, or it is damaged"):
             two.sort(tmp_path, "text")
         (tmp_path / "a.parquet").write_bytes(whole[:-20])
-        with pytest.raises(pl.exceptions.PolarsError, match=r"sort: .*a\.parquet: "):
+        with pytest.raises(InvalidGrammarError, match=r"sort: .*a\.parquet: this is no Parquet file"):
             two.sort(tmp_path, "text")
+
+    def test_closed_while_others_wait(self, folder: Path, tmp_path: Path) -> None:
+        one = Workers(cpus=1, threads=1)
+        process = one._pool._workers[0]
+        with ThreadPoolExecutor(3) as threads:
+            calls = [threads.submit(one.sequence_count, folder / "text", "text") for _ in range(3)]
+            one.close()
+        assert all(isinstance(call.exception(), (ValueError, WorkerLostError, NoneType)) for call in calls)
+        assert not process.alive
+        assert one._pool._workers[0] is process
 
     def test_closed(self, folder: Path) -> None:
         with Workers(cpus=1, threads=1) as one:

@@ -48,3 +48,15 @@ def _wait(folder: str, words: pl.Series) -> pl.Series:
 def waiting(folder: Path) -> pl.Expr:
     """Take a minute, and leave a file that says that it has begun."""
     return pl.element().map_batches(partial(_wait, str(folder)), return_dtype=pl.String)
+
+
+class UnreadableError(Exception):
+    """It can be pickled, and not be read again."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(f"{first} {second}")
+
+
+def raises() -> None:
+    """Raise it."""
+    raise UnreadableError("first", "second")

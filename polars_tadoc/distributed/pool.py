@@ -72,6 +72,8 @@ class _Stage:
     handed_over: list[Any] = field(default_factory=list)
     kept: dict[WorkerProcess, set[int]] = field(default_factory=dict)
     """By process: tasks of which it keeps what it found."""
+    lost_ones: set[WorkerProcess] = field(default_factory=set)
+    """Processes whose tasks were left to others: what they have answered before does not count any more."""
     busy: Counter[int] = field(default_factory=Counter)
     """By worker: calls that it is at."""
     done: set[int] = field(default_factory=set)
@@ -105,6 +107,9 @@ class _Stage:
             if self.finish is None:
                 self.results[number] = answer
                 self.done.add(number)
+            elif one in self.lost_ones:
+                if number != FINISH and number not in self.done:
+                    self.left.appendleft(number)
             else:
                 kept = self.kept.setdefault(one, set())
                 kept |= {number} - {FINISH}
@@ -129,6 +134,7 @@ class _Stage:
             self.changed.notify_all()
 
     def _leave(self, one: WorkerProcess, number: int | None, how: str) -> None:
+        self.lost_ones.add(one)
         again = self.kept.pop(one, set())
         if number not in (None, FINISH):
             again.add(number)
@@ -188,9 +194,20 @@ class Pool:
 
     def close(self) -> None:
         """Let all workers end."""
-        self._closed = True
+        with self._starting:
+            self._closed = True
         with ThreadPoolExecutor(max(1, len(self._workers))) as threads:
             list(threads.map(WorkerProcess.close, self._workers.values()))
+
+    def abandon(self) -> None:
+        """End all workers at once, without waiting: nobody can ask them any more."""
+        for one in self._workers.values():
+            one.abandon()
+
+    def require_open(self, call: str) -> None:
+        """Raise ``ValueError`` where the workers were closed."""
+        if self._closed:
+            raise ValueError(f"{call}: the workers are closed; make others, or call within the with block")
 
     def run(
         self, call: str, function: Callable[..., Any], tasks: Sequence[Task], finish: Callable[[], Any] | None = None
@@ -224,9 +241,8 @@ class Pool:
             What a task raised; those that had begun are ended first.
 
         """
-        if self._closed:
-            raise ValueError(f"{call}: the workers are closed; make others, or call within the with block")
         with self._running:  # what a worker keeps is of one call
+            self.require_open(call)
             return self._run(_Stage(call, tasks, function, finish, left=deque(range(len(tasks)))))
 
     def _run(self, stage: _Stage) -> list[Any]:
@@ -258,6 +274,8 @@ class Pool:
     def _alive(self, place: int) -> WorkerProcess:
         """Give a worker; in place of one that is gone, another is started."""
         with self._starting:
+            if self._closed:
+                raise ValueError("the workers were closed while they were at work")
             if not self._workers[place].alive:
                 self._workers[place] = self._start(self._workers[place].name)
             return self._workers[place]

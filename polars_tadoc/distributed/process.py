@@ -53,6 +53,7 @@ class WorkerProcess:
             [sys.executable, "-P", "-c", f"from {worker.__name__} import main; main({slots})"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            process_group=0,  # a terminal's interrupt is this process' to handle
             env={**os.environ, "PYTHONPATH": os.pathsep.join(folders), **environment},
         )
         assert self._process.stdin is not None
@@ -88,7 +89,7 @@ class WorkerProcess:
             if self._gone.is_set():
                 self._fail()
                 return future
-            with suppress(BrokenPipeError):  # that it is gone is seen where its answers end
+            with suppress(BrokenPipeError, ValueError):  # that it is gone, or closed, is seen where its answers end
                 self._calls.write(data)
                 self._calls.flush()
         return future
@@ -96,6 +97,10 @@ class WorkerProcess:
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Ask for a call and wait for its result."""
         return self.send(function, *arguments).result()
+
+    def abandon(self) -> None:
+        """End the process, and do not wait for that."""
+        self._process.kill()
 
     def kill(self) -> None:
         """End the process at once; whoever waits for an answer gets ``WorkerGoneError``."""

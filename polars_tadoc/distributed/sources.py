@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotCompressedError
 from polars_tadoc.namespaces.columns import label_column, string_column
 from polars_tadoc.packed.files import PackedFile, Source, find_files
-from polars_tadoc.packed.partition import is_packed, partition_at
+from polars_tadoc.packed.partition import is_packed, partition_at, short_dtype
 from polars_tadoc.packed.unpack import unpacked_schema
 from polars_tadoc.parquet_footer import open_parquet
 from polars_tadoc.thrift import MalformedError
@@ -186,6 +187,8 @@ class Files:
             wanted = cs.by_name(list(self.schema) if names is None else names, require_all=True)
             with _naming(one.path):
                 frames.append(rows.select(wanted).collect())
+            if frames[-1].width and frames[-1].height != one.rows:
+                raise InvalidGrammarError(f"{one.path}: it was replaced while it was read; ask again")
         return pl.concat(frames)
 
     @property
@@ -232,7 +235,7 @@ def _paths(source: Source, call: str) -> list[Path]:
     if isinstance(source, pl.DataFrame | pl.LazyFrame):
         raise TypeError(f"{call}: workers read Parquet files: give their paths, not a {type(source).__name__}")
     try:
-        return find_files(source)
+        return [Path(os.path.abspath(path)) for path in find_files(source)]  # workers are where they were started
     except (FileNotFoundError, TypeError, ValueError) as error:
         raise type(error)(str(error).replace("scan_packed", call, 1)) from None
 
@@ -247,10 +250,10 @@ def _naming(place: object) -> Iterator[None]:
     """Say which file it is that cannot be read."""
     try:
         yield
+    except (MalformedError, pa.ArrowException, UnicodeDecodeError, ComputeError) as error:
+        raise InvalidGrammarError(f"{place}: this is no Parquet file, or it is damaged: {error}") from error
     except PolarsError as error:
         raise type(error)(f"{place}: {error}") from error
-    except (MalformedError, pa.ArrowException, UnicodeDecodeError) as error:
-        raise ComputeError(f"{place}: {error}") from error
 
 
 def _require_same(own: pl.Schema, first: pl.Schema, path: Path, call: str) -> None:
@@ -258,10 +261,12 @@ def _require_same(own: pl.Schema, first: pl.Schema, path: Path, call: str) -> No
     differing = [name for name in {**first, **own} if first.get(name) != own.get(name)]
     if differing:
         shown = "; ".join(
-            f'"{name}" is {own.get(name, "not there")}, in the first file {first.get(name, "not there")}'
+            f'"{name}" is {short_dtype(own.get(name))}, in the first file {short_dtype(first.get(name))}'
             for name in differing
         )
-        raise SchemaError(f"{call}: the columns of {path} differ from those of the first file: {shown}")
+        raise SchemaError(
+            f"{call}: the columns of {path} differ from those of the first file: {shown}; ask about files of one kind"
+        )
 
 
 def _row_groups(path: Path, first: pl.Schema, call: str) -> Iterator[Stretch]:
@@ -302,7 +307,7 @@ def _cut(found: list[tuple[Stretch, int]]) -> Iterator[tuple[Stretch, ...]]:
         if held and size + nbytes > PIECE_BYTES:
             yield tuple(held)
             held, size = [], 0
-        if held and held[-1].path == one.path:
+        if held and (held[-1].path, held[-1].first + held[-1].rows) == (one.path, one.first):
             held[-1] = Stretch(one.path, held[-1].first, held[-1].rows + one.rows)
         else:
             held.append(one)

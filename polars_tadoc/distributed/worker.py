@@ -49,6 +49,8 @@ class _Answers:
         """Send an answer; what cannot be pickled is sent as text."""
         try:
             data = pickle.dumps(answer)
+            if answer[1] == "error":  # some can be pickled and not read again
+                pickle.loads(data)
         except Exception as error:
             data = pickle.dumps((answer[0], "error", RuntimeError(f"{answer[2]!r} cannot be sent: {error}")))
         with self._lock:

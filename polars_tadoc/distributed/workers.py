@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import weakref
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +26,7 @@ from polars_tadoc.analytics import tfidf as tfidf_analytic
 from polars_tadoc.analytics import twig_filter as twig_filter_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.arguments import require_integer
+from polars_tadoc.arguments import require_integer, require_path
 from polars_tadoc.compress.compress import Compression, compress
 from polars_tadoc.config import EngineName, settings
 from polars_tadoc.dictionary.dictionary import Dictionary
@@ -38,7 +40,7 @@ from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.packed.files import Source
 from polars_tadoc.packed.scan import scan_packed
 from polars_tadoc.replacing import replacing_folder
-from polars_tadoc.spill import SpillFolder
+from polars_tadoc.spill.folder import SpillFolder, parent_folder
 from polars_tadoc.traversal.options import require_memory_limit
 from polars_tadoc.twig.twig_set import TwigSet
 
@@ -110,9 +112,10 @@ class Workers:
     >>> import polars as pl
     >>> import polars_tadoc as tadoc
     >>> with tempfile.TemporaryDirectory() as folder, tadoc.distributed.Workers(cpus=2) as workers:
+    ...     (Path(folder) / "days").mkdir()
     ...     for day, text in enumerate(["to be or not to be", "to do is to be"]):
-    ...         pl.DataFrame({"text": [text]}).write_parquet(Path(folder) / f"{day}.parquet")
-    ...     packed = workers.compress(folder, "text", Path(folder) / "packed")
+    ...         pl.DataFrame({"text": [text]}).write_parquet(Path(folder) / f"days/{day}.parquet")
+    ...     packed = workers.compress(Path(folder) / "days", "text", Path(folder) / "packed")
     ...     packed.tadoc.decompress().collect().rows()
     ...     workers.word_count(Path(folder) / "packed", top=2).collect().rows()
     [('to be or not to be',), ('to do is to be',)]
@@ -150,8 +153,11 @@ class Workers:
             f"worker {place}": {"CUDA_VISIBLE_DEVICES": device, "POLARS_MAX_THREADS": str(threads)}
             for place, device in enumerate(devices)
         }
+        folder = SpillFolder("Workers", parent_folder())
+        folder.path  # noqa: B018 - made now: a place that cannot be used is found before processes are started
         self._pool = Pool(environments, given, 1 if gpus is None else SLOTS)
-        self._folder = SpillFolder("Workers")
+        self._folder = folder
+        weakref.finalize(self, self._pool.abandon).atexit = False  # at exit they end with this process
 
     def __enter__(self) -> Workers:
         return self
@@ -213,8 +219,9 @@ class Workers:
             "engine": None,
         }
         Compression.from_arguments(**arguments)
+        self._pool.require_open("compress")
         files = Files.find(source, column, "compress")
-        target = Path(os.path.realpath(Path(target).expanduser()))
+        target = Path(os.path.realpath(require_path("target", target, "compress")))
         if not target.parent.is_dir():
             raise FileNotFoundError(f"compress: there is no folder {target.parent}")
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -565,6 +572,7 @@ class Workers:
     def _answer(
         self, analytic: Analytic[Any, Any], source: Source, column: str | None, id: str | None = None
     ) -> pl.LazyFrame:
+        self._pool.require_open(analytic.name)
         files = Files.find(source, column, analytic.name)
         files.require_labels(id, analytic.name)
         if isinstance(analytic, twig_filter_analytic.Request):
@@ -577,11 +585,12 @@ class Workers:
             with self._folder.writing():
                 results = self._results(job, job.save())
         finally:
-            for file in folder.iterdir():
-                if file not in results:
-                    file.unlink()
-            if not results:
-                folder.rmdir()
+            with suppress(FileNotFoundError):  # the workers were closed
+                for file in folder.iterdir():
+                    if file not in results:
+                        file.unlink()
+                if not results:
+                    folder.rmdir()
         return pl.scan_parquet(results, glob=False)
 
     def _results(self, job: answering.Job, path: Path) -> list[Path]:

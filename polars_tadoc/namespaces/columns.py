@@ -125,7 +125,7 @@ def metadata_columns(columns: Sequence[str], names: object, call: str) -> list[s
 
 def _require_column(schema: pl.Schema, name: object, call: str) -> None:
     if not isinstance(name, str):
-        named = call_of(call, "text")
+        named = call_of(call.partition(":")[0], "text")
         raise TypeError(f"{call}: name the column by a string, {named}, not by {type(name).__name__}")
     if name not in schema:
         raise ColumnMissingError.for_name(name, schema, call)

@@ -283,7 +283,7 @@ class TadocLazyFrame:
         name = compressed_column(schema, column, "sink_packed")
         place = require_path("path", path, "sink_packed")
         rows = pack_stream(batches(lf), name, passing=True)
-        write_packed(rows, packed_schema(schema, name), name, place)
+        write_packed(rows, packed_schema(schema, name), name, place, "sink_packed")
 
     def sink_parquet(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Run the plan and write its result to a Parquet file, which is there whole or not at all.

@@ -52,7 +52,7 @@ class Faults:
         number = getattr(error, "errno", None)
         if number in NOT_THE_FILE_S:
             raise error
-        why = str(error).removeprefix(place).lstrip(":, ")
+        why = str(error).removeprefix(place).lstrip(":, ").rstrip(".")
         if isinstance(error, OSError) and number is not None:
             why = error.strerror or os.strerror(number)
         if self.skips:

@@ -41,7 +41,7 @@ def find_files(source: Source) -> list[Path]:
     """
     if isinstance(source, str | os.PathLike):
         found = _named(os.fspath(source))
-    elif isinstance(source, bytes) or hasattr(source, "read") or not isinstance(source, Iterable):
+    elif _is_no_list(source):
         raise TypeError(
             f"scan_packed takes a file's path, a folder, a glob pattern or several of them, not {type(source).__name__}"
         )
@@ -52,17 +52,46 @@ def find_files(source: Source) -> list[Path]:
     return found
 
 
+def _is_no_list(source: object) -> bool:
+    wrong = bytes | pl.DataFrame | pl.LazyFrame | pl.Series
+    return isinstance(source, wrong) or hasattr(source, "read") or not isinstance(source, Iterable)
+
+
 def _named(name: str) -> list[Path]:
     if re.match(r"\w+://", name):
         raise ValueError(f"scan_packed: {name} is an address; only files of this machine are read, by their paths")
     path = Path(name).expanduser()
     if path.is_dir():
-        found = sorted(path.rglob("*.parquet"))
+        found = _below(path)
     elif path.exists():
         found = [path]
     else:
         found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
     return [path for path in found if path.is_file()]
+
+
+_MARKS = {
+    "manifest.json": rb'\{"version": \d+, "question": ',
+    "header.json": rb'.*"format": "polars_tadoc index"',
+}
+"""How the files begin that checkpoints and saved indexes are known by."""
+
+
+def _below(folder: Path) -> list[Path]:
+    """List the Parquet files in a folder and below, without those of checkpoints, saved indexes and hidden folders."""
+    markers = [file for name in _MARKS for file in folder.rglob(name) if file.parent != folder]
+    ours = [file.parent for file in markers if _begins(file, _MARKS[file.name])]
+    found = sorted(folder.rglob("*.parquet"))
+    shown = [file for file in found if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
+    return [file for file in shown if not any(file.is_relative_to(one) for one in ours)]
+
+
+def _begins(file: Path, pattern: bytes) -> bool:
+    try:
+        with file.open("rb") as opened:
+            return re.match(pattern, opened.read(200), re.DOTALL) is not None
+    except OSError:
+        return False
 
 
 class PackedFile:
@@ -99,8 +128,9 @@ class PackedFile:
         packed = [name for name, dtype in self.schema.items() if is_packed(dtype)]
         if len(packed) != 1:
             raise NotPackedError(
-                f"{path}: {len(packed)} of its columns are packed, not one; packed files are written by "
-                "df.tadoc.write_packed and lf.tadoc.sink_packed, files of compressed rows are read by pl.scan_parquet"
+                f"{path}: {len(packed)} of its columns are packed, not one; files of text are packed by "
+                f'pl.scan_parquet("{path.name}").tadoc.compress(column).tadoc.sink_packed(other), those of compressed '
+                "rows are read by pl.scan_parquet"
             )
         self.column = packed[0]
 

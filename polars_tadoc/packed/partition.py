@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from polars_tadoc import payload
 from polars_tadoc.cache import grammars
+from polars_tadoc.column import is_tadoc
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotPackedError
 from polars_tadoc.grammar import VERSION, Grammar
@@ -43,6 +44,13 @@ NAMES = tuple(field.name for field in PACKED_DTYPE.fields)
 WITHOUT_NULLS = tuple(
     field.name for field in PACKED_DTYPE.fields if isinstance(field.dtype, pl.List) and field.name != "gaps"
 )
+
+
+def short_dtype(dtype: pl.DataType | None) -> str:
+    """Write a column's type for messages: those of compressed and packed columns are long."""
+    if dtype is None:
+        return "not there"
+    return "packed text" if is_packed(dtype) else "compressed text" if is_tadoc(dtype) else str(dtype)
 
 
 def is_packed(dtype: object) -> bool:

@@ -12,6 +12,7 @@ from polars.exceptions import SchemaError
 
 from polars_tadoc.packed.faults import Faults, OnError
 from polars_tadoc.packed.files import PackedFile, RowGroup, Source, find_files
+from polars_tadoc.packed.partition import short_dtype
 from polars_tadoc.packed.skip import Skipping
 from polars_tadoc.packed.unpack import FAULTS, Documents, unpacked_schema
 from polars_tadoc.sources import register
@@ -139,7 +140,7 @@ class PackedScan:
     def _require_schema(self, file: PackedFile) -> None:
         first, other = dict(self._packed), dict(file.schema)
         differing = [
-            f'"{name}" is {other.get(name, "not there")}, in the first file {first.get(name, "not there")}'
+            f'"{name}" is {short_dtype(other.get(name))}, in the first file {short_dtype(first.get(name))}'
             for name in {**first, **other}
             if first.get(name) != other.get(name)
         ]
@@ -148,7 +149,8 @@ class PackedScan:
         if file.path == self._first:
             raise SchemaError(f"scan_packed: {file.path} was replaced by one with other columns; scan it again")
         raise SchemaError(
-            f"scan_packed: the columns of {file.path} differ from those of {self._first}: {'; '.join(differing)}"
+            f"scan_packed: the columns of {file.path} differ from those of {self._first}: {'; '.join(differing)}; "
+            "scan them apart"
         )
 
 

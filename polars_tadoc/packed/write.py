@@ -29,7 +29,9 @@ ENCODINGS = {
 """How the lists are laid out before zstd; against plain ones that saves a tenth to a fifth of the file."""
 
 
-def write_packed(rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, path: Path) -> None:
+def write_packed(
+    rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, path: Path, call: str = "write_packed"
+) -> None:
     """Write packed rows, one row group each; the file appears under its name when it is complete.
 
     Parameters
@@ -42,6 +44,8 @@ def write_packed(rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, p
         The packed one.
     path
         The file; one that is there is replaced and its mode kept, a link is followed.
+    call
+        What messages begin with.
 
     Raises
     ------
@@ -53,8 +57,8 @@ def write_packed(rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, p
     """
     for name, dtype in schema.items():
         if _holds_wide_integers(dtype):
-            raise TypeError(f'write_packed: column "{name}" is {dtype}; Parquet has no integers of 128 bits, cast them')
-    with replacing(target(path, "write_packed"), "write_packed") as temporary:
+            raise TypeError(f'{call}: column "{name}" is {dtype}; Parquet has no integers of 128 bits, cast them')
+    with replacing(target(path, call), call) as temporary:
         write_rows(rows, schema, column, temporary)
 
 

@@ -139,6 +139,11 @@ class Checkpoint:
         for name in sorted(self._question.keys() | question.keys()):
             then, now = question.get(name), self._question.get(name)
             if then != now:
+                if name == "files" and (told := _other_files(then, now)):
+                    raise ValueError(
+                        f"{self._call}: the checkpoint {self.path} was made for other files: {told}; name another "
+                        "folder, or delete this one"
+                    )
                 where, then, now = _difference(name, then, now)
                 raise ValueError(
                     f"{self._call}: the checkpoint {self.path} was made for another question: {where} was "
@@ -196,6 +201,20 @@ def _are_runs(runs: Any) -> bool:
         and all(name.startswith(f"{run}.") and "/" not in name and len(said) == 2 for name, said in files.items())
         for run, files in runs.items()
     )
+
+
+def _other_files(then: Any, now: Any) -> str:
+    """Name a file that only one of two lists of files has, by its path; empty where both have the same."""
+    try:
+        before, after = ([str(path) for path, _ in files] for files in (then, now))
+    except (TypeError, ValueError):
+        return ""
+    told = []
+    for how, own, others in (("is new", after, set(before)), ("is gone", before, set(after))):
+        if other := [path for path in own if path not in others]:
+            more = f", and {len(other) - 1:,} more" if len(other) > 1 else ""
+            told.append(f"{other[0]} {how}{more}")
+    return "; ".join(told)
 
 
 def _difference(where: str, then: Any, now: Any) -> tuple[str, Any, Any]:

@@ -23,7 +23,7 @@ MEND = f"make room there, or name another folder: {SETTING}; what was written th
 
 def parent_folder() -> Path:
     """Return the folder in which spill folders are made."""
-    return Path(settings().spill_folder or tempfile.gettempdir())
+    return Path(os.path.abspath(settings().spill_folder or tempfile.gettempdir()))
 
 
 class SpillFolder:
