@@ -10,6 +10,7 @@ where a result differs, where memory has grown by more than ``--growth``, or whe
 from __future__ import annotations
 
 import argparse
+import ctypes
 import faulthandler
 import gc
 import shutil
@@ -23,11 +24,15 @@ import pyarrow as pa
 
 from tests.eight_threads import Round, Shared
 
+_C = ctypes.CDLL(None)
+
 
 def resident() -> float:
     """Megabytes that this process holds, without what allocators keep for later."""
     gc.collect()
     pa.default_memory_pool().release_unused()
+    if hasattr(_C, "malloc_trim"):
+        _C.malloc_trim(0)
     return float(psutil.Process().memory_info().rss / 1e6)
 
 
