@@ -90,12 +90,16 @@ class ByteLRU(Generic[Value]):
         """Hold the lock; what is to go is put into a list, and goes when the lock is free: it may wait for others."""
         gone: list[object] = []
         with self._lock:
+            self._take_discarded(gone)  # and nothing that is put now
             yield gone
             self._settle(gone)
 
-    def _settle(self, gone: list[object]) -> None:
+    def _take_discarded(self, gone: list[object]) -> None:
         while self._discarded:
             self._take(self._discarded.popleft(), gone)
+
+    def _settle(self, gone: list[object]) -> None:
+        self._take_discarded(gone)
         while self.nbytes > self._budget():
             self._take(next(iter(self._values)), gone)
 

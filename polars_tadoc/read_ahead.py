@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 Item = TypeVar("Item")
@@ -29,7 +30,10 @@ def read_ahead(items: Iterable[Item], has_room: Callable[[Item], bool] = lambda 
     with ThreadPoolExecutor(1, thread_name_prefix="tadoc-read-ahead") as reader:
         item: Any = next(source, _END)
         while item is not _END:
-            coming = reader.submit(next, source, _END) if has_room(item) else None
+            coming = None
+            if has_room(item):
+                with suppress(RuntimeError):  # when the interpreter ends, no thread can be had
+                    coming = reader.submit(next, source, _END)
             yield item
             del item  # before another one is made
             item = next(source, _END) if coming is None else coming.result()

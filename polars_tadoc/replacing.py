@@ -228,6 +228,13 @@ def lock(path: Path) -> int | None:
     return descriptor
 
 
+def unlock(descriptor: int, owner: int) -> None:
+    """Give a lock back, if this is the process that has taken it, and not one that was forked from it."""
+    if fcntl is not None and owner == os.getpid():
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # of which forked processes have a descriptor, too
+    os.close(descriptor)
+
+
 def remove_left_behind(path: Path) -> None:
     """Remove what killed processes have left beside a path that they were writing, whatever cannot be removed stays.
 

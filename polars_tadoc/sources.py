@@ -3,7 +3,7 @@
 A plan that stops early (its first rows are enough, or a part of it fails) does not wait for its sources: Polars still
 has a thread that asks for the next frame. Python ends a thread that wants to go on while the interpreter ends in a way
 that Rust does not survive: the process would abort, with all its results given. So a source that runs then stops where
-it next comes by, and its thread sleeps from there on until the process is gone.
+it next comes by, and its thread sleeps from there on until the process is gone; functions of plans end with an error.
 """
 
 from __future__ import annotations
@@ -30,10 +30,6 @@ SETTLED = 0.02
 """Seconds in which a thread between two frames comes back for the next."""
 
 
-class _Ending(BaseException):  # no handler of errors keeps it from its way
-    """The interpreter ends."""
-
-
 class _Work(threading.local):
     """What a thread does in Polars' place."""
 
@@ -57,22 +53,40 @@ class _Running:
         self._work = _Work()
 
     @contextmanager
-    def at_work(self, is_old: bool | None = None) -> Iterator[None]:
-        """Count this thread while it works; when the interpreter ends, it stays here."""
-        work = self._work
-        if not work.depth:
-            work.is_old = not self.has_ended if is_old is None else is_old
-        work.depth += 1
-        self._add(1)
+    def at_work(self) -> Iterator[None]:
+        """Count this thread while it runs a function of a plan; when the interpreter ends, it goes back with an error.
+
+        The thread is one of few that Polars has: functions at exit may need it.
+        """
+        with self._counted(not self.has_ended):
+            yield
+            self.go_on()
+
+    @contextmanager
+    def at_source(self, is_old: bool) -> Iterator[None]:
+        """Count this thread while it makes a frame; when the interpreter ends, it stays here."""
         try:
+            with self._counted(is_old):
+                yield
+        finally:
+            while is_old and not self._work.depth and self._ends_elsewhere:
+                time.sleep(3600)
+
+    @contextmanager
+    def _counted(self, is_old: bool) -> Iterator[None]:
+        work, depth, is_counted = self._work, self._work.depth, False
+        try:
+            if not depth:
+                work.is_old = is_old
+            work.depth = depth + 1
+            self._add(1)
+            is_counted = True
             self.go_on()
             yield
         finally:
-            stays = work.depth == 1 and self._stops
-            work.depth -= 1
-            self._add(-1)
-            while stays:
-                time.sleep(3600)
+            work.depth = depth
+            if is_counted:
+                self._add(-1)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -86,24 +100,25 @@ class _Running:
 
     def go_on(self) -> None:
         """Raise where the interpreter ends and this thread is at work."""
-        if self._work.depth and self._stops:
-            raise _Ending
+        if self._work.depth and self._work.is_old and self._ends_elsewhere:
+            raise SystemExit  # no handler of errors takes it, and threads that end by it say nothing
 
     def end(self) -> None:
         """Wait until no thread is at work."""
         self._ended_by = threading.get_ident()
-        stop = time.monotonic() + WAITED
-        quiet = time.monotonic() + SETTLED
-        while (now := time.monotonic()) < min(quiet, stop):
-            time.sleep(SETTLED / 10)
+        now = time.monotonic()
+        stop, quiet = now + WAITED, now + SETTLED
+        while now < stop and (self._count > 0 or now < quiet):
             if self._count > 0:
                 quiet = now + SETTLED
+            time.sleep(SETTLED / 10)
+            now = time.monotonic()
         self.has_ended = True
 
     @property
-    def _stops(self) -> bool:
-        """Whether the interpreter ends, in another thread than this one, and not for what it does."""
-        return self._ended_by not in (None, threading.get_ident()) and self._work.is_old
+    def _ends_elsewhere(self) -> bool:
+        """Whether the interpreter ends, in another thread than this one."""
+        return self._ended_by not in (None, threading.get_ident())
 
     def _add(self, count: int) -> None:
         with self._lock:
@@ -147,21 +162,23 @@ class _Watched:
     def __call__(
         self, names: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
     ) -> Iterator[pl.DataFrame]:
-        return _frames(self.source(names, predicate, rows, size), not _running.has_ended)
+        is_old = not _running.has_ended
+        with _running.at_source(is_old):
+            frames = iter(self.source(names, predicate, rows, size))
+        return _frames(frames, is_old)
 
 
-def _frames(given: Iterable[pl.DataFrame], is_old: bool) -> Iterator[pl.DataFrame]:
-    frames = iter(given)
+def _frames(frames: Iterator[pl.DataFrame], is_old: bool) -> Iterator[pl.DataFrame]:
     try:
         while True:
-            with at_work(is_old):
+            with _running.at_source(is_old):
                 frame = next(frames, None)
             if frame is None:
                 return
             yield frame
     finally:
         if isinstance(frames, Generator):
-            with at_work(is_old):
+            with _running.at_source(is_old):
                 frames.close()
 
 

@@ -216,3 +216,15 @@ def test_a_finalizer_does_not_wait() -> None:
         assert len(store) == 1
     assert store.get("b") is None
     assert (len(store), store.nbytes) == (0, 0)
+
+
+def test_what_is_stored_after_a_discard_stays() -> None:
+    store: ByteLRU[str] = ByteLRU(lambda: 10, len)
+    store.put("a", "old")
+    with store._lock:
+        store.discard("a")
+    assert store.get("a") is None
+    with store._lock:
+        store.discard("a")
+    store.put("a", "new")
+    assert store.get("a") == "new"

@@ -188,7 +188,8 @@ def test_files_that_are_new_or_gone_are_named(files: Path, tmp_path: Path) -> No
     given: dict[str, Any] = {"memory_limit": "1GB", "checkpoint": tmp_path / "kept"}
     tadoc.scan_packed(paths[:-1]).tadoc.word_count("text", **given).collect()
     other = tadoc.scan_packed(paths[1:]).tadoc.word_count("text", **given)
-    message = rf"was made for other files: .*{paths[-1].name} is new; .*{paths[0].name} is gone; name another folder"
+    new, gone = paths[-1].name, paths[0].name
+    message = rf"was made for another question: of its files, .*{new} is new; .*{gone} is gone; name another folder"
     with pytest.raises((ValueError, pl.exceptions.ComputeError), match=message):
         other.collect()
 

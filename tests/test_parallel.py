@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,3 +113,40 @@ def test_what_runs_in_threads_does_not_wait_for_polars(how: str) -> None:
     """Polars compresses chunks in its threads; if ours waited for a free one of those, none would ever be free."""
     environment = {**os.environ, "POLARS_MAX_THREADS": "2"}
     subprocess.run([sys.executable, "-c", CHUNKS, how], env=environment, check=True, timeout=120)
+
+
+def test_what_cannot_be_submitted_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pools take nothing more when the interpreter ends."""
+    submit, calls = ThreadPoolExecutor.submit, []
+
+    def refuses(self: Any, *given: Any) -> Any:
+        calls.append(given)
+        if len(calls) > 2:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        return submit(self, *given)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", refuses)
+    with tadoc.Config(threads=2):
+        assert map_parallel(lambda item: 2 * item, range(5)) == [0, 2, 4, 6, 8]
+    assert len(calls) == 3
+
+
+def test_an_interrupt_waits_for_what_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    submit, finished = ThreadPoolExecutor.submit, []
+
+    def interrupted(self: Any, function: Any, item: int) -> Any:
+        if item == 1:
+            raise KeyboardInterrupt
+        return submit(self, function, item)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted)
+
+    def slow(item: int) -> None:
+        time.sleep(0.2)
+        finished.append(item)
+
+    with tadoc.Config(threads=2), pytest.raises(KeyboardInterrupt):
+        map_parallel(slow, range(3))
+    assert finished in ([0], [])  # what has not begun is not begun any more
+    time.sleep(0.3)
+    assert len(finished) <= 1

@@ -20,6 +20,7 @@ from polars_tadoc.packed.files import PackedFile
 from polars_tadoc.packed.pack import pack_stream
 from polars_tadoc.packed.partition import PACKED_DTYPE, Partition, partition_at
 from polars_tadoc.packed.write import write_rows
+from polars_tadoc.sources import at_work
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
@@ -108,6 +109,7 @@ def unpack(frame: Frame, column: str) -> Frame:
     return cast(Frame, packed.tadoc.unpack(column))
 
 
+@at_work()
 def _packed(cells: pl.Series) -> pl.Series:
     """Make a packed column of cells, which hold one packed row each."""
     rows = [_only_row(cell, f'column "{cells.name}", row {row}') for row, cell in enumerate(cells)]

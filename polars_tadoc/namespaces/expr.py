@@ -717,7 +717,7 @@ class TadocExpr:
 
         """
         return self._expr.implode().map_batches(
-            info_analytic.info_by_group, return_dtype=pl.Struct(info_analytic.SCHEMA), is_elementwise=True
+            at_work()(info_analytic.info_by_group), return_dtype=pl.Struct(info_analytic.SCHEMA), is_elementwise=True
         )
 
     def _index(

@@ -7,13 +7,13 @@ import json
 import os
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from polars_tadoc.errors import InvalidRecordsError
-from polars_tadoc.replacing import lock, remove, replacing
+from polars_tadoc.replacing import lock, remove, replacing, unlock
 from polars_tadoc.spill.folder import PREFIX, explained
 from polars_tadoc.spill.stretches import Stretches
 
@@ -69,9 +69,9 @@ class Checkpoint:
         with self.writing():
             self.path.mkdir(parents=True, exist_ok=True)
             descriptor = self._locked()
-            self._unlock: Callable[[], object] = lambda: None
+            self._unlock: weakref.finalize[Any, Any] | None = None
             if descriptor is not None:
-                self._unlock = weakref.finalize(self, os.close, descriptor)
+                self._unlock = weakref.finalize(self, unlock, descriptor, os.getpid())
             try:
                 self._open()
             except BaseException:
@@ -141,8 +141,8 @@ class Checkpoint:
             if then != now:
                 if name == "files" and (told := _other_files(then, now)):
                     raise ValueError(
-                        f"{self._call}: the checkpoint {self.path} was made for other files: {told}; name another "
-                        "folder, or delete this one"
+                        f"{self._call}: the checkpoint {self.path} was made for another question: of its files, "
+                        f"{told}; name another folder, or delete this one"
                     )
                 where, then, now = _difference(name, then, now)
                 raise ValueError(
@@ -182,7 +182,9 @@ class Checkpoint:
 
     def close(self) -> None:
         """Let others use the folder."""
-        self._unlock()
+        if self._unlock is not None and (kept := self._unlock.detach()):
+            _, function, arguments, _ = kept
+            function(*arguments)
 
 
 def _is_own(name: str) -> bool:
@@ -206,7 +208,7 @@ def _are_runs(runs: Any) -> bool:
 def _other_files(then: Any, now: Any) -> str:
     """Name a file that only one of two lists of files has, by its path; empty where both have the same."""
     try:
-        before, after = ([str(path) for path, _ in files] for files in (then, now))
+        before, after = ([path for path, said in files if said is not None] for files in (then, now))
     except (TypeError, ValueError):
         return ""
     told = []

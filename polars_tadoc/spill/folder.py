@@ -6,13 +6,14 @@ import os
 import secrets
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from polars_tadoc.config import settings
-from polars_tadoc.replacing import lock, naming_full_disk, remove
+from polars_tadoc.replacing import lock, naming_full_disk, remove, unlock
 
 PREFIX = "tadoc-spill-"
 
@@ -44,7 +45,7 @@ class SpillFolder:
     def __init__(self, call: str, parent: Path | None = None) -> None:
         self._call, self._parent = call, parent
         self._path: Path | None = None
-        self._close: Callable[[], object] = lambda: None
+        self._close: weakref.finalize[Any, Any] | None = None
 
     @property
     def path(self) -> Path:
@@ -76,11 +77,11 @@ class SpillFolder:
             if descriptor is None:
                 return
         # iterators that nobody closes are dropped at last when the interpreter ends
-        self._close = weakref.finalize(self, _remove, path, descriptor)
+        self._close = weakref.finalize(self, _remove, path, descriptor, os.getpid())
         if path.exists():
             self._path = path
         else:
-            self._close()
+            self.close()
 
     def writing(self) -> AbstractContextManager[None]:
         """Name the folder, and what to do, where the disk is full (``DiskFullError``) or the folder went away."""
@@ -88,7 +89,9 @@ class SpillFolder:
 
     def close(self) -> None:
         """Remove the folder and what it holds."""
-        self._close()
+        if self._close is not None and (kept := self._close.detach()):  # called, it does nothing after its own exit
+            _, function, arguments, _ = kept
+            function(*arguments)
         self._path = None
 
     def __enter__(self) -> SpillFolder:
@@ -100,10 +103,11 @@ class SpillFolder:
         self.close()
 
 
-def _remove(path: Path, descriptor: int | None) -> None:
-    remove(path)
+def _remove(path: Path, descriptor: int | None, owner: int) -> None:
+    if owner == os.getpid():  # and no forked process
+        remove(path)
     if descriptor is not None:
-        os.close(descriptor)
+        unlock(descriptor, owner)
 
 
 def remove_stale(parent: Path) -> None:
@@ -113,7 +117,7 @@ def remove_stale(parent: Path) -> None:
             with suppress(OSError):
                 descriptor = lock(left)
                 if descriptor is not None:
-                    _remove(left, descriptor)
+                    _remove(left, descriptor, os.getpid())
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
 from typing import TypeVar
@@ -40,9 +41,11 @@ def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> l
     """
     if len(items) <= 1 or thread_count() == 1:
         return [function(item) for item in items]
-    futures = [_pool(thread_count()).submit(function, item) for item in items]
+    futures: list[Future[Result]] = []
     try:
-        return [future.result() for future in futures]
+        with suppress(RuntimeError):  # when the interpreter ends, pools take nothing more
+            futures.extend(_pool(thread_count()).submit(function, item) for item in items)
+        return [future.result() for future in futures] + [function(item) for item in items[len(futures) :]]
     finally:
         for future in futures:
             future.cancel()
