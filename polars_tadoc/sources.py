@@ -48,7 +48,7 @@ class _Running:
 
     def forget(self) -> None:
         """Begin with no thread at work."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a generator that is dropped may be closed at any time
         self._count = 0
         self._work = _Work()
 
