@@ -91,8 +91,7 @@ def test_no_room(tmp_path: Path, how: str) -> None:
     number, why = NO_ROOM[how]
     calls = ["Dictionary.save", "TwigSet.save", "save", "sink_index", "sink_packed", "sink_parquet", "write_packed"]
     for call in calls:
-        said = "write_packed" if call == "sink_packed" else call
-        message = f"[Errno {number}] {said}: no more can be written in {tmp_path} ({why}): {tmp_path / call} is as"
+        message = f"[Errno {number}] {call}: no more can be written in {tmp_path} ({why}): {tmp_path / call} is as"
         kind, errno, text = found[call]
         assert (kind, errno) == ("DiskFullError", number), found
         assert text == f"{message} it was before; make room there, or write elsewhere"
