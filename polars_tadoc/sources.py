@@ -20,6 +20,8 @@ from typing import Any
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from polars_tadoc.kernels.cpu.interrupts import began, count, interruptible
+
 Source = Callable[[list[str] | None, pl.Expr | None, int | None, int | None], Iterable[pl.DataFrame]]
 """What Polars calls with names of columns, a predicate, a number of rows, and rows of a frame, all of them or None."""
 
@@ -58,15 +60,18 @@ class _Running:
 
         The thread is one of few that Polars has: functions at exit may need it.
         """
-        with self._counted(not self.has_ended):
+        with self._counted(not self.has_ended), interruptible():
             yield
             self.go_on()
 
     @contextmanager
-    def at_source(self, is_old: bool) -> Iterator[None]:
-        """Count this thread while it makes a frame; when the interpreter ends, it stays here."""
+    def at_source(self, is_old: bool, since: int) -> Iterator[None]:
+        """Count this thread while it makes a frame; when the interpreter ends, it stays here.
+
+        ``since`` tells which interrupts end it: what the source's start knew of.
+        """
         try:
-            with self._counted(is_old):
+            with self._counted(is_old), interruptible(since):
                 yield
         finally:
             while is_old and not self._work.depth and self._ends_elsewhere:
@@ -162,23 +167,23 @@ class _Watched:
     def __call__(
         self, names: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
     ) -> Iterator[pl.DataFrame]:
-        is_old = not _running.has_ended
-        with _running.at_source(is_old):
+        is_old, since = not _running.has_ended, began()
+        with _running.at_source(is_old, since):
             frames = iter(self.source(names, predicate, rows, size))
-        return _frames(frames, is_old)
+        return _frames(frames, is_old, since)
 
 
-def _frames(frames: Iterator[pl.DataFrame], is_old: bool) -> Iterator[pl.DataFrame]:
+def _frames(frames: Iterator[pl.DataFrame], is_old: bool, since: int) -> Iterator[pl.DataFrame]:
     try:
         while True:
-            with _running.at_source(is_old):
+            with _running.at_source(is_old, since):
                 frame = next(frames, None)
             if frame is None:
                 return
             yield frame
     finally:
         if isinstance(frames, Generator):
-            with _running.at_source(is_old):
+            with _running.at_source(is_old, count()):
                 frames.close()
 
 

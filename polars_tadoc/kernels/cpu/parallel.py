@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ALL_COMPLETED, FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.config import one_thread, thread_count
+from polars_tadoc.kernels.cpu.interrupts import arm, began, cancel, check, interruptible
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -33,23 +34,62 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
+WAITED = 0.1
+"""Seconds after which a wait looks for interrupts: some systems wake no waiting thread for them."""
+
+
 def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Apply ``function`` to each item on the thread pool; results in the items' order.
 
     Returns or raises only when no item is being worked on any more: kernels read at addresses whose owners
-    the caller holds.
+    the caller holds. An interrupt ends the items that run and those that wait, those of the other threads included.
     """
     if len(items) <= 1 or thread_count() == 1:
-        return [function(item) for item in items]
+        return [_checked(function, item) for item in items]
+    arm()
+    since = began()
+
+    def apply(item: Item) -> Result:
+        with interruptible(since):
+            return _checked(function, item)
+
     futures: list[Future[Result]] = []
     try:
         with suppress(RuntimeError):  # when the interpreter ends, pools take nothing more
-            futures.extend(_pool(thread_count()).submit(function, item) for item in items)
-        return [future.result() for future in futures] + [function(item) for item in items[len(futures) :]]
+            futures.extend(_pool(thread_count()).submit(apply, item) for item in items)
+        _wait(futures, since, FIRST_EXCEPTION)
+        return [future.result() for future in futures] + [_checked(function, item) for item in items[len(futures) :]]
+    except (KeyboardInterrupt, SystemExit):
+        cancel(since)
+        raise
     finally:
         for future in futures:
             future.cancel()
-        wait(futures)
+        _wait(futures, since)
+
+
+def _checked(function: Callable[[Item], Result], item: Item) -> Result:
+    check()
+    return function(item)
+
+
+def _wait(futures: list[Future[Result]], since: int, until: str = ALL_COMPLETED) -> None:
+    """Wait for futures; an error meanwhile, which is an interrupt's, cancels what they run, and comes after that."""
+    interrupt: BaseException | None = None
+    while True:
+        try:
+            done, waiting = wait(futures, WAITED, until)
+        except BaseException as error:
+            if interrupt is None:
+                interrupt = error
+                cancel(since)
+                for future in futures:
+                    future.cancel()
+            continue
+        if not waiting or (interrupt is None and until == FIRST_EXCEPTION and any(f.exception() for f in done)):
+            break
+    if interrupt is not None:
+        raise interrupt
 
 
 def map_apart(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
