@@ -152,6 +152,10 @@ class DiskFullError(TadocError, OSError):
     """No more can be written in a folder: it is full, or a quota is; the message names it. ``errno`` says which."""
 
 
+class NotAFileError(TadocError, OSError):
+    """What should be a regular file is a FIFO, a device, a socket or a link; it was not read."""
+
+
 class EngineUnavailableError(TadocError, RuntimeError):
     """The engine asked for cannot run here; the message says what is missing and how to install it."""
 

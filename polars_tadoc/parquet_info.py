@@ -16,6 +16,7 @@ from polars_tadoc.arguments import require_path
 from polars_tadoc.errors import InvalidGrammarError, RepeatedGrammarsWarning
 from polars_tadoc.namespaces.columns import compressed_column
 from polars_tadoc.parquet_footer import open_parquet
+from polars_tadoc.regular_file import arrow_file, open_regular
 from polars_tadoc.thrift import MalformedError
 
 SCHEMA = pl.Schema(
@@ -77,12 +78,14 @@ def parquet_info(path: str | os.PathLike[str], column: str | None = None) -> pa.
 
     """
     path = require_path("path", path, "parquet_info", "it is that of one Parquet file")
-    if not path.is_file():
+    if not path.is_file():  # also where it is a FIFO or a device
         raise FileNotFoundError(f"parquet_info takes the path of one Parquet file; there is no file {path}")
     keys: list[str] = []
     try:
-        with pa.OSFile(str(path)) as source, open_parquet(source) as file:
-            name = compressed_column(pl.Schema(pl.read_parquet_schema(path)), column, "parquet_info")
+        with arrow_file(path) as source, open_parquet(source) as file:
+            with open_regular(path) as opened:
+                schema = pl.Schema(pl.read_parquet_schema(opened))
+            name = compressed_column(schema, column, "parquet_info")
             metadata = file.metadata
             for group in range(metadata.num_row_groups):
                 keys += _keys(file.read_row_group(group, columns=[f"{name}.grammar"])[name])

@@ -1,5 +1,7 @@
 """Writes a file or a folder beside the one that it replaces: readers see the old one or the new one, never a part.
 
+It has the permissions of the one that it replaces, and nobody else may read it while it is written.
+
 What is being written is locked. So what a killed process has left can be told from what another one still writes, and
 goes when the same is written again.
 """
@@ -18,6 +20,15 @@ from pathlib import Path
 from polars.exceptions import PolarsError
 
 from polars_tadoc.errors import DiskFullError
+from polars_tadoc.permissions import (
+    PRIVATE_FILE,
+    PRIVATE_FOLDER,
+    make_private_folder,
+    set_mode,
+    take_over,
+    take_over_files,
+)
+from polars_tadoc.regular_file import descriptor_of
 
 try:
     import fcntl
@@ -50,8 +61,10 @@ def target(path: Path, call: str) -> Path:
 
 
 @contextmanager
-def replacing(path: Path, call: str) -> Iterator[Path]:
+def replacing(path: Path, call: str, private: bool = False) -> Iterator[Path]:
     """Give a temporary name beside the file's; it takes the file's name in the end, or goes on an error.
+
+    An empty file has the temporary name already: write to that one.
 
     Parameters
     ----------
@@ -59,6 +72,8 @@ def replacing(path: Path, call: str) -> Iterator[Path]:
         What :func:`target` returned.
     call
         What messages begin with.
+    private
+        Let only this user read a file that is new.
 
     Raises
     ------
@@ -68,25 +83,38 @@ def replacing(path: Path, call: str) -> Iterator[Path]:
         The folder went away.
 
     """
-    with explaining(path, call), beside(path, lambda temporary: temporary.touch(exist_ok=False)) as temporary:
+
+    def make(temporary: Path) -> None:
+        temporary.touch(PRIVATE_FILE if private or path.exists() else 0o666, exist_ok=False)
+
+    with explaining(path, call), beside(path, make) as temporary:
         yield temporary
         _flush(temporary)  # a disk may say only now that it is full; and a name must not come before its bytes
-        if path.exists():
-            temporary.chmod(path.stat().st_mode)
+        with suppress(FileNotFoundError):
+            take_over(path, temporary)
         os.replace(temporary, path)
 
 
 @contextmanager
 def replacing_folder(path: Path, call: str) -> Iterator[Path]:
     """Give an empty folder beside another, or where there is none; parameters and errors as for :func:`replacing`."""
-    with explaining(path, call), beside(path, Path.mkdir) as temporary:
+    mode = PRIVATE_FOLDER
+
+    def make(temporary: Path) -> None:
+        nonlocal mode
+        mode = make_private_folder(temporary)
+
+    with explaining(path, call), beside(path, make, folder=True) as temporary:
         yield temporary
         for file in temporary.rglob("*"):
             if file.is_file():
                 _flush(file)
         if path.exists():
+            take_over_files(path, temporary)
+            take_over(path, temporary)
             _exchange(temporary, path)
         else:
+            set_mode(temporary, mode)
             os.replace(temporary, path)
 
 
@@ -103,6 +131,7 @@ def _exchange(temporary: Path, path: Path) -> None:
         except OSError:
             os.replace(old, path)
             raise
+        set_mode(old, PRIVATE_FOLDER)  # a folder that may not be written to cannot be emptied either
         remove(old)
     finally:
         if descriptor is not None:
@@ -161,7 +190,7 @@ def _number(error: Exception) -> int:
 
 
 @contextmanager
-def beside(path: Path, make: Callable[[Path], None]) -> Iterator[Path]:
+def beside(path: Path, make: Callable[[Path], None], folder: bool = False) -> Iterator[Path]:
     """Make a temporary file or folder beside a path, lock it, and remove it in the end if it still has its name.
 
     What killed processes have left of the same path is removed first.
@@ -172,9 +201,11 @@ def beside(path: Path, make: Callable[[Path], None]) -> Iterator[Path]:
         What it is to become.
     make
         Makes it; raises where it is there already.
+    folder
+        Whether it is a folder.
 
     """
-    remove_left_behind(path)
+    remove_left_behind(path, folder)
     temporary, descriptor = _make_locked(path, make)
     try:
         yield temporary
@@ -211,12 +242,12 @@ def lock(path: Path) -> int | None:
     Raises
     ------
     OSError
-        It is not there, may not be read, or is where there are no locks.
+        It is not there, is something else, may not be read, or is where there are no locks.
 
     """
     if fcntl is None:
         raise OSError(errno.ENOTSUP, "this system has no such locks")
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = descriptor_of(path, follow=False, folders=True)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -235,12 +266,13 @@ def unlock(descriptor: int, owner: int) -> None:
     os.close(descriptor)
 
 
-def remove_left_behind(path: Path) -> None:
+def remove_left_behind(path: Path, folder: bool = False) -> None:
     """Remove what killed processes have left beside a path that they were writing, whatever cannot be removed stays.
 
-    Where one was killed just when a new folder was to take the old one's place, the old one gets its name back.
+    Where one was killed just when a new folder was to take the old one's place, the old one gets its name back. Links,
+    FIFOs and other things that this package does not make stay.
     """
-    form = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.(tmp|old)")
+    form = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.{'(tmp|old)' if folder else 'tmp'}")
     with suppress(OSError):
         for left in [one for one in path.parent.iterdir() if form.fullmatch(one.name)]:
             with suppress(OSError):
@@ -252,7 +284,7 @@ def _remove_unless_locked(left: Path, path: Path) -> None:
     if descriptor is None:
         return
     try:
-        if left.suffix == ".old" and not path.exists():
+        if left.suffix == ".old" and not path.exists() and left.is_dir():
             os.replace(left, path)
         else:
             remove(left)
@@ -262,7 +294,7 @@ def _remove_unless_locked(left: Path, path: Path) -> None:
 
 def remove(path: Path) -> None:
     """Remove a file or a folder, if it is there; what cannot be removed stays."""
-    if path.is_dir():
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
         with suppress(OSError):
@@ -271,5 +303,8 @@ def remove(path: Path) -> None:
 
 def _flush(path: Path) -> None:
     """Have the system write a file's bytes to the disk."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+    descriptor = descriptor_of(path, follow=False)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.errors import InvalidDictionaryError
+from polars_tadoc.errors import InvalidDictionaryError, NotAFileError
+from polars_tadoc.regular_file import open_regular
 from polars_tadoc.replacing import replacing, target
 
 MAGIC = b"TADOCDIC"
@@ -77,17 +78,19 @@ def read(path: Path, verify: bool) -> tuple[dict[str, Any], Arrays]:
     FileNotFoundError
         There is no such file.
     InvalidDictionaryError
-        As for :func:`parse`, or it is a folder.
+        As for :func:`parse`, or it is a folder, a FIFO, a device or a socket.
 
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
             data: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
     except FileNotFoundError:
         raise FileNotFoundError(f"Dictionary.load: there is no file {path}") from None
     except IsADirectoryError:
         raise InvalidDictionaryError(f"Dictionary.load: {path} is a folder; a dictionary is one file") from None
+    except NotAFileError as error:
+        raise InvalidDictionaryError(f"Dictionary.load: {error}") from None
     return parse(data, verify, str(path))
 
 

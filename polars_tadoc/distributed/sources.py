@@ -22,6 +22,7 @@ from polars_tadoc.packed.files import PackedFile, Source, find_files
 from polars_tadoc.packed.partition import is_packed, partition_at, short_dtype
 from polars_tadoc.packed.unpack import unpacked_schema
 from polars_tadoc.parquet_footer import open_parquet
+from polars_tadoc.regular_file import arrow_file, open_regular
 from polars_tadoc.thrift import MalformedError
 
 PIECE_BYTES = 1 << 27
@@ -241,8 +242,8 @@ def _paths(source: Source, call: str) -> list[Path]:
 
 
 def _schema_of(path: Path, call: str) -> pl.Schema:
-    with _naming(f"{call}: {path}"):
-        return pl.Schema(pl.read_parquet_schema(path))
+    with _naming(f"{call}: {path}"), open_regular(path) as file:
+        return pl.Schema(pl.read_parquet_schema(file))
 
 
 @contextmanager
@@ -271,7 +272,7 @@ def _require_same(own: pl.Schema, first: pl.Schema, path: Path, call: str) -> No
 
 def _row_groups(path: Path, first: pl.Schema, call: str) -> Iterator[Stretch]:
     """List the row groups of a packed file, with their documents; whether that is so is seen when they are read."""
-    with PackedFile(path) as file, pa.OSFile(str(path)) as content, open_parquet(content) as parquet:
+    with PackedFile(path) as file, arrow_file(path) as content, open_parquet(content) as parquet:
         _require_same(file.schema, first, path, call)
         leaf = _leaf(parquet, f"{file.column}.valid.")
         for group in range(file.group_count):
@@ -290,7 +291,7 @@ def _leaf(file: pq.ParquetFile, start: str) -> int:
 
 def _text_stretches(path: Path, column: str) -> Iterator[tuple[Stretch, int]]:
     """List the row groups of a file with the bytes of their text."""
-    with _naming(path), pa.OSFile(str(path)) as content, open_parquet(content) as file:
+    with _naming(path), arrow_file(path) as content, open_parquet(content) as file:
         leaf = next(place for place in range(len(file.schema)) if file.schema.column(place).path == column)
         first = 0
         for group in range(file.num_row_groups):

@@ -26,8 +26,9 @@ import pyarrow.parquet as pq
 from polars_tadoc import arrow_sizes, parquet_sizes
 from polars_tadoc.arrow import ARROW_ERRORS, frame_of
 from polars_tadoc.config import settings
-from polars_tadoc.errors import InvalidIndexError, LimitExceededError
+from polars_tadoc.errors import InvalidIndexError, LimitExceededError, NotAFileError
 from polars_tadoc.parquet_footer import open_parquet
+from polars_tadoc.regular_file import open_regular, read_json_text
 from polars_tadoc.replacing import replacing_folder
 from polars_tadoc.vocabulary import Vocabulary
 
@@ -174,8 +175,8 @@ class Reader:
     def _read_header(self) -> dict[str, Any]:
         path = self._folder / HEADER
         try:
-            text = path.read_text(encoding="utf-8")
-        except (FileNotFoundError, IsADirectoryError):
+            text = read_json_text(path, "load_index").decode().replace("\r\n", "\n")  # as Windows writes it
+        except (FileNotFoundError, IsADirectoryError, NotAFileError):
             raise InvalidIndexError(
                 f"load_index: {self._folder} has no file {HEADER}: it is no saved index, or part of one; {_MEND}"
             ) from None
@@ -321,13 +322,15 @@ class Reader:
     def _data(self, name: str, known: dict[str, Any], mapped: bool) -> Any:
         """Give a file's bytes, as many as the header says."""
         try:
-            with (self._folder / name).open("rb") as file:
+            with open_regular(self._folder / name) as file:
                 size = os.fstat(file.fileno()).st_size
                 if size != known["bytes"] or not size:
                     raise self.damaged(name, f"it has {size:,} bytes, not {known['bytes']:,}")
                 return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if mapped else file.read()
         except (FileNotFoundError, IsADirectoryError):
             raise InvalidIndexError(f"load_index: there is no file {self._folder / name}; {_MEND}") from None
+        except NotAFileError as error:
+            raise InvalidIndexError(f"load_index: {error}; {_MEND}") from None
 
     def _require_checksum(self, name: str, known: dict[str, Any], data: Any) -> None:
         if zlib.crc32(data) != known["crc32"]:

@@ -23,6 +23,7 @@ from polars_tadoc.packed.partition import is_packed
 from polars_tadoc.packed.skip import Bounds
 from polars_tadoc.parquet_footer import open_parquet
 from polars_tadoc.parquet_sizes import unfolded_bytes
+from polars_tadoc.regular_file import arrow_file, open_regular
 from polars_tadoc.thrift import MalformedError
 
 Source = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -88,7 +89,7 @@ def _below(folder: Path) -> list[Path]:
 
 def _begins(file: Path, pattern: bytes) -> bool:
     try:
-        with file.open("rb") as opened:
+        with open_regular(file) as opened:
             return re.match(pattern, opened.read(200), re.DOTALL) is not None
     except OSError:
         return False
@@ -118,7 +119,7 @@ class PackedFile:
     def __init__(self, path: Path, content: pa.Buffer | None = None) -> None:
         self.path = path
         try:
-            self._source = pa.OSFile(str(path)) if content is None else pa.BufferReader(content)
+            self._source = arrow_file(path) if content is None else pa.BufferReader(content)
             self._file = open_parquet(self._source)
             self.schema = frame_of(self._file.schema_arrow.empty_table()).schema
         except (*ARROW_ERRORS, MalformedError) as error:

@@ -12,7 +12,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from polars_tadoc.errors import InvalidRecordsError
+from polars_tadoc.errors import InvalidRecordsError, NotAFileError
+from polars_tadoc.permissions import PRIVATE_FOLDER
+from polars_tadoc.regular_file import open_regular, read_json_text
 from polars_tadoc.replacing import lock, remove, replacing, unlock
 from polars_tadoc.spill.folder import PREFIX, explained
 from polars_tadoc.spill.stretches import Stretches
@@ -67,7 +69,9 @@ class Checkpoint:
         self.covered = Stretches()
         """Partitions whose records the runs hold."""
         with self.writing():
-            self.path.mkdir(parents=True, exist_ok=True)
+            if not self.path.is_dir():
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self.path.mkdir(PRIVATE_FOLDER, exist_ok=True)
             descriptor = self._locked()
             self._unlock: weakref.finalize[Any, Any] | None = None
             if descriptor is not None:
@@ -111,7 +115,7 @@ class Checkpoint:
     def _read(self) -> None:
         path = self.path / MANIFEST
         try:
-            said = json.loads(path.read_bytes())
+            said = json.loads(self._manifest(path))
             version, question, runs, covered = (said[name] for name in ("version", "question", "runs", "covered"))
             sound = version == VERSION and isinstance(question, dict) and _are_runs(runs)
             stretches = Stretches((first, last) for first, last in covered)
@@ -126,11 +130,21 @@ class Checkpoint:
         for files in runs.values():
             for name, (size, checksum) in files.items():
                 file = self.path / name
-                if not file.is_file():
-                    raise self._damaged(file, "gone")
-                if file.stat().st_size != size or _checksum(file) != checksum:
+                try:
+                    found = _described(file)
+                except FileNotFoundError:
+                    raise self._damaged(file, "gone") from None
+                except (NotAFileError, IsADirectoryError):
+                    raise self._damaged(file, "no regular file") from None
+                if found != [size, checksum]:
                     raise self._damaged(file, "damaged")
         self._files, self.covered = runs, stretches
+
+    def _manifest(self, path: Path) -> bytes:
+        try:
+            return read_json_text(path, self._call, follow=False)
+        except (NotAFileError, IsADirectoryError):
+            raise self._damaged(path, "no regular file") from None
 
     def _damaged(self, path: Path, how: str) -> InvalidRecordsError:
         return InvalidRecordsError(f"{self._call}: {path} is {how}; delete the checkpoint and begin anew")
@@ -161,9 +175,9 @@ class Checkpoint:
         """Have the system write a run to the disk; returns sizes and checksums of its files."""
         found = {}
         for file in sorted(self.path.glob(f"{run}.*")):
-            with file.open("rb") as opened:
+            with open_regular(file, follow=False) as opened:
                 os.fsync(opened.fileno())
-            found[file.name] = [file.stat().st_size, _checksum(file)]
+            found[file.name] = _described(file)
         return found
 
     def _write(self) -> None:
@@ -173,7 +187,7 @@ class Checkpoint:
             "runs": self._files,
             "covered": self.covered.stretches,
         }
-        with replacing(self.path / MANIFEST, self._call) as temporary:
+        with replacing(self.path / MANIFEST, self._call, private=True) as temporary:
             temporary.write_text(json.dumps(said))
 
     def writing(self) -> AbstractContextManager[None]:
@@ -242,9 +256,10 @@ def _shown(value: Any) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
-def _checksum(file: Path) -> int:
-    checksum = 0
-    with file.open("rb") as opened:
+def _described(file: Path) -> list[int]:
+    """Return size and checksum of a file."""
+    size = checksum = 0
+    with open_regular(file, follow=False) as opened:
         while part := opened.read(1 << 20):
-            checksum = zlib.crc32(part, checksum)
-    return checksum
+            size, checksum = size + len(part), zlib.crc32(part, checksum)
+    return [size, checksum]

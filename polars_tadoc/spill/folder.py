@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 import tempfile
 import weakref
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from types import TracebackType
 from typing import Any
 
 from polars_tadoc.config import settings
+from polars_tadoc.permissions import PRIVATE_FOLDER
+from polars_tadoc.regular_file import is_owned
 from polars_tadoc.replacing import lock, naming_full_disk, remove, unlock
 
 PREFIX = "tadoc-spill-"
@@ -66,7 +69,7 @@ class SpillFolder:
         return self._path
 
     def _make(self, path: Path) -> None:
-        path.mkdir(0o700)
+        path.mkdir(PRIVATE_FOLDER)
         try:
             descriptor = lock(path)
         except FileNotFoundError:  # another process took it for left behind before it was locked
@@ -111,12 +114,12 @@ def _remove(path: Path, descriptor: int | None, owner: int) -> None:
 
 
 def remove_stale(parent: Path) -> None:
-    """Remove spill folders in a folder whose owners were killed; what cannot be removed stays."""
+    """Remove this user's spill folders in a folder whose owners were killed; what cannot be removed stays."""
     with suppress(OSError):
         for left in [one for one in parent.iterdir() if one.name.startswith(PREFIX)]:
             with suppress(OSError):
-                descriptor = lock(left)
-                if descriptor is not None:
+                status = left.lstat()
+                if stat.S_ISDIR(status.st_mode) and is_owned(status) and (descriptor := lock(left)) is not None:
                     _remove(left, descriptor, os.getpid())
 
 

@@ -16,6 +16,7 @@ from polars_tadoc.arrow import ARROW_ERRORS, lent
 from polars_tadoc.errors import InvalidRecordsError
 from polars_tadoc.kernels.cpu.packed_keys import KeyForm
 from polars_tadoc.parquet_footer import open_parquet
+from polars_tadoc.regular_file import arrow_file, private_arrow_file
 from polars_tadoc.spill.packed import Sorted
 
 UInt64 = npt.NDArray[np.uint64]
@@ -51,8 +52,9 @@ class KeysWriter:
         self._names = [f"k{limb}" for limb in range(form.limbs)] + [COUNT] * counted
         metadata = {FORM: ",".join(map(str, form.bits)).encode()}
         self._schema = pa.schema([(name, pa.int64()) for name in self._names], metadata)
+        self._file = private_arrow_file(path)
         self._writer = pq.ParquetWriter(
-            path,
+            self._file,
             self._schema,
             compression="none",
             use_dictionary=False,
@@ -73,7 +75,8 @@ class KeysWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._writer.close()
+        with self._file:
+            self._writer.close()
 
 
 class KeysFile:
@@ -98,7 +101,7 @@ class KeysFile:
     def __init__(self, path: Path, columns: int, counted: bool) -> None:
         self.path = path
         with checked(path):
-            self._file = open_parquet(pa.OSFile(str(path)))
+            self._file = open_parquet(arrow_file(path, follow=False))
         schema, metadata = self._file.schema_arrow, self._file.metadata
         said = (schema.metadata or {}).get(FORM, b"").split(b",")
         if len(said) != columns or not all(one.isdigit() and len(one) < 3 and 1 <= int(one) <= 32 for one in said):
@@ -132,7 +135,7 @@ class KeysFile:
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        self._file.close(force=True)
 
 
 @contextmanager

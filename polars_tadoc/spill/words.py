@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from polars_tadoc.arrow import lent
 from polars_tadoc.errors import InvalidRecordsError, LimitExceededError
 from polars_tadoc.kernels.cpu.merge_words import MOST_WORDS, merge_words
+from polars_tadoc.regular_file import arrow_file, private_arrow_file
 from polars_tadoc.spill.runs import checked
 from polars_tadoc.vocabulary import Vocabulary
 
@@ -47,8 +48,9 @@ class WordsWriter:
         self._waiting: list[pa.LargeStringArray] = []
         self._waiting_words = 0
         self._schema = pa.schema([(WORD, pa.large_string())])
+        self._file = private_arrow_file(path)
         self._writer = pq.ParquetWriter(
-            path,
+            self._file,
             self._schema,
             compression="none",
             use_dictionary=False,
@@ -85,7 +87,8 @@ class WordsWriter:
             if kind is None:
                 self._flush()
         finally:
-            self._writer.close()
+            with self._file:
+                self._writer.close()
 
 
 class WordsFile:
@@ -106,7 +109,7 @@ class WordsFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         with checked(path):
-            self._file = pq.ParquetFile(path)
+            self._file = pq.ParquetFile(arrow_file(path, follow=False))
         if self._file.schema_arrow != pa.schema([(WORD, pa.large_string())]):
             raise InvalidRecordsError(f"{path} has no column of words")
         metadata = self._file.metadata
@@ -150,7 +153,7 @@ class WordsFile:
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        self._file.close(force=True)
 
 
 def merge_word_files(files: Sequence[WordsFile], made: WordsWriter, numbers: Sequence[Path]) -> None:

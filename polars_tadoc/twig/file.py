@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from polars_tadoc.errors import InvalidTwigSetError
+from polars_tadoc.errors import InvalidTwigSetError, NotAFileError
+from polars_tadoc.regular_file import read_json_text
 from polars_tadoc.replacing import replacing, target
 
 FORMAT = "polars_tadoc twigs"
@@ -34,14 +35,18 @@ def read(path: Path) -> tuple[dict[str, str], dict[str, str]]:
         There is no such file.
     InvalidTwigSetError
         It is no such file, of another version, or damaged.
+    LimitExceededError
+        It is larger than a sixteenth of ``Config(payload_limit_bytes=)``.
 
     """
     try:
-        text = path.read_bytes().decode()
+        text = read_json_text(path, "TwigSet.load").decode()
     except FileNotFoundError:
         raise FileNotFoundError(f"TwigSet.load: there is no file {path}") from None
     except IsADirectoryError:
         raise InvalidTwigSetError(f"TwigSet.load: {path} is a folder; saved twigs are one file") from None
+    except NotAFileError as error:
+        raise InvalidTwigSetError(f"TwigSet.load: {error}") from None
     except UnicodeDecodeError as error:
         raise _damaged(path, f"it is not UTF-8 ({error.reason} at byte {error.start:,})") from None
     try:
