@@ -41,6 +41,15 @@ def unfolded_bytes(data: bytes) -> int:
         raise pa.ArrowInvalid(f"a message is damaged: {error}") from None
 
 
+def stream_bytes(data: bytes) -> int:
+    """Add up what the buffers of a stream are decompressed into; errors as for :func:`unfolded_bytes`."""
+    try:
+        reader = pa.ipc.MessageReader.open_stream(pa.py_buffer(data))
+        return sum(sum(_buffers(memoryview(message.metadata), message.body)) for message in reader)
+    except (struct.error, IndexError, EOFError) as error:
+        raise pa.ArrowInvalid(f"a message is damaged: {error}") from None
+
+
 def _message_bytes(data: bytes, at: int, metadata_bytes: int, body_bytes: int) -> int:
     if not 0 <= at <= at + metadata_bytes + body_bytes <= len(data):
         raise IndexError("it is outside")

@@ -25,7 +25,7 @@ from polars_tadoc.index.pieces import LONG, PostingsWriter
 from polars_tadoc.index.sink_documents import DocumentsWriter
 from polars_tadoc.index.sink_terms import TermsWriter
 from polars_tadoc.index.spool import Spool
-from polars_tadoc.index.storage import contents
+from polars_tadoc.index.storage import contents, require_saved
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.payload import short_name
 from polars_tadoc.spill import Checkpoint, Spill
@@ -70,6 +70,7 @@ def sink_index(
         Where postings of finished partitions are kept, and found again.
 
     """
+    require_saved(options.morphism, CALL)
     with Spill(LAYOUT, limit // SPILL_SHARE, CALL, checkpoint) as spill, new_folder(path, overwrite, CALL) as folder:
         writer, scratch = Writer(folder), folder / "scratch"
         scratch.mkdir()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import reprlib
 from collections.abc import Iterator
@@ -43,6 +42,7 @@ def write(parts: Parts, path: Path, overwrite: bool) -> None:
     """Write a folder; arguments and errors as for :meth:`polars_tadoc.Index.save`."""
     codec = require_codec(parts.codec)
     _require_storable(parts.stored)
+    require_saved(parts.analyzer.morphism, "save")
     with new_folder(path, overwrite, "save") as folder:
         writer = Writer(folder)
         segments = [_write_segment(writer, place, one, codec) for place, one in enumerate(parts.segments)]
@@ -197,17 +197,43 @@ def _sound(reader: Reader) -> Iterator[None]:
         raise reader.damaged(HEADER, f"its files do not fit together: {error}") from None
 
 
+def require_saved(morphism: Morphism | None, call: str) -> None:
+    """Refuse a ``normalize`` that can neither be saved nor, as Python functions are, left out.
+
+    Raises
+    ------
+    ValueError
+        It has an operation that is not saved.
+
+    """
+    try:
+        _normalize_form(morphism)
+    except ValueError as error:
+        raise ValueError(
+            f"{call}: normalize= has {error}, which is not among the operations that an index saves; write it with "
+            "others (docs/search.md lists them), or call it in map_elements and pass the same expression to "
+            "load_index(path, normalize=…)"
+        ) from None
+
+
+def _normalize_form(morphism: Morphism | None) -> tuple[expressions.Form | None, bool]:
+    """Return what is saved of ``normalize``, and whether it calls Python or a library, and is left out."""
+    if morphism is None or morphism.normalize is None:
+        return None, False
+    try:
+        return expressions.encode(morphism.normalize), False
+    except expressions.CallsCodeError:
+        return None, True
+
+
 def _describe(analyzer: Analyzer) -> dict[str, Any]:
-    """Describe an analyzer; a ``normalize`` that may call code is left out."""
+    """Describe an analyzer; a ``normalize`` that calls code is left out."""
     described: dict[str, Any] = {"tokenizer": analyzer.tokenizer.name}
     morphism = analyzer.morphism
     if morphism is not None:
-        normalize = None
-        if morphism.normalize is not None:
-            normalize = json.loads(morphism.normalize.meta.serialize(format="json"))
-        calls_code = normalize is not None and not expressions.is_plain(normalize)
+        normalize, calls_code = _normalize_form(morphism)
         described["morphism"] = {
-            "normalize": None if calls_code else normalize,
+            "normalize": normalize,
             "calls_python": calls_code,
             "lowercase": morphism.lowercase,
             "stopwords": sorted(morphism.stopwords),
@@ -256,7 +282,7 @@ def _analyzer(tokenizer: Tokenizer, own: _MorphismHeader | None, normalize: pl.E
     ValueError
         ``normalize`` is needed and not given, or given and the index has none or another one.
     InvalidIndexError
-        It is needed, for this Polars cannot read the one that was saved, or it is none that is saved.
+        It is needed, for the one that was saved cannot be read.
 
     """
     if normalize is not None and (own is None or not (own.calls_code or own.normalize)):
@@ -281,12 +307,20 @@ def _saved_normalize(serialized: Any, given: pl.Expr | None) -> pl.Expr:
         if given is not None:
             return given
         raise InvalidIndexError(
-            f"load_index: this Polars, {pl.__version__}, cannot read the index's normalize ({error}); pass the same "
-            "expression, load_index(path, normalize=…)"
+            f"load_index: cannot read the index's normalize: {error}; if the index is trusted, pass what it was "
+            "built with, load_index(path, normalize=…)"
         ) from None
-    if given is not None and not given.meta.eq(saved):
+    if given is not None and not _are_equal(given, saved):
         raise ValueError(
             f"load_index: normalize={given} is not what the index was built with, {saved}, which is saved with it; "
             "leave it out"
         )
     return saved
+
+
+def _are_equal(given: pl.Expr, saved: pl.Expr) -> bool:
+    """Compare by what is saved: lists may differ in what Polars has noticed of their order."""
+    try:
+        return expressions.encode(given) == expressions.encode(saved)
+    except ValueError:
+        return False

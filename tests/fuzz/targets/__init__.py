@@ -17,6 +17,7 @@ NAMES = (
     "twig_set",
     "records",
     "checkpoint",
+    "normalize",
 )
 
 
