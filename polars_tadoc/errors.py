@@ -180,6 +180,10 @@ class DeviceMemoryWarning(UserWarning):
     """A GPU had too little memory for all rows at once: they went in smaller batches, or with "auto" to the CPU."""
 
 
+class KernelCacheWarning(UserWarning):
+    """The machine code of kernels is kept in a temporary folder, or nowhere; the message says which and what to do."""
+
+
 class RepeatedGrammarsWarning(UserWarning):
     """A column or a file holds so many grammars, or copies of them, that they weigh more than its rows."""
 

@@ -31,6 +31,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, typeof_impl
 
+from polars_tadoc.kernels.compiled import callback
+
 _BETWEEN_LOOKS = 0.05
 """Seconds in which the handler is taken to be where it was."""
 
@@ -140,7 +142,7 @@ class _Hook:
         if len(self._compiled) == _HANDLERS:
             return 0
         handle = (_handle_0, _handle_1, _handle_2)[len(self._compiled)]
-        compiled = nb.cfunc(types.void(types.uint64, types.uint64, types.uint64), cache=True)(handle)
+        compiled = callback(types.void(types.uint64, types.uint64, types.uint64), handle)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(compiled))  # a signal may come when modules are gone
         self._compiled.append(compiled)
         _state[len(self._compiled)] = preceded

@@ -6,16 +6,17 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import numba as nb
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-kernel = nb.njit(nogil=True, cache=True, _nrt=False)
+from polars_tadoc.kernels.compiled import callback, njit
+
+kernel = njit(nogil=True, _nrt=False)
 """Compiles a function that allocates nothing: it takes arrays without counting references, a third of the time."""
 
-inner = nb.njit(nogil=True, cache=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+inner = njit(nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """The same for functions that only kernels call: they compile sooner."""
 
 
@@ -30,7 +31,7 @@ def address_of(function: Callable[..., None], arguments: int) -> np.uint64:
     """
     with _lock:  # two threads must not compile it twice, of which one would be dropped
         if function not in _compiled:
-            _compiled[function] = nb.cfunc(types.void(*[types.uint64] * arguments), cache=True)(function)
+            _compiled[function] = callback(types.void(*[types.uint64] * arguments), function)
         return np.uint64(_compiled[function].address)
 
 
