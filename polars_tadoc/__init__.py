@@ -42,6 +42,8 @@ from polars_tadoc.packed.partition import PACKED_DTYPE, is_packed
 from polars_tadoc.packed.scan import scan_packed
 from polars_tadoc.parquet_info import parquet_info
 from polars_tadoc.rows.bm25 import bm25
+from polars_tadoc.rows.content_hash import content_hash
+from polars_tadoc.rows.equals import equals
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.token_count import token_count
@@ -68,10 +70,12 @@ __all__ = [
     "compress",
     "contains_any",
     "contains_phrase",
+    "content_hash",
     "cooccurrence",
     "count_phrase",
     "decompress",
     "distributed",
+    "equals",
     "errors",
     "explain",
     "extract",
@@ -100,3 +104,8 @@ __all__ = [
 ]
 
 notebook.register()
+
+
+def __dir__() -> list[str]:
+    """List the public names: not what Python keeps here of modules that were imported on the way."""
+    return sorted([*__all__, "__version__"])

@@ -16,7 +16,7 @@ from polars_tadoc import payload
 from polars_tadoc.arrow import owned, view
 from polars_tadoc.cache import grammars
 from polars_tadoc.corpus import Corpus
-from polars_tadoc.errors import PACKED_FIELDS, InvalidGrammarError, NotCompressedError
+from polars_tadoc.errors import PACKED_FIELDS, InvalidGrammarError, NotCompressedError, to_strings
 from polars_tadoc.grammar import Grammar
 
 CATEGORIES = pl.Categories("grammar", "polars_tadoc", pl.UInt32)
@@ -38,7 +38,18 @@ DTYPE = pl.Struct(
 It is carried through any operation, but it is no key: equal texts have equal symbols and gaps within one grammar
 only."""
 
-ROW_CALLS = {"token_count", "extract", "head", "tail", "count_phrase", "contains_phrase", "contains_any", "bm25"}
+ROW_CALLS = {
+    "token_count",
+    "content_hash",
+    "eq",
+    "extract",
+    "head",
+    "tail",
+    "count_phrase",
+    "contains_phrase",
+    "contains_any",
+    "bm25",
+}
 """Calls that series and expressions have, but frames do not."""
 
 FRAME_CALLS = {"to_csr", "build_index", "bm25_weights", "tfidf"}
@@ -98,9 +109,7 @@ def require_string(name: str, dtype: object, call: str) -> None:
     if all(f"'{field}'" in str(dtype) for field in PACKED_FIELDS):
         raise TypeError(f'{call}: column "{name}" is packed; read it by tadoc.scan_packed or df.tadoc.unpack')
     if dtype != pl.String:
-        raise TypeError(
-            f'{call}: column "{name}" is {dtype}, not String; cast it first: pl.col("{name}").cast(pl.String)'
-        )
+        raise TypeError(f'{call}: column "{name}" is {dtype}, not String; {to_strings(name, dtype)}')
 
 
 def build(

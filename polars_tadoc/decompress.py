@@ -19,7 +19,7 @@ from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.cpu import expand as kernels
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 
-_WRONG = {
+WRONG = {
     kernels.GAPS_CUT: "its gaps end inside a number",
     kernels.GAP_RANGE: "its gaps name an entry that the grammar does not have",
     kernels.GAP_PLACE: "its gaps go on after its last word",
@@ -162,8 +162,8 @@ def _bounds(
     chunks = weighted_chunks(corpus.root_offsets)
     outcomes = map_parallel(measure, chunks)
     for code, document in outcomes:
-        if code in _WRONG:
-            raise InvalidGrammarError(f"row {corpus.rows[document]}: {_WRONG[code]}: the data is damaged")
+        if code in WRONG:
+            raise InvalidGrammarError(f"row {corpus.rows[document]}: {WRONG[code]}: the data is damaged")
     if any(code == kernels.TOO_LONG for code, _ in outcomes):
         raise allowance.exceeded()
     for first, stop in chunks:  # one by one: together they may pass 64 bits

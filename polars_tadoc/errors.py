@@ -6,10 +6,11 @@ import difflib
 import unicodedata
 from collections.abc import Iterable
 
-TEXT_CALLS = ("bm25_weights", "tfidf", "to_csr", "twig_filter")
+TEXT_CALLS = ("content_hash", "equals", "eq", "bm25_weights", "tfidf", "to_csr", "twig_filter")
 """Calls that take a String column as it is."""
 
 TO_STRINGS = {
+    "List(String)": '.list.join(" ")',
     "List": ".explode()",
     "Array": ".explode()",
     "Struct": '.struct.field("…")',
@@ -44,9 +45,7 @@ class NotCompressedError(TadocError, TypeError):
         has_fields = all(f"'{field}'" in text for field in COLUMN_FIELDS)
         is_lost = any(all(f"'{field}'" in text for field in fields) for fields in (COLUMN_FIELDS, PACKED_FIELDS))
         if call in TEXT_CALLS and not is_lost:
-            made = next((made for kind, made in TO_STRINGS.items() if text.startswith(kind)), None)
-            of = f'pl.col("{name}")'
-            mend = f"cast it: {of}.cast(pl.String)" if made is None else f"make strings of it: {of}{made}"
+            mend = to_strings(name, dtype)
             return cls(f'{call}: column "{name}" is {dtype}, neither String nor a TADOC column; {mend}')
         if call == "decompress" and text == "String":
             mend = "it is text already"
@@ -59,7 +58,7 @@ class NotCompressedError(TadocError, TypeError):
         elif text == "String":
             mend = f'compress it first: df.with_columns(pl.col("{name}").tadoc.compress())'
         else:
-            mend = f'only String columns can be compressed: cast it, then pl.col("{name}").tadoc.compress()'
+            mend = f"only String columns can be compressed: {to_strings(name, dtype)}, then .tadoc.compress()"
         return cls(f'{call}: column "{name}" is {dtype}, not a TADOC column; {mend}')
 
 
@@ -186,6 +185,13 @@ class KernelCacheWarning(UserWarning):
 
 class RepeatedGrammarsWarning(UserWarning):
     """A column or a file holds so many grammars, or copies of them, that they weigh more than its rows."""
+
+
+def to_strings(name: str, dtype: object) -> str:
+    """Say what makes a String column of one of another type."""
+    made = next((made for kind, made in TO_STRINGS.items() if str(dtype).startswith(kind)), None)
+    of = f'pl.col("{name}")'
+    return f"cast it: {of}.cast(pl.String)" if made is None else f"make strings of it: {of}{made}"
 
 
 def _pointed_at(text: str, position: int) -> str:

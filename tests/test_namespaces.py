@@ -39,6 +39,8 @@ FUNCTIONS = {
 }
 ROW_BY_ROW = {
     "token_count": tadoc.token_count,
+    "content_hash": tadoc.content_hash,
+    "eq": tadoc.equals,
     "extract": tadoc.extract,
     "head": tadoc.head,
     "tail": tadoc.tail,

@@ -92,3 +92,38 @@ def cover(
     for symbol in row:
         visit(symbol)
     return taken
+
+
+_PRIME = (1 << 61) - 1
+_BASES = (0x1A7F55739726180F, 0x0DB1D00784707708)
+
+
+def content_hash(text: bytes) -> int:
+    """Hash a text to 128 bits.
+
+    Two polynomials modulo 2^61 - 1 whose digits are a 1 and then the bytes, mixed one to one.
+
+    Examples
+    --------
+    >>> hex(content_hash(b"to be or not to be"))
+    '0xc0ff79cceba05d39ae282958cd392e48'
+
+    """
+    first, second = (_polynomial(text, base) for base in _BASES)
+    low = _mixed(first)
+    high = _mixed(second ^ low)
+    return high << 64 | _mixed(low ^ high)
+
+
+def _polynomial(text: bytes, base: int) -> int:
+    value = 1
+    for byte in text:
+        value = (value * base + byte) % _PRIME
+    return value
+
+
+def _mixed(value: int) -> int:
+    mask = (1 << 64) - 1
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & mask
+    value = (value ^ value >> 27) * 0x94D049BB133111EB & mask
+    return value ^ value >> 31

@@ -30,6 +30,10 @@ from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.rows import bm25 as bm25_call
 from polars_tadoc.rows import phrases as phrase_calls
 from polars_tadoc.rows import twig_filter as twig_filter_call
+from polars_tadoc.rows.content_hash import DTYPE as HASH_DTYPE
+from polars_tadoc.rows.content_hash import content_hash
+from polars_tadoc.rows.equals import Request as Comparison
+from polars_tadoc.rows.equals import WithLiteral, equals
 from polars_tadoc.rows.expressions import by_row, elementwise
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.token_count import token_count
@@ -174,6 +178,54 @@ class TadocExpr:
 
         """
         return elementwise(token_count, pl.UInt64, self._expr)
+
+    @documented_by(content_hash)
+    def content_hash(self) -> pl.Expr:
+        """Hash the text of each row: a key for ``unique``, ``group_by`` and ``join``, the same in each form.
+
+        Returns
+        -------
+        Expr
+            ``UInt128``; null where the row is.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"row": [1, 2, 3], "text": ["to be", "or not", "to be"]}).tadoc.compress("text")
+        >>> df.group_by(key=pl.col("text").tadoc.content_hash(), maintain_order=True).agg("row")["row"].to_list()
+        [[1, 3], [2]]
+
+        """
+        return elementwise(content_hash, HASH_DTYPE, self._expr)
+
+    @documented_by(
+        equals,
+        b=None,
+        other="Text (a literal, as in Polars' ``eq``), an expression or a series, compressed or String.",
+    )
+    def eq(self, other: str | pl.Expr | pl.Series, *, nulls_equal: bool = False) -> pl.Expr:
+        """Tell which rows hold a text, or the one that another column holds there.
+
+        Returns
+        -------
+        Expr
+            ``Boolean``; null where either side is, unless ``nulls_equal``.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["to be", "or not"], "other": ["to be", "or"]}).tadoc.compress("text")
+        >>> df.select(pl.col("text").tadoc.eq("or not"), other=pl.col("text").tadoc.eq(pl.col("other"))).rows()
+        [(False, True), (True, False)]
+
+        """
+        how = Comparison("eq", nulls_equal)
+        if isinstance(other, str):
+            return elementwise(WithLiteral(how, other).run, pl.Boolean, self._expr)
+        beside = pl.lit(how.required(other)) if isinstance(other, pl.Series) else how.required_expression(other)
+        return elementwise(how.run, pl.Boolean, self._expr, beside)
 
     @documented_by(
         extract,

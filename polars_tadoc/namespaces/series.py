@@ -29,6 +29,9 @@ from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.rows import twig_filter as twig_filter_call
 from polars_tadoc.rows.bm25 import bm25
+from polars_tadoc.rows.content_hash import content_hash
+from polars_tadoc.rows.equals import Request as Comparison
+from polars_tadoc.rows.equals import equals
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.token_count import token_count
@@ -146,6 +149,35 @@ class TadocSeries:
 
         """
         return token_count(self._series)
+
+    @documented_by(content_hash)
+    def content_hash(self) -> pl.Series:
+        """Hash the text of each row, a key that is the same in each form; as :func:`polars_tadoc.content_hash`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> text = pl.Series(["to be", "or not", "to be"])
+        >>> text.tadoc.compress().tadoc.content_hash().equals(text.tadoc.content_hash())
+        True
+
+        """
+        return content_hash(self._series)
+
+    @documented_by(equals, b=None, other="Text, or a series, compressed or String.")
+    def eq(self, other: str | pl.Series, *, nulls_equal: bool = False) -> pl.Series:
+        """Tell which rows hold a text, or the one that another series holds there; as :func:`polars_tadoc.equals`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series(["to be", "or not", None]).tadoc.compress().tadoc.eq("to be").to_list()
+        [True, False, None]
+
+        """
+        return Comparison("eq", nulls_equal).with_any(self._series, other)
 
     @documented_by(extract)
     def extract(self, offset: int | pl.Series, length: int | pl.Series | None = None) -> pl.Series:

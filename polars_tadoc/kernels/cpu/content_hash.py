@@ -1,0 +1,331 @@
+"""Hashes texts by polynomials modulo 2^61 - 1: strings as they are, rows from their rules.
+
+Definition in :func:`polars_tadoc.kernels.reference.content_hash`. The hash of a text composes from those of its parts,
+``h(ab) = h(a) * B**len(b) + h(b)``, so each symbol is hashed once, whatever it expands to.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.cpu.expand import GAP_PLACE, GAP_RANGE, GAPS_CUT, OK
+from polars_tadoc.kernels.cpu.memory import load_u8, load_u16, load_u32, load_u64, prefetch
+from polars_tadoc.kernels.cpu.mersenne import PRIME, dot, from_limbs, plus, power, reduced, times
+from polars_tadoc.kernels.cpu.varint import read_varint
+
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+BASES = (0x1A7F55739726180F, 0x0DB1D00784707708)
+"""Primitive roots modulo 2^61 - 1: the first among the SHA-256 of ``polars_tadoc content_hash 1`` (and ``2``), the
+digest of that and so on, each taken modulo the prime. They make the hash what it is: never change them."""
+
+BLOCK = 256
+"""Bytes summed up before a reduction: the most for which no sum of :func:`dot` passes 31 bits."""
+
+_NEVER = 1 << 62
+_AHEAD = 12
+"""Symbols ahead of time at which their parts are fetched."""
+_STRIDE = np.uint64(2 * BLOCK)
+
+
+def _powers() -> UInt64:
+    return np.array([[pow(base, k, PRIME) for k in range(BLOCK + 1)] for base in BASES], np.uint64)
+
+
+def _limbs() -> npt.NDArray[np.int16]:
+    """Signed 16-bit limbs of the powers, falling: by base and limb, uint16 by byte of a block."""
+    table = np.empty((len(BASES), 4, BLOCK), np.int16)
+    for k, base in enumerate(BASES):
+        for i in range(BLOCK):
+            value = pow(base, BLOCK - 1 - i, PRIME)
+            for limb in range(4):
+                low = (value + (1 << 15)) % (1 << 16) - (1 << 15)
+                table[k, limb, i] = low
+                value = (value - low) >> 16
+    return table.reshape(2 * 4, BLOCK)
+
+
+POWERS, LIMBS = _powers(), _limbs()
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _head(address: int, length: int, count: int) -> Any:
+    """First ``count`` (1 to 16) bytes of a string as the last ones of sixteen, in two words; the others are zeros."""
+    at = nb.uint64(address)
+    high = nb.uint64(0)
+    if length >= 16:
+        low = load_u64(at)
+        high = load_u64(at + nb.uint64(8))
+    elif length > 8:
+        low = load_u64(at)
+        high = load_u64(at + nb.uint64(length - 8)) >> nb.uint64(8 * (16 - length))
+    elif length == 8:
+        low = load_u64(at)
+    elif length >= 4:
+        low = nb.uint64(load_u32(at))
+        low |= nb.uint64(load_u32(at + nb.uint64(length - 4))) << nb.uint64(8 * (length - 4))
+    elif length >= 2:
+        low = nb.uint64(load_u16(at)) | nb.uint64(load_u16(at + nb.uint64(length - 2))) << nb.uint64(8 * (length - 2))
+    else:
+        low = nb.uint64(load_u8(at))
+    away = nb.uint64(8 * (16 - count))
+    if away == 0:
+        return low, high
+    if away < 64:
+        return low << away, (high << away) | (low >> (nb.uint64(64) - away))
+    return nb.uint64(0), low << (away - nb.uint64(64))
+
+
+@nb.njit(nogil=True, cache=True)
+def _hash_bytes(address: int, length: int, first: int, second: int, powers: UInt64, limbs_at: int) -> Any:
+    """Continue the two polynomials by a string."""
+    at = nb.uint64(address)
+    rest = nb.int64(length) & nb.int64(BLOCK - 1)
+    if rest:
+        count = ((rest - 1) & 15) + 1
+        steps = (rest - count) >> 4
+        low, high = _head(at, length, count)
+        start = nb.uint64(limbs_at) + nb.uint64(2 * (BLOCK - 16 * (steps + 1)))
+        a, b, c, d, e, f, g, h = dot(low, high, at + nb.uint64(count), steps, start, _STRIDE)
+        first = plus(times(first, powers[0, rest]), from_limbs(a, b, c, d))
+        second = plus(times(second, powers[1, rest]), from_limbs(e, f, g, h))
+        at += nb.uint64(rest)
+    for _ in range(nb.int64(length) >> 8):
+        low, high = load_u64(at), load_u64(at + nb.uint64(8))
+        a, b, c, d, e, f, g, h = dot(low, high, at + nb.uint64(16), 15, nb.uint64(limbs_at), _STRIDE)
+        first = plus(times(first, powers[0, BLOCK]), from_limbs(a, b, c, d))
+        second = plus(times(second, powers[1, BLOCK]), from_limbs(e, f, g, h))
+        at += nb.uint64(BLOCK)
+    return first, second
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _mixed(value: int) -> Any:
+    """Stafford's thirteenth mix of 64 bits, as SplitMix64 has it (Steele, Lea and Flood, OOPSLA 2014)."""
+    value = (value ^ (value >> nb.uint64(30))) * nb.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> nb.uint64(27))) * nb.uint64(0x94D049BB133111EB)
+    return value ^ (value >> nb.uint64(31))
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _finished(first: int, second: int) -> Any:
+    """Lower and upper half of the hash: one to one, so that no two values meet here."""
+    low = _mixed(reduced(first))
+    high = _mixed(reduced(second) ^ low)
+    return _mixed(low ^ high), high
+
+
+@nb.njit(nogil=True, cache=True)
+def hash_strings(addresses: UInt64, lengths: UInt32, powers: UInt64, limbs_at: int, low: UInt64, high: UInt64) -> None:
+    """Fill both halves of each string's hash."""
+    one = nb.uint64(1)
+    for row in range(len(addresses)):
+        first, second = _hash_bytes(addresses[row], lengths[row], one, one, powers, limbs_at)
+        low[row], high[row] = _finished(first, second)
+
+
+@nb.njit(nogil=True, cache=True)
+def hash_words(offsets: Int64, data_at: int, powers: UInt64, limbs_at: int, parts: UInt64) -> None:
+    """Fill each string's part: both polynomials, then both bases to the power of its length."""
+    for word in range(len(offsets) - 1):
+        start = offsets[word]
+        length = offsets[word + 1] - start
+        zero = nb.uint64(0)
+        at = nb.uint64(data_at) + nb.uint64(start)
+        parts[word, 0], parts[word, 1] = _hash_bytes(at, length, zero, zero, powers, limbs_at)
+        if length <= BLOCK:
+            parts[word, 2], parts[word, 3] = powers[0, length], powers[1, length]
+        else:
+            parts[word, 2], parts[word, 3] = power(powers[0, 1], length), power(powers[1, 1], length)
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _join(parts: UInt64, left: int, more: UInt64, right: int) -> Any:
+    """Part of a text that is one followed by another."""
+    a, b = more[right, 2], more[right, 3]
+    return (
+        plus(times(parts[left, 0], a), more[right, 0]),
+        plus(times(parts[left, 1], b), more[right, 1]),
+        times(parts[left, 2], a),
+        times(parts[left, 3], b),
+    )
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _words_of(symbol: int, vocabulary_size: int, expansion_lengths: UInt64) -> Any:
+    return nb.int64(expansion_lengths[symbol - vocabulary_size]) if symbol >= vocabulary_size else nb.int64(1)
+
+
+@nb.njit(nogil=True, cache=True)
+def hash_rules(
+    vocabulary_size: int,
+    rule_offsets: UInt32,
+    symbols: UInt32,
+    expansion_lengths: UInt64,
+    predicted_gaps: UInt32,
+    gaps: UInt64,
+    parts: UInt64,
+    placed: UInt64,
+    place_words: Int64,
+) -> None:
+    """Fill the parts of rules, whose words' are there, with the gaps predicted inside them, and of places of bodies.
+
+    ``gaps`` are the parts of gaps by code. A rule names words and earlier rules only. A place's part begins with the
+    gap in front of it, but the first one's of a body; ``place_words`` are the words that its symbol stands for.
+    """
+    for rule in range(len(rule_offsets) - 1):
+        own = vocabulary_size + rule
+        start = nb.int64(rule_offsets[rule])
+        for i in range(start, nb.int64(rule_offsets[rule + 1])):
+            symbol = nb.int64(symbols[i])
+            place_words[i] = _words_of(symbol, vocabulary_size, expansion_lengths)
+            if i == start:
+                for k in range(4):
+                    parts[own, k] = placed[i, k] = parts[symbol, k]
+                continue
+            code = predicted_gaps[vocabulary_size + i]
+            placed[i, 0], placed[i, 1], placed[i, 2], placed[i, 3] = _join(gaps, code, parts, symbol)
+            parts[own, 0], parts[own, 1], parts[own, 2], parts[own, 3] = _join(parts, own, placed, i)
+
+
+@nb.njit(nogil=True, cache=True)
+def lead(leading_gaps: UInt32, gaps: UInt64, parts: UInt64, led: UInt64) -> None:
+    """Fill each symbol's part with the gap in front of it that is predicted within a row."""
+    for symbol in range(len(leading_gaps)):
+        code = leading_gaps[symbol]
+        led[symbol, 0], led[symbol, 1], led[symbol, 2], led[symbol, 3] = _join(gaps, code, parts, symbol)
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _continued(first: int, second: int, parts: UInt64, which: int) -> Any:
+    return (
+        plus(times(first, parts[which, 2]), parts[which, 0]),
+        plus(times(second, parts[which, 3]), parts[which, 1]),
+    )
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _next_special(before: int, address: int, left: int, codes: int) -> Any:
+    """What is wrong, place and code of the next gap that is not as predicted, and the stream after it."""
+    if left <= 0:
+        return OK, nb.int64(_NEVER), nb.int64(0), nb.uint64(address), left
+    passed, used = read_varint(address, left)
+    if used == 0:
+        return GAPS_CUT, nb.int64(0), nb.int64(0), nb.uint64(address), left
+    address += nb.uint64(used)
+    left -= used
+    code, used = read_varint(address, left)
+    if used == 0:
+        return GAPS_CUT, nb.int64(0), nb.int64(0), nb.uint64(address), left
+    place = before + 1 + passed
+    if code >= codes or (code == 0 and place == 0):
+        return GAP_RANGE, nb.int64(0), nb.int64(0), nb.uint64(address), left
+    return OK, place, code, nb.uint64(address + nb.uint64(used)), left - used
+
+
+@nb.njit(nogil=True, cache=True)
+def hash_rows(
+    vocabulary_size: int,
+    rule_offsets: UInt32,
+    symbols: UInt32,
+    levels: int,
+    expansion_lengths: UInt64,
+    leading_gaps: UInt32,
+    predicted_gaps: UInt32,
+    gaps: UInt64,
+    parts: UInt64,
+    led: UInt64,
+    placed: UInt64,
+    place_words: Int64,
+    root_offsets: Int64,
+    roots: UInt32,
+    gap_addresses: UInt64,
+    gap_sizes: UInt32,
+    low: UInt64,
+    high: UInt64,
+) -> Any:
+    """Fill both halves of each row's hash; returns ``(code, row)`` of the first thing wrong with its gaps.
+
+    Only the rules in which a gap is not as predicted are opened.
+    """
+    position = np.empty(levels + 1, np.int64)
+    stop = np.empty(levels + 1, np.int64)
+    codes = len(gaps)
+    last = nb.int64(len(roots)) - 1
+    for row in range(len(low)):
+        first, second = nb.uint64(1), nb.uint64(1)  # a leading digit: texts of zero bytes differ by their length
+        start, end = root_offsets[row], root_offsets[row + 1]
+        left = nb.int64(gap_sizes[row])
+        if left == 0:
+            if start < end:
+                first, second = _continued(first, second, parts, roots[start])
+            for i in range(start + 1, end):
+                prefetch(led, nb.int64(roots[min(i + _AHEAD, last)]) * 4)
+                first, second = _continued(first, second, led, roots[i])
+            low[row], high[row] = _finished(first, second)
+            continue
+        word = nb.int64(0)
+        wrong, special, special_code, address, left = _next_special(nb.int64(-1), gap_addresses[row], left, codes)
+        if wrong != OK:
+            return wrong, row
+        for i in range(start, end):
+            symbol = nb.int64(roots[i])
+            prefetch(led, nb.int64(roots[min(i + _AHEAD, last)]) * 4)
+            length = _words_of(symbol, vocabulary_size, expansion_lengths)
+            if i > start and word != special and special >= word + length:
+                first, second = _continued(first, second, led, symbol)
+                word += length
+                continue
+            code = nb.int64(leading_gaps[symbol]) if i > start else nb.int64(-1)
+            depth = 0
+            while True:  # a symbol whose gap in front, or one inside, is a special one
+                if word == special:
+                    code = special_code
+                    wrong, special, special_code, address, left = _next_special(special, address, left, codes)
+                    if wrong != OK:
+                        return wrong, row
+                if code >= 0:
+                    first, second = _continued(first, second, gaps, code)
+                body_start = nb.int64(-1)  # of the body opened now
+                if special >= word + length:
+                    first, second = _continued(first, second, parts, symbol)
+                    word += length
+                else:
+                    rule = symbol - vocabulary_size
+                    body_start = nb.int64(rule_offsets[rule])
+                    position[depth] = body_start
+                    stop[depth] = nb.int64(rule_offsets[rule + 1])
+                    depth += 1
+                while depth > 0:  # what is as predicted, up to the next special gap or the end of the opened rules
+                    place, body_end = position[depth - 1], stop[depth - 1]
+                    while place < body_end and word != special and special >= word + place_words[place]:
+                        first, second = _continued(first, second, placed, place)
+                        word += place_words[place]
+                        place += 1
+                    if place < body_end:
+                        position[depth - 1] = place + 1
+                        break
+                    depth -= 1
+                if depth == 0:
+                    break
+                # the gap in front of a body's first symbol is the one in front of the rule
+                code = nb.int64(predicted_gaps[vocabulary_size + place]) if place != body_start else nb.int64(-1)
+                symbol = nb.int64(symbols[place])
+                length = place_words[place]
+        if word == special:
+            if special_code == 0:
+                return GAP_RANGE, row  # one space between words
+            first, second = _continued(first, second, gaps, special_code)
+            wrong, special, special_code, address, left = _next_special(special, address, left, codes)
+            if wrong != OK:
+                return wrong, row
+        if special != _NEVER:
+            return GAP_PLACE, row
+        low[row], high[row] = _finished(first, second)
+    return OK, 0

@@ -1,0 +1,220 @@
+"""A key for each row: 128 bits of what its text is, whatever form the text has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.arrow import binary_views
+from polars_tadoc.cache import ByteLRU
+from polars_tadoc.column import in_rows, is_tadoc, require_series, split
+from polars_tadoc.config import settings
+from polars_tadoc.corpus import Corpus, require_countable
+from polars_tadoc.decompress import WRONG
+from polars_tadoc.errors import InvalidGrammarError, NotCompressedError
+from polars_tadoc.grammar import Grammar
+from polars_tadoc.kernels.cpu import content_hash as kernels
+from polars_tadoc.kernels.cpu.lists import running_sum
+from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
+
+UInt64 = npt.NDArray[np.uint64]
+
+DTYPE = pl.UInt128
+"""Type of a key: Polars groups, joins, sorts and stores it as any integer."""
+
+_2_64 = 1 << 64
+_POWERS, _LIMBS = kernels.POWERS, kernels.LIMBS
+
+
+def content_hash(column: pl.Series) -> pl.Series:
+    """Hash the text of each row: a key for ``unique``, ``group_by`` and ``join``.
+
+    Equal texts have equal hashes, whatever tokenizer, method or grammar they were compressed with, and so has the same
+    text in a String column. What is hashed are the bytes that :func:`decompress` gives; those of a column that was
+    compressed with ``lossless=False`` are its words joined by spaces. The rules of a grammar are hashed once, and rows
+    from their symbols: no row is expanded. Later versions give the same hashes.
+
+    Different texts have different hashes but for a chance of about 1 in 2^122 for each pair. Texts can be crafted to
+    have equal ones, though: where they come from outside, compare those of equal hashes with :func:`equals`. It runs on
+    the CPU.
+
+    Two polynomials in the bytes modulo 2^61 - 1, at fixed random points (M. O. Karp and R. M. Rabin, *Efficient
+    randomized pattern-matching algorithms*, 1987; J. L. Carter and M. N. Wegman, *Universal classes of hash functions*,
+    1979), mixed one to one into 128 bits.
+
+    Parameters
+    ----------
+    column
+        Compressed column, or a String one.
+
+    Returns
+    -------
+    UInt128 series
+        One hash per row; null where the row is null. Polars takes a Python integer of this size as
+        ``pl.lit(key, pl.UInt128)``; Arrow, pandas and NumPy have no such type: ``cast(pl.String)`` first.
+
+    Raises
+    ------
+    NotCompressedError
+        The series is neither a compressed column nor String.
+    InvalidGrammarError
+        A payload or a row is damaged.
+    LimitExceededError
+        The rows stand for more words than 64 bits count.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> text = pl.Series("text", ["to be", "or not", "to be", None])
+    >>> keys = tadoc.content_hash(text.tadoc.compress())
+    >>> keys.equals(tadoc.content_hash(text)), keys.n_unique()
+    (True, 3)
+
+    """
+    require_text(column, "content_hash")
+    if column.dtype == pl.String:
+        return hash_strings(column)
+    corpora = split(column)
+    if not corpora:
+        return pl.Series(column.name, [None], DTYPE).new_from_index(0, len(column))
+    require_countable(corpora)
+    halves = [_hash_rows(corpus) for corpus in corpora]
+    low, high = (np.concatenate(half) for half in zip(*halves, strict=True))
+    return in_rows(_joined(column.name, low, high), corpora, len(column))
+
+
+def require_text(column: pl.Series, call: str) -> None:
+    """Raise ``NotCompressedError`` unless the series is a compressed column or String."""
+    require_series(column, call)
+    if column.dtype != pl.String and not is_tadoc(column.dtype):
+        raise NotCompressedError.for_column(column.name, column.dtype, call)
+
+
+def hash_strings(text: pl.Series) -> pl.Series:
+    """Hash a String series; null where the row is."""
+    addresses, lengths, owner = binary_views(text)
+    low, high = np.empty(len(text), np.uint64), np.empty(len(text), np.uint64)
+
+    def hash_some(rows: tuple[int, int]) -> None:
+        own = slice(*rows)
+        kernels.hash_strings(addresses[own], lengths[own], _POWERS, _LIMBS.ctypes.data, low[own], high[own])
+
+    map_parallel(hash_some, weighted_chunks(running_sum(lengths)))
+    del owner  # the addresses point into it until here
+    keys = _joined(text.name, low, high)
+    if text.null_count() == 0:
+        return keys
+    return pl.select(pl.when(text.is_not_null()).then(keys).alias(text.name)).to_series()
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """Hashes of a grammar's symbols, of which those of rows are put together.
+
+    Each is both polynomials, then both bases to the power of its bytes: uint64, four by gap code or symbol.
+    """
+
+    gaps: UInt64
+    symbols: UInt64
+    """With the gaps predicted inside."""
+    led: UInt64
+    """With the gap in front that is predicted, too."""
+    placed: UInt64
+    """By place of the rules' bodies: the symbol there with the gap in front; the first one of a body without."""
+    place_words: npt.NDArray[np.int64]
+    """Words that the symbol at each place stands for."""
+
+    @classmethod
+    def of(cls, corpus: Corpus) -> _Parts:
+        """Hash a grammar's symbols, or take their hashes from the cache."""
+        return _parts.get(corpus.key) or _parts.put(corpus.key, cls._hash(corpus.grammar))
+
+    @classmethod
+    def _hash(cls, grammar: Grammar) -> _Parts:
+        gap_data = np.concatenate([np.frombuffer(b" ", np.uint8), grammar.gaps.data])
+        gap_offsets = np.concatenate([[0], grammar.gaps.offsets + 1])
+        gaps = _parts_of(len(gap_offsets) - 1)
+        limbs_at = _LIMBS.ctypes.data
+        kernels.hash_words(gap_offsets, gap_data.ctypes.data, _POWERS, limbs_at, gaps)
+        symbols = _parts_of(grammar.vocabulary_size + grammar.rule_count)
+        word_offsets, word_data = grammar.words.offsets, grammar.words.data
+        kernels.hash_words(word_offsets, word_data.ctypes.data, _POWERS, limbs_at, symbols)
+        placed, place_words = _parts_of(len(grammar.symbols)), np.empty(len(grammar.symbols), np.int64)
+        kernels.hash_rules(
+            grammar.vocabulary_size,
+            grammar.rule_offsets,
+            grammar.symbols,
+            grammar.expansion_lengths,
+            grammar.predicted_gaps,
+            gaps,
+            symbols,
+            placed,
+            place_words,
+        )
+        led = _parts_of(len(symbols))
+        kernels.lead(grammar.leading_gaps, gaps, symbols, led)
+        return cls(gaps, symbols, led, placed, place_words)
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.gaps, self.symbols, self.led, self.placed, self.place_words)
+        return sum(array.nbytes for array in arrays)
+
+
+def _parts_of(count: int) -> UInt64:
+    """Allocate parts, contents undefined, none of which lies in two cache lines."""
+    room = np.empty(4 * count + 8, np.uint64)
+    start = -room.ctypes.data // 8 % 8
+    return room[start : start + 4 * count].reshape(count, 4)
+
+
+_parts: ByteLRU[_Parts] = ByteLRU(lambda: settings().host_cache_bytes // 4, lambda parts: parts.nbytes)
+"""Hashes of symbols, by grammar."""
+
+
+def _hash_rows(corpus: Corpus) -> tuple[UInt64, UInt64]:
+    """Lower and upper half of each document's hash."""
+    grammar, parts = corpus.grammar, _Parts.of(corpus)
+    addresses, gap_sizes, owner = binary_views(corpus.gaps)
+    expansion_lengths, leading_gaps = grammar.expansion_lengths, grammar.leading_gaps  # made here, not on threads
+    low, high = np.empty(corpus.document_count, np.uint64), np.empty(corpus.document_count, np.uint64)
+
+    def hash_some(rows: tuple[int, int]) -> tuple[int, int]:
+        first, stop = rows
+        code, row = kernels.hash_rows(
+            grammar.vocabulary_size,
+            grammar.rule_offsets,
+            grammar.symbols,
+            grammar.level_count,
+            expansion_lengths,
+            leading_gaps,
+            grammar.predicted_gaps,
+            parts.gaps,
+            parts.symbols,
+            parts.led,
+            parts.placed,
+            parts.place_words,
+            corpus.root_offsets[first : stop + 1],
+            corpus.roots,
+            addresses[first:stop],
+            gap_sizes[first:stop],
+            low[first:stop],
+            high[first:stop],
+        )
+        return code, first + row
+
+    outcomes = map_parallel(hash_some, weighted_chunks(corpus.root_offsets))
+    del owner  # the gaps' addresses point into it until here
+    for code, document in outcomes:
+        if code in WRONG:
+            raise InvalidGrammarError(f"row {corpus.rows[document]}: {WRONG[code]}: the data is damaged")
+    return low, high
+
+
+def _joined(name: str, low: UInt64, high: UInt64) -> pl.Series:
+    upper = pl.Series(name, high).cast(DTYPE) * pl.Series([_2_64], dtype=DTYPE)
+    return upper + pl.Series(low).cast(DTYPE)

@@ -1,0 +1,171 @@
+"""Whether texts are equal, row by row, whatever form each side has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.arguments import require_bool
+from polars_tadoc.column import is_tadoc
+from polars_tadoc.compress.compress import cut_blocks
+from polars_tadoc.decompress import decompress
+from polars_tadoc.rows.content_hash import content_hash, require_text
+from polars_tadoc.rows.numbers import common_rows
+from polars_tadoc.rows.token_count import token_count
+
+WORDS_COMPARED = 1 << 22
+"""Words, or bytes of a String column, of the rows that are expanded at a time; one row at least."""
+
+
+def equals(a: pl.Series, b: pl.Series, *, nulls_equal: bool = False) -> pl.Series:
+    """Tell row by row whether two columns hold the same text.
+
+    Rows whose hashes (:func:`content_hash`) differ are not equal, and those of one grammar with the same symbols and
+    gaps are: neither is expanded. What is left is decompressed and compared, some rows at a time. So the answer is
+    exact, also for texts that were crafted to have equal hashes.
+
+    Parameters
+    ----------
+    a, b
+        Compressed columns or String ones, of equal length; one of them may have a single row for all of the other's.
+    nulls_equal
+        Null equals null and nothing else. By default the result is null where either is.
+
+    Returns
+    -------
+    Boolean series
+        Named as ``a``.
+
+    Raises
+    ------
+    NotCompressedError
+        A series is neither a compressed column nor String.
+    TypeError
+        ``nulls_equal`` is no bool.
+    ValueError
+        The series differ in length.
+    InvalidGrammarError
+        A payload or a row is damaged.
+    LimitExceededError
+        Rows that have to be expanded stand for more words than ``Config(expansion_limit=)``.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> a = pl.Series("a", ["to be", "or not", None]).tadoc.compress()
+    >>> b = pl.Series("b", ["to be", "or", None])
+    >>> tadoc.equals(a, b).to_list(), tadoc.equals(a, b, nulls_equal=True).to_list()
+    ([True, False, None], [True, False, True])
+
+    """
+    return Request("equals", nulls_equal).run(a, b)
+
+
+@dataclass(frozen=True)
+class Request:
+    """How to compare, checked when it is made."""
+
+    call: str
+    nulls_equal: bool
+
+    def __post_init__(self) -> None:
+        require_bool("nulls_equal", self.nulls_equal, self.call)
+
+    def with_any(self, a: pl.Series, b: str | pl.Series) -> pl.Series:
+        """Compare with a text or a series; errors as :func:`equals`'s, and ``TypeError`` where it is neither."""
+        return self.run(a, _literal(b) if isinstance(b, str) else self.required(b))
+
+    def required(self, other: object) -> pl.Series:
+        """Return a series; raises ``TypeError`` where it is none."""
+        if not isinstance(other, pl.Series):
+            raise TypeError(f"{self.call} compares with text, an expression or a Series, not {type(other).__name__}")
+        return other
+
+    def required_expression(self, other: object) -> pl.Expr:
+        """Return an expression; raises ``TypeError`` where it is none."""
+        if not isinstance(other, pl.Expr):
+            self.required(other)
+        return cast(pl.Expr, other)
+
+    def run(self, a: pl.Series, b: pl.Series) -> pl.Series:
+        """Compare two series; errors as :func:`equals`'s."""
+        require_text(a, self.call)
+        require_text(b, self.call)
+        rows = common_rows(self.call, a=len(a), b=len(b))
+        equal = _equal(a, b, rows) if is_tadoc(a.dtype) or is_tadoc(b.dtype) else _spread(a == b, rows)
+        if self.nulls_equal:
+            both_null = _spread(a.is_null(), rows) & _spread(b.is_null(), rows)
+            equal = equal.fill_null(value=False) | both_null
+        return equal.alias(a.name)
+
+
+@dataclass(frozen=True)
+class WithLiteral:
+    """Comparison with one text."""
+
+    request: Request
+    text: str
+
+    def run(self, column: pl.Series) -> pl.Series:
+        """Compare each row with it."""
+        return self.request.run(column, _literal(self.text))
+
+
+def _literal(text: str) -> pl.Series:
+    return pl.Series("literal", [text], pl.String)
+
+
+def _equal(a: pl.Series, b: pl.Series, rows: int) -> pl.Series:
+    """Compare by hashes, then, where these are equal, by what the rows are; null where either is."""
+    equal = _spread(content_hash(a) == content_hash(b), rows)
+    candidates = equal.arg_true().to_numpy()
+    own_a, own_b = _gathered(a, candidates), _gathered(b, candidates)
+    unproven = np.flatnonzero(~_same_rows(own_a, own_b))
+    if len(unproven) == 0:
+        return equal
+    own_a, own_b, candidates = own_a.gather(unproven), own_b.gather(unproven), candidates[unproven]
+    unequal = [
+        candidates[start:stop][(_text(own_a[start:stop]) != _text(own_b[start:stop])).to_numpy()]
+        for start, stop in cut_blocks(_weights(own_a, own_b), len(candidates), WORDS_COMPARED)
+    ]
+    wrong = np.concatenate(unequal)
+    return equal.scatter(wrong, False) if len(wrong) else equal
+
+
+def _same_rows(a: pl.Series, b: pl.Series) -> npt.NDArray[np.bool_]:
+    """Whether rows have the same grammar, symbols and gaps, so that no text is needed."""
+    if not (is_tadoc(a.dtype) and is_tadoc(b.dtype)):
+        return np.zeros(len(a), np.bool_)
+    left, right = a.rechunk().struct.unnest(), b.rechunk().struct.unnest()
+    same = left["grammar"].to_physical() == right["grammar"].to_physical()
+    for field in ("symbols", "gaps"):
+        same &= left[field].eq_missing(right[field])
+    return same.to_numpy()
+
+
+def _weights(a: pl.Series, b: pl.Series) -> npt.NDArray[np.int64]:
+    """What comparing each row takes, the greater of both sides."""
+    return cast(npt.NDArray[np.int64], np.maximum(_weight(a), _weight(b)))
+
+
+def _weight(column: pl.Series) -> npt.NDArray[np.int64]:
+    sizes: Any = column.str.len_bytes() if column.dtype == pl.String else token_count(column)
+    return sizes.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+
+
+def _text(column: pl.Series) -> pl.Series:
+    return column if column.dtype == pl.String else decompress(column)
+
+
+def _gathered(column: pl.Series, rows: npt.NDArray[np.integer]) -> pl.Series:
+    """Take rows, or a single one again and again."""
+    return column.gather(np.zeros(len(rows), np.uint32)) if len(column) == 1 else column.gather(rows)
+
+
+def _spread(values: pl.Series, rows: int) -> pl.Series:
+    return values if len(values) == rows else values.new_from_index(0, rows)
