@@ -106,5 +106,5 @@ def choose(engine: str | None, symbols: int, repays_at: float = GPU_REPAYS_AT) -
     """Choose the engine for work over so many symbols, or other things; errors as :func:`require_engine`'s."""
     asked = require_engine(engine)
     if asked == "auto":
-        return GPU if symbols >= repays_at and cuda.device_problem() is None else CPU
+        return GPU if symbols >= repays_at and cuda.can_run() else CPU
     return GPU if asked == "gpu" else CPU

@@ -179,6 +179,10 @@ class DeviceMemoryWarning(UserWarning):
     """A GPU had too little memory for all rows at once: they went in smaller batches, or with "auto" to the CPU."""
 
 
+class BrokenCuPyWarning(UserWarning):
+    """CuPy is installed but cannot be imported or used: ``engine="auto"`` takes the CPU; the message says why."""
+
+
 class KernelCacheWarning(UserWarning):
     """The machine code of kernels is kept in a temporary folder, or nowhere; the message says which and what to do."""
 

@@ -125,7 +125,7 @@ class Compression:
     def uses_gpu(self, size: int) -> bool:
         """Choose the engine for so many bytes; here, and nowhere else."""
         if self.engine == "auto":
-            return self.method == "batch_repair" and size >= GPU_REPAYS_AT and device.device_problem() is None
+            return self.method == "batch_repair" and size >= GPU_REPAYS_AT and device.can_run()
         return self.engine == "gpu"
 
     def run(self, text: pl.Series) -> pl.Series:

@@ -185,7 +185,7 @@ def as_series(queries: QueriesLike, call: str) -> pl.Series:
 def choose_engine(asked: str, index: Collection, batch: Batch, mode: str, k: int) -> Engine:
     """Choose the engine for a batch: "auto" takes the one that is predicted to be faster with the index resident."""
     if asked == "auto":
-        if cuda.device_problem() is not None:
+        if not cuda.can_run():
             return CPU
         offsets = np.searchsorted(batch.owners, np.arange(batch.size + 1))
         taken = {}

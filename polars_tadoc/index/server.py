@@ -395,5 +395,5 @@ def _seconds(deadline: float | None) -> float:
 
 def _engines(asked: str) -> dict[str, Engine]:
     if asked == "auto":
-        return {"cpu": CPU} if cuda.device_problem() else {"cpu": CPU, "gpu": GPU}
+        return {"cpu": CPU, "gpu": GPU} if cuda.can_run() else {"cpu": CPU}
     return {asked: GPU if asked == "gpu" else CPU}

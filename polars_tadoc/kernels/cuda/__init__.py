@@ -18,6 +18,7 @@ from polars_tadoc.kernels.cuda import fuse_levels
 from polars_tadoc.kernels.cuda.coded_postings import block_bounds as block_bounds
 from polars_tadoc.kernels.cuda.coded_postings import decode_lists as decode_lists
 from polars_tadoc.kernels.cuda.coded_postings import load_postings as load_postings
+from polars_tadoc.kernels.cuda.device import can_run as can_run
 from polars_tadoc.kernels.cuda.device import device_errors as device_errors
 from polars_tadoc.kernels.cuda.device import device_problem as device_problem
 from polars_tadoc.kernels.cuda.device import even_blocks, get_kernel

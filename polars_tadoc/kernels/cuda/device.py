@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from polars_tadoc.errors import DeviceMemoryError, EngineUnavailableError
+from polars_tadoc.errors import BrokenCuPyWarning, DeviceMemoryError, EngineUnavailableError
 from polars_tadoc.kernels.cuda.memory import allocating
+
+_BROKEN = "CuPy is installed but cannot be used"
 
 _OUT_OF_MEMORY = 2
 """The number of this error, of CUDA's runtime and of its driver."""
@@ -18,6 +21,13 @@ _OUT_OF_MEMORY = 2
 @cache
 def device_problem() -> str | None:
     """Tell why the GPU kernels cannot run here, in one sentence with the mend; None where they can."""
+    try:
+        return _device_problem()
+    except Exception as error:  # an installation that is broken may raise anything
+        return f"{_BROKEN} ({type(error).__name__}: {error}): install it again, or remove it"
+
+
+def _device_problem() -> str | None:
     try:
         import cupy
     except ImportError as error:
@@ -43,6 +53,19 @@ def device_problem() -> str | None:
     return None
 
 
+def can_run() -> bool:
+    """Tell whether the GPU kernels can run here, where "auto" decides; warns once of a CuPy that is broken."""
+    problem = device_problem()
+    if problem is not None and problem.startswith(_BROKEN):
+        _warn_once(problem)
+    return problem is None
+
+
+@cache
+def _warn_once(problem: str) -> None:
+    warnings.warn(f'engine="auto" takes the CPU: {problem}', BrokenCuPyWarning, stacklevel=3)
+
+
 @contextmanager
 def device_errors(action: str) -> Iterator[None]:
     """Allocate where the configuration says, and turn what the device reports into a named message.
@@ -57,7 +80,7 @@ def device_errors(action: str) -> Iterator[None]:
     """
     try:
         import cupy
-    except ImportError:
+    except Exception:  # one that is broken may raise anything
         raise EngineUnavailableError(f'engine="gpu": {device_problem()}') from None
     try:
         with allocating():
