@@ -5,6 +5,10 @@ reference to a dictionary or by what they share with the one before. What a file
 wrong. So pages are looked at one by one: each says how many values it has and how many bytes it is decompressed into,
 and readers take no more than that of it. Lengths of strings are added up where there may be too many bytes.
 
+A column that Arrow reads as a dictionary keeps one copy of each value in a row group, and 4 bytes for each row: a
+grammar that 60,000 rows share is counted once. Which columns these are is told by the schema that PyArrow reads the
+file with, and not by its pages: a String column whose pages refer to a dictionary is read as a string for each row.
+
 Formats: Apache Parquet, ``parquet.thrift`` and ``Encodings.md``; page headers are in Thrift's compact protocol.
 """
 
@@ -77,8 +81,26 @@ def unfolded_bytes_of_all(data: bytes, limit: int) -> int:
 
 
 def _chunks(source: Any, file: pq.ParquetFile, group: int, leaves: Iterable[int]) -> Iterator[_Chunk]:
+    shared = _read_as_dictionary(file)
     for leaf in leaves:
-        yield _Chunk(source, file.metadata.row_group(group).column(leaf), file.schema.column(leaf))
+        yield _Chunk(source, file.metadata.row_group(group).column(leaf), file.schema.column(leaf), shared[leaf])
+
+
+def _read_as_dictionary(file: pq.ParquetFile) -> list[bool]:
+    """Tell of each leaf column whether PyArrow makes a dictionary array of it, wherever it is nested."""
+    found = [pa.types.is_dictionary(kind) for field in file.schema_arrow for kind in _leaf_types(field.type)]
+    count = int(file.metadata.num_columns)
+    return found if len(found) == count else [False] * count
+
+
+def _leaf_types(kind: pa.DataType) -> Iterator[pa.DataType]:
+    if isinstance(kind, pa.BaseExtensionType):
+        yield from _leaf_types(kind.storage_type)
+    elif pa.types.is_nested(kind):
+        for place in range(kind.num_fields):
+            yield from _leaf_types(kind.field(place).type)
+    else:
+        yield kind
 
 
 def _told(chunks: Callable[[], Iterator[_Chunk]], limit: int) -> int:
@@ -113,8 +135,8 @@ class _Page:
 class _Chunk:
     """One column of a row group."""
 
-    def __init__(self, source: Any, chunk: Any, column: Any) -> None:
-        self._source, self._chunk, self._column = source, chunk, column
+    def __init__(self, source: Any, chunk: Any, column: Any, as_dictionary: bool) -> None:
+        self._source, self._chunk, self._column, self._as_dictionary = source, chunk, column, as_dictionary
         self._start = chunk.data_page_offset
         if chunk.has_dictionary_page and chunk.dictionary_page_offset is not None:
             self._start = min(self._start, chunk.dictionary_page_offset)
@@ -154,7 +176,9 @@ class _Chunk:
         return total
 
     def _repeats(self, page: _Page) -> bool:
-        return page.encoding in (PLAIN_DICTIONARY, RLE_DICTIONARY, DELTA_BYTE_ARRAY)
+        """Tell whether a page may stand for more strings than it has bytes for."""
+        refers = page.encoding in (PLAIN_DICTIONARY, RLE_DICTIONARY) and not self._as_dictionary
+        return refers or page.encoding == DELTA_BYTE_ARRAY
 
     def _sum(self, page: _Page) -> int:
         data = self._decompressed(page)

@@ -74,7 +74,7 @@ def append(
     rows = document_rows(corpora)
     if len(stored) + len(rows) > MOST_DOCUMENTS or stored.rows + len(column) > MOST_DOCUMENTS:
         raise LimitExceededError(f"append: an index holds at most {MOST_DOCUMENTS:,} documents; build another one")
-    more = documents_of(column, rows, id, metadata, stored.text is not None)
+    more = documents_of(column, rows, id, metadata, stored.stored_text is not None)
     codec = codec_of(content.segments[0].postings)
     segment = make_segment(corpora, rows, Options(analyzer.morphism, strategy, engine), codec)
     return _merge_small(Content((*content.segments, segment), _joined(stored, more)))
@@ -136,22 +136,26 @@ def _filtered(stored: Documents, kept: pl.Series) -> Documents:
         stored.labelled,
         stored.rows,
         None if stored.metadata is None else stored.metadata.filter(kept),
-        None if stored.text is None else stored.text.filter(kept),
+        None if stored.stored_text is None else stored.stored_text.filter(kept),
     )
 
 
 def _joined(stored: Documents, more: Documents) -> Documents:
     """Put documents after others; both know the same of them."""
     ids = more.ids if stored.labelled else more.ids + stored.rows
-    metadata, text = stored.metadata, stored.text
+    metadata, text = stored.metadata, stored.stored_text
     if metadata is not None and more.metadata is not None:
         metadata = pl.concat([metadata, more.metadata])
         metadata = metadata.rechunk() if metadata.n_chunks() > MOST_CHUNKS else metadata
-    if text is not None and more.text is not None:
-        text = _in_few_chunks(pl.concat([text, more.text.alias(text.name)]))
+    if text is not None and more.stored_text is not None:
+        text = text.followed_by(more.stored_text, _texts_joined)
     return Documents(
         _in_few_chunks(pl.concat([stored.ids, ids])), stored.labelled, stored.rows + more.rows, metadata, text
     )
+
+
+def _texts_joined(text: pl.Series, more: pl.Series) -> pl.Series:
+    return _in_few_chunks(pl.concat([text, more.alias(text.name)]))
 
 
 def _in_few_chunks(values: pl.Series) -> pl.Series:

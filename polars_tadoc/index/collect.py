@@ -18,6 +18,7 @@ from polars_tadoc.engine import Engine, choose
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.index.codecs import Codec
 from polars_tadoc.index.documents import Documents
+from polars_tadoc.index.stored_text import StoredText
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.cpu.lists import append_lists, gather_lists, running_sum
 from polars_tadoc.traversal.options import Options
@@ -167,7 +168,7 @@ def documents_of(
         ids = ids if id is None else ids.gather(places)
         metadata = None if metadata is None else metadata[places]
         text = column.gather(places) if store else None
-    return Documents(ids, id is not None, len(column), metadata, text)
+    return Documents(ids, id is not None, len(column), metadata, None if text is None else StoredText.of(text))
 
 
 def require_rows(

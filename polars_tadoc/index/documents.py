@@ -13,6 +13,8 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.index.stored_text import StoredText
+
 Bool = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
 
@@ -37,7 +39,7 @@ class Documents:
         Rows of all columns that were indexed, null ones too: where the numbers of further rows begin.
     metadata
         A row for each document, or None.
-    text
+    stored_text
         The compressed text of each document, or None where it is not kept.
 
     """
@@ -46,10 +48,15 @@ class Documents:
     labelled: bool
     rows: int
     metadata: pl.DataFrame | None = None
-    text: pl.Series | None = None
+    stored_text: StoredText | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def text(self) -> pl.Series | None:
+        """The compressed text of each document, read now if it was not; None where it is not kept."""
+        return None if self.stored_text is None else self.stored_text.column
 
 
 def find(stored: Documents, live: Bool | None, ids: Any, call: str) -> tuple[Int64, Int64]:

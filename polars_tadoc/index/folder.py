@@ -12,10 +12,10 @@ import mmap
 import os
 import reprlib
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -228,11 +228,9 @@ class Reader:
             raise self.damaged(HEADER, f"{name} holds {known.get('dtype')}, not whole numbers")
         dtype, length = np.dtype(known["dtype"]), int(known["length"])
         start = _array_header(dtype, length)
-        data = self._data(name, known, self._mapped)
+        data = self._data(name, known, self._mapped, verify or self._verify)
         if len(data) != len(start) + dtype.itemsize * length or data[: len(start)] != start:
             raise self.damaged(name, "it does not hold what the header says")
-        if verify or self._verify:
-            self._require_checksum(name, known, data)
         values = np.frombuffer(data, dtype, length, len(start)) if length else np.zeros(0, dtype)
         values.flags.writeable = False
         return values
@@ -255,14 +253,34 @@ class Reader:
     def parquet(self, name: str) -> pl.DataFrame:
         """Read what :meth:`Writer.parquet` wrote; errors as for :meth:`array`."""
         name = f"{name}.parquet"
-        table = self._table(name)
+        table = self._table(name, self._checked(name))
         with self._readable(name):
             return frame_of(table)
+
+    def later_parquet(self, name: str) -> LaterTable:
+        """Open what :meth:`Writer.parquet` wrote, without reading it; errors as for :meth:`parquet` of its footer.
+
+        Its checksum is compared now with ``verify``, and in any case when it is read.
+        """
+        name = f"{name}.parquet"
+        data = self._data(name, self._known(name), self._mapped, self._verify)
+        with self._readable(name):
+            file = open_parquet(pa.BufferReader(data))
+            schema, rows = file.schema_arrow, int(file.metadata.num_rows)
+            frame = frame_of(schema.empty_table())
+        self._require_unfoldable(name, data)
+
+        def read() -> pl.DataFrame:
+            table = self._table(name, data)
+            with self._readable(name):
+                return frame_of(table)
+
+        return LaterTable(frame.schema, rows, read)
 
     def strings(self, name: str) -> pa.LargeStringArray:
         """Read what :meth:`Writer.strings` wrote; errors as for :meth:`array`, or they are nulls, or out of order."""
         name = f"{name}.parquet"
-        table = self._table(name)
+        table = self._table(name, self._checked(name))
         if table.num_columns != 1 or table.schema.types[0] not in (pa.string(), pa.large_string()):
             raise self.damaged(name, "it is not one column of strings")
         strings = table.column(0).cast(pa.large_string()).combine_chunks()
@@ -270,13 +288,18 @@ class Reader:
             raise self.damaged(name, "its strings are not in order")
         return strings
 
-    def _table(self, name: str) -> pa.Table:
-        data, limit = self._checked(name), settings().payload_limit_bytes
-        with self._readable(name):
-            size = parquet_sizes.unfolded_bytes_of_all(data, limit)
-        self._require_within_limit(name, size)
+    def _table(self, name: str, data: Any) -> pa.Table:
+        """Read a file, given its bytes: into memory of its own, whatever becomes of the file."""
+        data = bytes(data)
+        self._require_checksum(name, self._known(name), data)
+        self._require_unfoldable(name, data)
         with self._readable(name):
             return _parquet(data)
+
+    def _require_unfoldable(self, name: str, data: Any) -> None:
+        with self._readable(name):
+            size = parquet_sizes.unfolded_bytes_of_all(data, settings().payload_limit_bytes)
+        self._require_within_limit(name, size)
 
     def _require_within_limit(self, name: str, size: int) -> None:
         limit = settings().payload_limit_bytes
@@ -314,27 +337,42 @@ class Reader:
             raise self.damaged(HEADER, str(error)) from None
 
     def _checked(self, name: str) -> bytes:
-        known = self._known(name)
-        data = self._data(name, known, mapped=False)
-        self._require_checksum(name, known, data)
-        return bytes(data)
+        return bytes(self._data(name, self._known(name), mapped=False, verify=True))
 
-    def _data(self, name: str, known: dict[str, Any], mapped: bool) -> Any:
-        """Give a file's bytes, as many as the header says."""
+    def _data(self, name: str, known: dict[str, Any], mapped: bool, verify: bool) -> Any:
+        """Give a file's bytes, as many as the header says.
+
+        To compare its checksum a mapped file is read piece by piece, and not where it is mapped: what is touched there
+        counts as this process's memory.
+        """
         try:
             with open_regular(self._folder / name) as file:
                 size = os.fstat(file.fileno()).st_size
                 if size != known["bytes"] or not size:
                     raise self.damaged(name, f"it has {size:,} bytes, not {known['bytes']:,}")
-                return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if mapped else file.read()
+                if mapped and verify and _checksum(file) != known["crc32"]:
+                    raise self.damaged(name, "its checksum is another")
+                data: Any = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if mapped else file.read()
         except (FileNotFoundError, IsADirectoryError):
             raise InvalidIndexError(f"load_index: there is no file {self._folder / name}; {_MEND}") from None
         except NotAFileError as error:
             raise InvalidIndexError(f"load_index: {error}; {_MEND}") from None
+        if verify and not mapped:
+            self._require_checksum(name, known, data)
+        return data
 
     def _require_checksum(self, name: str, known: dict[str, Any], data: Any) -> None:
         if zlib.crc32(data) != known["crc32"]:
             raise self.damaged(name, "its checksum is another")
+
+
+class LaterTable(NamedTuple):
+    """A table that is in a file, open but not read."""
+
+    schema: pl.Schema
+    rows: int
+    read: Callable[[], pl.DataFrame]
+    """Reads it; errors as for :meth:`Reader.array`."""
 
 
 def field(contents: Mapping[str, Any], name: str, kind: type[Value]) -> Value:
@@ -398,11 +436,15 @@ def _array_header(dtype: np.dtype[Any], length: int) -> bytes:
 
 def _described(path: Path) -> dict[str, Any]:
     """Return size and checksum of a file."""
-    size = checksum = 0
     with path.open("rb") as file:
-        while data := file.read(_READ_BYTES):
-            size, checksum = size + len(data), zlib.crc32(data, checksum)
-    return {"bytes": size, "crc32": checksum}
+        return {"bytes": os.fstat(file.fileno()).st_size, "crc32": _checksum(file)}
+
+
+def _checksum(file: BinaryIO) -> int:
+    checksum = 0
+    while data := file.read(_READ_BYTES):
+        checksum = zlib.crc32(data, checksum)
+    return checksum
 
 
 def _header_text(header: dict[str, Any]) -> str:

@@ -130,7 +130,7 @@ def phrase_lists(index: Collection, phrases: Sequence[tuple[str, ...]], call: st
         A row is damaged.
 
     """
-    text = index.stored.text
+    text = index.stored.text if phrases else None
     if text is None and phrases:
         raise ValueError(
             f"{call}: the phrase {' '.join(phrases[0])[:SHOWN]!r} is to be checked in the text, which this index does "

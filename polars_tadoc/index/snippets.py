@@ -86,7 +86,7 @@ def snippets(
             raise TypeError(f"snippets: {name} must be a string, not {type(mark).__name__}")
         require_text(mark, f"snippets: {name}")
     texts = as_series(queries, "snippets")
-    if index.stored.text is None:
+    if index.stored.stored_text is None:
         raise ValueError("snippets: this index does not have the text: build it with store=True")
     owners = _queries(results, texts)
     documents = _documents(index, results)
@@ -128,10 +128,11 @@ def _find(
     index: Collection, texts: pl.Series, rows: Int64, queries: Int64, documents: Int64, size: int
 ) -> list[_Stretches]:
     """Find the stretches of results, given their numbers, queries and documents."""
-    assert index.stored.text is not None
+    stored = index.stored.text
+    assert stored is not None
     words, sought = _sought(weigh(index, texts, SCORING, "snippets"))
     distinct, stands = np.unique(documents, return_inverse=True)
-    corpora = split(index.stored.text.gather(distinct))
+    corpora = split(stored.gather(distinct))
     require_countable(corpora)
     parts = []
     for corpus in corpora:

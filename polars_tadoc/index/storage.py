@@ -24,6 +24,7 @@ from polars_tadoc.index.collect import MOST_DOCUMENTS
 from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.folder import HEADER, Reader, Writer, field, new_folder
 from polars_tadoc.index.segment import Segment
+from polars_tadoc.index.stored_text import StoredText
 from polars_tadoc.morphism import Morphism
 from polars_tadoc.version import __version__
 from polars_tadoc.vocabulary import Vocabulary
@@ -131,14 +132,15 @@ def _write_documents(writer: Writer, stored: Documents) -> dict[str, Any]:
         writer.frame("ids", stored.ids.to_frame("id"))
     if stored.metadata is not None:
         writer.frame("metadata", stored.metadata)
-    if stored.text is not None:
-        writer.parquet("text", stored.text.to_frame("text"))
+    text = stored.text
+    if text is not None:
+        writer.parquet("text", text.to_frame("text"))
     return {
         "rows": stored.rows,
         "labelled": stored.labelled,
         "numbered": numbered,
         "metadata": stored.metadata is not None,
-        "text": stored.text is not None,
+        "text": text is not None,
     }
 
 
@@ -155,16 +157,26 @@ def _read_documents(reader: Reader, known: dict[str, Any], count: int) -> Docume
     else:
         ids = _only_column(reader, reader.frame("ids"), "ids.arrow")
     metadata = reader.frame("metadata") if has_metadata else None
-    text = _only_column(reader, reader.parquet("text"), "text.parquet") if has_text else None
+    text = _stored_text(reader) if has_text else None
     with _sound(reader):
         for name, values in {"ids": ids, "metadata": metadata, "text": text}.items():
             if values is not None and len(values) != count:
                 raise ValueError(f"there are {len(values):,} {name} for {count:,} documents")
-        if text is not None and not is_tadoc(text.dtype):
-            raise ValueError(f"the text is {text.dtype}, not compressed")
         if not labelled and (ids.dtype != pl.UInt32 or ids.null_count()):
             raise ValueError(f"the numbers of rows are {ids.dtype}")
     return Documents(ids, labelled, rows, metadata, text)
+
+
+def _stored_text(reader: Reader) -> StoredText:
+    """Open the text; that it is what the footer of its file says is checked when it is read."""
+    table = reader.later_parquet("text")
+    if len(table.schema) != 1:
+        raise reader.damaged("text.parquet", f"it has {len(table.schema)} columns")
+    dtype = table.schema.dtypes()[0]
+    if not is_tadoc(dtype):
+        with _sound(reader):
+            raise ValueError(f"the text is {dtype}, not compressed")
+    return StoredText(table.rows, lambda: table.read().to_series())
 
 
 def _only_column(reader: Reader, frame: pl.DataFrame, name: str) -> pl.Series:
