@@ -277,16 +277,24 @@ class Reader:
 
         return LaterTable(frame.schema, rows, read)
 
-    def strings(self, name: str) -> pa.LargeStringArray:
-        """Read what :meth:`Writer.strings` wrote; errors as for :meth:`array`, or they are nulls, or out of order."""
+    def later_strings(self, name: str) -> Callable[[], pa.LargeStringArray]:
+        """Open what :meth:`Writer.strings` wrote; what is returned reads it.
+
+        Its errors are those of :meth:`array`, or that they are nulls, or out of order.
+        """
         name = f"{name}.parquet"
-        table = self._table(name, self._checked(name))
-        if table.num_columns != 1 or table.schema.types[0] not in (pa.string(), pa.large_string()):
-            raise self.damaged(name, "it is not one column of strings")
-        strings = table.column(0).cast(pa.large_string()).combine_chunks()
-        if strings.null_count or not Vocabulary(strings).ascending.all():
-            raise self.damaged(name, "its strings are not in order")
-        return strings
+        data = self._data(name, self._known(name), self._mapped, verify=False)
+
+        def read() -> pa.LargeStringArray:
+            table = self._table(name, data)
+            if table.num_columns != 1 or table.schema.types[0] not in (pa.string(), pa.large_string()):
+                raise self.damaged(name, "it is not one column of strings")
+            strings = table.column(0).cast(pa.large_string()).combine_chunks()
+            if strings.null_count or not Vocabulary(strings).ascending.all():
+                raise self.damaged(name, "its strings are not in order")
+            return strings
+
+        return read
 
     def _table(self, name: str, data: Any) -> pa.Table:
         """Read a file, given its bytes: into memory of its own, whatever becomes of the file."""
@@ -387,7 +395,9 @@ def _parquet(data: bytes) -> pa.Table:
     """Read a file, and check that its arrays are what they say they are."""
     file = open_parquet(pa.BufferReader(data))
     groups = range(file.num_row_groups)  # each by itself: PyArrow cannot join dictionaries that structs hold
-    table = pa.concat_tables([file.schema_arrow.empty_table(), *(file.read_row_group(group) for group in groups)])
+    table = pa.concat_tables(
+        [file.schema_arrow.empty_table(), *(file.read_row_group(group, use_threads=False) for group in groups)]
+    )
     table.validate(full=True)
     return table
 

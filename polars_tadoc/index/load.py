@@ -7,6 +7,7 @@ import os
 import polars as pl
 
 from polars_tadoc.arguments import require_bool, require_path
+from polars_tadoc.free_memory import give_back_memory
 from polars_tadoc.index import storage
 from polars_tadoc.index.index import Index
 
@@ -67,4 +68,6 @@ def load_index(
     require_bool("mmap", mmap, "load_index")
     if normalize is not None and not isinstance(normalize, pl.Expr):
         raise TypeError(f"load_index: normalize is {type(normalize).__name__}, not a Polars expression")
-    return Index(*storage.read(require_path("path", path, "load_index"), verify, mmap, normalize))
+    index = Index(*storage.read(require_path("path", path, "load_index"), verify, mmap, normalize))
+    give_back_memory()
+    return index

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,9 +46,9 @@ class Segment:
     deleted: UInt32 | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "postings", _read_only(self.postings))
+        object.__setattr__(self, "postings", read_only_parts(self.postings))
         for name in ("lengths", "deleted"):
-            object.__setattr__(self, name, _read_only(getattr(self, name)))
+            object.__setattr__(self, name, read_only_parts(getattr(self, name)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Segment, (self.terms, self.postings, self.lengths, self.deleted)  # a key is of this process
@@ -93,7 +93,7 @@ class Segment:
     @cached_property
     def sought_terms(self) -> tuple[npt.NDArray[Any], ...]:
         """The terms as they are looked for: offsets, bytes and the first eight bytes of each as a number."""
-        offsets, data = _read_only(self.terms.offsets), _read_only(self.terms.data)
+        offsets, data = read_only_parts(self.terms.offsets), read_only_parts(self.terms.data)
         keys = np.empty(len(self.terms), np.uint64)
         fill_keys(offsets, data, keys)
         return offsets, data, keys
@@ -112,17 +112,17 @@ class Segment:
 
     def with_deleted(self, deleted: UInt32) -> Segment:
         """Return the same segment with other documents marked as deleted; what is cached for the postings stays."""
-        made = replace(self, deleted=deleted)
+        made = Segment(self.terms, self.postings, self.lengths, deleted)
         made.__dict__.update({name: getattr(self, name) for name in ("key", "sought_terms")})
         return made
 
 
-def _read_only(value: Any) -> Any:
+def read_only_parts(value: Any) -> Any:
     """Return the same arrays such that nothing can write to them."""
     if isinstance(value, np.ndarray):
         return read_only(value)
     if isinstance(value, (Postings, Stream)):
-        return type(value)(*map(_read_only, value))
+        return type(value)(*map(read_only_parts, value))
     return value
 
 

@@ -23,8 +23,10 @@ from polars_tadoc.index.codecs import Codec, require_codec
 from polars_tadoc.index.collect import MOST_DOCUMENTS
 from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.folder import HEADER, Reader, Writer, field, new_folder
+from polars_tadoc.index.saved_segment import SavedSegment
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.index.stored_text import StoredText
+from polars_tadoc.kernels.postings import Postings
 from polars_tadoc.morphism import Morphism
 from polars_tadoc.version import __version__
 from polars_tadoc.vocabulary import Vocabulary
@@ -112,18 +114,25 @@ def _write_segment(writer: Writer, place: int, segment: Segment, codec: Codec) -
 
 
 def _read_segment(reader: Reader, place: int, known: _SegmentHeader, codec: Codec) -> Segment:
+    """Check a segment's files: all that they hold is decoded once, and again when a search needs it."""
     name, size = f"segment_{place}", known.documents
-    terms = reader.strings(f"{name}.terms")
+    strings = reader.later_strings(f"{name}.terms")
     lengths = reader.array(f"{name}.lengths").astype(np.uint32, copy=False)
     deleted = reader.array(f"{name}.deleted", verify=True) if known.deleted else None
     arrays = {part: reader.array(f"{name}.{part}") for part in known.arrays}
+    count = len(strings())
+
+    def decode_postings() -> Postings:
+        with _sound(reader):
+            return codec.unpack(arrays, size, count)
+
+    decode_postings()
     with _sound(reader):
-        postings = codec.unpack(arrays, size, len(terms))
         if len(lengths) != size:
             raise ValueError(f"{name} has {len(lengths):,} lengths for {size:,} documents")
         if deleted is not None and (deleted.dtype != np.uint32 or len(deleted) != -(-size // 32)):
             raise ValueError(f"{name} has marks of deletion for another number of documents than {size:,}")
-    return Segment(Vocabulary(terms), postings, lengths, deleted)
+    return SavedSegment(lambda: Vocabulary(strings()), decode_postings, lengths, deleted)
 
 
 def _write_documents(writer: Writer, stored: Documents) -> dict[str, Any]:
