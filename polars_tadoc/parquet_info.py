@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -13,9 +14,11 @@ from polars.exceptions import ComputeError
 from polars_tadoc import payload
 from polars_tadoc.analytics.info import WORTH_A_WARNING
 from polars_tadoc.arguments import require_path
-from polars_tadoc.errors import InvalidGrammarError, RepeatedGrammarsWarning
+from polars_tadoc.config import settings
+from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, RepeatedGrammarsWarning
 from polars_tadoc.namespaces.columns import compressed_column
 from polars_tadoc.parquet_footer import open_parquet
+from polars_tadoc.parquet_sizes import leaf_types, unfolded_bytes
 from polars_tadoc.regular_file import arrow_file, open_regular
 from polars_tadoc.thrift import MalformedError
 
@@ -58,6 +61,8 @@ def parquet_info(path: str | os.PathLike[str], column: str | None = None) -> pa.
         The column is of another type, or none was named and there is not exactly one.
     InvalidGrammarError
         The file is damaged, or no Parquet file.
+    LimitExceededError
+        The grammars of a row group claim to unfold into more than ``Config(payload_limit_bytes=)``.
     FileNotFoundError
         There is no such file; folders and patterns of names are none.
     TypeError, ValueError
@@ -87,10 +92,14 @@ def parquet_info(path: str | os.PathLike[str], column: str | None = None) -> pa.
                 schema = pl.Schema(pl.read_parquet_schema(opened))
             name = compressed_column(schema, column, "parquet_info")
             metadata = file.metadata
-            for group in range(metadata.num_row_groups):
+            places = _places(file.schema_arrow, name)
+            _require_within_limit(path, source, file, places[0])
+            groups = metadata.num_row_groups
+            for group in range(groups):
                 keys += _keys(file.read_row_group(group, columns=[f"{name}.grammar"])[name])
-            sizes = _chunk_sizes(metadata, file.schema_arrow, name)
-            rows, groups = metadata.num_rows, metadata.num_row_groups
+            chunks = [metadata.row_group(group) for group in range(groups)]
+            sizes = [sum(chunk.column(place).total_compressed_size for chunk in chunks) for place in places]
+            rows = metadata.num_rows
     except (pa.ArrowException, ComputeError, MalformedError) as error:
         raise InvalidGrammarError(f"parquet_info: {path} is no Parquet file, or damaged: {error}") from error
     of_grammars, total, distinct = sizes[0], sum(sizes), len(set(keys))
@@ -117,22 +126,22 @@ def _keys(column: pa.ChunkedArray) -> list[str]:
     ]
 
 
-def _chunk_sizes(metadata: Any, schema: pa.Schema, name: str) -> list[int]:
-    """Compressed bytes of each field of the column, in all row groups.
+def _require_within_limit(path: Path, source: pa.NativeFile, file: Any, leaf: int) -> None:
+    """Raise ``LimitExceededError`` where the grammars of a row group claim to unfold into too much to be read."""
+    limit = settings().payload_limit_bytes
+    for group in range(file.num_row_groups):
+        size = unfolded_bytes(source, file, group, [leaf], limit)
+        if size > limit:
+            raise LimitExceededError(
+                f"parquet_info: {path}, row group {group}: its grammars claim to unfold into {size:,} bytes or more, "
+                f"the limit is {limit:,}; if the data is trusted, raise it: tadoc.Config(payload_limit_bytes=…)"
+            )
 
-    Fields are told by their place: a path such as ``text.grammar`` may be that of another column.
-    """
+
+def _places(schema: pa.Schema, name: str) -> range:
+    """Give the numbers of the leaf columns that hold a column: a path such as ``text.grammar`` may be of another."""
     at = schema.get_field_index(name)
-    first = sum(_leaves(field.type) for field in list(schema)[:at])
-    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
-    places = range(first, first + _leaves(schema.field(at).type))
-    return [sum(group.column(place).total_compressed_size for group in groups) for place in places]
-
-
-def _leaves(dtype: pa.DataType) -> int:
-    """Columns that Parquet stores a type in."""
-    if isinstance(dtype, pa.BaseExtensionType):
-        return _leaves(dtype.storage_type)
-    if pa.types.is_nested(dtype):
-        return sum(_leaves(dtype.field(child).type) for child in range(dtype.num_fields))
-    return 1
+    first, count = (
+        sum(1 for field in fields for _ in leaf_types(field.type)) for fields in (list(schema)[:at], [schema.field(at)])
+    )
+    return range(first, first + count)

@@ -88,17 +88,18 @@ def _chunks(source: Any, file: pq.ParquetFile, group: int, leaves: Iterable[int]
 
 def _read_as_dictionary(file: pq.ParquetFile) -> list[bool]:
     """Tell of each leaf column whether PyArrow makes a dictionary array of it, wherever it is nested."""
-    found = [pa.types.is_dictionary(kind) for field in file.schema_arrow for kind in _leaf_types(field.type)]
+    found = [pa.types.is_dictionary(kind) for field in file.schema_arrow for kind in leaf_types(field.type)]
     count = int(file.metadata.num_columns)
     return found if len(found) == count else [False] * count
 
 
-def _leaf_types(kind: pa.DataType) -> Iterator[pa.DataType]:
+def leaf_types(kind: pa.DataType) -> Iterator[pa.DataType]:
+    """Give the types of the columns that Parquet stores a type in."""
     if isinstance(kind, pa.BaseExtensionType):
-        yield from _leaf_types(kind.storage_type)
+        yield from leaf_types(kind.storage_type)
     elif pa.types.is_nested(kind):
         for place in range(kind.num_fields):
-            yield from _leaf_types(kind.field(place).type)
+            yield from leaf_types(kind.field(place).type)
     else:
         yield kind
 

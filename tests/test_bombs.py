@@ -176,6 +176,50 @@ def test_a_small_file_that_stands_for_much(tmp_path: Path, name: str) -> None:
         assert tadoc.scan_packed(path).tadoc.word_count("text").collect().height == 12  # the bomb is not read
 
 
+LINES = 20_000
+"""Rows that share a value of a quarter of a megabyte: 5 GB, were each to have a copy."""
+
+
+def shared_value(dictionary: pa.DataType, nested: str) -> Any:
+    """One long value, for each of many rows, as a dictionary."""
+    long = pa.array([b"w" * (1 << 18)], pa.binary()).cast(dictionary)
+    shared = pa.DictionaryArray.from_arrays(pa.array(np.zeros(LINES, np.int32)), long)
+    if nested == "struct":
+        return pa.StructArray.from_arrays([shared], ["grammar"])
+    return pa.ListArray.from_arrays(pa.array([0, 5, LINES], pa.int32()), shared) if nested == "list" else shared
+
+
+@pytest.mark.parametrize("nested", ["column", "struct", "list"])
+@pytest.mark.parametrize("dictionary", [pa.string(), pa.large_string(), pa.binary()], ids=str)
+def test_a_value_is_counted_as_often_as_it_is_read(tmp_path: Path, dictionary: pa.DataType, nested: str) -> None:
+    """Arrow keeps one copy for a dictionary, and a string for each row of a plain column: the schema says which."""
+    table = pa.table({"a": shared_value(dictionary, nested)})
+    for is_dictionary in (True, False):
+        pq.write_table(table, tmp_path / "a.parquet", compression="zstd", store_schema=is_dictionary)
+        (said,) = sizes(tmp_path / "a.parquet", 1 << 30)
+        if is_dictionary:
+            read = pq.ParquetFile(tmp_path / "a.parquet").read_row_group(0)
+            assert read.nbytes <= said + 8 * LINES < 2 * read.nbytes
+        else:
+            assert said > 1 << 30
+
+
+def test_a_dictionary_whose_pages_share_beginnings_is_counted_in_full(tmp_path: Path) -> None:
+    """The schema says dictionary, the pages are front-coded: no reader of Arrow's takes that; it is not let through."""
+    words = pa.array(["w" * (1 << 16) + f"{number:05}" for number in range(500)])
+    pq.write_table(pa.table({"a": words}), tmp_path / "plain.parquet", use_dictionary=False, column_encoding="PLAIN")
+    pq.write_table(
+        pa.table({"a": words.dictionary_encode()}),
+        tmp_path / "a.parquet",
+        use_dictionary=False,
+        column_encoding="DELTA_BYTE_ARRAY",
+    )
+    assert (tmp_path / "a.parquet").stat().st_size < 1 << 20
+    for name in ("plain", "a"):
+        (said,) = sizes(tmp_path / f"{name}.parquet", 1 << 20)
+        assert said > 1 << 20
+
+
 def test_a_bomb_among_sound_files(tmp_path: Path) -> None:
     FRAME.with_columns(bomb=pl.lit("sound")).tadoc.write_packed(tmp_path / "a.parquet")
     write_bomb(tmp_path / "b.parquet", long_words(50_000))
@@ -231,6 +275,82 @@ def test_a_saved_index_that_stands_for_much(tmp_path: Path, name: str) -> None:
         tadoc.load_index(folder)
     with pytest.raises(InvalidIndexError):  # it is read then, and is another number of documents, or words
         tadoc.load_index(folder)
+
+
+def lines(rows: int) -> pl.DataFrame:
+    """Rows of one grammar, whose payload is long for so few words."""
+    texts = [f"host{row % 97} session {row * 7919 % 3001} opened for user u{row % 311}" for row in range(rows)]
+    return pl.DataFrame({"number": range(rows), "text": texts}).tadoc.compress("text")
+
+
+def test_a_saved_index_of_many_rows_with_one_grammar(tmp_path: Path) -> None:
+    """The grammar, once for each row, would be more than the limit."""
+    frame = lines(20_000)
+    index = frame.tadoc.build_index("text", id="number")
+    index.save(tmp_path / "saved")
+    frame.lazy().tadoc.sink_index(tmp_path / "sunk", "text", id="number")
+    query = '"user u17"'
+    for name in ("saved", "sunk"):
+        content = (tmp_path / name / "text.parquet").read_bytes()
+        copies = 20_000 * len(frame["text"].struct.field("grammar").cast(pl.String)[0])
+        with tadoc.Config(payload_limit_bytes=8 << 20):
+            assert copies > 6 * (8 << 20)
+            loaded = tadoc.load_index(tmp_path / name)
+            found = loaded.search(query)
+            assert found.equals(index.search(query))
+            assert loaded.snippets(found, query).equals(index.snippets(found, query))
+        assert len(content) < 1 << 20
+
+
+def test_a_text_that_stands_for_much(tmp_path: Path) -> None:
+    """Its grammars as strings of their own, one a row: refused when the index is loaded, not when it is searched."""
+    frame = lines(20_000)
+    frame.tadoc.build_index("text").save(tmp_path / "index")
+    plain = frame.select(pl.col("text").struct.with_fields(pl.field("grammar").cast(pl.String)))
+    file = io.BytesIO()
+    pq.write_table(plain.to_arrow(), file, store_schema=False)
+    assert len(file.getvalue()) < 2 << 20
+    replaced(tmp_path / "index", "text.parquet", file.getvalue())
+    said = rf"text\.parquet claims to unfold into .* bytes or more, the limit is 8,388,608; {RAISE_IT}$"
+    with tadoc.Config(payload_limit_bytes=8 << 20), pytest.raises(LimitExceededError, match=said):
+        tadoc.load_index(tmp_path / "index")
+
+
+def test_parquet_info_of_a_grammar_that_stands_for_much(tmp_path: Path) -> None:
+    payload = pl.DataFrame({"text": ["a"]}).tadoc.compress("text")["text"].struct.field("grammar").cast(pl.String)[0]
+    long = pl.Series([payload + "A" * (16 << 20)], dtype=pl.Categorical(pl.Categories("grammar", "polars_tadoc")))
+    others = {"symbols": pl.Series([[0]], dtype=pl.List(pl.UInt32)), "gaps": pl.Series([b""])}
+    pl.DataFrame({"grammar": long, **others}).select(text=pl.struct(pl.all())).write_parquet(tmp_path / "a.parquet")
+    assert (tmp_path / "a.parquet").stat().st_size < 1 << 16
+    with (
+        tadoc.Config(payload_limit_bytes=8 << 20),
+        pytest.raises(LimitExceededError, match=f"parquet_info.*{RAISE_IT}"),
+    ):
+        tadoc.parquet_info(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("how", ["scan_packed", "parquet_info", "checkpoint", "spilled runs", "plain Parquet"])
+def test_other_readers_take_many_rows_with_one_grammar(tmp_path: Path, how: str) -> None:
+    frame = lines(20_000)
+    expected = frame.tadoc.word_count("text")
+    limit: dict[str, Any] = {"memory_limit": "20MB"} if how == "spilled runs" else {}
+    if how == "checkpoint":
+        limit = {"memory_limit": "300MB", "checkpoint": tmp_path / "checkpoint"}
+    path = tmp_path / "a.parquet"
+    with tadoc.Config(payload_limit_bytes=8 << 20):
+        if how in ("parquet_info", "plain Parquet"):
+            frame.write_parquet(path)
+        else:
+            other = pl.col("number").map_elements(lambda number: f"kind {number % 3}", pl.String).cast(pl.Categorical)
+            frame.with_columns(kind=other).tadoc.write_packed(path)
+        if how == "parquet_info":
+            assert tadoc.parquet_info(path)["grammars"].to_pylist() == [1]
+            return
+        source = pl.scan_parquet(path) if how == "plain Parquet" else tadoc.scan_packed(path)
+        assert source.tadoc.word_count("text", **limit).collect().equals(expected)
+        if how == "checkpoint":  # goes on from what is there
+            assert source.tadoc.word_count("text", **limit).collect().equals(expected)
+        assert source.collect()["number"].to_list() == list(range(20_000))
 
 
 @given(st.binary(max_size=200), st.integers(0, 400), st.integers(0, 255))

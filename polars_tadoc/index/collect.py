@@ -18,8 +18,8 @@ from polars_tadoc.engine import Engine, choose
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.index.codecs import Codec
 from polars_tadoc.index.documents import Documents
-from polars_tadoc.index.stored_text import StoredText
 from polars_tadoc.index.segment import Segment
+from polars_tadoc.index.stored_text import StoredText
 from polars_tadoc.kernels.cpu.lists import append_lists, gather_lists, running_sum
 from polars_tadoc.traversal.options import Options
 from polars_tadoc.traversal.selector import choose_strategy

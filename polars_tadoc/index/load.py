@@ -17,6 +17,10 @@ def load_index(
 ) -> Index:
     """Load what :meth:`polars_tadoc.Index.save` wrote.
 
+    All files are checked, but little of them stays in memory: at most one and a half times their size, mostly less.
+    Words and postings are decoded when they are first searched, and the stored text when a phrase or a snippet asks for
+    it.
+
     Do not change the files of a loaded index in place: they are read while it is searched. Saving another one over it
     makes new files and does no harm.
 
@@ -27,10 +31,10 @@ def load_index(
     verify
         Read every file through and compare its checksum. Without, that is left out for numbers of postings and
         lengths, which are only checked to fit together: where one is damaged, documents may be missed and scores may
-        be wrong, and nothing worse happens.
+        be wrong, and nothing worse happens. The checksum of the text is then compared when it is first read.
     mmap
-        Leave the large arrays in their files, mapped into memory: they are read when searches first need them, and
-        processes that load the same index share them. Without, they are read at once.
+        Leave the large arrays and the text in their files, mapped into memory: they are read when searches first need
+        them, and processes that load the same index share them. Without, the files are read at once.
     normalize
         Needed only where the index was built with a ``normalize=`` that calls a Python function (``map_elements``,
         ``map_batches``), for functions are not saved: the same expression again.
@@ -46,6 +50,10 @@ def load_index(
         There is no such folder.
     InvalidIndexError
         It is no saved index, was saved in a format that this release does not read, or a file is missing or damaged.
+        A file that was changed in place since, or text that is damaged in spite of a right checksum, is told when it
+        is first read, under the same name.
+    LimitExceededError
+        A table claims to unfold into more than ``Config(payload_limit_bytes=)``; found before it is decoded.
     ValueError
         ``normalize`` is needed and missing, or given and not what the index was built with; or ``path`` is an address
         (``s3://…``).

@@ -41,13 +41,13 @@ class SavedSegment(Segment):
         self.__dict__.update(lengths=read_only_parts(lengths), deleted=read_only_parts(deleted))
 
     @cached_property
-    def terms(self) -> Vocabulary:  # type: ignore[override]
+    def terms(self) -> Vocabulary:
         """Words that documents hold."""
         terms: Vocabulary = self.__dict__["_decode_terms"]()
         return terms
 
     @cached_property
-    def postings(self) -> Postings:  # type: ignore[override]
+    def postings(self) -> Postings:
         """Which documents hold each word, and how often."""
         postings: Postings = read_only_parts(self.__dict__["_decode_postings"]())
         return postings

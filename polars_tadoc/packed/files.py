@@ -22,7 +22,7 @@ from polars_tadoc.once import cached_property
 from polars_tadoc.packed.partition import is_packed
 from polars_tadoc.packed.skip import Bounds
 from polars_tadoc.parquet_footer import open_parquet
-from polars_tadoc.parquet_sizes import unfolded_bytes
+from polars_tadoc.parquet_sizes import leaf_types, unfolded_bytes
 from polars_tadoc.regular_file import arrow_file, open_regular
 from polars_tadoc.thrift import MalformedError
 
@@ -213,7 +213,10 @@ class PackedFile:
     @cached_property
     def _counts(self) -> dict[str, int]:
         """The number of leaf columns of each column."""
-        return {name: _leaf_count(field.type) for name, field in zip(self.schema, self._file.schema_arrow, strict=True)}
+        return {
+            name: sum(1 for _ in leaf_types(field.type))
+            for name, field in zip(self.schema, self._file.schema_arrow, strict=True)
+        }
 
     @cached_property
     def _leaves(self) -> dict[str, int]:
@@ -240,10 +243,6 @@ class RowGroup:
 
 def _said(error: Exception) -> str:
     return " ".join(str(error).split())  # some of Arrow's messages have several lines
-
-
-def _leaf_count(kind: pa.DataType) -> int:
-    return sum(_leaf_count(kind.field(place).type) for place in range(kind.num_fields)) or 1
 
 
 def _bounds(chunks: list[Any], dtype: pl.DataType, understood: bool) -> Bounds:

@@ -1,0 +1,127 @@
+"""A loaded index takes no more memory than it needs: words, postings and text are decoded when they are asked for."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import polars_tadoc as tadoc
+from polars_tadoc.errors import InvalidIndexError
+
+TEXTS = [f"error {row} on node n{row % 17} after {row % 5} retries" for row in range(500)]
+PHRASE = '"node n3"'
+
+
+def build(texts: list[str]) -> tadoc.Index:
+    return pl.DataFrame({"text": texts}).tadoc.compress("text").tadoc.build_index("text")
+
+
+def is_read(index: tadoc.Index) -> bool:
+    assert index.stored.stored_text is not None
+    return index.stored.stored_text.is_read
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    build(TEXTS).save(tmp_path / "index")
+    return tmp_path / "index"
+
+
+READS: dict[str, tuple[bool, Callable[[tadoc.Index], object]]] = {
+    "search": (False, lambda index: index.search(["error n3", "retries"], mode="and")),
+    "explain": (False, lambda index: index.explain("node", 3)),
+    "repr": (False, repr),
+    "phrase": (True, lambda index: index.search(PHRASE)),
+    "snippets": (True, lambda index: index.snippets(index.search("node"), "node")),
+    "pickle": (True, pickle.dumps),
+}
+
+
+@pytest.mark.parametrize("mmap", [True, False])
+@pytest.mark.parametrize("name", READS)
+def test_only_what_needs_the_text_reads_it(saved: Path, name: str, mmap: bool) -> None:
+    reads, call = READS[name]
+    index = tadoc.load_index(saved, mmap=mmap)
+    assert not is_read(index)
+    call(index)
+    assert is_read(index) == reads
+
+
+def test_changes_of_a_loaded_index_do_not_read_its_text(saved: Path, tmp_path: Path) -> None:
+    loaded, built = tadoc.load_index(saved), build(TEXTS)
+    more = pl.Series("text", ["error 7 on node n3", "all is well"]).tadoc.compress()
+    changed, expected = (one.append(more).delete([3, 20]).compact().append(more) for one in (loaded, built))
+    assert not is_read(loaded)
+    assert not is_read(changed)
+    assert changed.search("node n3").equals(expected.search("node n3"))
+    found = expected.search(PHRASE, 50)
+    assert changed.search(PHRASE, 50).equals(found)
+    assert changed.snippets(found, PHRASE).equals(expected.snippets(found, PHRASE))
+    changed.save(tmp_path / "again")
+    assert tadoc.load_index(tmp_path / "again").search(PHRASE, 50).equals(found)
+
+
+def test_text_is_that_of_the_index_that_was_loaded(saved: Path) -> None:
+    """Another index is saved over it before its text is asked for."""
+    loaded = tadoc.load_index(saved)
+    build(["nothing of that"]).save(saved, overwrite=True)
+    assert loaded.search(PHRASE).equals(build(TEXTS).search(PHRASE))
+
+
+@pytest.mark.parametrize("name", ["text.parquet", "segment_0.terms.parquet"])
+def test_a_file_that_is_changed_in_place_is_found_when_it_is_read(saved: Path, name: str) -> None:
+    loaded = tadoc.load_index(saved)
+    with (saved / name).open("r+b") as file:
+        file.seek(40)
+        byte = file.read(1)[0]
+        file.seek(40)
+        file.write(bytes([byte ^ 1]))
+    with pytest.raises(InvalidIndexError, match=name.replace(".", r"\.")):
+        loaded.search(PHRASE)
+    with pytest.raises(InvalidIndexError, match=name.replace(".", r"\.")):
+        tadoc.load_index(saved)
+
+
+MEASURE = """
+import os, sys
+import polars_tadoc as tadoc
+
+def resident():
+    with open("/proc/self/status") as file:
+        return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
+
+tadoc.load_index(sys.argv[1])  # brings the code that loading runs into memory
+before = resident()
+index = tadoc.load_index(sys.argv[2])
+print((resident() - before) / sum(file.stat().st_size for file in os.scandir(sys.argv[2])))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize("source", ["logs", "manual"])
+def test_a_loaded_index_takes_at_most_one_and_a_half_times_its_files(
+    tmp_path: Path, corpus: Callable[[str], pl.DataFrame], source: str
+) -> None:
+    if source == "logs":
+        text = pl.concat([corpus(name)["text"] for name in ("logs_elastic", "logs_loghub2k")])
+        text = text.head(100_000)
+    else:
+        text = corpus("versioned_longhorn")["text"]
+    build(["to be or not to be"]).save(tmp_path / "small")
+    build(text.to_list()).save(tmp_path / "index")
+    environment = {**os.environ, "PYTHONPATH": str(Path(tadoc.__file__).parent.parent)}
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(tmp_path / "small"), str(tmp_path / "index")],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    assert float(done.stdout) <= 1.5
