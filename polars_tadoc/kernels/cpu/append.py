@@ -8,6 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.memory import load_u32, load_u64, store_u32, store_u64
 from polars_tadoc.kernels.cpu.tokenize import EMPTY_ID, SPACE_ID
 from polars_tadoc.kernels.cpu.varint import read_own_varint, read_varint, varint_size, write_varint
@@ -39,6 +40,7 @@ _NEXT = np.uint64(8)
 """Where in an edge the next node stands."""
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def expand_rows(
     vocabulary_size: int,
@@ -56,12 +58,17 @@ def expand_rows(
 
     A rule's words are copied from where they were written last: long phrases cost what copying does.
     """
+    began = interrupts()
     copied_from = np.full(len(rule_offsets) - 1, -1, np.int64)
     position = np.empty(levels + 1, np.int64)
     stop = np.empty(levels + 1, np.int64)
     for row in range(len(starts)):
+        if interrupts() != began:
+            return
         at = starts[row]
         for i in range(root_offsets[row], root_offsets[row + 1]):
+            if i & 0xFF == 0 and interrupts() != began:
+                return
             depth = 0
             symbol = nb.int64(roots[i])
             while True:
@@ -89,6 +96,7 @@ def expand_rows(
                 position[depth - 1] += 1
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def place_gaps(
     gap_ids: UInt32,
@@ -106,8 +114,11 @@ def place_gaps(
     ``gap_ids`` are new ids by gap code, ``keys`` name what predicts each gap; ``tallies`` counts, by new id, gaps
     that are not the assumed ones.
     """
+    began = interrupts()
     key = 0
     for row in range(len(starts)):
+        if interrupts() != began:
+            return
         first = starts[row]
         words = row_words[row]
         gaps[first] = EMPTY_ID
@@ -132,6 +143,7 @@ def place_gaps(
                 tallies[gap] += 1
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def list_gaps(
     gaps: UInt32, starts: Int64, row_words: Int64, ids: UInt32, writing: bool, sizes: Int64, data: UInt8
@@ -140,9 +152,12 @@ def list_gaps(
 
     Either ``sizes`` (bytes by row) is filled, or, ``writing``, the bytes are.
     """
+    began = interrupts()
     data_at = nb.uint64(data.ctypes.data)
     out = 0
     for row in range(len(row_words)):
+        if interrupts() != began:
+            return
         words = row_words[row]
         passed = 0
         size = 0
@@ -161,6 +176,7 @@ def list_gaps(
             sizes[row] = size
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def translate_gaps(
     gap_ids: UInt32, offsets: Int64, data: UInt8, rows: Int64, writing: bool, sizes: Int64, translated: UInt8
@@ -169,9 +185,12 @@ def translate_gaps(
 
     Either ``sizes`` (bytes by row, -1 where a gap's new id is ``UNKNOWN``) is filled, or, ``writing``, the bytes are.
     """
+    began = interrupts()
     data_at, translated_at = nb.uint64(data.ctypes.data), nb.uint64(translated.ctypes.data)
     out = 0
     for k in range(len(rows)):
+        if interrupts() != began:
+            return
         at = offsets[rows[k]]
         size = 0
         while at < offsets[rows[k] + 1]:
@@ -212,6 +231,7 @@ def _bit(symbol: int) -> Any:
     return nb.uint64(1) << (nb.uint64(symbol) & nb.uint64(63))
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def build_trie(
     vocabulary_size: int,
@@ -230,9 +250,12 @@ def build_trie(
     edges collide. ``rules[node]`` becomes the symbol of the rule whose body ends there, 0 where none does;
     ``onward[node]`` sketches the symbols by which bodies go on there; ``begins[symbol]`` tells whether one begins so.
     """
+    began = interrupts()
     edges_at, mask = nb.uint64(edges.ctypes.data), nb.uint64(len(edges) // 3 - 1)
     nodes = 1
     for r in range(len(rule_offsets) - 1):
+        if r & 0xFF == 0 and interrupts() != began:
+            return
         begins[symbols[rule_offsets[r]]] = True
         node = 0
         for i in range(rule_offsets[r], rule_offsets[r + 1]):
@@ -249,6 +272,7 @@ def build_trie(
             rules[node] = vocabulary_size + r
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def parse_rows(
     seed: int,
@@ -267,6 +291,7 @@ def parse_rows(
     row. Rows are cut every ``PIECE`` words, ``MOST_MATCHES`` rules at most are kept at a position, and where ``STEPS``
     through the trie are spent, the rules found until then must do: so time and memory stay linear.
     """
+    began = interrupts()
     edges_at, mask = nb.uint64(edges.ctypes.data), nb.uint64(len(edges) // 3 - 1)
     match = np.empty(PIECE * MOST_MATCHES, np.uint32)  # what is never touched takes no memory
     match_end = np.empty(PIECE * MOST_MATCHES, np.int32)
@@ -277,8 +302,12 @@ def parse_rows(
     stack = np.empty(MOST_STEPS + MOST_MATCHES, np.int64)  # a step puts one node there; the last loop may run over
     stack_end = np.empty(MOST_STEPS + MOST_MATCHES, np.int64)
     for row in range(len(sizes)):
+        if interrupts() != began:
+            return
         written = starts[row]
         for piece in range(starts[row], starts[row] + sizes[row], PIECE):
+            if interrupts() != began:
+                return
             size = min(PIECE, starts[row] + sizes[row] - piece)
             fewest[size] = 0
             found = 0

@@ -12,6 +12,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.memory import atomic_add, atomic_min, move, prefetch
 from polars_tadoc.kernels.cpu.pairs import ALIVE, DEAD, FIELDS, HASH, NONE, SELECTED, TALLY, hash_pair, pair_of
 from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
@@ -22,6 +23,9 @@ UInt64 = npt.NDArray[np.uint64]
 
 PENDING = 1 << 10
 """Entries whose selections a thread adds up before it tells the others: hot ones would go to and fro between cores."""
+
+LOOK = 1 << 16
+"""Positions after which a pass looks for interrupts."""
 
 _32 = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -51,6 +55,7 @@ def _wins_tie(sequence: UInt32, i: int, neighbour: int, run_start: int) -> Any:
     return hash_pair(sequence[i], sequence[i + 1]) > hash_pair(sequence[neighbour], sequence[neighbour + 1])
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def select(
     sequence: UInt32,
@@ -67,11 +72,14 @@ def select(
     Positions whose pair occurs once die. Priority is (count, hash of the pair); of the hash the upper 32
     bits are looked at unless they tie.
     """
+    began = interrupts()
     zero = nb.uint64(0)
     before = here = after = zero
     run_start = tied = nb.int64(-1)
     pending, times = np.full(PENDING, -1, np.int64), np.zeros(PENDING, np.uint64)
     for block in range(first_block, stop_block):
+        if block & 0x3FFF == 0 and interrupts() != began:
+            return
         if blocks[block] == 0:
             continue
         if 8 * block + 72 <= len(slots):
@@ -118,6 +126,7 @@ def select(
             atomic_add(table, FIELDS * pending[at] + TALLY, times[at] << _32)
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def list_rules(table: UInt64, first_place: UInt32, entries: UInt32, places: UInt32) -> Any:
     """List the table entries whose pair is replaced, with the first place each is used.
@@ -125,9 +134,12 @@ def list_rules(table: UInt64, first_place: UInt32, entries: UInt32, places: UInt
     Returns how many there are, and whether any position is selected at all. Entries that are not replaced
     get ``NONE`` for a first place.
     """
+    began = interrupts()
     out = 0
     any_selected = False
     for entry in range(len(first_place)):
+        if entry & 0xFFFF == 0 and interrupts() != began:
+            return out, any_selected
         tally = table[FIELDS * entry + TALLY]
         selected = tally >> _32
         if selected >= 2 and nb.uint64(2) * selected >= tally & _LOW:
@@ -140,6 +152,7 @@ def list_rules(table: UInt64, first_place: UInt32, entries: UInt32, places: UInt
     return out, any_selected or out > 0
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def assign_rules(
     table: UInt64,
@@ -156,8 +169,11 @@ def assign_rules(
     A pair that is a rule already keeps its symbol. New rules are numbered in the order given and appended
     to ``left`` and ``right``; ``index``, a hash table of rule numbers + 1, finds rules by pair.
     """
+    began = interrupts()
     mask = nb.uint64(len(index) - 1)
     for k in range(len(entries)):
+        if k & 0xFFFF == 0 and interrupts() != began:
+            return known
         entry = nb.int64(entries[k])
         h = table[FIELDS * entry + HASH]
         first, second = pair_of(h)
@@ -189,6 +205,7 @@ def fill_index(left: UInt32, right: UInt32, known: int, index: UInt32) -> None:
         index[s] = rule + 1
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def rewrite(
     sequence: UInt32,
@@ -207,11 +224,16 @@ def rewrite(
     in this round, and what was selected in vain dies, so that its neighbours get their turn. Returns the
     symbols written, how many of them are alive, and whether the first one is new.
     """
+    began, look = interrupts(), first
     out = first
     alive = 0
     starts_new = False
     i = first + 1 if consumed else first
     while i < stop:
+        if i >= look:
+            if interrupts() != began:
+                break
+            look = i + LOOK
         if i & 7 == 0 and i + 72 <= stop and blocks[(i >> 3) + 8] != 0:
             for j in range(i + 64, i + 72):
                 if state[j] == SELECTED:

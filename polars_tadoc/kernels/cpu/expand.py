@@ -8,6 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.memory import load_u8, load_u64, store_u8, store_u64
 from polars_tadoc.kernels.cpu.varint import read_varint
 
@@ -87,6 +88,7 @@ def measure(
     return OK, 0
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def replaced_bytes(
     vocabulary_size: int,
@@ -108,9 +110,12 @@ def replaced_bytes(
 
     Gaps ascend, so each search goes on from the symbol that the one before it found: none of a row is passed twice.
     """
+    began = interrupts()
     place = np.empty(levels + 1, np.int64)  # of the symbols that the search is inside of, below the row's own
     end = np.empty(levels + 1, np.int64)  # words up to the end of the rule that each stands in
     for row in range(len(row_words)):
+        if interrupts() != began:
+            return
         address = gap_addresses[row]
         left = nb.int64(gap_sizes[row])
         gap = nb.int64(-1)
@@ -175,6 +180,7 @@ def _next_special(before: int, address: int, left: int) -> Any:
     return before + 1 + passed, code, address + nb.uint64(used + used_too), left - used - used_too
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def write(
     vocabulary_size: int,
@@ -203,17 +209,22 @@ def write(
     ``last`` bounds wide stores. Strings are read eight bytes at a time: both string buffers end in at least eight
     spare bytes. Where all gaps inside a long rule are as predicted its text is copied from where it was written first.
     """
+    began = interrupts()
     at = nb.uint64(target)
     position = np.empty(levels + 1, np.int64)
     stop = np.empty(levels + 1, np.int64)
     written = np.zeros(len(rule_offsets) - 1, np.uint64)  # where each rule's predicted text stands
     for row in range(len(row_words)):
+        if interrupts() != began:
+            return
         row_start = at
         address = gap_addresses[row]
         left = nb.int64(gap_sizes[row])
         word = nb.int64(0)  # words written
         special, special_code, address, left = _next_special(nb.int64(-1), address, left)
         for i in range(root_offsets[row], root_offsets[row + 1]):
+            if i & 0xFF == 0 and interrupts() != began:
+                return
             symbol = nb.int64(roots[i])
             code = nb.int64(leads[symbol] >> 1) if i > root_offsets[row] else nb.int64(_NOTHING)
             depth = 0

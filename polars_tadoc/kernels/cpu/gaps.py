@@ -6,6 +6,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.varint import read_own_varint, varint_size, write_varint
 
 UInt8 = npt.NDArray[np.uint8]
@@ -41,6 +42,7 @@ def count_row_words(lengths: Int64, root_offsets: Int64, roots: UInt32, row_word
         row_words[row] = total
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def fill_keys(
     vocabulary_size: int,
@@ -58,12 +60,17 @@ def fill_keys(
 
     A rule is walked where it is met first; later occurrences are copied from there.
     """
+    began = interrupts()
     position = np.empty(levels + 1, np.int64)
     stop = np.empty(levels + 1, np.int64)
     known = np.full(len(rule_offsets) - 1, -1, np.int64)  # where the keys inside each rule stand already
     for row in range(len(starts)):
+        if interrupts() != began:
+            return
         at = starts[row]
         for i in range(root_offsets[row], root_offsets[row + 1]):
+            if i & 0xFF == 0 and interrupts() != began:
+                return
             symbol = nb.int64(roots[i])
             keys[at] = firsts[symbol] if i > root_offsets[row] else nb.uint32(0)
             at += 1
@@ -95,6 +102,7 @@ def fill_keys(
         keys[at] = 0
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def list_seen(
     keys: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap_data: UInt8, totals: UInt32, seen: UInt64
@@ -103,9 +111,12 @@ def list_seen(
 
     Returns how many are listed. The gaps are the tokenizer's: varint pairs of gaps passed over and gap id.
     """
+    began = interrupts()
     gaps_at = nb.uint64(gap_data.ctypes.data)
     count = 0
     for row in range(len(starts)):
+        if interrupts() != began:
+            return count
         for i in range(starts[row] + 1, starts[row] + row_words[row]):
             totals[keys[i]] += nb.uint32(1)
         at = gap_offsets[row]
@@ -144,14 +155,18 @@ def decide(seen: UInt64, totals: UInt32, codes: UInt32) -> None:
         codes[key] = best if most > spaces else nb.uint32(0)
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def mark(codes: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap_data: UInt8, marks: UInt32) -> None:
     """Turn each gap's key into 0 where it is as predicted, ``OTHER`` + its code where not, anything else for a space.
 
     The gaps before the first and after the last word are predicted to be nothing.
     """
+    began = interrupts()
     gaps_at = nb.uint64(gap_data.ctypes.data)
     for row in range(len(starts)):
+        if interrupts() != began:
+            return
         start, words = starts[row], row_words[row]
         for i in range(start + 1, start + words):
             marks[i] = codes[marks[i]]
@@ -168,15 +183,19 @@ def mark(codes: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap
             i += 1
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def encode(marks: UInt32, starts: Int64, row_words: Int64, writing: bool, sizes: Int64, data: UInt8) -> None:
     """Encode each row's gaps that are not as predicted: varint pairs of gaps passed over and gap code.
 
     Either ``sizes`` (bytes by row) is filled, or, ``writing``, the bytes are.
     """
+    began = interrupts()
     data_at = nb.uint64(data.ctypes.data)
     out = nb.int64(0)
     for row in range(len(starts)):
+        if interrupts() != began:
+            return
         size = nb.int64(0)
         following = starts[row]  # the gap after the last one encoded
         for i in range(starts[row], starts[row] + row_words[row] + 1):

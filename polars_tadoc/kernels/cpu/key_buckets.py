@@ -15,6 +15,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.memory import prefetch
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 
@@ -54,6 +55,7 @@ def _tally_buckets(keys: UInt64, first: int, stop: int, shift: int, sizes: Int64
         sizes[hash_key(keys[i]) >> nb.uint64(shift)] += 1
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def _scatter(
     keys: UInt64,
@@ -66,8 +68,11 @@ def _scatter(
     bucketed_weights: UInt64,
 ) -> None:
     """Copy keys (and their weights, if there are any) to their buckets, from ``places`` on."""
+    began = interrupts()
     weighted = len(weights) > 0
     for i in range(nb.uint64(first), nb.uint64(stop)):
+        if i & nb.uint64(0xFFFF) == 0 and interrupts() != began:
+            return
         bucket = hash_key(keys[i]) >> nb.uint64(shift)
         at = nb.uint64(places[bucket])
         places[bucket] = at + _1

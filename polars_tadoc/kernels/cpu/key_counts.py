@@ -12,6 +12,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.key_buckets import AHEAD, NOTHING, Buckets, Shares, bucket_count, hash_key, spread_keys
 from polars_tadoc.kernels.cpu.memory import prefetch
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
@@ -58,6 +59,7 @@ def _fill(
     return taken
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def _count(
     keys: UInt64,
@@ -72,10 +74,13 @@ def _count(
     sizes: Int64,
 ) -> None:
     """Sum each bucket's keys up: the distinct ones go to where the bucket's keys would start if all were so."""
+    began = interrupts()
     nothing = np.zeros(0, np.uint64)
     table = np.zeros(2 * SLOTS, np.uint64)
     none = nb.int64(0)
     for bucket in range(first, stop):
+        if interrupts() != began:
+            return
         start, end = offsets[bucket], offsets[bucket + 1]
         heavy_start, heavy_end = weighted_offsets[bucket], weighted_offsets[bucket + 1]
         slots = 4
@@ -101,6 +106,7 @@ def _count(
         sizes[bucket] = taken
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def _add(
     table: UInt64,
@@ -114,7 +120,10 @@ def _add(
     stop: int,
 ) -> None:
     """Add each bucket's keys from ``done`` on to its table, until that is too full."""
+    began = interrupts()
     for bucket in range(first, stop):
+        if interrupts() != began:
+            return
         slots = (bases[bucket + 1] - bases[bucket]) // 2
         if done[bucket] < stops[bucket]:
             got = _fill(table, bases[bucket], slots, taken[bucket], keys, weights, done[bucket], stops[bucket])
@@ -122,12 +131,16 @@ def _add(
             done[bucket] = stops[bucket] if got >= 0 else ~got
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def _list_table(
     table: UInt64, bases: Int64, starts: Int64, first: int, stop: int, distinct: UInt64, counts: UInt64
 ) -> None:
     """List the keys and counts of each bucket's table."""
+    began = interrupts()
     for bucket in range(first, stop):
+        if interrupts() != began:
+            return
         out = nb.uint64(starts[bucket])
         for at in range(nb.uint64(bases[bucket]), nb.uint64(bases[bucket + 1]), _2):
             if table[at + _1] != 0:

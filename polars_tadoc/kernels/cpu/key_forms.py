@@ -11,6 +11,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.key_buckets import AHEAD
 from polars_tadoc.kernels.cpu.memory import prefetch
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
@@ -36,13 +37,17 @@ def _unpack(
             words[i, to + k] = inverse[rank] if len(inverse) > 0 else nb.uint32(rank)
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def _copy_runs(keys: UInt64, width: int, starts: Int64, runs: UInt32, words: UInt32, first: int, stop: int) -> None:
     """Write the runs of words whose numbers are packed in keys."""
+    began = interrupts()
     mask = (_1 << nb.uint64(width)) - _1
     many, parts = nb.uint64(runs.shape[1]), nb.uint64(len(starts))
     flat = runs.reshape(-1)
     for i in range(nb.uint64(first), nb.uint64(stop)):
+        if i & nb.uint64(0xFFFF) == 0 and interrupts() != began:
+            return
         soon = keys[min(i + _AHEAD, nb.uint64(len(keys)) - _1)]
         for k in range(parts):
             shift = nb.uint64(width) * (parts - _1 - k)

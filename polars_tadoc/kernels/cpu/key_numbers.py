@@ -9,6 +9,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.key_buckets import AHEAD, NOTHING, bucket_count, hash_key, spread_keys
 from polars_tadoc.kernels.cpu.key_counts import count_buckets
 from polars_tadoc.kernels.cpu.key_order import ascending
@@ -23,12 +24,16 @@ _1, _2 = (np.uint64(number) for number in (1, 2))
 _AHEAD = np.uint64(AHEAD)
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def _number(
     distinct: UInt64, numbers: UInt64, distinct_offsets: Int64, keys: UInt64, offsets: Int64, first: int, stop: int
 ) -> None:
     """Replace each bucket's keys by the numbers that their distinct ones have."""
+    began = interrupts()
     for bucket in range(first, stop):
+        if interrupts() != began:
+            return
         many = distinct_offsets[bucket + 1] - distinct_offsets[bucket]
         slots = 4
         while slots < 2 * many:
@@ -47,10 +52,14 @@ def _number(
             keys[i] = table[at + _1] - _1
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def _gather(keys: UInt64, first: int, stop: int, shift: int, places: Int64, numbers: UInt64, ids: UInt32) -> None:
     """Take back each key's number, in the order in which :func:`spread_keys` dropped the keys."""
+    began = interrupts()
     for i in range(nb.uint64(first), nb.uint64(stop)):
+        if i & nb.uint64(0xFFFF) == 0 and interrupts() != began:
+            return
         bucket = hash_key(keys[i]) >> nb.uint64(shift)
         at = nb.uint64(places[bucket])
         places[bucket] = at + _1

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.config import thread_count
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.key_buckets import NOTHING
 from polars_tadoc.kernels.cpu.key_counts import Counted
 from polars_tadoc.kernels.cpu.parallel import map_parallel
@@ -29,6 +30,7 @@ _0, _1 = (np.uint64(number) for number in (0, 1))
 _CLASSES = np.uint64(CLASSES)
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def _tally_classes(
     keys: UInt64,
@@ -42,9 +44,12 @@ def _tally_classes(
     tallies: Int64,
 ) -> None:
     """Count the keys of each class of counts and each range of keys."""
+    began = interrupts()
     ranges = nb.uint64(len(pivots)) + _1
     for bucket in range(first, stop):
         for i in range(nb.uint64(starts[bucket]), nb.uint64(starts[bucket] + sizes[bucket])):
+            if i & nb.uint64(0xFFFF) == 0 and interrupts() != began:
+                return
             if counts[i] >= nb.uint64(least):
                 group = counts[i] if counts[i] < _CLASSES else _0
                 part = _0
@@ -53,6 +58,7 @@ def _tally_classes(
                 tallies[group * ranges + part] += 1
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def _scatter_classes(
     keys: UInt64,
@@ -68,9 +74,12 @@ def _scatter_classes(
     many: UInt64,
 ) -> None:
     """Copy keys to their classes and ranges, from ``places`` on (none where that is negative); class 0 with counts."""
+    began = interrupts()
     ranges = nb.uint64(len(pivots)) + _1
     for bucket in range(first, stop):
         for i in range(nb.uint64(starts[bucket]), nb.uint64(starts[bucket] + sizes[bucket])):
+            if i & nb.uint64(0xFFFF) == 0 and interrupts() != began:
+                return
             if counts[i] >= nb.uint64(least):
                 group = counts[i] if counts[i] < _CLASSES else _0
                 part = _0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.jit import kernel
 
 Int64 = npt.NDArray[np.int64]
@@ -39,6 +40,7 @@ def gather_lists(offsets: Int64, values: npt.NDArray[np.generic], order: npt.NDA
     return taken, gathered
 
 
+@polled
 @kernel
 def _gather(
     offsets: Int64,
@@ -47,12 +49,16 @@ def _gather(
     taken: Int64,
     gathered: npt.NDArray[np.generic],
 ) -> None:
+    began = interrupts()
     for k in range(len(order)):
+        if k & 0xFF == 0 and interrupts() != began:
+            return
         start = offsets[order[k]] - taken[k]
         for i in range(taken[k], taken[k + 1]):
             gathered[i] = values[start + i]
 
 
+@polled
 @kernel
 def append_lists(
     offsets: Int64,
@@ -77,7 +83,10 @@ def append_lists(
         Filled.
 
     """
+    began = interrupts()
     for own in range(len(owners)):
+        if own & 0xFF == 0 and interrupts() != began:
+            return
         at = free[owners[own]] - offsets[own]
         for i in range(offsets[own], offsets[own + 1]):
             all_documents[at + i], all_counts[at + i] = documents[i], counts[i]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.cpu.decoding import View, decode_counts, decode_documents, view_of
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.jit import inner, kernel
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.cpu.memory import load_u32, load_u64
@@ -73,10 +74,14 @@ def _chunks(postings: Postings) -> list[tuple[int, int]]:
     return weighted_chunks(running_sum(postings.frequencies))
 
 
+@polled
 @kernel
 def _count(view: View, numbers: UInt32, start: int, stop: int, frequencies: UInt32) -> None:
+    began = interrupts()
     documents = block_on_stack()
     for t in range(start, stop):
+        if t & 0xFF == 0 and interrupts() != began:
+            return
         live = 0
         for block in range(_first_block(view, t), _first_block(view, t + 1)):
             size = decode_documents(view, nb.uint64(t), block, documents)
@@ -85,11 +90,15 @@ def _count(view: View, numbers: UInt32, start: int, stop: int, frequencies: UInt
         frequencies[t] = live
 
 
+@polled
 @kernel
 def _renumber(view: View, numbers: UInt32, start: int, stop: int, at: Int64, documents: UInt32, counts: UInt32) -> bool:
+    began = interrupts()
     sound = True
     own_documents, own_counts = block_on_stack(), block_on_stack()
     for t in range(start, stop):
+        if t & 0xFF == 0 and interrupts() != began:
+            return sound
         place, least = at[t], nb.int64(0)
         for block in range(_first_block(view, t), _first_block(view, t + 1)):
             size = decode_documents(view, nb.uint64(t), block, own_documents)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.cpu.arrays import sums_before
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 
 Int64 = npt.NDArray[np.int64]
@@ -25,16 +26,21 @@ _0, _1, _8, _255 = (np.uint64(number) for number in (0, 1, 8, 255))
 _FEW = np.uint64(FEW)
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def _measure_postings(offsets: Int64, counts: UInt64, least: int, most: int, sizes: Int64) -> None:
     """Measure what is kept of each posting list: -1 where its counts sum up to less than ``least``."""
+    began = interrupts()
     for k in range(nb.uint64(len(sizes))):
+        if k & nb.uint64(0xFF) == 0 and interrupts() != began:
+            return
         total = _0
         for i in range(nb.uint64(offsets[k]), nb.uint64(offsets[k + _1])):
             total += counts[i]
         sizes[k] = min(offsets[k + _1] - offsets[k], most) if total >= nb.uint64(least) else -1
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def _write_postings(
     offsets: Int64,
@@ -47,6 +53,7 @@ def _write_postings(
     out_counts: UInt64,
 ) -> None:
     """Order each posting list by count falling, stably, in place, and write what is kept of it."""
+    began = interrupts()
     histogram = np.zeros(256, np.int64)
     longest = nb.int64(0)
     for k in range(nb.uint64(first), nb.uint64(stop)):
@@ -54,6 +61,8 @@ def _write_postings(
             longest = max(longest, offsets[k + _1] - offsets[k])
     spare_documents, spare_counts = np.empty(longest, np.uint32), np.empty(longest, np.uint64)
     for k in range(nb.uint64(first), nb.uint64(stop)):
+        if k & nb.uint64(0xFF) == 0 and interrupts() != began:
+            return
         start, end = nb.uint64(offsets[k]), nb.uint64(offsets[k + _1])
         if out_offsets[k + _1] == out_offsets[k]:
             continue

@@ -8,6 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.memory import load_u32, load_u64
 
 UInt32 = npt.NDArray[np.uint32]
@@ -55,12 +56,16 @@ def copy_documents(
                 counts[at + k] = load_u64(count_source + _8 * k)
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def count_postings(
     sizes: Int64, from_terminals: UInt64, classes: UInt32, first: int, stop: int, postings: Int64
 ) -> None:
     """Count how many of the documents hold each terminal."""
+    began = interrupts()
     for d in range(first, stop):
+        if interrupts() != began:
+            return
         source = from_terminals[classes[d]]
         for k in range(nb.uint64(sizes[classes[d]])):
             postings[load_u32(source + _4 * k)] += 1
@@ -77,6 +82,7 @@ def offset_terminals(cursors: Any, offsets: Int64) -> None:
     offsets[cursors.shape[1]] = total
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def scatter_postings(
     sizes: Int64,
@@ -91,8 +97,11 @@ def scatter_postings(
     counts: UInt64,
 ) -> None:
     """Append each document to the postings of its terminals, with its counts where there is room for them."""
+    began = interrupts()
     counted = len(counts) > 0
     for d in range(first, stop):
+        if interrupts() != began:
+            return
         c = classes[d]
         source, count_source, size = from_terminals[c], from_counts[c], nb.uint64(sizes[c])
         if not counted:

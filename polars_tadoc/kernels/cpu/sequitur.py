@@ -15,6 +15,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.memory import prefetch
 from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
 
@@ -286,17 +287,21 @@ def _match(slots: Any, nodes: Any, state: Any, place: int, slot: int) -> None:
     _expand(slots, nodes, state, _get(nodes, edge, BEFORE))
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def infer(sequence: UInt32, vocabulary_size: int, nodes: UInt32) -> Any:
     """Read the sequence word by word; returns the rules made (some are gone again) and the symbols left over.
 
     ``nodes`` has places for the sequence, the end of rows, and as many rules.
     """
+    began = interrupts()
     size = len(sequence)
     state = np.zeros(STATE_FIELDS + (1 << 10), np.int64)
     state[VOCABULARY_SIZE], state[ROW_END], state[TAIL] = vocabulary_size, size, size
     slots = np.full(1 << 10, _EMPTY, np.uint64)
     for i in range(size):
+        if i & 0xFFFF == 0 and interrupts() != began:
+            return state[RULES], 0
         if i + AHEAD + 1 < size:
             tag = _tag(sequence[i + AHEAD], sequence[i + AHEAD + 1])
             prefetch(slots, nb.int64(tag & nb.uint64(len(slots) - 1)))
@@ -347,14 +352,18 @@ def infer(sequence: UInt32, vocabulary_size: int, nodes: UInt32) -> Any:
     return state[RULES], left_over
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def levels(nodes: UInt32, row_end: int, made: int, vocabulary_size: int) -> Any:
     """Level of each rule, from 1; 0 where the rule is gone. Depth first with a stack: chains may be long."""
+    began = interrupts()
     result = np.zeros(made, np.uint32)
     highest = np.zeros(made, np.uint32)  # in the part of the body walked so far
     stack = np.empty(made + 1, np.uint32)
     cursor = np.empty(made + 1, np.uint32)
     for root in range(made):
+        if root & 0xFF == 0 and interrupts() != began:
+            return result
         if nodes[FIELDS * (row_end + 1 + root) + SYMBOL] == 0 or result[root] > 0:
             continue
         stack[0], cursor[0] = root, nodes[FIELDS * (row_end + 1 + root) + AFTER]
@@ -388,27 +397,35 @@ def _write_line(nodes: Any, first: int, row_end: int, vocabulary_size: int, numb
     return at
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def write_bodies(
     nodes: UInt32, row_end: int, order: UInt32, vocabulary_size: int, numbers: UInt32, offsets: UInt32, symbols: UInt32
 ) -> None:
     """Write the bodies of the rules in ``order``; ``numbers[r]`` is the symbol that rule r gets."""
+    began = interrupts()
     at = 0
     for k in range(len(order)):
+        if k & 0xFFF == 0 and interrupts() != began:
+            return
         first = _get(nodes, row_end + 1 + nb.int64(order[k]), AFTER)
         at = _write_line(nodes, first, row_end, vocabulary_size, numbers, symbols, at)
         offsets[k + 1] = at
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def write_rows(
     nodes: UInt32, sequence: UInt32, vocabulary_size: int, numbers: UInt32, offsets: Int64, roots: UInt32
 ) -> None:
     """Write the rows' symbols one row after another; a row's first place is the one after a separator."""
+    began = interrupts()
     at = 0
     row = 0
     first = 0
     for i in range(len(sequence)):
+        if i & 0xFFFF == 0 and interrupts() != began:
+            return
         if sequence[i] == SEPARATOR:
             if i > first:
                 at = _write_line(nodes, first, len(sequence), vocabulary_size, numbers, roots, at)

@@ -17,6 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.rules import Rules
 
 UInt8 = npt.NDArray[np.uint8]
@@ -194,6 +195,7 @@ def bound_tables(
     return total, children
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def fill_tables(
     terminals: int,
@@ -215,10 +217,13 @@ def fill_tables(
 
     ``weights`` (one number a terminal) is zero before and after; ``touched`` has a place more than there are terminals.
     """
+    began = interrupts()
     p = _0
     q = _0
     rules_from, most = nb.uint64(terminals), nb.uint64(longest)
     for r in range(nb.uint64(len(rule_offsets) - 1)):
+        if r & nb.uint64(0xFF) == 0 and interrupts() != began:
+            return
         starts[r] = p
         child_starts[r] = q
         waits[r] = lengths[r] > most

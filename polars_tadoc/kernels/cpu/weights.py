@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from polars_tadoc.arrow import allocate
 from polars_tadoc.kernels.codes import DELETED
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.jit import inner, kernel
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
@@ -237,15 +238,20 @@ def _count_documents(terminals: UInt32, first: int, stop: int, frequencies: UInt
         frequencies[terminals[i]] += nb.uint64(1)
 
 
+@polled
 @kernel
 def _sum_counts(offsets: Int64, counts: UInt64, first: int, stop: int, lengths: UInt64) -> None:
+    began = interrupts()
     for d in range(first, stop):
+        if d & 0xFFF == 0 and interrupts() != began:
+            return
         total = nb.uint64(0)
         for i in range(offsets[d], offsets[d + 1]):
             total += counts[i]
         lengths[d] = total
 
 
+@polled
 @kernel
 def _weigh_bm25(
     offsets: Int64,
@@ -259,7 +265,10 @@ def _weigh_bm25(
     stop: int,
     weighed: Float64,
 ) -> None:
+    began = interrupts()
     for d in range(first, stop):
+        if d & 0xFF == 0 and interrupts() != began:
+            return
         norm = norms[d]
         for i in range(offsets[d], offsets[d + 1]):
             count = nb.float64(counts[i])
@@ -267,6 +276,7 @@ def _weigh_bm25(
             weighed[i] = weight + bases[terminals[i]] if based else weight
 
 
+@polled
 @kernel
 def _weigh_tfidf(
     offsets: Int64,
@@ -281,7 +291,10 @@ def _weigh_tfidf(
     stop: int,
     weighed: Float64,
 ) -> None:
+    began = interrupts()
     for d in range(first, stop):
+        if d & 0xFF == 0 and interrupts() != began:
+            return
         total, lost = 0.0, 0.0
         for start in range(offsets[d], offsets[d + 1], BLOCK):
             part = 0.0

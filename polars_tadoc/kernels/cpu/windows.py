@@ -13,6 +13,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.key_forms import Form, Ranks, Spread
 from polars_tadoc.kernels.cpu.memory import prefetch
 from polars_tadoc.kernels.cpu.rule_ends import SIZE, Ends, head_sizes, head_spans, pack_ends, rank_bits
@@ -32,6 +33,7 @@ _0, _1, _2 = (np.uint64(number) for number in (0, 1, 2))
 _AHEAD = np.uint64(AHEAD)
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def count_windows(
     terminals: int,
@@ -49,8 +51,11 @@ def count_windows(
 
     ``spans`` are the words of heads: a terminal's, then each rule's.
     """
+    began = interrupts()
     rules_from, most = nb.uint64(terminals), nb.uint64(reach)
     for piece in range(nb.uint64(first), nb.uint64(stop)):
+        if piece & nb.uint64(0x3FF) == 0 and interrupts() != began:
+            return
         total = _0
         for i in range(nb.uint64(starts[piece]), nb.uint64(firsts[piece])):
             total += nb.uint64(spans[max(nb.uint64(symbols[i]) + _1, rules_from) - rules_from])
@@ -60,6 +65,7 @@ def count_windows(
         counts[piece] = max(total, most) - before
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def _write_packed(
     symbols: UInt32,
@@ -75,11 +81,14 @@ def _write_packed(
     keys: UInt64,
 ) -> None:
     """Write the own windows of pieces as packed ranks; see :func:`pack_ends`."""
+    began = interrupts()
     width, most = nb.uint64(bits), nb.uint64(reach)
     mask = nb.uint64(0xFFFFFFFFFFFFFFFF) >> nb.uint64(64 - bits * (reach + 1))
     words = (_1 << width * most) - _1
     last, limit = nb.uint64(len(symbols)) - _1, nb.uint64(places[stop])
     for piece in range(nb.uint64(first), nb.uint64(stop)):
+        if piece & nb.uint64(0xFF) == 0 and interrupts() != began:
+            return
         at = nb.uint64(places[piece])
         if nb.uint64(places[piece + _1]) == at:
             continue
@@ -102,6 +111,7 @@ def _write_packed(
             packed = (packed << width * size) | ends[child + _1]
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def _write_windows(
     terminals: int,
@@ -122,6 +132,7 @@ def _write_windows(
     keys: UInt64,
 ) -> None:
     """Write the own windows of pieces: of each, the terminals that stand ``lags`` before its last one, packed."""
+    began = interrupts()
     ring = _1
     while ring <= nb.uint64(reach):
         ring *= _2
@@ -129,6 +140,8 @@ def _write_windows(
     ring -= _1
     rules_from, most = nb.uint64(terminals), nb.uint64(reach)
     for piece in range(nb.uint64(first), nb.uint64(stop)):
+        if piece & nb.uint64(0xFF) == 0 and interrupts() != began:
+            return
         at = nb.uint64(places[piece])
         if nb.uint64(places[piece + _1]) == at:
             continue
@@ -160,6 +173,7 @@ def _write_windows(
             before = min(most, before + size)
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def _write_flat(
     symbols: UInt32,
@@ -172,7 +186,10 @@ def _write_flat(
     keys: UInt64,
 ) -> None:
     """Write the windows of pieces that name no rules: of each, the symbols ``lags`` before its last one, packed."""
+    began = interrupts()
     for piece in range(nb.uint64(first), nb.uint64(stop)):
+        if piece & nb.uint64(0xFF) == 0 and interrupts() != began:
+            return
         ahead = nb.uint64(stops[piece] - places[piece + _1])
         for at in range(nb.uint64(places[piece]), nb.uint64(places[piece + _1])):
             packed = _0

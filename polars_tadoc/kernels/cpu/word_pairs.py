@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.cpu.bodies import Bodies, longest_document
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.key_forms import Ranks
 from polars_tadoc.kernels.cpu.rule_ends import Ends, head_spans, rank_bits
 from polars_tadoc.kernels.cpu.windows import Bounds, Chunk
@@ -30,6 +31,7 @@ LEAST_HOT = 1 << 22
 _0, _1, _2 = (np.uint64(number) for number in (0, 1, 2))
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def _count_pairs(
     terminals: int,
@@ -44,8 +46,11 @@ def _count_pairs(
     counts: Int64,
 ) -> None:
     """Count the own pairs of pieces: those of a child's first words with the ones before it."""
+    began = interrupts()
     rules_from, most = nb.uint64(terminals), nb.uint64(window)
     for piece in range(nb.uint64(first), nb.uint64(stop)):
+        if piece & nb.uint64(0x3FF) == 0 and interrupts() != began:
+            return
         before, total = _0, _0
         own = nb.uint64(firsts[piece])
         for i in range(nb.uint64(starts[piece]), nb.uint64(stops[piece])):
@@ -57,6 +62,7 @@ def _count_pairs(
         counts[piece] = total
 
 
+@polled
 @nb.njit(nogil=True, cache=True)
 def _write_pairs(
     terminals: int,
@@ -82,6 +88,7 @@ def _write_pairs(
     Words are ranks above ``hot`` bits, which number the hot ones from 1 on. Where there are counters, pairs of two hot
     words are counted there, by both numbers, and not written.
     """
+    began = interrupts()
     recent = np.zeros(4 * window + 64, np.uint32)
     room = nb.uint64(len(recent))
     shift, rules_from, most = nb.uint64(bits), nb.uint64(terminals), nb.uint64(window)
@@ -89,6 +96,8 @@ def _write_pairs(
     mask = (_1 << aside) - _1
     at = nb.uint64(places[first])
     for piece in range(nb.uint64(first), nb.uint64(stop)):
+        if piece & nb.uint64(0xFF) == 0 and interrupts() != began:
+            return nb.int64(at)
         if places[piece + _1] == places[piece]:
             continue
         before, end, owned = _0, _0, nb.uint64(firsts[piece])
