@@ -11,6 +11,7 @@ TEXT_CALLS = ("content_hash", "equals", "eq", "bm25_weights", "tfidf", "to_csr",
 
 TO_STRINGS = {
     "List(String)": '.list.join(" ")',
+    "Array(String": '.arr.join(" ")',
     "List": ".explode()",
     "Array": ".explode()",
     "Struct": '.struct.field("…")',

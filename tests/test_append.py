@@ -52,7 +52,8 @@ def test_text_comes_back(
     column = pl.concat([pl.Series("t", [], tadoc.DTYPE), *parts])
     expected = [text for rows, _ in before for text in rows]
     for rows in after:
-        column = pl.concat([column, like(pl.Series("t", rows, pl.String), column)])
+        told = tokenizer if column.null_count() == len(column) else None
+        column = pl.concat([column, like(pl.Series("t", rows, pl.String), column, tokenizer=told)])
         expected += rows
     assert tadoc.decompress(column).to_list() == expected
     assert tadoc.decompress(tadoc.recompress(column)).to_list() == expected
@@ -62,7 +63,7 @@ def test_text_comes_back(
 def test_rows_that_are_there_already(rows: list[str | None], data: st.DataObject) -> None:
     column = tadoc.compress(pl.Series("t", rows, pl.String))
     again = data.draw(st.lists(st.sampled_from(rows), max_size=30)) if rows else []
-    both = pl.concat([column, like(pl.Series("t", again, pl.String), column)])
+    both = pl.concat([column, like(pl.Series("t", again, pl.String), column, tokenizer="words")])
     assert grammar_count(both) <= max(1, grammar_count(column))
 
 
@@ -103,10 +104,28 @@ def test_the_grammar_is_the_one_that_most_recent_rows_use() -> None:
 
 @pytest.mark.parametrize("rows", [[], [None], [None, None]])
 def test_like_nothing(rows: list[None]) -> None:
-    column = pl.Series("t", rows, tadoc.DTYPE)
-    assert tadoc.column.split(like(pl.Series("t", ["a b", None]), column))[0].grammar.tokenizer == "words"
+    column = pl.Series("t", rows, pl.String).tadoc.compress(tokenizer="xml")
+    text = pl.Series("t", ["a b", None])
+    for call in (
+        lambda: tadoc.compress(text, like=column),
+        lambda: text.to_frame().tadoc.compress("t", like=column),
+        lambda: text.to_frame().lazy().tadoc.compress("t", like=column),
+        lambda: pl.col("t").tadoc.compress(like=column),  # type: ignore[attr-defined]
+    ):
+        with pytest.raises(ValueError, match=r"like= has no row that is not null.* pass tokenizer="):
+            call()
+    got = like(text, column, tokenizer="xml")
+    assert tadoc.column.split(got)[0].grammar.tokenizer == "xml"
+    assert tadoc.column.split(like(text, pl.concat([column, got])))[0].grammar.tokenizer == "xml"
     got = tadoc.compress(pl.Series("t", ["a-b"]), like=column, tokenizer="whitespace", lossless=False)
     assert tadoc.column.split(got)[0].grammar.tokenizer == "whitespace"
+
+
+def test_many_nulls_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(append, "RECENT_ROWS", 2)
+    column = tadoc.compress(pl.Series("t", ["a b", None, None, None]), tokenizer="xml")
+    got = like(pl.Series("t", ["a b"]), column)
+    assert [corpus.grammar.tokenizer for corpus in tadoc.column.split(got)] == ["xml"]
 
 
 def test_tokenizer_is_inherited() -> None:

@@ -6,6 +6,7 @@ import datetime
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -404,6 +405,31 @@ def test_wrong_arguments(name: str) -> None:
     error, message, call = WRONG[name]
     with pytest.raises(error, match=re.escape(message)):
         call()
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_an_index_of_nulls_takes_the_tokenizer_of_the_first_documents(saved: bool, tmp_path: Path) -> None:
+    xml = ["<a>b c</a>", "<a>b</a>"]
+
+    def kept(index: tadoc.Index) -> tadoc.Index:
+        if not saved:
+            return index
+        index.save(tmp_path / "index", overwrite=True)
+        return tadoc.load_index(tmp_path / "index")
+
+    whole = tadoc.build_index(compressed([None, None, *xml], "xml"), lowercase=True)
+    for start in ([None, None], []):
+        index = kept(tadoc.build_index(compressed(start, "xml"), lowercase=True))
+        assert index.search("b").height == 0
+        index = kept(index.append(compressed([None] * (2 - len(start)), "xml")))
+        index = kept(index.append(compressed(xml, "xml"))).append(compressed([None], "xml"))
+        for query in ("b", "<a>", "C </a>"):
+            assert index.search(query).equals(whole.search(query))
+            assert index.search(query).height > 0
+        with pytest.raises(ValueError, match='cut by tokenizer "words", the index\'s texts by "xml"'):
+            index.append(compressed(["b"]))
+        with pytest.raises(ValueError, match='cut by tokenizer "words"'):
+            index.delete([2, 3]).append(compressed(["b"]))
 
 
 def test_normalize_is_applied_to_appended_documents(engine: str) -> None:

@@ -43,7 +43,11 @@ class Recent:
     @classmethod
     def of(cls, column: pl.Series) -> Recent | None:
         """Find it (among equals the one used last); None where no row has one."""
-        tail = column.tail(RECENT_ROWS)
+        found = cls._of_last(column.tail(RECENT_ROWS))
+        return cls._of_last(column) if found is None and len(column) > RECENT_ROWS else found
+
+    @classmethod
+    def _of_last(cls, tail: pl.Series) -> Recent | None:
         codes = tail.struct.field("grammar").to_physical().alias("code")
         used = (
             codes.to_frame()

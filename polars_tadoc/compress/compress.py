@@ -108,6 +108,11 @@ class Compression:
             require_tadoc(like, "compress(like=)")
             recent = Recent.of(like)
         if recent is None:
+            if like is not None and cut is None:
+                raise ValueError(
+                    "compress: like= has no row that is not null, so no grammar that says how its texts are cut; pass "
+                    'tokenizer="words" (the default without like=), or the one that its texts are to be cut by'
+                )
             cut = cut or Tokenizer("words")
             lossless = True if lossless is None else lossless
         else:
@@ -190,11 +195,11 @@ def compress(
         columns are put together sooner. Not together with ``like``. Each grammar holds all of the dictionary, about
         four bytes of payload for each of its words: 0.4 MB for 100,000 words.
     tokenizer
-        By default that of ``like``, else ``"words"``: runs of Unicode word characters (as ``\w+`` in Polars), each Han
-        or kana character a word by itself; ``"whitespace"``: what ``str.split()`` of Python gives;
-        ``"xml"``: tags with their attributes, comments, CDATA sections and the like whole, and the words of the text
-        between them; or a compiled regex whose matches are the words (run by Polars' regex engine: no look-around, no
-        back-references).
+        By default that of ``like``, which must have a row that is not null to tell it, else ``"words"``: runs of
+        Unicode word characters (as ``\w+`` in Polars), each Han or kana character a word by itself;
+        ``"whitespace"``: what ``str.split()`` of Python gives; ``"xml"``: tags with
+        their attributes, comments, CDATA sections and the like whole, and the words of the text between them; or a
+        compiled regex whose matches are the words (run by Polars' regex engine: no look-around, no back-references).
     method
         How rules are made: ``"batch_repair"`` (:mod:`polars_tadoc.compress.batch_repair`), or ``"sequitur"``, the
         TADOC papers' own algorithm (Nevill-Manning and Witten, 1997), for comparison.
@@ -223,7 +228,7 @@ def compress(
         ``like`` is not a compressed column.
     ValueError
         Unknown tokenizer, method or engine, a regex that Polars cannot run, a tokenizer other than that of ``like``,
-        or ``like`` and ``dictionary`` together.
+        ``like`` without a row that is not null and without ``tokenizer``, or ``like`` and ``dictionary`` together.
     InvalidDictionaryError
         ``dictionary`` was loaded unverified, and its file is damaged.
     EngineUnavailableError

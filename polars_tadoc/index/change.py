@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -32,6 +33,8 @@ class Content(NamedTuple):
 
     segments: tuple[Segment, ...]
     stored: Documents
+    analyzer: Analyzer
+    """Of an index without documents that of the first ones appended."""
 
     @property
     def live(self) -> Bool:
@@ -43,7 +46,6 @@ class Content(NamedTuple):
 
 def append(
     content: Content,
-    analyzer: Analyzer,
     column: pl.Series,
     id: pl.Series | None,
     metadata: pl.DataFrame | None,
@@ -64,9 +66,12 @@ def append(
     id = _require_alike(stored, id)
     metadata = _require_same_columns(stored.metadata, metadata)
     corpora = split(column)
+    analyzer = content.analyzer
     if corpora:
         tokenizer = Analyzer.of(corpora, None).tokenizer
-        if tokenizer != analyzer.tokenizer:
+        if len(stored) == 0:  # an index of nulls alone does not know how its texts will be cut
+            analyzer = replace(analyzer, tokenizer=tokenizer)
+        elif tokenizer != analyzer.tokenizer:
             raise ValueError(
                 f'append: the column was cut by tokenizer "{tokenizer.name}", the index\'s texts by '
                 f'"{analyzer.tokenizer.name}": compress it with that one'
@@ -77,7 +82,7 @@ def append(
     more = documents_of(column, rows, id, metadata, stored.stored_text is not None)
     codec = codec_of(content.segments[0].postings)
     segment = make_segment(corpora, rows, Options(analyzer.morphism, strategy, engine), codec)
-    return _merge_small(Content((*content.segments, segment), _joined(stored, more)))
+    return _merge_small(Content((*content.segments, segment), _joined(stored, more), analyzer))
 
 
 def delete(content: Content, ids: Any) -> Content:
@@ -97,7 +102,7 @@ def delete(content: Content, ids: Any) -> Content:
         own = slice(start, start + segment.size)
         same = np.array_equal(stays[own], live[own])
         segments.append(segment if same else segment.with_deleted(bitmap(~stays[own])))
-    return Content(tuple(segments), content.stored)
+    return content._replace(segments=tuple(segments))
 
 
 def compact(content: Content) -> Content:
@@ -127,7 +132,7 @@ def _merged(content: Content, first: int) -> Content:
         kept = content.live
         kept[: sum(segment.size for segment in content.segments[:first])] = True
         stored = _filtered(stored, pl.Series(kept))
-    return Content(segments, stored)
+    return Content(segments, stored, content.analyzer)
 
 
 def _filtered(stored: Documents, kept: pl.Series) -> Documents:

@@ -252,7 +252,8 @@ class Index(Collection):
         Parameters
         ----------
         column
-            Compressed column, cut by the tokenizer that cut the index's. Each row that is not null is a document.
+            Compressed column, cut by the tokenizer that cut the index's; an index without documents takes any. Each
+            row that is not null is a document.
         id
             What the new documents are called, of the type of the index's ids, if it has any; else they are called by
             the numbers of their rows, counted on. Ids that are there already are allowed, as in
@@ -293,7 +294,7 @@ class Index(Collection):
         (2, 3, 2)
 
         """
-        return self._changed(change.append(self._content, self.analyzer, column, id, metadata, strategy, engine))
+        return self._changed(change.append(self._content, column, id, metadata, strategy, engine))
 
     def delete(self, ids: Any) -> Index:
         """Make an index without some documents; this one stays as it is, and both share their postings.
@@ -468,7 +469,7 @@ class Index(Collection):
 
     @property
     def _content(self) -> change.Content:
-        return change.Content(self.segments, self.stored)
+        return change.Content(self.segments, self.stored, self.analyzer)
 
     def _changed(self, content: change.Content) -> Index:
-        return replace(self, segments=content.segments, stored=content.stored)
+        return replace(self, segments=content.segments, stored=content.stored, analyzer=content.analyzer)
