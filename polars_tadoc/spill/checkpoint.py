@@ -114,19 +114,27 @@ class Checkpoint:
 
     def _read(self) -> None:
         path = self.path / MANIFEST
+        text = self._manifest(path)
         try:
-            said = json.loads(self._manifest(path))
+            said = json.loads(text)
             version, question, runs, covered = (said[name] for name in ("version", "question", "runs", "covered"))
             sound = version == VERSION and isinstance(question, dict) and _are_runs(runs)
             stretches = Stretches((first, last) for first, last in covered)
             sound = sound and all(type(number) is int for stretch in stretches.stretches for number in stretch)
+            is_sealed = "crc32" in said
+            is_whole = text == manifest_text(said).encode()
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise self._damaged(path, "damaged") from error
         if not sound:
             raise self._damaged(path, "damaged, or of another version")
-        self._require_same(question)
+        if not is_sealed:
+            raise self._damaged(path, "damaged, or an older polars_tadoc wrote it, without a checksum of itself")
+        if is_whole:
+            self._require_same(question)
         if any(first < 0 or last >= self._partitions for first, last in stretches.stretches):
             raise self._damaged(path, f"damaged: of {self._partitions:,} partitions, it names others")
+        if not is_whole:
+            raise self._damaged(path, "damaged: its checksum is another")
         for files in runs.values():
             for name, (size, checksum) in files.items():
                 file = self.path / name
@@ -188,7 +196,7 @@ class Checkpoint:
             "covered": self.covered.stretches,
         }
         with replacing(self.path / MANIFEST, self._call, private=True) as temporary:
-            temporary.write_text(json.dumps(said))
+            temporary.write_text(manifest_text(said))
 
     def writing(self) -> AbstractContextManager[None]:
         """Name the folder, and what to do, where the disk is full or the folder went away."""
@@ -199,6 +207,15 @@ class Checkpoint:
         if self._unlock is not None and (kept := self._unlock.detach()):
             _, function, arguments, _ = kept
             function(*arguments)
+
+
+def manifest_text(said: Mapping[str, Any]) -> str:
+    """Write a manifest, with the checksum of all else that it says.
+
+    A manifest is taken only as it was written: any other byte is a change, whatever JSON makes of it.
+    """
+    text = json.dumps({name: value for name, value in said.items() if name != "crc32"})
+    return f'{text[:-1]}, "crc32": {zlib.crc32(text.encode())}}}'
 
 
 def _is_own(name: str) -> bool:
@@ -214,7 +231,10 @@ def _are_runs(runs: Any) -> bool:
     """Tell whether what was read is runs, by name, and their files with two numbers each."""
     return all(
         _is_run(run)
-        and all(name.startswith(f"{run}.") and "/" not in name and len(said) == 2 for name, said in files.items())
+        and all(
+            name.startswith(f"{run}.") and "/" not in name and [type(number) for number in said] == [int, int]
+            for name, said in files.items()
+        )
         for run, files in runs.items()
     )
 
@@ -223,10 +243,11 @@ def _other_files(then: Any, now: Any) -> str:
     """Name a file that only one of two lists of files has, by its path; empty where both have the same."""
     try:
         before, after = ([path for path, said in files if said is not None] for files in (then, now))
+        known, still = set(before), set(after)
     except (TypeError, ValueError):
         return ""
     told = []
-    for how, own, others in (("is new", after, set(before)), ("is gone", before, set(after))):
+    for how, own, others in (("is new", after, known), ("is gone", before, still)):
         if other := [path for path in own if path not in others]:
             more = f", and {len(other) - 1:,} more" if len(other) > 1 else ""
             told.append(f"{other[0]} {how}{more}")

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from polars_tadoc.analytics.records import Layout
 from polars_tadoc.spill import Checkpoint, Spill
+from polars_tadoc.spill.checkpoint import manifest_text
 from tests.fuzz.script import Script, edit_bytes, edit_json, edit_numbers, edit_strings
 from tests.fuzz.target import Refused, Target, folder, may_refuse
 from tests.fuzz.targets import records
@@ -62,11 +63,18 @@ def edited(script: Script, number: int) -> Files:
             files[name] = bytes(data)
             sound.discard(name)
         elif not files[name].startswith(b"PAR1"):
-            files[name] = json.dumps(edit_json(script, json.loads(files[name]))).encode("utf-8", "replace")
+            files[name] = _edited_manifest(script, files[name])
         else:
             files[name] = _edited_run(script, files[name])
             sound.discard(name)
     return files
+
+
+def _edited_manifest(script: Script, content: bytes) -> bytes:
+    """Edit the JSON; mostly under a checksum that is right again, so that what is behind it is reached."""
+    said = edit_json(script, json.loads(content))
+    sealed = isinstance(said, dict) and script.number(3) > 0
+    return (manifest_text(said) if sealed else json.dumps(said)).encode("utf-8", "replace")
 
 
 def _edited_run(script: Script, content: bytes) -> bytes:
