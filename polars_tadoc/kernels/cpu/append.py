@@ -8,6 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.memory import load_u32, load_u64, store_u32, store_u64
 from polars_tadoc.kernels.cpu.tokenize import EMPTY_ID, SPACE_ID
@@ -41,7 +42,7 @@ _NEXT = np.uint64(8)
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def expand_rows(
     vocabulary_size: int,
     rule_offsets: UInt32,
@@ -97,7 +98,7 @@ def expand_rows(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def place_gaps(
     gap_ids: UInt32,
     predicted_gaps: UInt32,
@@ -144,7 +145,7 @@ def place_gaps(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def list_gaps(
     gaps: UInt32, starts: Int64, row_words: Int64, ids: UInt32, writing: bool, sizes: Int64, data: UInt8
 ) -> None:
@@ -177,7 +178,7 @@ def list_gaps(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def translate_gaps(
     gap_ids: UInt32, offsets: Int64, data: UInt8, rows: Int64, writing: bool, sizes: Int64, translated: UInt8
 ) -> None:
@@ -208,7 +209,7 @@ def translate_gaps(
             sizes[k] = size
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _edge(edges: int, mask: int, seed: int, node: int, symbol: int) -> Any:
     """Address of the edge from a node by a symbol, or of where it would stand; ``edges`` is the table's address.
 
@@ -225,14 +226,14 @@ def _edge(edges: int, mask: int, seed: int, node: int, symbol: int) -> Any:
     return at
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _bit(symbol: int) -> Any:
     """One of 64 bits by which a set of symbols is sketched: what has it not, has not the symbol."""
     return nb.uint64(1) << (nb.uint64(symbol) & nb.uint64(63))
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def build_trie(
     vocabulary_size: int,
     rule_offsets: UInt32,
@@ -273,7 +274,7 @@ def build_trie(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def parse_rows(
     seed: int,
     edges: UInt32,

@@ -12,6 +12,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.memory import atomic_add, atomic_min, move, prefetch
 from polars_tadoc.kernels.cpu.pairs import ALIVE, DEAD, FIELDS, HASH, NONE, SELECTED, TALLY, hash_pair, pair_of
@@ -32,7 +33,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 _SPREAD = 0x9E3779B1
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def mark_alive(sequence: UInt32, state: UInt8, first: int, stop: int) -> int:
     """Mark every position whose pair lies within one row; returns how many."""
     count = 0
@@ -43,7 +44,7 @@ def mark_alive(sequence: UInt32, state: UInt8, first: int, stop: int) -> int:
     return count
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _wins_tie(sequence: UInt32, i: int, neighbour: int, run_start: int) -> Any:
     """Settle equal priorities of the pairs at two adjacent positions.
 
@@ -56,7 +57,7 @@ def _wins_tie(sequence: UInt32, i: int, neighbour: int, run_start: int) -> Any:
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def select(
     sequence: UInt32,
     state: UInt8,
@@ -127,7 +128,7 @@ def select(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def list_rules(table: UInt64, first_place: UInt32, entries: UInt32, places: UInt32) -> Any:
     """List the table entries whose pair is replaced, with the first place each is used.
 
@@ -153,7 +154,7 @@ def list_rules(table: UInt64, first_place: UInt32, entries: UInt32, places: UInt
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def assign_rules(
     table: UInt64,
     entries: UInt32,
@@ -194,7 +195,7 @@ def assign_rules(
     return known
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def fill_index(left: UInt32, right: UInt32, known: int, index: UInt32) -> None:
     """Enter the rules made so far into an empty, larger index."""
     mask = nb.uint64(len(index) - 1)
@@ -206,7 +207,7 @@ def fill_index(left: UInt32, right: UInt32, known: int, index: UInt32) -> None:
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def rewrite(
     sequence: UInt32,
     state: UInt8,

@@ -10,6 +10,8 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
+
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
 
@@ -41,7 +43,7 @@ class Classes:
     members: Int64
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def classify(
     root_offsets: Int64, roots: UInt32, key: Any, single: UInt32, slots: UInt32, of: UInt32, members: Int64
 ) -> Any:

@@ -12,6 +12,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.expand import GAP_PLACE, GAP_RANGE, GAPS_CUT, OK
 from polars_tadoc.kernels.cpu.memory import load_u8, load_u16, load_u32, load_u64, prefetch
 from polars_tadoc.kernels.cpu.mersenne import PRIME, dot, from_limbs, plus, power, reduced, times
@@ -54,7 +55,7 @@ def _limbs() -> npt.NDArray[np.int16]:
 POWERS, LIMBS = _powers(), _limbs()
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _head(address: int, length: int, count: int) -> Any:
     """First ``count`` (1 to 16) bytes of a string as the last ones of sixteen, in two words; the others are zeros."""
     at = nb.uint64(address)
@@ -82,7 +83,7 @@ def _head(address: int, length: int, count: int) -> Any:
     return nb.uint64(0), low << (away - nb.uint64(64))
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _hash_bytes(address: int, length: int, first: int, second: int, powers: UInt64, limbs_at: int) -> Any:
     """Continue the two polynomials by a string."""
     at = nb.uint64(address)
@@ -105,7 +106,7 @@ def _hash_bytes(address: int, length: int, first: int, second: int, powers: UInt
     return first, second
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _mixed(value: int) -> Any:
     """Stafford's thirteenth mix of 64 bits, as SplitMix64 has it (Steele, Lea and Flood, OOPSLA 2014)."""
     value = (value ^ (value >> nb.uint64(30))) * nb.uint64(0xBF58476D1CE4E5B9)
@@ -113,7 +114,7 @@ def _mixed(value: int) -> Any:
     return value ^ (value >> nb.uint64(31))
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _finished(first: int, second: int) -> Any:
     """Lower and upper half of the hash: one to one, so that no two values meet here."""
     low = _mixed(reduced(first))
@@ -121,7 +122,7 @@ def _finished(first: int, second: int) -> Any:
     return _mixed(low ^ high), high
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def hash_strings(addresses: UInt64, lengths: UInt32, powers: UInt64, limbs_at: int, low: UInt64, high: UInt64) -> None:
     """Fill both halves of each string's hash."""
     one = nb.uint64(1)
@@ -130,7 +131,7 @@ def hash_strings(addresses: UInt64, lengths: UInt32, powers: UInt64, limbs_at: i
         low[row], high[row] = _finished(first, second)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def hash_words(offsets: Int64, data_at: int, powers: UInt64, limbs_at: int, parts: UInt64) -> None:
     """Fill each string's part: both polynomials, then both bases to the power of its length."""
     for word in range(len(offsets) - 1):
@@ -145,7 +146,7 @@ def hash_words(offsets: Int64, data_at: int, powers: UInt64, limbs_at: int, part
             parts[word, 2], parts[word, 3] = power(powers[0, 1], length), power(powers[1, 1], length)
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _join(parts: UInt64, left: int, more: UInt64, right: int) -> Any:
     """Part of a text that is one followed by another."""
     a, b = more[right, 2], more[right, 3]
@@ -157,12 +158,12 @@ def _join(parts: UInt64, left: int, more: UInt64, right: int) -> Any:
     )
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _words_of(symbol: int, vocabulary_size: int, expansion_lengths: UInt64) -> Any:
     return nb.int64(expansion_lengths[symbol - vocabulary_size]) if symbol >= vocabulary_size else nb.int64(1)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def hash_rules(
     vocabulary_size: int,
     rule_offsets: UInt32,
@@ -194,7 +195,7 @@ def hash_rules(
             parts[own, 0], parts[own, 1], parts[own, 2], parts[own, 3] = _join(parts, own, placed, i)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def lead(leading_gaps: UInt32, gaps: UInt64, parts: UInt64, led: UInt64) -> None:
     """Fill each symbol's part with the gap in front of it that is predicted within a row."""
     for symbol in range(len(leading_gaps)):
@@ -202,7 +203,7 @@ def lead(leading_gaps: UInt32, gaps: UInt64, parts: UInt64, led: UInt64) -> None
         led[symbol, 0], led[symbol, 1], led[symbol, 2], led[symbol, 3] = _join(gaps, code, parts, symbol)
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _continued(first: int, second: int, parts: UInt64, which: int) -> Any:
     return (
         plus(times(first, parts[which, 2]), parts[which, 0]),
@@ -210,7 +211,7 @@ def _continued(first: int, second: int, parts: UInt64, which: int) -> Any:
     )
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _next_special(before: int, address: int, left: int, codes: int) -> Any:
     """What is wrong, place and code of the next gap that is not as predicted, and the stream after it."""
     if left <= 0:
@@ -229,7 +230,7 @@ def _next_special(before: int, address: int, left: int, codes: int) -> Any:
     return OK, place, code, nb.uint64(address + nb.uint64(used)), left - used
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def hash_rows(
     vocabulary_size: int,
     rule_offsets: UInt32,

@@ -9,19 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.codes import DELETED
+from polars_tadoc.kernels.compiled import njit
 
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def histogram(symbols: UInt32, counts: UInt64) -> None:
     """Add 1 to ``counts[s]`` for each symbol s."""
     for i in range(len(symbols)):
         counts[symbols[i]] += nb.uint64(1)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def push_down(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, weights: UInt64) -> None:
     """Push each rule's weight to the symbols of its body, highest rule first."""
     for r in range(len(rule_offsets) - 2, -1, -1):
@@ -31,7 +32,7 @@ def push_down(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, weigh
                 weights[symbols[i]] += weight
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def sum_words(vocabulary_size: int, expansion_lengths: UInt64, roots: UInt32) -> Any:
     """Sum the words that symbols stand for."""
     total = nb.uint64(0)
@@ -41,7 +42,7 @@ def sum_words(vocabulary_size: int, expansion_lengths: UInt64, roots: UInt32) ->
     return total
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def scatter_add(counts: UInt64, image: UInt32, sums: UInt64) -> None:
     """Add each word's count to its image's, deleted words' to none."""
     for w in range(len(counts)):
@@ -49,7 +50,7 @@ def scatter_add(counts: UInt64, image: UInt32, sums: UInt64) -> None:
             sums[image[w]] += counts[w]
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def is_ordered(counts: UInt64, ascending: npt.NDArray[np.bool_]) -> Any:
     """Tell whether counts fall, equal ones in word order."""
     for w in range(len(counts) - 1):

@@ -8,6 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.jit import address_of, call, inner, kernel
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.cpu.memory import (
@@ -143,7 +144,7 @@ def _add_exceptions(first: int, last: int, places: int, highs: int, width: int, 
 
 
 # put into their callers: to hand all addresses over took a third of a block's time
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _size(postings: View, number: int, block: int) -> Any:
     """Return how many postings a block has."""
     first = load_u64(postings.block_offsets + (number << nb.uint64(3)))
@@ -151,7 +152,7 @@ def _size(postings: View, number: int, block: int) -> Any:
     return min(nb.uint64(BLOCK), frequency - nb.uint64(BLOCK) * (block - first))
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _decode_values(postings: View, stream: StreamView, number: int, block: int, size: int, target: int) -> Any:
     """Decode a block's values to an address; return how many groups of ``UNPACKED`` were written."""
     width = nb.uint64(load_u8(stream.widths + number))
@@ -171,7 +172,7 @@ def _decode_values(postings: View, stream: StreamView, number: int, block: int, 
     return groups
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def decode_documents(postings: View, number: int, block: int, target: int) -> Any:
     """Decode the documents of a block.
 
@@ -200,7 +201,7 @@ def decode_documents(postings: View, number: int, block: int, target: int) -> An
     return size
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def decode_counts(postings: View, number: int, block: int, target: int) -> Any:
     """Decode the counts of a block, as :func:`decode_documents` its documents."""
     size = _size(postings, number, block)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.arrays import sums_before
 from polars_tadoc.kernels.cpu.bodies import Bodies, require_room
 from polars_tadoc.kernels.cpu.key_forms import Numbered, words_of
@@ -27,7 +28,7 @@ UInt32 = npt.NDArray[np.uint32]
 _1 = np.uint64(1)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _write_derived(
     terminals: int,
     symbols: UInt32,
@@ -72,7 +73,7 @@ def _write_derived(
             out += _1
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _count_children(
     symbols: UInt32,
     terminals: int,

@@ -11,6 +11,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.memory import prefetch, trailing_zeros
 from polars_tadoc.kernels.cpu.tables import LANES, WIDE, copy_scaled, copy_wide, nonzero_bits
 
@@ -33,7 +34,7 @@ _AHEAD, _BLOCK, _WIDE, _LANES = (np.uint64(number) for number in (AHEAD, BLOCK, 
 _6, _12, _63 = (np.uint64(number) for number in (6, 12, 63))
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def count_documents(
     terminals: int,
     starts: Any,
@@ -183,7 +184,7 @@ def count_documents(
     return nb.int64(stop), nb.int64(place)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def list_documents(
     terminals: int,
     starts: Any,
@@ -273,7 +274,7 @@ def list_documents(
     return nb.int64(stop), nb.int64(place)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def count_long_documents(
     terminals: int,
     starts: Any,
@@ -361,7 +362,7 @@ def count_long_documents(
     return nb.int64(stop), nb.int64(place)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def list_long_documents(
     terminals: int,
     starts: Any,

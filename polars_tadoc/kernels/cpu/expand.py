@@ -8,6 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.memory import load_u8, load_u64, store_u8, store_u64
 from polars_tadoc.kernels.cpu.varint import read_varint
@@ -23,7 +24,7 @@ _NEVER = 1 << 62
 _NOTHING = -1
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def measure(
     vocabulary_size: int,
     expansion_lengths: UInt64,
@@ -89,7 +90,7 @@ def measure(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def replaced_bytes(
     vocabulary_size: int,
     rule_offsets: UInt32,
@@ -154,7 +155,7 @@ def replaced_bytes(
                 row_bytes[row] -= nb.int64(gap_bytes[leads[roots[i]] >> 1])
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _copy(source: int, target: int, length: int, last: int) -> Any:
     """Copy bytes, eight at a time where that stays below ``last`` (what lies after the target is written later)."""
     read, at, end = nb.uint64(source), nb.uint64(target), nb.uint64(target) + nb.uint64(length)
@@ -170,7 +171,7 @@ def _copy(source: int, target: int, length: int, last: int) -> Any:
     return end
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _next_special(before: int, address: int, left: int) -> Any:
     """Place and code of the next gap that is not as predicted, and the stream after it."""
     if left <= 0:
@@ -181,7 +182,7 @@ def _next_special(before: int, address: int, left: int) -> Any:
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def write(
     vocabulary_size: int,
     rule_offsets: UInt32,

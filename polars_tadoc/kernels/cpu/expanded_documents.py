@@ -9,6 +9,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.arrays import read_only, sums_before
 from polars_tadoc.kernels.cpu.bodies import Bodies
 from polars_tadoc.kernels.cpu.memory import prefetch
@@ -28,7 +29,7 @@ _0, _1 = (np.uint64(number) for number in (0, 1))
 _AHEAD = np.uint64(AHEAD)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _measure_documents(
     terminals: int, lengths: UInt64, offsets: Int64, roots: UInt32, first: int, stop: int, sizes: Int64
 ) -> None:
@@ -42,7 +43,7 @@ def _measure_documents(
         sizes[document] = total
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _expand(
     terminals: int,
     rank: UInt32,

@@ -8,6 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.memory import load_u64
 from polars_tadoc.kernels.cpu.varint import read_varint, write_varint
 
@@ -55,7 +56,7 @@ def _pair_tables() -> tuple[UInt8, UInt64]:
 _WHOLE_PAIRS, _PASSED = _pair_tables()
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def count_words(
     vocabulary_size: int,
     expansion_lengths: UInt64,
@@ -77,7 +78,7 @@ def count_words(
         row_words[row] = words
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _skip_gaps(address: int, left: int, gap: int, most: int) -> Any:
     """Pass over the pairs of a stream whose place is ``most`` or less.
 
@@ -120,7 +121,7 @@ def _skip_gaps(address: int, left: int, gap: int, most: int) -> Any:
     return address, left, gap
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _read_gap(address: int, left: int, gap: int) -> Any:
     """Place and code of a stream's next gap, and the stream after it; arguments and ends as for :func:`_skip_gaps`."""
     if left == 0:
@@ -132,7 +133,7 @@ def _read_gap(address: int, left: int, gap: int) -> Any:
     return gap + passed, code, address + nb.uint64(used + used_too), left - used - used_too
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def cut(
     vocabulary_size: int,
     rule_offsets: UInt32,

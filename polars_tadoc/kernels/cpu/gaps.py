@@ -6,6 +6,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.varint import read_own_varint, varint_size, write_varint
 
@@ -18,7 +19,7 @@ OTHER = 1 << 31
 """Added to a gap code that is not the predicted one; there are fewer gaps than bytes of text."""
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def measure_rules(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, lengths: Int64, firsts: UInt32) -> None:
     """Fill the words that each symbol stands for and the first of them, by symbol (words, then rules ascending)."""
     for word in range(vocabulary_size):
@@ -32,7 +33,7 @@ def measure_rules(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, l
         firsts[vocabulary_size + rule] = firsts[symbols[rule_offsets[rule]]]
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def count_row_words(lengths: Int64, root_offsets: Int64, roots: UInt32, row_words: Int64) -> None:
     """Fill the words of each row."""
     for row in range(len(row_words)):
@@ -43,7 +44,7 @@ def count_row_words(lengths: Int64, root_offsets: Int64, roots: UInt32, row_word
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def fill_keys(
     vocabulary_size: int,
     rule_offsets: UInt32,
@@ -103,7 +104,7 @@ def fill_keys(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def list_seen(
     keys: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap_data: UInt8, totals: UInt32, seen: UInt64
 ) -> int:
@@ -132,7 +133,7 @@ def list_seen(
     return count
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def decide(seen: UInt64, totals: UInt32, codes: UInt32) -> None:
     """Set each key's most frequent code; ``seen`` ascends, ``codes`` comes in as zeros.
 
@@ -156,7 +157,7 @@ def decide(seen: UInt64, totals: UInt32, codes: UInt32) -> None:
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def mark(codes: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap_data: UInt8, marks: UInt32) -> None:
     """Turn each gap's key into 0 where it is as predicted, ``OTHER`` + its code where not, anything else for a space.
 
@@ -184,7 +185,7 @@ def mark(codes: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def encode(marks: UInt32, starts: Int64, row_words: Int64, writing: bool, sizes: Int64, data: UInt8) -> None:
     """Encode each row's gaps that are not as predicted: varint pairs of gaps passed over and gap code.
 

@@ -6,10 +6,11 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.memory import copy_bytes
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def gather_bytes(
     addresses: npt.NDArray[np.uint64], before: npt.NDArray[np.int64], first: int, stop: int, to: int
 ) -> None:

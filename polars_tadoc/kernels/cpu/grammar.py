@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
+
+from polars_tadoc.kernels.compiled import njit
 
 OK = 0
 RULES_START = 1
@@ -19,7 +20,7 @@ TOO_LONG = 7
 TOO_SHORT = 8
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def check(
     vocabulary_size: int,
     rule_offsets: npt.NDArray[np.uint32],
@@ -72,7 +73,7 @@ def check(
     return OK, np.int64(0)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def inherit_from_first(
     vocabulary_size: int,
     rule_offsets: npt.NDArray[np.uint32],
@@ -84,7 +85,7 @@ def inherit_from_first(
         values[vocabulary_size + rule] = values[symbols[rule_offsets[rule]]]
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def sum_bytes(
     vocabulary_size: int,
     rule_offsets: npt.NDArray[np.uint32],
@@ -105,7 +106,7 @@ def sum_bytes(
         sums[vocabulary_size + rule] = total
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def ascending_strings(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Any:
     """Tell for each string but the last whether it stands before its successor in byte order."""
     strings = len(offsets) - 1

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.codes import DELETED
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.rules import Rules
 
 UInt32 = npt.NDArray[np.uint32]
@@ -65,7 +66,7 @@ def map_roots(rules: Rules, root_offsets: Int64, roots: UInt32, image: UInt32, m
     return offsets, symbols[: offsets[-1]]
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _map_bodies(
     terminals: int,
     rule_offsets: Int64,
@@ -94,7 +95,7 @@ def _map_bodies(
         offsets[r + 1] = at
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _map_rows(
     terminals: int,
     root_offsets: Int64,

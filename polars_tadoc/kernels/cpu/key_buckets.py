@@ -15,6 +15,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.memory import prefetch
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
@@ -41,7 +42,7 @@ NOTHING = np.zeros(0, np.uint64)
 """No keys, or no weights: each key counts once."""
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def hash_key(key: int) -> Any:
     """Mix the bits of a key: the highest ones tell its bucket, the lowest ones its slot there."""
     h = nb.uint64(key) * _K1
@@ -49,14 +50,14 @@ def hash_key(key: int) -> Any:
     return h ^ (h >> _32)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _tally_buckets(keys: UInt64, first: int, stop: int, shift: int, sizes: Int64) -> None:
     for i in range(nb.uint64(first), nb.uint64(stop)):
         sizes[hash_key(keys[i]) >> nb.uint64(shift)] += 1
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _scatter(
     keys: UInt64,
     weights: UInt64,

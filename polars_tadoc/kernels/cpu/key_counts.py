@@ -12,6 +12,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.key_buckets import AHEAD, NOTHING, Buckets, Shares, bucket_count, hash_key, spread_keys
 from polars_tadoc.kernels.cpu.memory import prefetch
@@ -30,7 +31,7 @@ _0, _1, _2 = (np.uint64(number) for number in (0, 1, 2))
 _AHEAD = np.uint64(AHEAD)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _fill(
     table: UInt64, base: int, slots: int, taken: int, keys: UInt64, weights: UInt64, first: int, stop: int
 ) -> Any:
@@ -60,7 +61,7 @@ def _fill(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _count(
     keys: UInt64,
     offsets: Int64,
@@ -107,7 +108,7 @@ def _count(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _add(
     table: UInt64,
     bases: Int64,
@@ -132,7 +133,7 @@ def _add(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _list_table(
     table: UInt64, bases: Int64, starts: Int64, first: int, stop: int, distinct: UInt64, counts: UInt64
 ) -> None:

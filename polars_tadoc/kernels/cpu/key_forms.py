@@ -11,6 +11,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.key_buckets import AHEAD
 from polars_tadoc.kernels.cpu.memory import prefetch
@@ -24,7 +25,7 @@ _1 = np.uint64(1)
 _AHEAD = np.uint64(AHEAD)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _unpack(
     keys: UInt64, width: int, words: UInt32, inverse: UInt32, column: int, many: int, first: int, stop: int
 ) -> None:
@@ -38,7 +39,7 @@ def _unpack(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _copy_runs(keys: UInt64, width: int, starts: Int64, runs: UInt32, words: UInt32, first: int, stop: int) -> None:
     """Write the runs of words whose numbers are packed in keys."""
     began = interrupts()

@@ -9,6 +9,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.key_buckets import AHEAD, NOTHING, bucket_count, hash_key, spread_keys
 from polars_tadoc.kernels.cpu.key_counts import count_buckets
@@ -25,7 +26,7 @@ _AHEAD = np.uint64(AHEAD)
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _number(
     distinct: UInt64, numbers: UInt64, distinct_offsets: Int64, keys: UInt64, offsets: Int64, first: int, stop: int
 ) -> None:
@@ -53,7 +54,7 @@ def _number(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _gather(keys: UInt64, first: int, stop: int, shift: int, places: Int64, numbers: UInt64, ids: UInt32) -> None:
     """Take back each key's number, in the order in which :func:`spread_keys` dropped the keys."""
     began = interrupts()

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.config import thread_count
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.key_buckets import NOTHING
 from polars_tadoc.kernels.cpu.key_counts import Counted
@@ -31,7 +32,7 @@ _CLASSES = np.uint64(CLASSES)
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _tally_classes(
     keys: UInt64,
     counts: UInt64,
@@ -59,7 +60,7 @@ def _tally_classes(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _scatter_classes(
     keys: UInt64,
     counts: UInt64,

@@ -13,6 +13,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from polars_tadoc.kernels.compiled import njit
+
 
 def _load(bits: int, numba_type: Any) -> Any:
     def load(typing_context: Any, address: Any) -> Any:
@@ -86,7 +88,7 @@ def prefetch_address(typing_context: Any, address: Any) -> Any:
     return types.void(types.uint64), generate
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def equal_bytes(a: int, b: int, length: int) -> bool:
     """Compare ``length`` (at least 8) bytes at two addresses, eight at a time, the last eight overlapping."""
     i = nb.uint64(0)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.key_buckets import NOTHING
 from polars_tadoc.kernels.cpu.key_counts import count
 from polars_tadoc.kernels.cpu.key_forms import Ranks, unpack
@@ -162,7 +162,7 @@ def _mixed(sequences: UInt32, column: int, rows: Int64, groups: UInt32, many: in
     return mixed
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _compare(
     sequences: UInt32,
     column: int,

@@ -14,6 +14,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from polars_tadoc.kernels.compiled import njit
+
 PRIME = (1 << 61) - 1
 LIMBS = 4
 """Signed 16-bit limbs of a power, the lowest first."""
@@ -36,7 +38,7 @@ def _high_product(typing_context: Any, a: Any, b: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), generate
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def times(a: int, b: int) -> Any:
     """Product of two values below 2^62, below 2^61 + 8."""
     low = nb.uint64(a) * nb.uint64(b)
@@ -45,21 +47,21 @@ def times(a: int, b: int) -> Any:
     return (total & _P) + (total >> nb.uint64(61))
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def plus(a: int, b: int) -> Any:
     """Sum of two values below 2^63, below 2^61 + 8."""
     total = nb.uint64(a) + nb.uint64(b)
     return (total & _P) + (total >> nb.uint64(61))
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def reduced(a: int) -> Any:
     """The value itself, below the prime, of one below 2^62."""
     value = (nb.uint64(a) & _P) + (nb.uint64(a) >> nb.uint64(61))
     return value - _P if value >= _P else value
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def power(base: int, exponent: int) -> Any:
     """The base to a power, by squaring."""
     result = nb.uint64(1)
@@ -73,7 +75,7 @@ def power(base: int, exponent: int) -> Any:
     return result
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def from_limbs(a: int, b: int, c: int, d: int) -> Any:
     """The value of four signed limbs below 2^31 in size, below 2^61 + 8."""
     low = a + (b << nb.int64(16))

@@ -8,6 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.memory import trailing_zeros
 
 UInt32 = npt.NDArray[np.uint32]
@@ -24,7 +25,7 @@ _0, _1, _6, _8, _12, _63, _64, _255 = (np.uint64(number) for number in (0, 1, 6,
 _FEW, _SIGNED = np.uint64(FEW), np.uint64(1 << 31)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def order_documents(
     sizes: Int64,
     first: int,
@@ -122,7 +123,7 @@ def order_documents(
         start += n
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def rank_documents(
     sizes: Int64,
     first: int,

@@ -8,6 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.memory import bit_length, count_ones, load_u64, trailing_zeros
 
 UInt8 = npt.NDArray[np.uint8]
@@ -18,14 +19,14 @@ MOST_BITS = 56
 """A number of this width, with up to seven bits before it, lies within eight bytes."""
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def count_lengths(numbers: UInt64, lengths: Int64) -> None:
     """Count how many numbers have each number of significant bits."""
     for i in range(len(numbers)):
         lengths[bit_length(numbers[i])] += 1
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def split(numbers: UInt64, width: int, low: UInt8, steps: UInt64, highs: UInt64) -> None:
     """Pack the lowest ``width`` bits of numbers.
 
@@ -63,7 +64,7 @@ def split(numbers: UInt64, width: int, low: UInt8, steps: UInt64, highs: UInt64)
         low[at] = nb.uint8(word)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def read_low(data: UInt8, at: int, width: int, numbers: UInt64) -> None:
     """Unpack numbers of ``width`` bits from byte ``at`` on; up to eight bytes beyond the last one are read."""
     base = nb.uint64(data.ctypes.data) + nb.uint64(at)
@@ -74,7 +75,7 @@ def read_low(data: UInt8, at: int, width: int, numbers: UInt64) -> None:
         bit += width
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def add_highs(numbers: UInt64, width: int, steps: UInt64, highs: UInt64) -> Any:
     """Put the other bits above the lowest ``width``; tell whether all places lie within the numbers."""
     left = nb.uint64(len(numbers))  # places still to come: no sum of steps can wrap round
@@ -87,7 +88,7 @@ def add_highs(numbers: UInt64, width: int, steps: UInt64, highs: UInt64) -> Any:
     return True
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def find_blocks(unary: UInt64, block_sizes: Int64, unary_offsets: Int64) -> Any:
     """Find where each block of unary numbers begins: each number ends with a one bit.
 

@@ -16,6 +16,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.memory import atomic_add, prefetch
 
 UInt8 = npt.NDArray[np.uint8]
@@ -55,7 +56,7 @@ _32 = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def hash_pair(left: int, right: int) -> Any:
     """Mix a pair into 64 bits, one to one."""
     h = ((nb.uint64(left) << _32) | nb.uint64(right)) * _K1
@@ -63,7 +64,7 @@ def hash_pair(left: int, right: int) -> Any:
     return h ^ (h >> _32)
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def pair_of(h: int) -> Any:
     """Undo :func:`hash_pair`."""
     x = (nb.uint64(h) ^ (nb.uint64(h) >> _32)) * _I2
@@ -71,7 +72,7 @@ def pair_of(h: int) -> Any:
     return nb.uint32(x >> _32), nb.uint32(x & _LOW)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def scatter(
     sequence: UInt32,
     state: UInt8,
@@ -120,7 +121,7 @@ def scatter(
     return stop
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def count(
     hashes: Any,
     filled: Any,
@@ -196,7 +197,7 @@ def count(
     return False
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def fill_index(old: Any, table: UInt64, index: Any) -> None:
     """Enter what an index holds into an empty, larger one."""
     mask = index.shape[1] - 1
@@ -209,7 +210,7 @@ def fill_index(old: Any, table: UInt64, index: Any) -> None:
                 index[bucket, s] = old[bucket, place]
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def gather(
     state: UInt8,
     blocks: UInt64,

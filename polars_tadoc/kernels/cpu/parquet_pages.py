@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
+
+from polars_tadoc.kernels.compiled import njit
 
 UInt8 = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
@@ -18,7 +19,7 @@ MOST = (1 << 31) - 1
 """Longest string, and most values, that a page can have."""
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def varint(data: UInt8, at: int) -> Any:
     """Read a whole number of at most 35 bits and return where it ends; -1 where the bytes end before."""
     number = np.int64(0)
@@ -33,7 +34,7 @@ def varint(data: UInt8, at: int) -> Any:
     return 0, -1
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def bits_at(data: UInt8, bit: int, width: int) -> Any:
     """Read a number of at most 32 bits that begins at a bit; its bytes are there."""
     number, shift = np.int64(0), -(bit & 7)
@@ -44,7 +45,7 @@ def bits_at(data: UInt8, bit: int, width: int) -> Any:
     return number & ((1 << width) - 1)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def delta_total(data: UInt8, most: int) -> int:
     """Add up lengths that are DELTA_BINARY_PACKED.
 
@@ -94,7 +95,7 @@ def delta_total(data: UInt8, most: int) -> int:
     return total if 0 <= value <= MOST else -1
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def plain_lengths(data: UInt8, lengths: Int64) -> bool:
     """Read the length of each string of a page that is PLAIN; False where it is malformed."""
     at = 0
@@ -110,7 +111,7 @@ def plain_lengths(data: UInt8, lengths: Int64) -> bool:
     return True
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def dictionary_total(data: UInt8, lengths: Int64, most: int) -> int:
     """Add up the lengths of a dictionary's strings that a page refers to, in runs and packed bits.
 

@@ -6,6 +6,8 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
+
 UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
@@ -14,7 +16,7 @@ MOST_SHARED = 255
 """Bytes that a string may share with the one before it: one byte says how many."""
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def front_code(offsets: Int64, data: UInt8, shared: UInt8, rest: UInt8) -> int:
     """Split each string into a prefix that the one before it begins with too and the rest; returns bytes of rest."""
     out = 0
@@ -33,7 +35,7 @@ def front_code(offsets: Int64, data: UInt8, shared: UInt8, rest: UInt8) -> int:
     return out
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def unfold(shared: UInt8, offsets: Int64, rest: UInt8, data: UInt8) -> bool:
     """Undo :func:`front_code`; false where a prefix or the rest does not fit. Nothing is read or written outside."""
     at = 0
@@ -52,7 +54,7 @@ def unfold(shared: UInt8, offsets: Int64, rest: UInt8, data: UInt8) -> bool:
     return at == len(rest)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def join_planes(planes: UInt8, numbers: UInt32) -> None:
     """Put numbers together from their four planes of bytes."""
     n = len(numbers)
@@ -62,7 +64,7 @@ def join_planes(planes: UInt8, numbers: UInt32) -> None:
         numbers[i] = low | (high << nb.uint32(16))
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def join_bodies(rule_offsets: UInt32, first_symbols: UInt32, other_symbols: UInt32, symbols: UInt32) -> None:
     """Write the bodies: first symbols come as zigzag differences from rule to rule, the others as they are."""
     at = 0
@@ -76,7 +78,7 @@ def join_bodies(rule_offsets: UInt32, first_symbols: UInt32, other_symbols: UInt
             at += 1
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def expect_gaps(word_gaps: UInt32, rule_offsets: UInt32, symbols: UInt32, expected: UInt32) -> None:
     """Fill by symbol the gap code that its first word leads one to expect before it; 0 for malformed rules."""
     vocabulary_size = len(word_gaps)
@@ -87,7 +89,7 @@ def expect_gaps(word_gaps: UInt32, rule_offsets: UInt32, symbols: UInt32, expect
         expected[vocabulary_size + rule] = expected[first] if first < vocabulary_size + rule else nb.uint32(0)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def join_gaps(
     rule_offsets: UInt32, symbols: UInt32, body_gaps: UInt32, expected: UInt32, predicted_gaps: UInt32
 ) -> None:

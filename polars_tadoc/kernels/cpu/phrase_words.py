@@ -6,6 +6,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.tokenize import GAP, Classes, classify, word_end_from
 
 UInt8 = npt.NDArray[np.uint8]
@@ -16,7 +17,7 @@ UNKNOWN = 0xFFFFFFFF
 """Id of a word that a vocabulary does not have."""
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def cut_words(data: UInt8, offsets: Int64, classes: Classes, tail: UInt8, spans: Int64, word_offsets: Int64) -> int:
     """Cut texts into words, as the tokenizer cuts rows.
 
@@ -60,7 +61,7 @@ def cut_words(data: UInt8, offsets: Int64, classes: Classes, tail: UInt8, spans:
     return words
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def find_words(data: UInt8, spans: Int64, offsets: Int64, strings: UInt8, by_rank: UInt32, ids: UInt32) -> None:
     """Find words in a vocabulary by binary search.
 

@@ -14,6 +14,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.memory import trailing_zeros
 
 UInt8 = npt.NDArray[np.uint8]
@@ -78,7 +79,7 @@ class Owners(NamedTuple):
     """Ascending within a symbol."""
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def find_first_words(text: Text) -> None:
     """Write the first word of each symbol, but of empty rules, which no symbol names."""
     first_words = text.first_words
@@ -89,7 +90,7 @@ def find_first_words(text: Text) -> None:
             first_words[text.terminals + rule] = first_words[text.symbols[text.rule_offsets[rule]]]
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def find_owners(text: Text, owners: Owners) -> None:
     """List for each symbol the rules whose bodies name it; the offsets are all zero at first, and one too many."""
     offsets, one, two = owners.offsets, nb.uint64(1), nb.uint64(2)
@@ -104,7 +105,7 @@ def find_owners(text: Text, owners: Owners) -> None:
             offsets[symbol + one] += nb.uint32(1)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _step(state: int, word_class: int, automaton: Automaton) -> Any:
     """State after one more word, before it is led onward."""
     if word_class == 0:
@@ -125,7 +126,7 @@ def _step(state: int, word_class: int, automaton: Automaton) -> Any:
     return nb.uint64(automaton.from_start[word_class])
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _read(symbol: int, state: int, text: Text, automaton: Automaton, stack: UInt64) -> Any:
     """Read a symbol's words from a state until no match can have begun before it.
 
@@ -160,7 +161,7 @@ def _read(symbol: int, state: int, text: Text, automaton: Automaton, stack: UInt
         symbol = nb.uint64(text.symbols[at])
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _tell_owners(
     symbol: int, text: Text, matches: Matches, owners: Owners, pending: UInt64, read: UInt64, once: bool
 ) -> None:
@@ -182,7 +183,7 @@ def _tell_owners(
         read[block] |= begun << place
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def match_rules(
     text: Text,
     automaton: Automaton,
@@ -254,7 +255,7 @@ def match_rules(
                 _tell_owners(symbol, text, matches, owners, pending, read, once)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def match_rows(
     text: Text,
     automaton: Automaton,
@@ -317,7 +318,7 @@ def match_rows(
             counts_by_row[row] = count
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _any_touched(touched: UInt8, symbols: UInt32, at: int) -> Any:
     """Join what is said of eight symbols: one branch for all of them."""
     return (
@@ -332,7 +333,7 @@ def _any_touched(touched: UInt8, symbols: UInt32, at: int) -> Any:
     )
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def find_rows(touched: UInt8, root_offsets: UInt64, roots: UInt32, pending: UInt64) -> None:
     """Set the bit of each document that holds a touched symbol."""
     one, eight = nb.uint64(1), nb.uint64(8)

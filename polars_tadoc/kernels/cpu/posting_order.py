@@ -11,6 +11,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.arrays import sums_before
 from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
@@ -27,7 +28,7 @@ _FEW = np.uint64(FEW)
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _measure_postings(offsets: Int64, counts: UInt64, least: int, most: int, sizes: Int64) -> None:
     """Measure what is kept of each posting list: -1 where its counts sum up to less than ``least``."""
     began = interrupts()
@@ -41,7 +42,7 @@ def _measure_postings(offsets: Int64, counts: UInt64, least: int, most: int, siz
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _write_postings(
     offsets: Int64,
     documents: UInt32,

@@ -8,6 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.memory import load_u32, load_u64
 
@@ -18,7 +19,7 @@ Int64 = npt.NDArray[np.int64]
 _1, _4, _8 = np.uint64(1), np.uint64(4), np.uint64(8)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def offset_documents(sizes: Int64, classes: UInt32, offsets: Int64) -> None:
     """Sum up the documents' sizes, which are their classes'."""
     total = nb.int64(0)
@@ -28,7 +29,7 @@ def offset_documents(sizes: Int64, classes: UInt32, offsets: Int64) -> None:
     offsets[len(classes)] = total
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def copy_documents(
     sizes: Int64,
     from_terminals: UInt64,
@@ -57,7 +58,7 @@ def copy_documents(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def count_postings(
     sizes: Int64, from_terminals: UInt64, classes: UInt32, first: int, stop: int, postings: Int64
 ) -> None:
@@ -71,7 +72,7 @@ def count_postings(
             postings[load_u32(source + _4 * k)] += 1
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def offset_terminals(cursors: Any, offsets: Int64) -> None:
     """Turn each chunk's numbers of postings into where it writes the first of each terminal."""
     total = nb.int64(0)
@@ -83,7 +84,7 @@ def offset_terminals(cursors: Any, offsets: Int64) -> None:
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def scatter_postings(
     sizes: Int64,
     from_terminals: UInt64,

@@ -8,6 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
 
 UInt32 = npt.NDArray[np.uint32]
@@ -15,7 +16,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def count_uses(sequence: UInt32, vocabulary_size: int, uses: Int64) -> None:
     """Count how often the sequence names each rule."""
     for i in range(len(sequence)):
@@ -24,7 +25,7 @@ def count_uses(sequence: UInt32, vocabulary_size: int, uses: Int64) -> None:
             uses[symbol - vocabulary_size] += 1
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _body_length(left: int, right: int, vocabulary_size: int, kept: Bool, lengths: Int64) -> Any:
     length = nb.int64(0)
     for symbol in (left, right):
@@ -36,7 +37,7 @@ def _body_length(left: int, right: int, vocabulary_size: int, kept: Bool, length
     return length
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def decide(
     left: UInt32, right: UInt32, vocabulary_size: int, root_uses: Int64, margin: int, kept: Bool, lengths: Int64
 ) -> int:
@@ -61,14 +62,14 @@ def decide(
     return dropped
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def measure(left: UInt32, right: UInt32, vocabulary_size: int, kept: Bool, lengths: Int64) -> None:
     """Fill each rule's body length with the dropped rules inlined."""
     for r in range(len(left)):
         lengths[r] = _body_length(left[r], right[r], vocabulary_size, kept, lengths)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def order_by_level(left: UInt32, right: UInt32, vocabulary_size: int, kept: Bool, numbers: UInt32) -> Any:
     """Number the kept rules level by level, older first within one; returns the levels' offsets.
 
@@ -99,7 +100,7 @@ def order_by_level(left: UInt32, right: UInt32, vocabulary_size: int, kept: Bool
     return offsets
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _write_inlined(
     symbol: int,
     left: UInt32,
@@ -131,7 +132,7 @@ def _write_inlined(
     return at
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def write_bodies(
     left: UInt32,
     right: UInt32,
@@ -152,7 +153,7 @@ def write_bodies(
         at = _write_inlined(right[r], left, right, vocabulary_size, kept, numbers, stack, symbols, at)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def measure_rows(sequence: UInt32, vocabulary_size: int, kept: Bool, lengths: Int64) -> Any:
     """Count a stretch's symbols with the dropped rules inlined, and the rows that end in it."""
     rows = size = nb.int64(0)
@@ -166,7 +167,7 @@ def measure_rows(sequence: UInt32, vocabulary_size: int, kept: Bool, lengths: In
     return size, rows
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def write_rows(
     sequence: UInt32,
     left: UInt32,

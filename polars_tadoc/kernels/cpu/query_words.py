@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
+
+from polars_tadoc.kernels.compiled import njit
 
 UInt8 = npt.NDArray[np.uint8]
 UInt64 = npt.NDArray[np.uint64]
@@ -19,7 +20,7 @@ _PRIME, _SPREAD = np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15)
 _32 = np.uint64(32)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, firsts: Int64) -> int:
     """Number words in order of first use, equal ones alike.
 
@@ -66,7 +67,7 @@ def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, firsts
     return distinct
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def copy_words(data: UInt8, spans: Int64, words: Int64, offsets: Int64, copied: UInt8) -> None:
     """Copy some words one after another; ``offsets`` says where each goes."""
     for k in range(len(words)):
@@ -75,7 +76,7 @@ def copy_words(data: UInt8, spans: Int64, words: Int64, offsets: Int64, copied: 
             copied[at + i] = data[start + i]
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def first_bytes(data: Any, start: int, stop: int) -> Any:
     """Return the first eight bytes of a word, 0 beyond its end, such that numbers stand in the order of words."""
     key = np.uint64(0)
@@ -84,14 +85,14 @@ def first_bytes(data: Any, start: int, stop: int) -> Any:
     return key
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def fill_keys(offsets: Any, terms: Any, keys: UInt64) -> None:
     """Fill in the first bytes of each term."""
     for term in range(len(keys)):
         keys[term] = first_bytes(terms, offsets[term], offsets[term + 1])
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def find_terms(data: UInt8, spans: Int64, order: Int64, offsets: Any, terms: Any, keys: Any, numbers: Int64) -> None:
     """Find words among ascending terms, by their first bytes, then by comparison of those that share these.
 
@@ -144,7 +145,7 @@ def find_terms(data: UInt8, spans: Int64, order: Int64, offsets: Any, terms: Any
                 high = middle
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def word_keys(data: UInt8, spans: Int64, keys: UInt64) -> None:
     """Fill in the first bytes of each word."""
     for word in range(len(keys)):

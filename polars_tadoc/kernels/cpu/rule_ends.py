@@ -14,6 +14,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.arrays import sums_before
 from polars_tadoc.kernels.cpu.bodies import require_room
 from polars_tadoc.kernels.rules import Rules
@@ -28,7 +29,7 @@ SIZE = np.uint64(58)
 _0, _1, _2 = (np.uint64(number) for number in (0, 1, 2))
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _fill_ends(
     terminals: int,
     rule_offsets: Int64,
@@ -77,7 +78,7 @@ def _fill_ends(
                 filled += many
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def pack_ends(
     terminals: int,
     rule_offsets: Int64,

@@ -15,6 +15,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.memory import prefetch
 from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
@@ -51,26 +52,26 @@ _1, _32 = np.uint64(1), np.uint64(32)
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _get(nodes: Any, place: int, field: int) -> Any:
     return nb.int64(nodes[FIELDS * place + field])
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _link(nodes: Any, before: int, after: int) -> None:
     """Let one place follow another; either may be an edge."""
     nodes[FIELDS * before + AFTER] = after
     nodes[FIELDS * after + BEFORE] = before
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _tag(left: int, right: int) -> Any:
     """32 bits of hash; the low ones are where the digram belongs in the table."""
     h = ((nb.uint64(left) << _32) | nb.uint64(right)) * _K1
     return ((h ^ (h >> _32)) * _K2) >> _32
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _find(slots: Any, nodes: Any, left: int, right: int) -> Any:
     """Slot of a digram, or the empty one where it would be."""
     mask = nb.uint64(len(slots) - 1)
@@ -88,7 +89,7 @@ def _find(slots: Any, nodes: Any, left: int, right: int) -> Any:
     return nb.int64(s)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _find_place(slots: Any, left: int, right: int, place: int) -> Any:
     """Slot that holds this very place of a digram, or -1."""
     mask = nb.uint64(len(slots) - 1)
@@ -102,13 +103,13 @@ def _find_place(slots: Any, left: int, right: int, place: int) -> Any:
         s = (s + _1) & mask
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _record(slots: Any, slot: int, place: int) -> None:
     """Let a slot's digram be the one at another place."""
     slots[slot] = (slots[slot] & ~_LOW) | nb.uint64(place)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _erase(slots: Any, slot: int) -> None:
     """Empty a slot and close the gap, so that searches stay as short as if the digram had never been there."""
     mask = nb.uint64(len(slots) - 1)
@@ -126,7 +127,7 @@ def _erase(slots: Any, slot: int) -> None:
     slots[hole] = _EMPTY
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _doubled(slots: Any) -> Any:
     larger = np.full(2 * len(slots), _EMPTY, np.uint64)
     mask = nb.uint64(len(larger) - 1)
@@ -139,13 +140,13 @@ def _doubled(slots: Any) -> Any:
     return larger
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _push(state: Any, place: int) -> None:
     state[STATE_FIELDS + state[PENDING]] = place
     state[PENDING] += 1
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _forget(slots: Any, nodes: Any, state: Any, place: int) -> None:
     """Take the digram at a place out of the table if it is the one recorded; it is about to be gone.
 
@@ -167,7 +168,7 @@ def _forget(slots: Any, nodes: Any, state: Any, place: int) -> None:
             _push(state, following)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _use(nodes: Any, state: Any, symbol: int, change: int) -> None:
     """Count uses of a symbol if it is a rule."""
     rule = symbol - state[VOCABULARY_SIZE]
@@ -176,7 +177,7 @@ def _use(nodes: Any, state: Any, symbol: int, change: int) -> None:
         nodes[at] = nb.uint32(nb.int64(nodes[at]) + change)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _detach_second(slots: Any, nodes: Any, state: Any, place: int) -> None:
     """Unlink the symbol after a place."""
     second = _get(nodes, place, AFTER)
@@ -191,7 +192,7 @@ def _detach_second(slots: Any, nodes: Any, state: Any, place: int) -> None:
     _link(nodes, place, after)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _substitute(slots: Any, nodes: Any, state: Any, place: int, symbol: int) -> None:
     """Write a rule's symbol in place of the two from a place on; the second one's place is free afterwards."""
     before = _get(nodes, place, BEFORE)
@@ -205,7 +206,7 @@ def _substitute(slots: Any, nodes: Any, state: Any, place: int, symbol: int) -> 
         _push(state, before)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _expand(slots: Any, nodes: Any, state: Any, place: int) -> None:
     """Put a rule's body in place of its only use, if the symbol at this place is that."""
     row_end = state[ROW_END]
@@ -227,7 +228,7 @@ def _expand(slots: Any, nodes: Any, state: Any, place: int) -> None:
         _push(state, before)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _whole_body(nodes: Any, row_end: int, place: int) -> Any:
     """Edge of the rule whose whole body are the two symbols from a place on, or 0."""
     edge = _get(nodes, place, BEFORE)
@@ -236,7 +237,7 @@ def _whole_body(nodes: Any, row_end: int, place: int) -> Any:
     return nb.int64(0)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _match(slots: Any, nodes: Any, state: Any, place: int, slot: int) -> None:
     """Make one symbol of the digram at a place and the one recorded in a slot; they do not overlap."""
     known = nb.int64(slots[slot] & _LOW)
@@ -288,7 +289,7 @@ def _match(slots: Any, nodes: Any, state: Any, place: int, slot: int) -> None:
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def infer(sequence: UInt32, vocabulary_size: int, nodes: UInt32) -> Any:
     """Read the sequence word by word; returns the rules made (some are gone again) and the symbols left over.
 
@@ -353,7 +354,7 @@ def infer(sequence: UInt32, vocabulary_size: int, nodes: UInt32) -> Any:
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def levels(nodes: UInt32, row_end: int, made: int, vocabulary_size: int) -> Any:
     """Level of each rule, from 1; 0 where the rule is gone. Depth first with a stack: chains may be long."""
     began = interrupts()
@@ -386,7 +387,7 @@ def levels(nodes: UInt32, row_end: int, made: int, vocabulary_size: int) -> Any:
     return result
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _write_line(nodes: Any, first: int, row_end: int, vocabulary_size: int, numbers: Any, out: Any, at: int) -> Any:
     place = first
     while place < row_end:
@@ -398,7 +399,7 @@ def _write_line(nodes: Any, first: int, row_end: int, vocabulary_size: int, numb
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def write_bodies(
     nodes: UInt32, row_end: int, order: UInt32, vocabulary_size: int, numbers: UInt32, offsets: UInt32, symbols: UInt32
 ) -> None:
@@ -414,7 +415,7 @@ def write_bodies(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def write_rows(
     nodes: UInt32, sequence: UInt32, vocabulary_size: int, numbers: UInt32, offsets: Int64, roots: UInt32
 ) -> None:

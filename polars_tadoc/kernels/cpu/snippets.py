@@ -8,6 +8,8 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
+
 UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
@@ -43,7 +45,7 @@ class Sought(NamedTuple):
     phrase_words: Int64
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def find_occurrences(
     terminals: int,
     rule_offsets: Int64,
@@ -118,7 +120,7 @@ def find_occurrences(
         sizes[row] = at - first
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _phrase_end(words: Int64, kept_places: Int64, at: int, stop: int, phrase_words: Int64, first: int, end: int) -> Any:
     """Number of the occurrence at which a phrase ends that begins at one; -1 where it does not begin there."""
     if words[at] != phrase_words[first] or at + end - first > stop:
@@ -129,7 +131,7 @@ def _phrase_end(words: Int64, kept_places: Int64, at: int, stop: int, phrase_wor
     return at + end - first - 1
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def choose_windows(
     found: Occurrences, sought: Sought, queries: Int64, row_words: Int64, size: int, firsts: Int64, marks: UInt8
 ) -> None:
@@ -203,7 +205,7 @@ def choose_windows(
                         marks[k] = GOES_ON
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def write_marked(
     text_offsets: Int64,
     text: UInt8,
@@ -237,7 +239,7 @@ def write_marked(
         offsets[row + 1] = at
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _write(source: UInt8, start: int, stop: int, written: UInt8, at: int) -> Any:
     for i in range(start, stop):
         written[at + i - start] = source[i]

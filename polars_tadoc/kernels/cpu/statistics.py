@@ -10,6 +10,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.tables import SHORT
 from polars_tadoc.kernels.rules import Rules
 
@@ -60,7 +61,7 @@ class Statistics:
     found: int
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def measure_rules(
     terminals: int, rule_offsets: Int64, symbols: UInt32, lengths: UInt64, short: int, bounds: Int64, nodes: Int64
 ) -> Any:
@@ -85,7 +86,7 @@ def measure_rules(
     return total
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def sample_documents(
     terminals: int, root_offsets: Int64, roots: UInt32, bounds: Int64, nodes: Int64, sums: npt.NDArray[np.float64]
 ) -> None:

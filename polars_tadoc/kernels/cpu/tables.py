@@ -17,6 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.rules import Rules
 
@@ -142,14 +143,14 @@ def nonzero_bits(typing_context: Any, array: Any, start: Any) -> Any:
     return types.uint64(array, types.uint64), generate
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def mark_symbols(symbols: UInt32, marked: Bool) -> None:
     """Mark each of the symbols."""
     for i in range(len(symbols)):
         marked[symbols[i]] = True
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def mark_reached(terminals: int, rule_offsets: Int64, symbols: UInt32, reached: Bool) -> None:
     """Mark the symbols that a marked rule names."""
     for r in range(len(rule_offsets) - 2, -1, -1):
@@ -158,7 +159,7 @@ def mark_reached(terminals: int, rule_offsets: Int64, symbols: UInt32, reached: 
                 reached[symbols[i]] = True
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def bound_tables(
     terminals: int,
     rule_offsets: Int64,
@@ -196,7 +197,7 @@ def bound_tables(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def fill_tables(
     terminals: int,
     rule_offsets: Int64,
@@ -255,7 +256,7 @@ def fill_tables(
     child_starts[len(rule_offsets) - 1] = q
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def add_tables(
     terminals: int, starts: Any, table_terminals: UInt32, table_counts: Any, weights: UInt64, counts: UInt64
 ) -> None:

@@ -12,6 +12,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.memory import count_ones, trailing_zeros
 from polars_tadoc.kernels.cpu.phrases import Owners
 
@@ -22,7 +23,7 @@ Float32 = npt.NDArray[np.float32]
 Int64 = npt.NDArray[np.int64]
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def find_holders(
     terminals: int, owners: Owners, words: UInt32, pending: UInt64, touched: UInt8, holders: UInt32, places: UInt32
 ) -> Any:
@@ -64,7 +65,7 @@ def find_holders(
     return size
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _hold(
     symbol: int, size: int, owners: Owners, pending: UInt64, touched: UInt8, holders: UInt32, places: UInt32
 ) -> Any:
@@ -77,7 +78,7 @@ def _hold(
     return size + nb.uint64(1)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def count_in_holders(
     terminals: int, owners: Owners, columns: UInt32, holders: UInt32, places: UInt32, counts: UInt64
 ) -> None:
@@ -95,7 +96,7 @@ def count_in_holders(
                 counts[owner, term] += counts[place, term]
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def count_bits(bits: UInt64) -> Any:
     """Count the bits set."""
     total = nb.uint64(0)
@@ -104,7 +105,7 @@ def count_bits(bits: UInt64) -> Any:
     return total
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def count_in_rows(
     touched: UInt8,
     places: UInt32,
@@ -133,7 +134,7 @@ def count_in_rows(
             place += one
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def score_rows(
     rows: Int64,
     frequencies: Int64,

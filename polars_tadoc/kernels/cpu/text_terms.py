@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.arrow import allocate
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.memory import trailing_zeros
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 
@@ -61,7 +62,7 @@ def terms_of_text(
     return offsets, words, counts
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _count_distinct(root_offsets: Int64, roots: UInt32, first: int, last: int, latest: UInt32, distinct: Int64) -> None:
     """Count the distinct terminals of documents ``first`` to ``last``: ``distinct[1 + document]``."""
     for document in range(first, last):
@@ -73,7 +74,7 @@ def _count_distinct(root_offsets: Int64, roots: UInt32, first: int, last: int, l
         distinct[document + 1] = found
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _count_terms(
     root_offsets: Int64,
     roots: UInt32,

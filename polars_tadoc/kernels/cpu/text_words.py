@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.codes import DELETED, UNKNOWN
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.tokenize import SEPARATOR_ID
 
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def keep_words(sequence: UInt32, numbers: UInt32, ends: Int64, length_ends: Int64) -> tuple[int, int]:
     """Replace the ids of a piece by ``numbers[id]``, in place, and leave out separators, ``DELETED`` and ``UNKNOWN``.
 

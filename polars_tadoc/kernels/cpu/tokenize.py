@@ -8,6 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.memory import (
     byte_swapped,
     count_ones,
@@ -107,7 +108,7 @@ class Table(NamedTuple):
     """Three for each id: ``low``; address; length."""
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def rehash(table: Table, distinct: int) -> None:
     """Fill empty slots from what the ids' fields say."""
     mask = len(table.slots) // 2 - 1
@@ -120,13 +121,13 @@ def rehash(table: Table, distinct: int) -> None:
         table.slots[2 * p + 1] = (length << nb.uint64(32)) | nb.uint64(own + 1)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _place(low: int, high: int, length: int, mask: int) -> Any:
     h = (nb.uint64(low) ^ (nb.uint64(high) * _K1) ^ (nb.uint64(length) * _K3)) * _K2
     return (h ^ (h >> nb.uint64(32))) & nb.uint64(mask)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _load_up_to_8(address: int, length: int) -> Any:
     """Load a string's own bytes and no other, zeros beyond them."""
     p = nb.uint64(address)
@@ -144,7 +145,7 @@ def _load_up_to_8(address: int, length: int) -> Any:
     return nb.uint64(0)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _key(address: int, length: int) -> Any:
     """Return ``low`` and ``high`` of a string, reading its own bytes only."""
     p = nb.uint64(address)
@@ -164,7 +165,7 @@ def _key(address: int, length: int) -> Any:
     return h ^ (h >> nb.uint64(32)), high
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _find_or_add(
     place: int,
     slots: int,
@@ -202,13 +203,13 @@ def _find_or_add(
     return nb.int64(own)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _tally(hot: int, own: int, count: int) -> None:
     at = nb.uint64(hot) + nb.uint64(own) * nb.uint64(16) + nb.uint64(8)
     store_u64(at, load_u64(at) + nb.uint64(count))
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def classify(address: int, left: int, page_of: int, pages: int) -> Any:
     """Class and width in bytes of the character at an address; ``left`` bytes may be read."""
     p = nb.uint64(address)
@@ -223,13 +224,13 @@ def classify(address: int, left: int, page_of: int, pages: int) -> Any:
     return nb.int64(load_u8(nb.uint64(pages) + (page << nb.uint64(8)) + nb.uint64(point & 0xFF))), width
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _lowest(count: int) -> Any:
     """The lowest ``count`` bits, 1 to 64 of them."""
     return ~nb.uint64(0) >> nb.uint64(64 - count)
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _classify_wide(
     address: int, size: int, last: bool, words: int, wide: int, single_end: int, page_of: int, pages: int
 ) -> Any:
@@ -263,7 +264,7 @@ def _classify_wide(
     return words, breaks, size, single_end - size
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _cut_block(
     address: int,
     left: int,
@@ -299,7 +300,7 @@ def _cut_block(
     return starts, ends, size, nb.int64(words >> nb.uint64(size - 1)) & 1, single_end
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _copied(address: int, size: int, tail: int) -> Any:
     p, to, n = nb.uint64(address), nb.uint64(tail), nb.uint64(size)
     i = nb.uint64(0)
@@ -312,7 +313,7 @@ def _copied(address: int, size: int, tail: int) -> Any:
     return to
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def word_end_from(address: int, length: int, start: int, stop: int, classes: Classes, tail: UInt8) -> int:
     """Find the first place from ``start`` on where a word has just ended, whatever stands elsewhere; -1 if none.
 
@@ -342,7 +343,7 @@ def word_end_from(address: int, length: int, start: int, stop: int, classes: Cla
     return -1
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def count_ids(addresses: UInt64, lengths: UInt32, piece: Piece, classes: Classes, matches: Matches, tail: UInt8) -> int:
     """Count a piece's words and the rows that end in it; arguments as for :func:`scan`."""
     count = piece.last_row - piece.first_row
@@ -372,7 +373,7 @@ def count_ids(addresses: UInt64, lengths: UInt32, piece: Piece, classes: Classes
     return count
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def scan(
     addresses: UInt64,
     lengths: UInt32,
@@ -568,7 +569,7 @@ def scan(
     return distinct_words, distinct_gaps, at, skipped, row_pairs != 0
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _addresses(table: Table) -> Any:
     return (
         nb.uint64(table.slots.ctypes.data),
@@ -577,7 +578,7 @@ def _addresses(table: Table) -> Any:
     )
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def match_spans(gap_lengths: UInt32, match_counts: UInt32, match_lengths: UInt32, starts: UInt32, ends: Int64) -> int:
     """Find where matches start in their rows, from the lengths of all matches and of what stands between them.
 
@@ -601,7 +602,7 @@ def match_spans(gap_lengths: UInt32, match_counts: UInt32, match_lengths: UInt32
     return kept
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def merge(table: Table, distinct: int, other: Table, ids: UInt32) -> int:
     """Intern another table's strings, ``len(ids)`` of them, with their tallies into a table with room for all.
 
@@ -620,7 +621,7 @@ def merge(table: Table, distinct: int, other: Table, ids: UInt32) -> int:
     return distinct
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def sort_keys(table: Table, distinct: int) -> tuple[UInt64, UInt64]:
     """Return the first and the second eight bytes of each string as numbers that compare like them."""
     first, second = np.empty(distinct, np.uint64), np.empty(distinct, np.uint64)
@@ -633,7 +634,7 @@ def sort_keys(table: Table, distinct: int) -> tuple[UInt64, UInt64]:
     return first, second
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def sort_stably(order: UInt32, keys: UInt64) -> UInt32:
     """Sort ``order`` by rising ``keys[order[i]]``, byte by byte from the lowest; it is used up as work space."""
     moved = np.empty(len(order), np.uint64)  # keys move along: looked up anew they would miss the cache each time
@@ -663,7 +664,7 @@ def sort_stably(order: UInt32, keys: UInt64) -> UInt32:
     return order
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def copy_strings(table: Table, order: UInt32, offsets: Int64, data: UInt8) -> None:
     """Copy the strings of the ids in ``order`` to ``data[offsets[i]:offsets[i + 1]]``."""
     to = nb.uint64(data.ctypes.data)
@@ -688,14 +689,14 @@ def copy_strings(table: Table, order: UInt32, offsets: Int64, data: UInt8) -> No
             store_u64(at + last, load_u64(address + last))
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def renumber(sequence: UInt32, ids: UInt32) -> None:
     """Replace each id by ``ids[id]``."""
     for i in range(len(sequence)):
         sequence[i] = ids[sequence[i]]
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def encode_gaps(pairs: UInt8, gap_ends: Int64, ids: UInt32, passed: int, start: int, writing: bool, data: UInt8) -> int:
     """Put final ids into the pairs of a piece.
 

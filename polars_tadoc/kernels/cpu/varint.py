@@ -10,10 +10,11 @@ from typing import Any
 
 import numba as nb
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.memory import load_u8, store_u8
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def read_varint(address: int, left: int) -> Any:
     """Value and bytes read; 0 bytes where the stream ends inside or the value passes 35 bits."""
     value = nb.int64(0)
@@ -25,7 +26,7 @@ def read_varint(address: int, left: int) -> Any:
     return value, 0
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def read_own_varint(data: int, at: int) -> Any:
     """Value and where the next one stands; nothing is checked: for streams that :func:`write_varint` wrote."""
     value = 0
@@ -39,7 +40,7 @@ def read_own_varint(data: int, at: int) -> Any:
             return value, at
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def write_varint(data: int, at: int, value: int) -> int:
     """Write a value that is not negative; returns where the next one goes."""
     while value >= 0x80:
@@ -50,7 +51,7 @@ def write_varint(data: int, at: int, value: int) -> int:
     return at + 1
 
 
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def varint_size(value: int) -> int:
     """Bytes that :func:`write_varint` writes."""
     size = 1

@@ -13,6 +13,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.key_forms import Form, Ranks, Spread
 from polars_tadoc.kernels.cpu.memory import prefetch
@@ -34,7 +35,7 @@ _AHEAD = np.uint64(AHEAD)
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def count_windows(
     terminals: int,
     symbols: UInt32,
@@ -66,7 +67,7 @@ def count_windows(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _write_packed(
     symbols: UInt32,
     ends: UInt64,
@@ -112,7 +113,7 @@ def _write_packed(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _write_windows(
     terminals: int,
     symbols: UInt32,
@@ -174,7 +175,7 @@ def _write_windows(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _write_flat(
     symbols: UInt32,
     lags: Int64,

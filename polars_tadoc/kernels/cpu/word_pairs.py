@@ -12,6 +12,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.bodies import Bodies, longest_document
 from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.key_forms import Ranks
@@ -32,7 +33,7 @@ _0, _1, _2 = (np.uint64(number) for number in (0, 1, 2))
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _count_pairs(
     terminals: int,
     symbols: UInt32,
@@ -63,7 +64,7 @@ def _count_pairs(
 
 
 @polled
-@nb.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _write_pairs(
     terminals: int,
     symbols: UInt32,

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
+
+from polars_tadoc.kernels.compiled import njit
 
 GROWTH = 1 << 17
 """Symbols that one level may add to save its barrier."""
@@ -61,7 +62,7 @@ def fuse_levels(
     return offsets.astype(np.uint32), fused, ranges[ranges[:, 0] < ranges[:, 1]]
 
 
-@nb.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True)
 def _plan(
     vocabulary_size: int,
     rule_offsets: npt.NDArray[np.uint32],
@@ -106,7 +107,7 @@ def _plan(
     return steps
 
 
-@nb.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True)
 def _write(
     vocabulary_size: int,
     rule_offsets: npt.NDArray[np.uint32],
