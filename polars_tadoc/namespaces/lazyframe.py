@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,12 +25,13 @@ from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.plan import CHECKPOINTED, ask, read_columns, require_always_the_same
 from polars_tadoc.analytics.windows import question_of, windows_of
-from polars_tadoc.arguments import require_bool, require_path
+from polars_tadoc.arguments import require_bool, require_integer, require_path
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.compress.stream import compress_stream
 from polars_tadoc.decompress import decompress
 from polars_tadoc.dictionary.dictionary import Dictionary
+from polars_tadoc.hive.sink import HELD_BYTES, MOST_PARTITIONS, partition_keys, partition_target, sink_partitions
 from polars_tadoc.index.build import build_index
 from polars_tadoc.index.codecs import require_codec
 from polars_tadoc.index.sink import sink_index
@@ -285,7 +286,15 @@ class TadocLazyFrame:
         rows = pack_stream(batches(lf), name, passing=True)
         write_packed(rows, packed_schema(schema, name), name, place, "sink_packed")
 
-    def sink_parquet(self, path: str | os.PathLike[str], **options: Any) -> None:
+    def sink_parquet(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        partition_by: str | Sequence[str] | None = None,
+        max_partitions: int = MOST_PARTITIONS,
+        memory_limit: int | str = HELD_BYTES,
+        **options: Any,
+    ) -> None:
         """Run the plan and write its result to a Parquet file, which is there whole or not at all.
 
         The same as Polars' ``sink_parquet``, in its streaming engine, but for two things: the file appears under its
@@ -296,7 +305,18 @@ class TadocLazyFrame:
         ----------
         path
             The file. Until it is complete it is ``.NAME.….tmp`` beside it, which goes on an error; what a killed
-            process has left goes when the same file is written again.
+            process has left goes when the same file is written again. With ``partition_by``, a folder.
+        partition_by
+            Key columns, outermost first: each combination of their values becomes a file of its own in folders named
+            after them, ``system=sshd/``, as Hive, Polars and DuckDB read them. The grammars of each file are made of
+            its own rows alone, as if each partition had been compressed by itself; Polars' own ``partition_by``
+            repeats the grammars of all in each file. The folder as a whole is the old one or the new one; what is
+            there is replaced only where it holds nothing but partitions by the same keys.
+        max_partitions
+            Partitions at most.
+        memory_limit
+            Bytes of compressed rows that are held while they are brought together by partition, or a number with a
+            unit ("2GB"); more wait on the disk, beside the folder. Compressing one row group comes on top.
         **options
             Those of Polars' ``sink_parquet``, but ``lazy``, ``mkdir`` and ``optimizations``.
 
@@ -307,9 +327,11 @@ class TadocLazyFrame:
         OSError
             The path is a folder, a device or in no folder; found before any row is asked for.
         TypeError
-            An option that there is not, or a target that is no path.
+            An option that there is not, a target that is no path, or a key column that no folder can be named after.
         ValueError
-            The path is an address (``s3://…``).
+            The path is an address (``s3://…``), or there are more than ``max_partitions``.
+        FileExistsError
+            With ``partition_by``: something else is there.
 
         Examples
         --------
@@ -330,6 +352,14 @@ class TadocLazyFrame:
         for option in ("lazy", "mkdir", "optimizations"):
             if option in options:
                 raise TypeError(f"{call}: {option}= is for Polars' sink_parquet; leave it out")
+        if partition_by is not None:
+            schema = self._lf.collect_schema()
+            keys = partition_keys(schema, partition_by, call)
+            place = partition_target(require_path("path", path, call), keys, call)
+            most = require_integer("max_partitions", max_partitions, 1)
+            limit = require_memory_limit(memory_limit) or HELD_BYTES
+            sink_partitions(self._lf, schema, keys, place, call, most=most, limit=limit, options=options)
+            return
         elsewhere = "lf.sink_parquet, Polars' own, writes to more than that"
         with replacing(target(require_path("path", path, call, elsewhere), call), call) as temporary:
             self._lf.sink_parquet(temporary, **{"engine": "streaming", **options})
@@ -875,7 +905,7 @@ class TadocLazyFrame:
         require_bool("store", store, call)
         require_bool("overwrite", overwrite, call)
         place = require_path("path", path, call)
-        limit = require_memory_limit(memory_limit)
+        limit = require_memory_limit(memory_limit) or HELD_BYTES
         if limit is None:
             raise TypeError(f'{call}: memory_limit=None: give bytes, or a number with a unit, as "2GB"')
         labels = None if id is None else label_column(schema, id, call)
@@ -902,7 +932,7 @@ class TadocLazyFrame:
         checkpoint: str | os.PathLike[str] | None,
         text: bool = False,
     ) -> pl.LazyFrame:
-        limit = require_memory_limit(memory_limit)
+        limit = require_memory_limit(memory_limit) or HELD_BYTES
         lf = self._lf
         columns = lf.collect_schema()
         name = (text_column if text else compressed_column)(columns, column, analytic.name)
