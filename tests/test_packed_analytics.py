@@ -246,7 +246,7 @@ def test_nothing_stays_alive(folder: Path) -> None:
     gc.disable()
     try:
         lf = tadoc.scan_packed(folder)
-        (scan,) = [weakref.ref(scan) for scan in packed_scan.scans if scan.paths[0].parent == folder]
+        (scan,) = [weakref.ref(scan) for scan in packed_scan.scans if scan.files[0].path.parent == folder]
         counts = lf.filter(number > 3).tadoc.word_count(memory_limit="1GB")
         assert counts.collect().height > 0
         assert lf.tadoc.word_count().collect().height > 0

@@ -18,11 +18,12 @@ from polars_tadoc.column import is_tadoc
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotCompressedError
 from polars_tadoc.namespaces.columns import label_column, string_column
-from polars_tadoc.packed.files import PackedFile, Source, find_files
+from polars_tadoc.packed.files import PackedFile
 from polars_tadoc.packed.partition import is_packed, partition_at, short_dtype
 from polars_tadoc.packed.unpack import unpacked_schema
 from polars_tadoc.parquet_footer import open_parquet
 from polars_tadoc.regular_file import arrow_file, open_regular
+from polars_tadoc.stores.find import Source, find_files
 from polars_tadoc.thrift import MalformedError
 
 PIECE_BYTES = 1 << 27
@@ -235,10 +236,7 @@ class Files:
 def _paths(source: Source, call: str) -> list[Path]:
     if isinstance(source, pl.DataFrame | pl.LazyFrame):
         raise TypeError(f"{call}: workers read Parquet files: give their paths, not a {type(source).__name__}")
-    try:
-        return [Path(os.path.abspath(path)) for path in find_files(source)]  # workers are where they were started
-    except (FileNotFoundError, TypeError, ValueError) as error:
-        raise type(error)(str(error).replace("scan_packed", call, 1)) from None
+    return [Path(os.path.abspath(path)) for path in find_files(source, call)]  # workers are where they were started
 
 
 def _schema_of(path: Path, call: str) -> pl.Schema:

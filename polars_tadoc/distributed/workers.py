@@ -37,10 +37,10 @@ from polars_tadoc.distributed.sources import Files
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.cuda.device import device_problem
 from polars_tadoc.namespaces.documented import documented_by
-from polars_tadoc.packed.files import Source
 from polars_tadoc.packed.scan import scan_packed
 from polars_tadoc.replacing import replacing_folder
 from polars_tadoc.spill.folder import SpillFolder, parent_folder
+from polars_tadoc.stores.find import Source
 from polars_tadoc.traversal.options import require_memory_limit
 from polars_tadoc.twig.twig_set import TwigSet
 

@@ -88,7 +88,9 @@ def partition_target(path: Path, keys: Sequence[str], call: str) -> Path:
     if path.exists() and not path.is_dir():
         raise FileExistsError(f"{call}: {path} is a file; partition_by= writes a folder")
     if path.exists():
-        start = re.compile("/".join(f"{re.escape(folder_name(key, '', call))}[^/]*" for key in keys) + r"/[^/]+\.parquet")
+        start = re.compile(
+            "/".join(f"{re.escape(folder_name(key, '', call))}[^/]*" for key in keys) + r"/[^/]+\.parquet"
+        )
         for place in path.rglob("*"):
             inner = place.relative_to(path).as_posix()
             if place.is_symlink() or (not place.is_dir() and not start.fullmatch(inner)):
@@ -156,9 +158,7 @@ def sink_partitions(
 class _Rows:
     """Rows of all partitions, held or on the disk."""
 
-    def __init__(
-        self, schema: pl.Schema, keys: Sequence[str], spilled: Path, call: str, most: int, limit: int
-    ) -> None:
+    def __init__(self, schema: pl.Schema, keys: Sequence[str], spilled: Path, call: str, most: int, limit: int) -> None:
         self._schema, self._keys, self.spilled = schema, list(keys), spilled
         self._call, self._most, self._limit = call, most, limit
         self._held: list[pl.DataFrame] = []

@@ -10,6 +10,7 @@ import io
 import json
 import mmap
 import os
+import re
 import reprlib
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -381,6 +382,17 @@ class LaterTable(NamedTuple):
     rows: int
     read: Callable[[], pl.DataFrame]
     """Reads it; errors as for :meth:`Reader.array`."""
+
+
+def listed_sizes(header: bytes) -> dict[str, int]:
+    """Return the files that a header lists, with their sizes; none where it is damaged, which a :class:`Reader` says."""
+    try:
+        files = json.loads(header)["files"]
+        known = {name: about["bytes"] for name, about in files.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+    plain = all(re.fullmatch(r"[\w.]+", name) and not name.startswith(".") for name in known)
+    return known if plain and all(type(size) is int and size >= 0 for size in known.values()) else {}
 
 
 def field(contents: Mapping[str, Any], name: str, kind: type[Value]) -> Value:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
-from polars_tadoc.arguments import require_bool, require_path
+from polars_tadoc.arguments import require_bool
 from polars_tadoc.index import change, storage
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.explain import explain
+from polars_tadoc.index.place import index_folder
 from polars_tadoc.index.search import FilterLike, QueriesLike, search
 from polars_tadoc.index.server import Server
 from polars_tadoc.index.snippets import snippets
 from polars_tadoc.scoring import Scoring
+from polars_tadoc.stores.find import one_file
+from polars_tadoc.stores.store import Access
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -425,7 +429,14 @@ class Index(Collection):
         """
         return Server(self, k, mode, Scoring(scoring, k1, b, delta), deadline, filter, engine)
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
+        credential_provider: Any = "auto",
+    ) -> None:
         """Write the index as a folder of plain files, which :func:`polars_tadoc.load_index` reads.
 
         ``header.json`` says what there is, with the size and checksum of each file; arrays are NumPy's (.npy), ids and
@@ -436,9 +447,12 @@ class Index(Collection):
         Parameters
         ----------
         path
-            The folder to make.
+            The folder to make; or its address in an object store (``s3://bucket/index``), where the header is written
+            last: until then there is no index.
         overwrite
             Replace a saved index of that name. Whoever has it loaded goes on with the old one.
+        storage_options, credential_provider
+            How an object store is reached, as for :func:`polars_tadoc.scan_packed`.
 
         Raises
         ------
@@ -449,7 +463,10 @@ class Index(Collection):
         TypeError
             Ids or metadata hold Python objects, ``path`` is no path, or ``overwrite`` no bool.
         ValueError
-            ``path`` is an address (``s3://…``).
+            ``path`` is an address of an unknown kind, or with ``overwrite`` one that holds an index: object stores
+            replace no folder as a whole.
+        OSError
+            An object store cannot be reached.
 
         Examples
         --------
@@ -464,8 +481,9 @@ class Index(Collection):
 
         """
         require_bool("overwrite", overwrite, "save")
-        place = require_path("path", path, "save")
-        storage.write(storage.Parts(self.segments, self.analyzer, self.stored, self.codec), place, overwrite)
+        access = Access(storage_options, credential_provider)
+        with index_folder(one_file(path, "save", access), overwrite, "save", access) as (folder, replaces):
+            storage.write(storage.Parts(self.segments, self.analyzer, self.stored, self.codec), folder, replaces)
 
     @property
     def _content(self) -> change.Content:

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from polars_tadoc.arguments import require_bool, require_path
 from polars_tadoc.free_memory import give_back_memory
+from polars_tadoc.arguments import require_bool
 from polars_tadoc.index import storage
+from polars_tadoc.index.folder import HEADER, listed_sizes
 from polars_tadoc.index.index import Index
+from polars_tadoc.stores.find import one_file
+from polars_tadoc.stores.store import Access
+from polars_tadoc.stores.writing import downloaded_folder
 
 
 def load_index(
-    path: str | os.PathLike[str], *, verify: bool = True, mmap: bool = True, normalize: pl.Expr | None = None
+    path: str | os.PathLike[str],
+    *,
+    verify: bool = True,
+    mmap: bool = True,
+    normalize: pl.Expr | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    credential_provider: Any = "auto",
 ) -> Index:
     """Load what :meth:`polars_tadoc.Index.save` wrote.
 
@@ -27,7 +40,9 @@ def load_index(
     Parameters
     ----------
     path
-        The folder.
+        The folder, or its address in an object store (``s3://bucket/index``): its files are then copied to a folder of
+        this machine (``Config(spill_folder=)``), none longer than the index's header says, and read from there into
+        memory; the copy goes.
     verify
         Read every file through and compare its checksum. Without, that is left out for numbers of postings and
         lengths, which are only checked to fit together: where one is damaged, documents may be missed and scores may
@@ -38,6 +53,8 @@ def load_index(
     normalize
         Needed only where the index was built with a ``normalize=`` that calls a Python function (``map_elements``,
         ``map_batches``), for functions are not saved: the same expression again.
+    storage_options, credential_provider
+        How an object store is reached, as for :func:`polars_tadoc.scan_packed`.
 
     Returns
     -------
@@ -56,7 +73,9 @@ def load_index(
         A table claims to unfold into more than ``Config(payload_limit_bytes=)``; found before it is decoded.
     ValueError
         ``normalize`` is needed and missing, or given and not what the index was built with; or ``path`` is an address
-        (``s3://…``).
+        of an unknown kind.
+    OSError
+        An object store cannot be reached.
     TypeError
         ``path`` is no path, ``verify`` or ``mmap`` no bool, or ``normalize`` no expression.
 
@@ -76,6 +95,12 @@ def load_index(
     require_bool("mmap", mmap, "load_index")
     if normalize is not None and not isinstance(normalize, pl.Expr):
         raise TypeError(f"load_index: normalize is {type(normalize).__name__}, not a Polars expression")
-    index = Index(*storage.read(require_path("path", path, "load_index"), verify, mmap, normalize))
+    access = Access(storage_options, credential_provider)
+    place = one_file(path, "load_index", access)
+    if isinstance(place, Path):
+        index = Index(*storage.read(place, verify, mmap, normalize))
+    else:
+        with downloaded_folder(place, HEADER, listed_sizes, "load_index", access) as folder:
+            index = Index(*storage.read(folder, verify, False, normalize))
     give_back_memory()
     return index

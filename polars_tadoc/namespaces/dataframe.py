@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, BinaryIO
 
 import polars as pl
 
@@ -20,7 +21,6 @@ from polars_tadoc.analytics import to_csr as to_csr_analytic
 from polars_tadoc.analytics import twig_filter as twig_filter_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.info import info
-from polars_tadoc.arguments import require_path
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.decompress import decompress
@@ -41,6 +41,8 @@ from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.packed.pack import pack, pack_stream, packed_schema
 from polars_tadoc.packed.unpack import unpack
 from polars_tadoc.packed.write import write_packed
+from polars_tadoc.stores.store import Access
+from polars_tadoc.stores.writing import writable_place
 from polars_tadoc.twig.twig_set import TwigSet
 from polars_tadoc.weighting import BM25, TFIDF
 
@@ -246,16 +248,27 @@ class TadocFrame:
         df = self._df
         return unpack(df, packed_column(df.schema, column, "unpack"))
 
-    def write_packed(self, path: str | os.PathLike[str], column: str | None = None) -> None:
+    def write_packed(
+        self,
+        path: str | os.PathLike[str] | BinaryIO,
+        column: str | None = None,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        credential_provider: Any = "auto",
+    ) -> None:
         """Write a Parquet file of packed rows, one row group each, for :func:`polars_tadoc.scan_packed`.
 
         Parameters
         ----------
         path
             The file. It appears under its name when it is complete; one that is there is replaced. Until then it is
-            ``.NAME.….tmp`` beside it, which stays behind where the process is killed, and may be deleted.
+            ``.NAME.….tmp`` beside it, which stays behind where the process is killed, and may be deleted. Or the
+            address of an object (``s3://bucket/texts.parquet``), which is made when all of it was sent, or an open file
+            that takes bytes.
         column
             The compressed column; may be left out where there is one.
+        storage_options, credential_provider
+            How an object store is reached, as for :func:`polars_tadoc.scan_packed`.
 
         Raises
         ------
@@ -264,9 +277,12 @@ class TadocFrame:
         TypeError
             A column is of a type that Parquet has not (Python objects, integers of 128 bits), or ``path`` is no path.
         ValueError
-            ``path`` is an address (``s3://…``).
+            ``path`` is an address of an unknown kind.
         OSError
-            The path is a folder, a device or in no folder; found before any row is asked for.
+            The path is a folder, a device or in no folder, found before any row is asked for; an object store cannot be
+            reached.
+        ModuleNotFoundError
+            An object store needs the package ``obstore``: ``pip install "polars-tadoc[cloud]"``.
 
         Examples
         --------
@@ -283,8 +299,45 @@ class TadocFrame:
         """
         df = self._df
         name = compressed_column(df.schema, column, "write_packed")
-        place = require_path("path", path, "write_packed")
-        write_packed(pack_stream([df], name), packed_schema(df.schema, name), name, place)
+        access = Access(storage_options, credential_provider)
+        place = writable_place(path, "write_packed", access)
+        rows = pack_stream([df], name)
+        write_packed(rows, packed_schema(df.schema, name), name, place, "write_packed", access)
+
+    def write_parquet(
+        self, path: str | os.PathLike[str] | BinaryIO, *, partition_by: str | Sequence[str] | None = None, **options: Any
+    ) -> None:
+        """Write a Parquet file, or a folder of partitions, which is there whole or not at all.
+
+        Parameters
+        ----------
+        path
+            The file; with ``partition_by``, the folder.
+        partition_by
+            Key columns: each combination of their values becomes a file of its own, ``system=sshd/00000000.parquet``,
+            with grammars made of its own rows alone.
+        **options
+            As for ``lf.tadoc.sink_parquet``.
+
+        Raises
+        ------
+        DiskFullError, OSError, TypeError, ValueError, FileExistsError
+            As for ``lf.tadoc.sink_parquet``.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"system": ["sshd", "cron"], "text": ["to be", "to do"]}).tadoc.compress("text")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     df.tadoc.write_parquet(Path(folder) / "logs", partition_by="system")
+        ...     print(sorted(file.parent.name for file in Path(folder).rglob("*.parquet")))
+        ['system=cron', 'system=sshd']
+
+        """
+        self._df.lazy().tadoc.sink_parquet(path, partition_by=partition_by, **options)  # type: ignore[attr-defined]
 
     @documented_by(word_count_analytic.word_count)
     def word_count(

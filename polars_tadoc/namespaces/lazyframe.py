@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, BinaryIO
 
 import polars as pl
 import polars.selectors as cs
@@ -34,6 +34,7 @@ from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.hive.sink import HELD_BYTES, MOST_PARTITIONS, partition_keys, partition_target, sink_partitions
 from polars_tadoc.index.build import build_index
 from polars_tadoc.index.codecs import require_codec
+from polars_tadoc.index.place import index_folder
 from polars_tadoc.index.sink import sink_index
 from polars_tadoc.index.sink_documents import DocumentsWriter
 from polars_tadoc.morphism import Morphism
@@ -52,9 +53,12 @@ from polars_tadoc.packed.pack import pack_stream, packed_schema
 from polars_tadoc.packed.plan import pack_plan, unpack_plan
 from polars_tadoc.packed.question import most_partitions
 from polars_tadoc.packed.write import write_packed
-from polars_tadoc.replacing import replacing, target
 from polars_tadoc.sources import batches
 from polars_tadoc.spill import Checkpoint
+from polars_tadoc.stores.addresses import Address
+from polars_tadoc.stores.find import one_file
+from polars_tadoc.stores.store import Access
+from polars_tadoc.stores.writing import writable_place, writing
 from polars_tadoc.traversal.options import Options, require_memory_limit
 from polars_tadoc.twig.twig_set import TwigSet
 
@@ -238,7 +242,14 @@ class TadocLazyFrame:
         schema = lf.collect_schema()
         return unpack_plan(lf, schema, packed_column(schema, column, "unpack"))
 
-    def sink_packed(self, path: str | os.PathLike[str], column: str | None = None) -> None:
+    def sink_packed(
+        self,
+        path: str | os.PathLike[str] | BinaryIO,
+        column: str | None = None,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        credential_provider: Any = "auto",
+    ) -> None:
         """Run the plan and write its rows to a Parquet file of packed rows, for :func:`polars_tadoc.scan_packed`.
 
         One run of rows that share a grammar is held at a time and becomes one row group, so that
@@ -249,9 +260,13 @@ class TadocLazyFrame:
         ----------
         path
             The file. It appears under its name when it is complete; one that is there is replaced. Until then it is
-            ``.NAME.….tmp`` beside it, which stays behind where the process is killed, and may be deleted.
+            ``.NAME.….tmp`` beside it, which stays behind where the process is killed, and may be deleted. Or the
+            address of an object (``s3://bucket/texts.parquet``), which is made when all of it was sent, or an open file
+            that takes bytes.
         column
             The compressed column; may be left out where there is one.
+        storage_options, credential_provider
+            How an object store is reached, as for :func:`polars_tadoc.scan_packed`.
 
         Raises
         ------
@@ -262,9 +277,12 @@ class TadocLazyFrame:
         TypeError
             A column is of a type that Parquet has not (Python objects, integers of 128 bits), or ``path`` is no path.
         ValueError
-            ``path`` is an address (``s3://…``).
+            ``path`` is an address of an unknown kind.
         OSError
-            The path is a folder, a device or in no folder; found before any row is asked for.
+            The path is a folder, a device or in no folder, found before any row is asked for; an object store cannot be
+            reached.
+        ModuleNotFoundError
+            An object store needs the package ``obstore``: ``pip install "polars-tadoc[cloud]"``.
 
         Examples
         --------
@@ -282,17 +300,20 @@ class TadocLazyFrame:
         lf = self._lf
         schema = lf.collect_schema()
         name = compressed_column(schema, column, "sink_packed")
-        place = require_path("path", path, "sink_packed")
+        access = Access(storage_options, credential_provider)
+        place = writable_place(path, "sink_packed", access)
         rows = pack_stream(batches(lf), name, passing=True)
-        write_packed(rows, packed_schema(schema, name), name, place, "sink_packed")
+        write_packed(rows, packed_schema(schema, name), name, place, "sink_packed", access)
 
     def sink_parquet(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | BinaryIO,
         *,
         partition_by: str | Sequence[str] | None = None,
         max_partitions: int = MOST_PARTITIONS,
         memory_limit: int | str = HELD_BYTES,
+        storage_options: Mapping[str, Any] | None = None,
+        credential_provider: Any = "auto",
         **options: Any,
     ) -> None:
         """Run the plan and write its result to a Parquet file, which is there whole or not at all.
@@ -305,7 +326,8 @@ class TadocLazyFrame:
         ----------
         path
             The file. Until it is complete it is ``.NAME.….tmp`` beside it, which goes on an error; what a killed
-            process has left goes when the same file is written again. With ``partition_by``, a folder.
+            process has left goes when the same file is written again. With ``partition_by``, a folder. Else the address
+            of an object will do, too, which is made when all of it was sent, and an open file that takes bytes.
         partition_by
             Key columns, outermost first: each combination of their values becomes a file of its own in folders named
             after them, ``system=sshd/``, as Hive, Polars and DuckDB read them. The grammars of each file are made of
@@ -317,6 +339,8 @@ class TadocLazyFrame:
         memory_limit
             Bytes of compressed rows that are held while they are brought together by partition, or a number with a
             unit ("2GB"); more wait on the disk, beside the folder. Compressing one row group comes on top.
+        storage_options, credential_provider
+            How an object store is reached, as for :func:`polars_tadoc.scan_packed`.
         **options
             Those of Polars' ``sink_parquet``, but ``lazy``, ``mkdir`` and ``optimizations``.
 
@@ -329,7 +353,8 @@ class TadocLazyFrame:
         TypeError
             An option that there is not, a target that is no path, or a key column that no folder can be named after.
         ValueError
-            The path is an address (``s3://…``), or there are more than ``max_partitions``.
+            The path is an address of an unknown kind, or with ``partition_by`` any; or there are more than
+            ``max_partitions``.
         FileExistsError
             With ``partition_by``: something else is there.
 
@@ -352,16 +377,23 @@ class TadocLazyFrame:
         for option in ("lazy", "mkdir", "optimizations"):
             if option in options:
                 raise TypeError(f"{call}: {option}= is for Polars' sink_parquet; leave it out")
+        access = Access(storage_options, credential_provider)
         if partition_by is not None:
             schema = self._lf.collect_schema()
             keys = partition_keys(schema, partition_by, call)
-            place = partition_target(require_path("path", path, call), keys, call)
+            folder = one_file(path, call, access)
+            if isinstance(folder, Address):
+                raise ValueError(
+                    f"{call}: {folder}: no object store makes a folder of files at once; write the partitions to a folder "
+                    "of this machine, and copy that"
+                )
+            place = partition_target(folder, keys, call)
             most = require_integer("max_partitions", max_partitions, 1)
             limit = require_memory_limit(memory_limit) or HELD_BYTES
             sink_partitions(self._lf, schema, keys, place, call, most=most, limit=limit, options=options)
             return
-        elsewhere = "lf.sink_parquet, Polars' own, writes to more than that"
-        with replacing(target(require_path("path", path, call, elsewhere), call), call) as temporary:
+        place_of_file = writable_place(path, call, access)
+        with writing(place_of_file, call, access) as temporary:
             self._lf.sink_parquet(temporary, **{"engine": "streaming", **options})
 
     @documented_by(word_count_analytic.word_count, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
@@ -857,6 +889,8 @@ class TadocLazyFrame:
     call with the same folder goes on behind them; it stays until it is deleted. Needs a scan that raises errors
     (``on_error="raise"``).""",
         overwrite="Replace a saved index of that name. Whoever has it loaded goes on with the old one.",
+        storage_options="How an object store is reached, as for :func:`polars_tadoc.scan_packed`.",
+        credential_provider="Likewise.",
     )
     def sink_index(
         self,
@@ -875,6 +909,8 @@ class TadocLazyFrame:
         memory_limit: int | str = "1GB",
         checkpoint: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
+        credential_provider: Any = "auto",
     ) -> None:
         """Run the plan and save a search index of its rows as a folder, for :func:`polars_tadoc.load_index`.
 
@@ -904,8 +940,9 @@ class TadocLazyFrame:
         )
         require_bool("store", store, call)
         require_bool("overwrite", overwrite, call)
-        place = require_path("path", path, call)
-        limit = require_memory_limit(memory_limit) or HELD_BYTES
+        access = Access(storage_options, credential_provider)
+        place = one_file(path, call, access)
+        limit = require_memory_limit(memory_limit)
         if limit is None:
             raise TypeError(f'{call}: memory_limit=None: give bytes, or a number with a unit, as "2GB"')
         labels = None if id is None else label_column(schema, id, call)
@@ -920,7 +957,8 @@ class TadocLazyFrame:
             require_always_the_same(question, call)
             asked = {"call": call, **(options.morphism or Morphism()).described, **question.asked}
             kept = Checkpoint(path_of_checkpoint, asked, call, most_partitions(asked))
-        sink_index(windows, place, overwrite, documents, options, how, limit, kept)
+        with index_folder(place, overwrite, call, access) as (folder, replaces):
+            sink_index(windows, folder, replaces, documents, options, how, limit, kept)
 
     def _analytic(
         self,
@@ -932,7 +970,7 @@ class TadocLazyFrame:
         checkpoint: str | os.PathLike[str] | None,
         text: bool = False,
     ) -> pl.LazyFrame:
-        limit = require_memory_limit(memory_limit) or HELD_BYTES
+        limit = require_memory_limit(memory_limit)
         lf = self._lf
         columns = lf.collect_schema()
         name = (text_column if text else compressed_column)(columns, column, analytic.name)

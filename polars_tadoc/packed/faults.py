@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import warnings
-from pathlib import Path
 from typing import Literal, get_args
 
 from polars_tadoc.errors import SkippedPartitionWarning
 from polars_tadoc.packed.files import RowGroup
+from polars_tadoc.stores.files import File
 
 OnError = Literal["raise", "skip"]
 
@@ -38,11 +38,11 @@ class Faults:
         self.skips = on_error == "skip"
         """Whether it goes on."""
 
-    def of_file(self, path: Path, error: Exception) -> None:
+    def of_file(self, file: File, error: Exception) -> None:
         """Handle an error of a file as a whole."""
         if isinstance(error, FileNotFoundError):
             error = FileNotFoundError(errno.ENOENT, "the file is gone")
-        self._handle(str(path), error)
+        self._handle(str(file), error)
 
     def of_row_group(self, place: RowGroup, error: Exception) -> None:
         """Handle an error of a row group."""

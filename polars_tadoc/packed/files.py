@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import glob
-import os
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -23,76 +20,8 @@ from polars_tadoc.packed.partition import is_packed
 from polars_tadoc.packed.skip import Bounds
 from polars_tadoc.parquet_footer import open_parquet
 from polars_tadoc.parquet_sizes import leaf_types, unfolded_bytes
-from polars_tadoc.regular_file import arrow_file, open_regular
+from polars_tadoc.stores.files import File, LocalFile, Ranges
 from polars_tadoc.thrift import MalformedError
-
-Source = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-
-
-def find_files(source: Source) -> list[Path]:
-    """List the Parquet files that a file, a folder, a glob pattern or several of them name.
-
-    Raises
-    ------
-    FileNotFoundError
-        One of them names no file.
-    TypeError, ValueError
-        It is something else, or an address.
-
-    """
-    if isinstance(source, str | os.PathLike):
-        found = _named(os.fspath(source))
-    elif _is_no_list(source):
-        raise TypeError(
-            f"scan_packed takes a file's path, a folder, a glob pattern or several of them, not {type(source).__name__}"
-        )
-    else:
-        found = [path for one in source for path in find_files(one)]
-    if not found:
-        raise FileNotFoundError(f"scan_packed: {source!s} names no Parquet file")
-    return found
-
-
-def _is_no_list(source: object) -> bool:
-    wrong = bytes | pl.DataFrame | pl.LazyFrame | pl.Series
-    return isinstance(source, wrong) or hasattr(source, "read") or not isinstance(source, Iterable)
-
-
-def _named(name: str) -> list[Path]:
-    if re.match(r"\w+://", name):
-        raise ValueError(f"scan_packed: {name} is an address; only files of this machine are read, by their paths")
-    path = Path(name).expanduser()
-    if path.is_dir():
-        found = _below(path)
-    elif path.exists():
-        found = [path]
-    else:
-        found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
-    return [path for path in found if path.is_file()]
-
-
-_MARKS = {
-    "manifest.json": rb'\{"version": \d+, "question": ',
-    "header.json": rb'.*"format": "polars_tadoc index"',
-}
-"""How the files begin that checkpoints and saved indexes are known by."""
-
-
-def _below(folder: Path) -> list[Path]:
-    """List the Parquet files in a folder and below, without those of checkpoints, saved indexes and hidden folders."""
-    markers = [file for name in _MARKS for file in folder.rglob(name) if file.parent != folder]
-    ours = [file.parent for file in markers if _begins(file, _MARKS[file.name])]
-    found = sorted(folder.rglob("*.parquet"))
-    shown = [file for file in found if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
-    return [file for file in shown if not any(file.is_relative_to(one) for one in ours)]
-
-
-def _begins(file: Path, pattern: bytes) -> bool:
-    try:
-        with open_regular(file) as opened:
-            return re.match(pattern, opened.read(200), re.DOTALL) is not None
-    except OSError:
-        return False
 
 
 class PackedFile:
@@ -100,8 +29,8 @@ class PackedFile:
 
     Parameters
     ----------
-    path
-        The file.
+    file
+        The file, or its path.
     content
         Its bytes, where it is held in memory; the path is then what messages call it.
 
@@ -116,10 +45,15 @@ class PackedFile:
 
     """
 
-    def __init__(self, path: Path, content: pa.Buffer | None = None) -> None:
-        self.path = path
+    def __init__(self, file: Path | File, content: pa.Buffer | None = None) -> None:
+        place = LocalFile(file) if isinstance(file, Path) else file
+        self.place = place
+        path = place.name
         try:
-            self._source = arrow_file(path) if content is None else pa.BufferReader(content)
+            opened: tuple[Any, Ranges | None] = (
+                (pa.BufferReader(content), None) if content is not None else place.open()
+            )
+            self._source, self._ranges = opened
             self._file = open_parquet(self._source)
             self.schema = frame_of(self._file.schema_arrow.empty_table()).schema
         except (*ARROW_ERRORS, MalformedError) as error:
@@ -130,8 +64,8 @@ class PackedFile:
         if len(packed) != 1:
             raise NotPackedError(
                 f"{path}: {len(packed)} of its columns are packed, not one; files of text are packed by "
-                f'pl.scan_parquet("{path.name}").tadoc.compress(column).tadoc.sink_packed(other), those of compressed '
-                "rows are read by pl.scan_parquet"
+                f'pl.scan_parquet("{path.rsplit("/", 1)[-1]}").tadoc.compress(column).tadoc.sink_packed(other), those '
+                "of compressed rows are read by pl.scan_parquet"
             )
         self.column = packed[0]
 
@@ -164,6 +98,7 @@ class PackedFile:
 
         """
         try:
+            self._fetch(group, [leaf for name in names for leaf in self._leaves_of(name)])
             self._require_within_limit(group, names)
             table = self._file.read_row_group(group, columns=names)
             table.validate(full=True)
@@ -171,16 +106,55 @@ class PackedFile:
         except (*ARROW_ERRORS, MalformedError) as error:
             if isinstance(error, OSError) and error.errno:
                 raise
-            raise InvalidGrammarError(f"{self.path}, row group {group}: the data is damaged: {_said(error)}") from error
+            raise InvalidGrammarError(
+                f"{self.place}, row group {group}: the data is damaged: {_said(error)}"
+            ) from error
         return frame.select(cs.by_name(names, require_all=True))
+
+    def document_counts(self, group: int) -> list[int]:
+        """Count the documents of each packed row of a row group; errors as for :meth:`read`."""
+        try:
+            leaves = [at for at in self._leaves_of(self.column) if self._path(at).startswith(f"{self.column}.valid.")]
+            self._fetch(group, leaves)
+            path = self._path(leaves[0])
+            table = self._file.read_row_group(group, columns=[path])
+            table.validate(full=True)
+            column = table[self.column].combine_chunks()
+            lists = column.field(0) if isinstance(column, pa.StructArray) else column.chunk(0).field(0)
+            return [len(value or []) for value in lists.to_pylist()]
+        except (*ARROW_ERRORS, MalformedError) as error:
+            if isinstance(error, OSError) and error.errno:
+                raise
+            raise InvalidGrammarError(
+                f"{self.place}, row group {group}: the data is damaged: {_said(error)}"
+            ) from error
+
+    def _path(self, leaf: int) -> str:
+        return str(self._file.schema.column(leaf).path)
+
+    def _leaves_of(self, name: str) -> range:
+        return range(self._leaves[name], self._leaves[name] + self._counts[name])
+
+    def _fetch(self, group: int, leaves: Sequence[int]) -> None:
+        """Read what an object store has of columns of a row group, in as few requests as they take."""
+        if self._ranges is None:
+            return
+        about = self._file.metadata.row_group(group)
+        ranges = []
+        for chunk in (about.column(leaf) for leaf in leaves):
+            start = chunk.data_page_offset
+            if chunk.has_dictionary_page and chunk.dictionary_page_offset is not None:
+                start = min(start, chunk.dictionary_page_offset)
+            ranges.append((start, start + chunk.total_compressed_size))
+        self._ranges.fetch(ranges)
 
     def _require_within_limit(self, group: int, names: list[str]) -> None:
         limit = settings().payload_limit_bytes
-        leaves = [leaf for name in names for leaf in range(self._leaves[name], self._leaves[name] + self._counts[name])]
+        leaves = [leaf for name in names for leaf in self._leaves_of(name)]
         size = unfolded_bytes(self._source, self._file, group, leaves, limit)
         if size > limit:
             raise LimitExceededError(
-                f"{self.path}, row group {group}: it claims to unfold into {size:,} bytes or more, the limit is "
+                f"{self.place}, row group {group}: it claims to unfold into {size:,} bytes or more, the limit is "
                 f"{limit:,}; if the data is trusted, raise it: tadoc.Config(payload_limit_bytes=…)"
             )
 
@@ -230,15 +204,29 @@ class RowGroup:
 
     file: PackedFile
     group: int
+    shared: Mapping[str, pl.Series] = field(default_factory=dict)
+    """Columns that are one value in the whole file: what its folders say."""
 
     def __call__(self, names: list[str]) -> pl.DataFrame:
         """Read some columns."""
-        return self.file.read(self.group, names)
+        own = [name for name in names if name not in self.shared]
+        frame = self.file.read(self.group, own) if own else pl.DataFrame()
+        if len(own) == len(names):
+            return frame
+        lists = next((column for column in frame.get_columns() if column.name != self.file.column), None)
+        counts = self.file.document_counts(self.group) if lists is None else lists.list.len().to_list()
+        return pl.DataFrame([frame[name] if name in own else _lists(self.shared[name], counts) for name in names])
 
     @property
     def place(self) -> str:
         """What messages call it."""
-        return f"{self.file.path}, row group {self.group}"
+        return f"{self.file.place}, row group {self.group}"
+
+
+def _lists(value: pl.Series, counts: Sequence[int | None]) -> pl.Series:
+    """Make lists of one value, of some lengths."""
+    lists = [value.new_from_index(0, count or 0).alias("values").implode() for count in counts]
+    return pl.concat([pl.Series("values", [], pl.List(value.dtype)), *lists]).alias(value.name)
 
 
 def _said(error: Exception) -> str:

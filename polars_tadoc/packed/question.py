@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -23,6 +22,7 @@ from polars_tadoc.packed.partition import Partition, partition_at
 from polars_tadoc.packed.scan import PackedScan, asking, scans
 from polars_tadoc.packed.unpack import FAULTS, Documents, chosen
 from polars_tadoc.sources import source_of
+from polars_tadoc.stores.files import File, LocalFile
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,8 @@ class PackedQuestion:
             "column": self.scan.column,
             "predicate": condition,
             "limit": self.limit,
-            "files": [_described(path) for path in self.scan.paths],
+            "files": [_described(file) for file in self.scan.files],
+            **({"folders": self.scan.folders} if self.scan.shared else {}),
         }
 
     def corpora(self, others: list[str], cached: bool, gaps: bool = False) -> Iterator[tuple[pl.DataFrame, Corpus]]:
@@ -93,14 +94,14 @@ class PackedQuestion:
                 first += frame.height
 
 
-def _described(path: Path) -> list[Any]:
+def _described(place: File) -> list[Any]:
     """Name a file, and say what tells it from another one of that name."""
-    name = str(path.resolve())
+    name = str(place.path.resolve()) if isinstance(place, LocalFile) else place.name
     try:
-        status = path.stat()
-        with PackedFile(path) as file:
+        described = place.described()
+        with PackedFile(place) as file:
             counts = {"row groups": file.group_count, "packed rows": file.row_count}
-            return [name, {"bytes": status.st_size, "written (ns)": status.st_mtime_ns, **counts}]
+            return [name, {**described, **counts}]
     except FAULTS:  # said when the plan runs
         return [name, "unreadable"]
 
@@ -117,7 +118,8 @@ class _Numbered(Documents):
 
     def __init__(self, question: PackedQuestion, others: list[str], cached: bool, gaps: bool) -> None:
         scan = question.scan
-        super().__init__(scan.schema, scan.column, [scan.column, *others], question.predicate, question.limit)
+        names = [scan.column, *others]
+        super().__init__(scan.schema, scan.column, names, question.predicate, question.limit, scan.shared)
         self.cached, self.gaps = cached, gaps
 
     def _compressed(self, packed: pl.Series, row: int) -> pl.Series:

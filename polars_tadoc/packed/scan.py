@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 from weakref import WeakSet
 
 import polars as pl
 from polars.exceptions import SchemaError
 
+from polars_tadoc.arguments import require_bool
+from polars_tadoc.hive.read import HiveColumns
 from polars_tadoc.packed.faults import Faults, OnError
-from polars_tadoc.packed.files import PackedFile, RowGroup, Source, find_files
+from polars_tadoc.packed.files import PackedFile, RowGroup
 from polars_tadoc.packed.partition import short_dtype
-from polars_tadoc.packed.skip import Skipping
+from polars_tadoc.packed.skip import Bounds, Skipping
 from polars_tadoc.packed.unpack import FAULTS, Documents, unpacked_schema
 from polars_tadoc.sources import register
+from polars_tadoc.stores.files import File
+from polars_tadoc.stores.find import Source, find
+from polars_tadoc.stores.store import Access
 
 
-def scan_packed(source: Source, *, on_error: OnError = "raise") -> pl.LazyFrame:
+def scan_packed(
+    source: Source,
+    *,
+    on_error: OnError = "raise",
+    hive_partitioning: bool | None = None,
+    hive_schema: Mapping[str, Any] | None = None,
+    try_parse_hive_dates: bool = True,
+    storage_options: Mapping[str, Any] | None = None,
+    credential_provider: Any = "auto",
+) -> pl.LazyFrame:
     """Scan Parquet files of packed rows as documents, one partition at a time.
 
     Only the columns that a plan needs are read; rows are filtered before their compressed column is read; partitions
@@ -27,14 +42,30 @@ def scan_packed(source: Source, *, on_error: OnError = "raise") -> pl.LazyFrame:
     Parameters
     ----------
     source
-        A file, a folder (all ``*.parquet`` in it and below), a glob pattern, or several of them. Files are read in the
-        order of their names, or in that of the list.
+        A file, a folder (all ``*.parquet`` in it and below), a glob pattern, the address of one in an object store
+        (``s3://bucket/folder/``, ``gs://``, ``az://``, ``https://``) or ``file://``, an open file that gives bytes, or
+        several of them. Files are read in the order of their names, or in that of the list. Of objects, only the ranges
+        of bytes are read that a plan needs.
     on_error
         What becomes of a partition that is damaged, of a file that is gone, or of one that claims to unfold into more
         than the limits allow: ``"raise"`` an error that names file and row group, or ``"skip"`` it with a
         :class:`~polars_tadoc.errors.SkippedPartitionWarning` that does. Rows are numbered without those that were
         skipped. What is skipped follows from what a plan reads: where only the text of a partition is damaged, its
         other columns can be read.
+    hive_partitioning
+        Whether folders named ``key=value`` make columns of their keys; a predicate on these leaves whole files unread,
+        and unopened. By default they do where one folder is named.
+    hive_schema
+        Types of these columns; by default they are told from the values: integers, floats, Booleans, dates, times.
+        Columns that the files have, too, are of the files' type, and have the folders' values.
+    try_parse_hive_dates
+        Whether dates and times are told.
+    storage_options
+        How an object store is reached, as Polars' ``scan_parquet`` has it: ``aws_access_key_id``, ``aws_endpoint_url``,
+        ``aws_region``, ``aws_allow_http`` and so on. What is not said comes from the environment.
+    credential_provider
+        As Polars' has it: a function that returns keys and the time at which they expire. ``"auto"`` and None leave it
+        to ``storage_options`` and the environment.
 
     Returns
     -------
@@ -47,7 +78,10 @@ def scan_packed(source: Source, *, on_error: OnError = "raise") -> pl.LazyFrame:
     FileNotFoundError
         Nothing is there, or a file went away before it was read.
     TypeError, ValueError
-        The source is something else than paths, or an address (``s3://…``).
+        The source is something else, an address of an unknown kind, or a folder's name is no value of
+        ``hive_schema``.
+    ModuleNotFoundError
+        An object store needs the package ``obstore``: ``pip install "polars-tadoc[cloud]"``.
     NotPackedError
         A file has no packed column, several, or a column beside it that is no list.
     InvalidGrammarError
@@ -71,7 +105,15 @@ def scan_packed(source: Source, *, on_error: OnError = "raise") -> pl.LazyFrame:
     [(2, 'to do')]
 
     """
-    scan = PackedScan(find_files(source), Faults(on_error))
+    if hive_partitioning is not None:
+        require_bool("hive_partitioning", hive_partitioning, "scan_packed")
+    require_bool("try_parse_hive_dates", try_parse_hive_dates, "scan_packed")
+    found = find(source, "scan_packed", Access(storage_options, credential_provider))
+    if hive_partitioning is None:
+        hive_partitioning = isinstance(source, str | os.PathLike) and all(one.below for one in found)
+    folders = [one.folders if hive_partitioning else () for one in found]
+    hive = HiveColumns.of(folders, hive_schema or {}, try_parse_hive_dates)
+    scan = PackedScan([one.file for one in found], Faults(on_error), hive)
     return register(scan, scan.schema, "packed", scan.shown)
 
 
@@ -81,20 +123,24 @@ class PackedScan:
     It is the source that Polars calls for documents.
     """
 
-    def __init__(self, paths: list[Path], faults: Faults) -> None:
-        self.paths, self._faults = paths, faults
+    def __init__(self, files: Sequence[File], faults: Faults, hive: HiveColumns) -> None:
+        self.files, self._faults = list(files), faults
         self._first, self._packed, self.column = self._first_file()
-        self.schema = unpacked_schema(self._packed, self.column, "scan_packed")
+        unpacked = unpacked_schema(self._packed, self.column, "scan_packed")
+        if self.column in hive.names:
+            raise ValueError(f'scan_packed: folders name "{self.column}", which is the packed column; rename them')
+        self._hive = hive.typed(unpacked)
+        self.schema = pl.Schema({**unpacked, **self._hive.schema})
         scans.add(self)
 
-    def _first_file(self) -> tuple[Path, pl.Schema, str]:
+    def _first_file(self) -> tuple[File, pl.Schema, str]:
         """Give the first file that can be read, its columns and the packed one."""
-        *others, last = self.paths
-        for path in others:
+        *others, last = self.files
+        for file in others:
             try:
-                return _columns(path)
+                return _columns(file)
             except FAULTS as error:
-                self._faults.of_file(path, error)
+                self._faults.of_file(file, error)
         return _columns(last)
 
     @property
@@ -105,7 +151,17 @@ class PackedScan:
     @property
     def shown(self) -> str:
         """The files, for plans that are shown."""
-        return str(self.paths[0]) if len(self.paths) == 1 else f"{self.paths[0]} and {len(self.paths) - 1} more"
+        return str(self.files[0]) if len(self.files) == 1 else f"{self.files[0]} and {len(self.files) - 1} more"
+
+    @property
+    def shared(self) -> frozenset[str]:
+        """Columns that are one value in each file: what its folders say."""
+        return self._hive.names
+
+    @property
+    def folders(self) -> list[list[str | None]]:
+        """What the folders of each file say, as text."""
+        return self._hive.texts
 
     def __call__(
         self, names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _batch_size: int | None
@@ -114,7 +170,7 @@ class PackedScan:
         if asking.noted is not None:
             asking.noted.append((self, predicate, limit))
             return iter(())
-        return self.frames(Documents(self.schema, self.column, names, predicate, limit))
+        return self.frames(Documents(self.schema, self.column, names, predicate, limit, self.shared))
 
     def frames(self, asked: Documents) -> Iterator[pl.DataFrame]:
         """Give the documents asked for: a frame for each packed row of which one may have passed."""
@@ -124,18 +180,22 @@ class PackedScan:
         """Give the row groups that may hold a document that passes; all where a limit counts those that do not."""
         condition = asked.early_condition if asked.left is None else None
         skipping = None if condition is None else Skipping(condition, self.schema)
-        for path in self.paths:
+        passing = self._hive.passing(asked.file_condition, len(self.files))
+        for number, place in enumerate(self.files):
             if asked.done:
                 return
+            if not passing[number]:
+                continue
+            shared = self._hive.values(number)
             try:
-                file = PackedFile(path)  # it is closed when the last of its row groups was read, and goes out of use
+                file = PackedFile(place)  # it is closed when the last of its row groups was read, and goes out of use
                 self._require_schema(file)
-                groups = _groups(file, skipping, self.schema)
+                groups = _groups(file, skipping, self.schema, shared)
             except FAULTS as error:
-                self._faults.of_file(path, error)
+                self._faults.of_file(place, error)
                 continue
             for group in groups:
-                yield RowGroup(file, group)
+                yield RowGroup(file, group, shared)
 
     def _require_schema(self, file: PackedFile) -> None:
         first, other = dict(self._packed), dict(file.schema)
@@ -146,17 +206,17 @@ class PackedScan:
         ]
         if not differing:
             return
-        if file.path == self._first:
-            raise SchemaError(f"scan_packed: {file.path} was replaced by one with other columns; scan it again")
+        if file.place == self._first:
+            raise SchemaError(f"scan_packed: {file.place} was replaced by one with other columns; scan it again")
         raise SchemaError(
-            f"scan_packed: the columns of {file.path} differ from those of {self._first}: {'; '.join(differing)}; "
+            f"scan_packed: the columns of {file.place} differ from those of {self._first}: {'; '.join(differing)}; "
             "scan them apart"
         )
 
 
-def _columns(path: Path) -> tuple[Path, pl.Schema, str]:
-    with PackedFile(path) as file:
-        return path, file.schema, file.column
+def _columns(place: File) -> tuple[File, pl.Schema, str]:
+    with PackedFile(place) as file:
+        return place, file.schema, file.column
 
 
 class _Asking(threading.local):
@@ -170,7 +230,18 @@ scans: WeakSet[PackedScan] = WeakSet()
 """The scans that plans in use read."""
 
 
-def _groups(file: PackedFile, skipping: Skipping | None, schema: pl.Schema) -> list[int]:
+def _groups(
+    file: PackedFile, skipping: Skipping | None, schema: pl.Schema, shared: Mapping[str, pl.Series]
+) -> list[int]:
     groups = list(range(file.group_count))
-    skipped = skipping.skippable(file.statistics(schema, skipping.columns)) if skipping is not None else None
+    if skipping is None:
+        return groups
+    known = dict(file.statistics(schema, [name for name in skipping.columns if name not in shared]))
+    for name in skipping.columns:
+        if name in shared:
+            values = shared[name].new_from_index(0, len(groups))
+            known[name] = Bounds(
+                values, values, values.is_null().cast(pl.Int64), pl.Series([1]).new_from_index(0, len(groups))
+            )
+    skipped = skipping.skippable(known)
     return groups if skipped is None else [group for group in groups if not skipped[group]]

@@ -78,6 +78,10 @@ class Documents:
         Which documents to give, of the first ``limit``.
     limit
         Documents to look at; None for all.
+    shared
+        Columns that are one value in each file. What the predicate says of them alone is
+        :attr:`file_condition`, for whoever chooses files; with a limit, which counts documents that do not pass, there
+        is none.
 
     """
 
@@ -88,14 +92,20 @@ class Documents:
         names: list[str] | None = None,
         predicate: pl.Expr | None = None,
         limit: int | None = None,
+        shared: frozenset[str] = frozenset(),
     ) -> None:
         self.schema, self.column, self.left = schema, column, limit
         self.names = list(schema) if names is None else names
         early: list[pl.Expr] = []
         late: list[pl.Expr] = []
+        of_files: list[pl.Expr] = []
         for part in [] if predicate is None else parts(predicate, and_):
             looks_at = part.meta.root_names()
-            (early if looks_at and column not in looks_at else late).append(part)
+            if looks_at and limit is None and shared.issuperset(looks_at):
+                of_files.append(part)
+            else:
+                (early if looks_at and column not in looks_at else late).append(part)
+        self.file_condition = _all(of_files)
         self.early_condition, self.late_condition = _all(early), _all(late)
         self.early = _columns_of(schema, early)
         """Columns that conditions read which do not look at the compressed column."""

@@ -13,7 +13,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polars_tadoc.replacing import replacing, target
+from polars_tadoc.stores.store import Access
+from polars_tadoc.stores.writing import Place, writing
 
 ENCODINGS = {
     "vocabulary": "DELTA_BYTE_ARRAY",
@@ -30,7 +31,12 @@ ENCODINGS = {
 
 
 def write_packed(
-    rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, path: Path, call: str = "write_packed"
+    rows: Iterable[pl.DataFrame],
+    schema: pl.Schema,
+    column: str,
+    place: Place,
+    call: str = "write_packed",
+    access: Access | None = None,
 ) -> None:
     """Write packed rows, one row group each; the file appears under its name when it is complete.
 
@@ -42,10 +48,12 @@ def write_packed(
         Their columns.
     column
         The packed one.
-    path
-        The file; one that is there is replaced and its mode kept, a link is followed.
+    place
+        The file; one that is there is replaced and its mode kept, a link is followed. Or an object, or an open file.
     call
         What messages begin with.
+    access
+        How object stores are reached.
 
     Raises
     ------
@@ -58,7 +66,7 @@ def write_packed(
     for name, dtype in schema.items():
         if _holds_wide_integers(dtype):
             raise TypeError(f'{call}: column "{name}" is {dtype}; Parquet has no integers of 128 bits, cast them')
-    with replacing(target(path, call), call) as temporary:
+    with writing(place, call, access or Access()) as temporary:
         write_rows(rows, schema, column, temporary)
 
 

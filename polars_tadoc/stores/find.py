@@ -1,0 +1,178 @@
+"""Lists the Parquet files that are named: paths, folders, patterns, addresses, open files, or several of these."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import polars as pl
+
+from polars_tadoc.regular_file import open_regular
+from polars_tadoc.stores.addresses import Address, local_or_address
+from polars_tadoc.stores.files import File, LocalFile, OpenFile, StoredFile
+from polars_tadoc.stores.store import Access, Met, Store, split_pattern
+
+Source = str | os.PathLike[str] | BinaryIO | Iterable[str | os.PathLike[str] | BinaryIO]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file, and where it was found."""
+
+    file: File
+    folders: tuple[str, ...]
+    """Folders that may say of its rows what they share: those below a folder that was named, else all that it is in."""
+    below: bool
+    """Whether it was found in a folder that was named."""
+
+
+def find(source: Source, call: str, access: Access | None = None) -> list[Found]:
+    """List files; those of a folder or a pattern in the order of their names.
+
+    Parameters
+    ----------
+    source
+        What names them.
+    call
+        What messages begin with.
+    access
+        How object stores are reached.
+
+    Raises
+    ------
+    FileNotFoundError
+        One of them names no file.
+    TypeError, ValueError
+        It is something else, or an address that is not known.
+    OSError
+        An object store cannot be reached.
+
+    """
+    return _Finding(call, (access or Access()).require(call)).find(source)
+
+
+def find_files(source: Source, call: str = "scan_packed") -> list[Path]:
+    """List files of this machine alone; errors as for :func:`find`, and ``ValueError`` where it names others."""
+    found = _Finding(call, None).find(source)
+    paths = [one.file.path for one in found if isinstance(one.file, LocalFile)]
+    if len(paths) < len(found):
+        raise TypeError(f"{call}: it reads files of this machine by their paths, none that are open")
+    return paths
+
+
+class _Finding:
+    def __init__(self, call: str, access: Access | None) -> None:
+        self._call, self._access = call, access
+        self._stores: dict[str, Store] = {}
+        self._open = 0
+
+    def find(self, source: Source) -> list[Found]:
+        if isinstance(source, str | os.PathLike):
+            found = self._named(os.fspath(source))
+        elif hasattr(source, "read"):
+            self._open += 1
+            found = [Found(OpenFile(source, self._open, self._call), (), False)]
+        elif isinstance(source, bytes | pl.DataFrame | pl.LazyFrame | pl.Series) or not isinstance(source, Iterable):
+            raise TypeError(
+                f"{self._call} takes a file's path, a folder, a glob pattern, an address (s3://…), an open file or "
+                f"several of them, not {type(source).__name__}"
+            )
+        else:
+            found = [one for given in source for one in self.find(given)]
+        if not found:
+            raise FileNotFoundError(f"{self._call}: {source!s} names no Parquet file")
+        return found
+
+    def _named(self, name: str) -> list[Found]:
+        place = local_or_address(name, self._call, "source")
+        if isinstance(place, Address):
+            return self._stored(place)
+        path = Path(place).expanduser()
+        if path.is_dir():
+            return [_local(file, file.relative_to(path).parts[:-1], True) for file in _below(path) if file.is_file()]
+        paths = [path] if path.exists() else [Path(one) for one in sorted(glob.glob(str(path), recursive=True))]
+        return [_local(file, file.parts[:-1], False) for file in paths if file.is_file()]
+
+    def _stored(self, address: Address) -> list[Found]:
+        if self._access is None:
+            raise ValueError(
+                f"{self._call}: {address} is an address; only files of this machine are read, by their paths"
+            )
+        store = self._stores.get(address.root)
+        if store is None:
+            store = self._stores[address.root] = Store(address.root, self._access, self._call)
+        folder, pattern = split_pattern(address)
+        if pattern is None and folder and (met := store.find(folder)) is not None:
+            return [_found(store, met, 0, False)]
+        objects = store.below(folder)
+        if pattern is not None:
+            return [_found(store, met, 0, False) for met in objects if pattern.match(met.path)]
+        start = len(folder.split("/")) if folder else 0
+        found = [_found(store, met, start, True) for met in _not_ours(store, objects, start)]
+        return [one for one in found if not any(part.startswith(".") for part in one.folders)]
+
+
+def _local(path: Path, folders: tuple[str, ...], below: bool) -> Found:
+    return Found(LocalFile(path), folders, below)
+
+
+def _found(store: Store, met: Met, start: int, below: bool) -> Found:
+    return Found(StoredFile(store, met.path, store.root), tuple(met.path.split("/")[start:-1]), below)
+
+
+_MARKS = {
+    "manifest.json": rb'\{"version": \d+, "question": ',
+    "header.json": rb'.*"format": "polars_tadoc index"',
+}
+"""How the files begin that checkpoints and saved indexes are known by."""
+
+
+def _below(folder: Path) -> list[Path]:
+    """List the Parquet files in a folder and below, without those of checkpoints, saved indexes and hidden folders."""
+    markers = [file for name in _MARKS for file in folder.rglob(name) if file.parent != folder]
+    ours = [file.parent for file in markers if _begins(file, _MARKS[file.name])]
+    found = sorted(folder.rglob("*.parquet"))
+    shown = [file for file in found if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
+    return [file for file in shown if not any(file.is_relative_to(one) for one in ours)]
+
+
+def _begins(file: Path, pattern: bytes) -> bool:
+    try:
+        with open_regular(file) as opened:
+            return re.match(pattern, opened.read(200), re.DOTALL) is not None
+    except OSError:
+        return False
+
+
+def _not_ours(store: Store, objects: list[Met], start: int) -> list[Met]:
+    """Do the same with what a store lists."""
+    ours = []
+    for met in objects:
+        *folders, name = met.path.split("/")
+        known = name in _MARKS and len(folders) > start
+        if known and re.match(_MARKS[name], store.read(met, 0, min(met.size, 200)), re.DOTALL):
+            ours.append("/".join(folders) + "/")
+    shown = [met for met in objects if met.path.endswith(".parquet") and not met.path.split("/")[-1].startswith(".")]
+    return [met for met in shown if not met.path.startswith(tuple(ours))]
+
+
+def one_file(place: Any, call: str, access: Access, name: str = "path") -> Path | Address:
+    """Return the place that a file or a folder is to be written to, or read from: a path, or an address.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is neither.
+
+    """
+    access.require(call)
+    text = os.fspath(place) if isinstance(place, os.PathLike) else place
+    if not isinstance(text, str):
+        raise TypeError(f"{call}: {name} is {type(place).__name__}, not a path: a str or an os.PathLike")
+    found = local_or_address(text, call, name)
+    return found if isinstance(found, Address) else Path(os.path.expanduser(found))
