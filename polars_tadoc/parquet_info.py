@@ -2,56 +2,72 @@
 
 from __future__ import annotations
 
-import os
+import io
 import warnings
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import polars as pl
 import pyarrow as pa
 from polars.exceptions import ComputeError
 
 from polars_tadoc import payload
-from polars_tadoc.analytics.info import WORTH_A_WARNING
-from polars_tadoc.arguments import require_path
+from polars_tadoc.analytics.info import WORTH_A_WARNING, are_small
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, RepeatedGrammarsWarning
 from polars_tadoc.namespaces.columns import compressed_column
 from polars_tadoc.parquet_footer import open_parquet
 from polars_tadoc.parquet_sizes import leaf_types, unfolded_bytes
-from polars_tadoc.regular_file import arrow_file, open_regular
+from polars_tadoc.stores.files import File, chunk_range
+from polars_tadoc.stores.find import Source, find
+from polars_tadoc.stores.store import Access
 from polars_tadoc.thrift import MalformedError
+
+CALL = "parquet_info"
 
 SCHEMA = pl.Schema(
     {
+        "files": pl.UInt64,
         "rows": pl.UInt64,
         "row_groups": pl.UInt64,
         "grammars": pl.UInt64,
         "copies": pl.UInt64,
         "grammar_bytes": pl.UInt64,
         "bytes": pl.UInt64,
+        "advice": pl.String,
     }
 )
 
 
-def parquet_info(path: str | os.PathLike[str], column: str | None = None) -> pa.Table:
-    """Describe a compressed column of a Parquet file in one row; of the data only the grammars are read.
+def parquet_info(
+    path: Source,
+    column: str | None = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    credential_provider: Any = "auto",
+) -> pa.Table:
+    """Describe a compressed column of Parquet files in one row; of the data only the grammars are read.
 
-    A file in which copies of the same grammars weigh more than all else of the column is warned of: it was written in
-    row groups that are small for its grammars, or its rows are mixed.
+    Files in which copies of the same grammars weigh more than all else of the column are warned of: they were written
+    in row groups that are small for their grammars, their rows are mixed, or one column was cut into many files, of
+    which each repeats the grammars of all. So are many grammars of few rows that weigh more than the rows.
 
     Parameters
     ----------
     path
-        One Parquet file.
+        A file, a folder (Hive partitions, too), a glob pattern, an address (``s3://bucket/folder``), an open file, or
+        several of them.
     column
         Name of the column; may be left out where the file has one that is compressed.
+    storage_options, credential_provider
+        How an object store is reached, as for :func:`polars_tadoc.scan_packed`.
 
     Returns
     -------
     pyarrow.Table
-        ``rows``; ``row_groups``; ``grammars`` (distinct); ``copies`` (grammars of each row group, summed);
-        ``grammar_bytes`` (of all copies, as they stand in the file); ``bytes`` (of the whole column there), uint64.
+        ``files``; ``rows``; ``row_groups``; ``grammars`` (distinct); ``copies`` (grammars of each row group, summed);
+        ``grammar_bytes`` (of all copies, as they stand in the file); ``bytes`` (of the whole column there), uint64;
+        ``advice`` (what to do where that is much more than it has to be, else null), string.
 
     Raises
     ------
@@ -64,9 +80,9 @@ def parquet_info(path: str | os.PathLike[str], column: str | None = None) -> pa.
     LimitExceededError
         The grammars of a row group claim to unfold into more than ``Config(payload_limit_bytes=)``.
     FileNotFoundError
-        There is no such file; folders and patterns of names are none.
+        There is no such file.
     TypeError, ValueError
-        ``path`` is no path, or an address (``s3://…``).
+        ``path`` is something else, or an address of an unknown kind.
 
     Examples
     --------
@@ -82,38 +98,88 @@ def parquet_info(path: str | os.PathLike[str], column: str | None = None) -> pa.
     [{'rows': 3, 'row_groups': 3, 'grammars': 1, 'copies': 3}]
 
     """
-    path = require_path("path", path, "parquet_info", "it is that of one Parquet file")
-    if not path.is_file():  # also where it is a FIFO or a device
-        raise FileNotFoundError(f"parquet_info takes the path of one Parquet file; there is no file {path}")
+    found = find(path, CALL, Access(storage_options, credential_provider))
     keys: list[str] = []
-    try:
-        with arrow_file(path) as source, open_parquet(source) as file:
-            with open_regular(path) as opened:
-                schema = pl.Schema(pl.read_parquet_schema(opened))
-            name = compressed_column(schema, column, "parquet_info")
-            metadata = file.metadata
-            places = _places(file.schema_arrow, name)
-            _require_within_limit(path, source, file, places[0])
-            groups = metadata.num_row_groups
-            for group in range(groups):
-                keys += _keys(file.read_row_group(group, columns=[f"{name}.grammar"])[name])
-            chunks = [metadata.row_group(group) for group in range(groups)]
-            sizes = [sum(chunk.column(place).total_compressed_size for chunk in chunks) for place in places]
-            rows = metadata.num_rows
-    except (pa.ArrowException, ComputeError, MalformedError) as error:
-        raise InvalidGrammarError(f"parquet_info: {path} is no Parquet file, or damaged: {error}") from error
-    of_grammars, total, distinct = sizes[0], sum(sizes), len(set(keys))
-    repeated = of_grammars - of_grammars * distinct // max(len(keys), 1)
-    if repeated > max(total - repeated, WORTH_A_WARNING):
-        warnings.warn(
-            f"{path}: {distinct:,} grammars stand {len(keys):,} times in {groups:,} row groups, {repeated / 1e6:,.1f} "
-            f'of the {total / 1e6:,.1f} MB of column "{name}" are copies; write it anew in larger row groups, '
-            "df.write_parquet(path, row_group_size=250_000), after tadoc.recompress(column) where rows were mixed",
-            RepeatedGrammarsWarning,
-            stacklevel=2,
-        )
-    row = (rows, groups, distinct, len(keys), of_grammars, total)
+    rows = groups = of_grammars = total = 0
+    names = []
+    for place in (one.file for one in found):
+        about = _described(place, column)
+        keys += about.keys
+        names.append(about.column)
+        rows, groups = rows + about.rows, groups + about.groups
+        of_grammars, total = of_grammars + about.sizes[0], total + sum(about.sizes)
+    distinct, others = len(set(keys)), f" and {len(found) - 1} more" if len(found) > 1 else ""
+    advice = _advice(len(found), rows, groups, distinct, len(keys), of_grammars, total, f'"{names[0]}"')
+    if advice is not None:
+        warnings.warn(f"{found[0].file}{others}: {advice}", RepeatedGrammarsWarning, stacklevel=2)
+    row = (len(found), rows, groups, distinct, len(keys), of_grammars, total, advice)
     return pl.DataFrame([row], schema=SCHEMA, orient="row").to_arrow()
+
+
+def _advice(
+    files: int, rows: int, groups: int, distinct: int, copies: int, of_grammars: int, total: int, column: str
+) -> str | None:
+    """Say what takes more room than it has to, and what to do; None where that would save little."""
+    repeated = of_grammars - of_grammars * distinct // max(copies, 1)
+    if repeated > max(total - repeated, WORTH_A_WARNING):
+        said = (
+            f"{distinct:,} grammars stand {copies:,} times in {groups:,} row groups"
+            f"{f' of {files:,} files' if files > 1 else ''}, {repeated / 1e6:,.1f} of the {total / 1e6:,.1f} MB of "
+            f"column {column} are copies; "
+        )
+        if files > 1 and 2 * groups < 3 * files:
+            return (
+                said + "each file repeats the grammars of all: write partitions by "
+                "lf.tadoc.sink_parquet(folder, partition_by=…), which makes grammars of each one's rows"
+            )
+        return (
+            said + "write it anew in larger row groups, df.write_parquet(path, row_group_size=250_000), after "
+            "tadoc.recompress(column) where rows were mixed"
+        )
+    if are_small(distinct, rows, of_grammars, total - of_grammars, WORTH_A_WARNING // 2):
+        return (
+            f"{distinct:,} grammars of {of_grammars / 1e6:,.1f} MB for {rows:,} rows of "
+            f"{(total - of_grammars) / 1e6:,.1f} MB in column {column}"
+            f"{f', in {files:,} files' if files > 1 else ''}: grammars of few rows find few repeats; read them "
+            "together and merge them, tadoc.recompress(column), or partition by something coarser"
+        )
+    return None
+
+
+class _About(NamedTuple):
+    """What one file says of its compressed column."""
+
+    column: str
+    rows: int
+    groups: int
+    keys: list[str]
+    sizes: list[int]
+
+
+def _described(place: File, column: str | None) -> _About:
+    try:
+        source, ranges = place.open()
+        with source, open_parquet(source) as file:
+            name = compressed_column(_schema(source), column, CALL)
+            metadata, keys = file.metadata, []
+            places = _places(file.schema_arrow, name)
+            groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+            for number, group in enumerate(groups):
+                if ranges is not None:
+                    ranges.fetch([chunk_range(group.column(places[0]))])
+                _require_within_limit(place, source, file, number, places[0])
+                keys += _keys(file.read_row_group(number, columns=[f"{name}.grammar"])[name])
+            sizes = [sum(group.column(leaf).total_compressed_size for group in groups) for leaf in places]
+            return _About(name, metadata.num_rows, len(groups), keys, sizes)
+    except (pa.ArrowException, ComputeError, MalformedError) as error:
+        raise InvalidGrammarError(f"{CALL}: {place} is no Parquet file, or damaged: {error}") from error
+
+
+def _schema(source: pa.NativeFile) -> pl.Schema:
+    """Read the columns as Polars does, of the footer alone."""
+    size = source.size()
+    length = int.from_bytes(source.read_at(4, size - 8), "little")
+    return pl.Schema(pl.read_parquet_schema(io.BytesIO(b"PAR1" + source.read_at(length + 8, size - 8 - length))))
 
 
 def _keys(column: pa.ChunkedArray) -> list[str]:
@@ -136,6 +202,24 @@ def _require_within_limit(path: Path, source: pa.NativeFile, file: Any, leaf: in
                 f"parquet_info: {path}, row group {group}: its grammars claim to unfold into {size:,} bytes or more, "
                 f"the limit is {limit:,}; if the data is trusted, raise it: tadoc.Config(payload_limit_bytes=…)"
             )
+
+    Fields are told by their place: a path such as ``text.grammar`` may be that of another column.
+    """
+    at, first = schema.get_field_index(name), _first_leaf(schema, name)
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    places = range(first, first + _leaves(schema.field(at).type))
+    return [sum(group.column(place).total_compressed_size for group in groups) for place in places]
+
+
+def _require_within_limit(place: File, source: pa.NativeFile, file: Any, group: int, leaf: int) -> None:
+    """Raise ``LimitExceededError`` where the grammars of a row group claim to unfold into too much to be read."""
+    limit = settings().payload_limit_bytes
+    size = unfolded_bytes(source, file, group, [leaf], limit)
+    if size > limit:
+        raise LimitExceededError(
+            f"{CALL}: {place}, row group {group}: its grammars claim to unfold into {size:,} bytes or more, "
+            f"the limit is {limit:,}; if the data is trusted, raise it: tadoc.Config(payload_limit_bytes=…)"
+        )
 
 
 def _places(schema: pa.Schema, name: str) -> range:

@@ -236,13 +236,12 @@ TAKES_A_PATH: dict[str, Callable[[Any], object]] = {
     "Dictionary.load": tadoc.Dictionary.load,
     "TwigSet.save": lambda path: tadoc.TwigSet({"a": "//a"}).save(path),
     "TwigSet.load": tadoc.TwigSet.load,
-    "parquet_info": tadoc.parquet_info,
 }
 
 
 @pytest.mark.parametrize("call", TAKES_A_PATH)
 def test_what_is_no_path_of_this_machine(call: str) -> None:
-    with pytest.raises(ValueError, match=rf'^{call}: path="s3://bucket/a" is an address; name a place of this machine'):
-        TAKES_A_PATH[call]("s3://bucket/a")
+    with pytest.raises(ValueError, match=rf'^{call}: path="ftp://bucket/a" is an address'):
+        TAKES_A_PATH[call]("ftp://bucket/a")
     with pytest.raises(TypeError, match=rf"^{call}: path is int, not a path: a str or an os\.PathLike"):
         TAKES_A_PATH[call](5)

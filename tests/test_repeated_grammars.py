@@ -43,7 +43,9 @@ def test_a_file_is_described(large: pl.DataFrame, tmp_path: Path, row_group_size
         warnings.simplefilter("always")
         row = tadoc.parquet_info(path).to_pylist()[0]
     grammar, column = field_sizes(path)
+    advice = row.pop("advice")
     assert row == {
+        "files": 1,
         "rows": 4000,
         "row_groups": groups,
         "grammars": 1,
@@ -56,8 +58,10 @@ def test_a_file_is_described(large: pl.DataFrame, tmp_path: Path, row_group_size
         assert [warning.category for warning in caught] == [RepeatedGrammarsWarning]
         assert "1 grammars stand 40 times in 40 row groups" in told[0]
         assert "row_group_size" in told[0]
+        assert told == [f"{path}: {advice}"]
     else:
         assert told == []
+        assert advice is None
 
 
 def test_mixed_rows_of_a_file_are_told_apart(tmp_path: Path) -> None:
@@ -163,8 +167,10 @@ def test_one_file_is_described(tmp_path: Path) -> None:
     df = pl.DataFrame({"text": ["to be"]}).tadoc.compress("text")
     df.write_parquet(tmp_path / "a.parquet")
     assert tadoc.parquet_info(str(tmp_path / "a.parquet")).num_rows == 1
-    for path in (tmp_path, tmp_path / "*.parquet", str(tmp_path / "none.parquet")):
-        with pytest.raises(FileNotFoundError, match="takes the path of one Parquet file; there is no file"):
+    for path in (tmp_path, tmp_path / "*.parquet", str(tmp_path), [tmp_path / "a.parquet"]):
+        assert tadoc.parquet_info(path)["files"].to_pylist() == [1]
+    for path in (tmp_path / "none.parquet", tmp_path / "none*.parquet"):
+        with pytest.raises(FileNotFoundError, match=r"parquet_info: .* names no Parquet file"):
             tadoc.parquet_info(path)
-    with pytest.raises(TypeError, match=r"parquet_info: path is DataFrame, not a path: .*that of one Parquet file"):
+    with pytest.raises(TypeError, match=r"parquet_info takes a file's path, a folder, .*, not DataFrame"):
         tadoc.parquet_info(df)  # type: ignore[arg-type]

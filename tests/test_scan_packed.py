@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import io
 import operator
 import os
 import sys
@@ -159,11 +158,11 @@ def test_files_with_columns_in_another_order(tmp_path: Path) -> None:
 
 
 def test_sources_that_name_no_files(tmp_path: Path) -> None:
-    for source in (None, 3, b"a.parquet", io.BytesIO(), [None], [io.BytesIO()]):
-        with pytest.raises(TypeError, match="scan_packed takes a file's path, a folder, a glob pattern or several"):
+    for source in (None, 3, b"a.parquet", [None], [b"a.parquet"]):
+        with pytest.raises(TypeError, match="scan_packed takes a file's path, a folder, a glob pattern, an address"):
             tadoc.scan_packed(source)  # type: ignore[arg-type]
-    for address in ("s3://bucket/a.parquet", "file:///a.parquet", ["https://a.org/a.parquet"]):
-        with pytest.raises(ValueError, match="is an address; only files of this machine are read"):
+    for address in ("ftp://bucket/a.parquet", ["hf://a.org/a.parquet"]):
+        with pytest.raises(ValueError, match="is an address that is not known"):
             tadoc.scan_packed(address)
     (tmp_path / "folder.parquet").mkdir()
     with pytest.raises(FileNotFoundError):
@@ -551,10 +550,9 @@ def test_a_target_that_cannot_be_is_refused_before_any_work(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("path", "error", "message"),
     [
-        (io.BytesIO(), TypeError, r"path is BytesIO, not a path: .*Polars' own"),
         (pl.PartitionBy("folder", key="number"), TypeError, r"path is PartitionBy, not a path: .*Polars' own"),
         (b"a.parquet", TypeError, "path is bytes, not a path"),
-        ("s3://bucket/a.parquet", ValueError, r'path="s3://bucket/a.parquet" is an address; .*Polars\' own'),
+        ("ftp://bucket/a.parquet", ValueError, r'path="ftp://bucket/a.parquet" is an address that is not known'),
     ],
 )
 def test_sink_parquet_names_what_is_no_path(path: Any, error: type[Exception], message: str) -> None:

@@ -56,8 +56,8 @@ class HiveColumns:
         unknown = [name for name in schema if name not in first]
         if unknown:
             raise ValueError(f"{call}: hive_schema names {_listed(unknown)}; the folders name {_listed(first)}")
-        types = {name: dtype() if isinstance(dtype, type) else dtype for name, dtype in pl.Schema(schema).items()}
-        return cls({name: [one[name] for one in read] for name in first}, types, parse_dates, {})
+        said = {name: [one[name] for one in read] for name in first}
+        return cls(said, dict(pl.Schema(schema)), parse_dates, {})
 
     def typed(self, schema: Mapping[str, pl.DataType]) -> HiveColumns:
         """Read the texts as values; of the type that files have of a column, where they have it, too."""

@@ -385,7 +385,7 @@ class LaterTable(NamedTuple):
 
 
 def listed_sizes(header: bytes) -> dict[str, int]:
-    """Return the files that a header lists, with their sizes; none where it is damaged, which a :class:`Reader` says."""
+    """Return the files that a header lists, with their sizes; none where it is damaged, as :class:`Reader` says."""
     try:
         files = json.loads(header)["files"]
         known = {name: about["bytes"] for name, about in files.items()}

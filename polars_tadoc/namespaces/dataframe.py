@@ -305,7 +305,11 @@ class TadocFrame:
         write_packed(rows, packed_schema(df.schema, name), name, place, "write_packed", access)
 
     def write_parquet(
-        self, path: str | os.PathLike[str] | BinaryIO, *, partition_by: str | Sequence[str] | None = None, **options: Any
+        self,
+        path: str | os.PathLike[str] | BinaryIO,
+        *,
+        partition_by: str | Sequence[str] | None = None,
+        **options: Any,
     ) -> None:
         """Write a Parquet file, or a folder of partitions, which is there whole or not at all.
 

@@ -384,15 +384,16 @@ class TadocLazyFrame:
             folder = one_file(path, call, access)
             if isinstance(folder, Address):
                 raise ValueError(
-                    f"{call}: {folder}: no object store makes a folder of files at once; write the partitions to a folder "
-                    "of this machine, and copy that"
+                    f"{call}: {folder}: no object store makes a folder of files at once; write the partitions to a "
+                    "folder of this machine, and copy that"
                 )
             place = partition_target(folder, keys, call)
             most = require_integer("max_partitions", max_partitions, 1)
             limit = require_memory_limit(memory_limit) or HELD_BYTES
             sink_partitions(self._lf, schema, keys, place, call, most=most, limit=limit, options=options)
             return
-        place_of_file = writable_place(path, call, access)
+        elsewhere = "; partition_by= names key columns, and lf.sink_parquet, Polars' own, writes to more than that"
+        place_of_file = writable_place(path, call, access, elsewhere)
         with writing(place_of_file, call, access) as temporary:
             self._lf.sink_parquet(temporary, **{"engine": "streaming", **options})
 

@@ -20,7 +20,7 @@ from polars_tadoc.packed.partition import is_packed
 from polars_tadoc.packed.skip import Bounds
 from polars_tadoc.parquet_footer import open_parquet
 from polars_tadoc.parquet_sizes import leaf_types, unfolded_bytes
-from polars_tadoc.stores.files import File, LocalFile, Ranges
+from polars_tadoc.stores.files import File, LocalFile, Ranges, chunk_range
 from polars_tadoc.thrift import MalformedError
 
 
@@ -140,13 +140,7 @@ class PackedFile:
         if self._ranges is None:
             return
         about = self._file.metadata.row_group(group)
-        ranges = []
-        for chunk in (about.column(leaf) for leaf in leaves):
-            start = chunk.data_page_offset
-            if chunk.has_dictionary_page and chunk.dictionary_page_offset is not None:
-                start = min(start, chunk.dictionary_page_offset)
-            ranges.append((start, start + chunk.total_compressed_size))
-        self._ranges.fetch(ranges)
+        self._ranges.fetch(chunk_range(about.column(leaf)) for leaf in leaves)
 
     def _require_within_limit(self, group: int, names: list[str]) -> None:
         limit = settings().payload_limit_bytes

@@ -27,6 +27,10 @@ GAP_BYTES = 1 << 16
 """Bytes between two ranges that are read along, for one request takes longer."""
 
 
+HEADER_BYTES = 1 << 10
+"""Bytes that are read at once where a page's header begins, which may go beyond the last page's end."""
+
+
 class File(ABC):
     """A file to be read, by several at once."""
 
@@ -225,7 +229,7 @@ class Ranges(_Seeking):
             First byte and stop of each.
 
         """
-        wanted = sorted((max(start, 0), min(stop, self._size)) for start, stop in ranges)
+        wanted = sorted((max(start, 0), min(stop + HEADER_BYTES, self._size)) for start, stop in ranges)
         joined: list[list[int]] = []
         for start, stop in wanted:
             if stop <= start or start >= self._tail[0]:
@@ -245,3 +249,11 @@ class Ranges(_Seeking):
         block = (start, self._store.read(self._met, start, end))
         self._blocks = [*self._blocks[-7:], block]
         return block[1][: stop - start]
+
+
+def chunk_range(chunk: Any) -> tuple[int, int]:
+    """Return first byte and stop of one column of a row group, of what a footer says of it."""
+    start = chunk.data_page_offset
+    if chunk.has_dictionary_page and chunk.dictionary_page_offset is not None:
+        start = min(start, chunk.dictionary_page_offset)
+    return start, start + chunk.total_compressed_size

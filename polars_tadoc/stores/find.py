@@ -161,7 +161,7 @@ def _not_ours(store: Store, objects: list[Met], start: int) -> list[Met]:
     return [met for met in shown if not met.path.startswith(tuple(ours))]
 
 
-def one_file(place: Any, call: str, access: Access, name: str = "path") -> Path | Address:
+def one_file(place: Any, call: str, access: Access, instead: str = "") -> Path | Address:
     """Return the place that a file or a folder is to be written to, or read from: a path, or an address.
 
     Raises
@@ -173,6 +173,6 @@ def one_file(place: Any, call: str, access: Access, name: str = "path") -> Path 
     access.require(call)
     text = os.fspath(place) if isinstance(place, os.PathLike) else place
     if not isinstance(text, str):
-        raise TypeError(f"{call}: {name} is {type(place).__name__}, not a path: a str or an os.PathLike")
-    found = local_or_address(text, call, name)
+        raise TypeError(f"{call}: path is {type(place).__name__}, not a path: a str or an os.PathLike{instead}")
+    found = local_or_address(text, call)
     return found if isinstance(found, Address) else Path(os.path.expanduser(found))

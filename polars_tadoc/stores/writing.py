@@ -24,12 +24,12 @@ MOST_HEADER_BYTES = 1 << 26
 """Bytes of the header of a saved index."""
 
 
-def writable_place(place: Any, call: str, access: Access) -> Place:
+def writable_place(place: Any, call: str, access: Access, instead: str = "") -> Place:
     """Return where a file is to be written to; errors as for ``one_file``."""
     if hasattr(place, "write") and not isinstance(place, os.PathLike):
         opened: BinaryIO = place
         return opened
-    return one_file(place, call, access)
+    return one_file(place, call, access, instead)
 
 
 @contextmanager
@@ -76,9 +76,9 @@ def scratch_folder(call: str) -> Iterator[Path]:
     """Give a folder of this machine where what is spilled goes, too; in the end it goes."""
     parent = settings().spill_folder
     where = Path(parent or tempfile.gettempdir())
-    with naming_full_disk(where, call, "nothing was written; make room there, or name another: Config(spill_folder=…)"):
-        with tempfile.TemporaryDirectory(prefix="tadoc-upload-", dir=parent) as name:
-            yield Path(name)
+    mend = "nothing was written; make room there, or name another: Config(spill_folder=…)"
+    with naming_full_disk(where, call, mend), tempfile.TemporaryDirectory(prefix="tadoc-upload-", dir=parent) as name:
+        yield Path(name)
 
 
 def require_no_folder(address: Address, last: str, overwrite: bool, call: str, access: Access) -> None:
@@ -167,5 +167,3 @@ def downloaded_folder(
                 for start in range(0, size, 1 << 26):
                     file.write(store.read(met, start, min(start + (1 << 26), size)))
         yield folder
-
-
