@@ -59,8 +59,10 @@ def parquet_info(
         several of them.
     column
         Name of the column; may be left out where the file has one that is compressed.
-    storage_options, credential_provider
+    storage_options
         How an object store is reached, as for :func:`polars_tadoc.scan_packed`.
+    credential_provider
+        Likewise.
 
     Returns
     -------
@@ -190,25 +192,6 @@ def _keys(column: pa.ChunkedArray) -> list[str]:
     return [
         payload.key_of(text.slice(0, min(payload.HEADER_LENGTH, text.size)).to_pybytes(), text.size) for text in texts
     ]
-
-
-def _require_within_limit(path: Path, source: pa.NativeFile, file: Any, leaf: int) -> None:
-    """Raise ``LimitExceededError`` where the grammars of a row group claim to unfold into too much to be read."""
-    limit = settings().payload_limit_bytes
-    for group in range(file.num_row_groups):
-        size = unfolded_bytes(source, file, group, [leaf], limit)
-        if size > limit:
-            raise LimitExceededError(
-                f"parquet_info: {path}, row group {group}: its grammars claim to unfold into {size:,} bytes or more, "
-                f"the limit is {limit:,}; if the data is trusted, raise it: tadoc.Config(payload_limit_bytes=…)"
-            )
-
-    Fields are told by their place: a path such as ``text.grammar`` may be that of another column.
-    """
-    at, first = schema.get_field_index(name), _first_leaf(schema, name)
-    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
-    places = range(first, first + _leaves(schema.field(at).type))
-    return [sum(group.column(place).total_compressed_size for group in groups) for place in places]
 
 
 def _require_within_limit(place: File, source: pa.NativeFile, file: Any, group: int, leaf: int) -> None:

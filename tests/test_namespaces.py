@@ -52,7 +52,7 @@ ROW_BY_ROW = {
 """Calls that give a column beside others: of series and expressions, not of frames."""
 
 
-PACKING = {"pack", "unpack", "write_packed", "sink_packed"}
+PACKING = {"pack", "unpack", "write_packed", "write_parquet", "sink_packed"}
 """Methods that only frames have: all columns take part."""
 INDEXING = {"build_index"}
 """Methods that need all rows: of frames and series, not of plans and expressions."""
@@ -126,7 +126,7 @@ def test_options_are_those_of_the_function(accessor: type) -> None:
 
 def test_frames_pack() -> None:
     assert PACKING & set(every_method(TadocFrame)) == PACKING - {"sink_packed"}
-    assert PACKING & set(every_method(TadocLazyFrame)) == PACKING - {"write_packed"}
+    assert PACKING & set(every_method(TadocLazyFrame)) == PACKING - {"write_packed", "write_parquet"}
 
 
 def test_frames_and_series_build_indices() -> None:
@@ -145,6 +145,8 @@ def test_plans_sink_the_index_that_frames_build() -> None:
     assert given.pop("memory_limit") == ("int | str", "1GB")
     assert given.pop("overwrite") == ("bool", False)
     assert given.pop("checkpoint") == ("str | os.PathLike[str] | None", None)
+    assert given.pop("storage_options") == ("Mapping[str, Any] | None", None)
+    assert given.pop("credential_provider") == ("Any", "auto")
     assert given == options(TadocFrame.build_index)
     assert not SINKING & set(every_method(TadocFrame))
 

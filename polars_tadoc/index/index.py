@@ -451,8 +451,10 @@ class Index(Collection):
             last: until then there is no index.
         overwrite
             Replace a saved index of that name. Whoever has it loaded goes on with the old one.
-        storage_options, credential_provider
+        storage_options
             How an object store is reached, as for :func:`polars_tadoc.scan_packed`.
+        credential_provider
+            Likewise.
 
         Raises
         ------

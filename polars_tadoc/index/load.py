@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from polars_tadoc.free_memory import give_back_memory
 from polars_tadoc.arguments import require_bool
+from polars_tadoc.free_memory import give_back_memory
 from polars_tadoc.index import storage
 from polars_tadoc.index.folder import HEADER, listed_sizes
 from polars_tadoc.index.index import Index
@@ -53,8 +53,10 @@ def load_index(
     normalize
         Needed only where the index was built with a ``normalize=`` that calls a Python function (``map_elements``,
         ``map_batches``), for functions are not saved: the same expression again.
-    storage_options, credential_provider
+    storage_options
         How an object store is reached, as for :func:`polars_tadoc.scan_packed`.
+    credential_provider
+        Likewise.
 
     Returns
     -------

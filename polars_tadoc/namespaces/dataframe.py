@@ -267,8 +267,10 @@ class TadocFrame:
             that takes bytes.
         column
             The compressed column; may be left out where there is one.
-        storage_options, credential_provider
+        storage_options
             How an object store is reached, as for :func:`polars_tadoc.scan_packed`.
+        credential_provider
+            Likewise.
 
         Raises
         ------

@@ -265,8 +265,10 @@ class TadocLazyFrame:
             that takes bytes.
         column
             The compressed column; may be left out where there is one.
-        storage_options, credential_provider
+        storage_options
             How an object store is reached, as for :func:`polars_tadoc.scan_packed`.
+        credential_provider
+            Likewise.
 
         Raises
         ------
@@ -339,8 +341,10 @@ class TadocLazyFrame:
         memory_limit
             Bytes of compressed rows that are held while they are brought together by partition, or a number with a
             unit ("2GB"); more wait on the disk, beside the folder. Compressing one row group comes on top.
-        storage_options, credential_provider
+        storage_options
             How an object store is reached, as for :func:`polars_tadoc.scan_packed`.
+        credential_provider
+            Likewise.
         **options
             Those of Polars' ``sink_parquet``, but ``lazy``, ``mkdir`` and ``optimizations``.
 
