@@ -1,0 +1,454 @@
+"""The files that the package writes, what is asked of each, and what each promises where it was damaged."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import polars_tadoc as tadoc
+from polars_tadoc.analytics.records import Layout, Records
+from polars_tadoc.errors import TadocError
+from polars_tadoc.spill import Checkpoint, Spill, merging, order, spill, words
+from tests.fuzz.target import folder
+from tests.fuzz.targets import checkpoint as checkpoints
+from tests.fuzz.targets import records
+from tests.fuzz.targets.xpath import DOCUMENTS
+
+Files = dict[str, bytes]
+Use = Callable[[Path], Any]
+"""Reads files in a folder and computes; what it returns is compared."""
+
+CHECKSUMMED = "checksummed"
+"""Gives what it gave before, or an error of this package."""
+EDITED = "edited by hand"
+"""A text: gives what it says, as a plain reader has it, or an error of this package."""
+PLAIN = "plain Parquet"
+"""Rows have no checksum, grammars have: other text, or an error of this package, Polars or PyArrow."""
+UNVERIFIED = "verify=False"
+"""May give other results, or an error of this package."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of file.
+
+    Parameters
+    ----------
+    name
+        As it is called on the command line.
+    promise
+        One of the above.
+    samples
+        Makes sound files, and the questions that are asked of each sample.
+    refusals
+        Errors that refuse it, but for the package's own.
+
+    """
+
+    name: str
+    promise: str
+    samples: Callable[[], list[tuple[Files, list[Use]]]]
+    refusals: tuple[type[BaseException], ...] = ()
+
+
+TEXTS: list[str | None] = [
+    *(
+        "the cat sat on the mat, the cat sat",
+        "a cat; the mat!",
+        None,
+        "",
+        "日本 x\ny the cat",
+        "the mat the mat the mat",
+    ),
+    *(f"{'the cat ' * (row % 4)}w{row % 5} sat on, the mat{'.' * (row % 3)}" for row in range(24)),
+]
+
+
+def frame() -> pl.DataFrame:
+    """Rows of several grammars beside columns of some types."""
+    text = tadoc.compress(pl.Series("text", TEXTS, pl.String), rows_per_grammar=12)
+    rows = range(len(TEXTS))
+    return pl.DataFrame(
+        {
+            "name": [f"n{row}" for row in rows],
+            "year": pl.Series([row % 9 if row % 4 else None for row in rows], dtype=pl.Int64),
+            "kind": pl.Series(["x" if row % 2 else "y" for row in rows], dtype=pl.Categorical),
+            "text": text,
+        }
+    )
+
+
+def _written(write: Callable[[Path], Any]) -> Files:
+    """Return the files that are written to a path, by their path below it (``""`` for a file itself)."""
+    path = folder() / "written"
+    write(path)
+    if path.is_file():
+        files = {"": path.read_bytes()}
+        path.unlink()
+        return files
+    files = {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
+    shutil.rmtree(path)
+    return files
+
+
+def _text(column: pl.Series) -> Any:
+    return tadoc.decompress(column).to_list()
+
+
+def _rows(found: Any) -> Any:
+    frame = found if isinstance(found, pl.DataFrame) else pl.from_arrow(found)
+    assert isinstance(frame, pl.DataFrame)
+    return frame.rows()
+
+
+# Row-aligned Parquet columns
+
+
+def _parquet_samples() -> list[tuple[Files, list[Use]]]:
+    df = frame()
+
+    def read(path: Path) -> pl.Series:
+        return pl.read_parquet(path)["text"]
+
+    def read_by_arrow(path: Path) -> pl.Series:
+        table = pq.ParquetFile(path, page_checksum_verification=True).read()
+        table.validate(full=True)
+        frame = pl.from_arrow(table)
+        assert isinstance(frame, pl.DataFrame)
+        return frame["text"]
+
+    uses: list[Use] = [
+        lambda path: _text(read(path)),
+        lambda path: _rows(tadoc.word_count(read(path))),
+        lambda path: _rows(tadoc.term_vector(read(path))),
+        lambda path: tadoc.contains_phrase(read(path), "the cat").to_list(),
+    ]
+    by_arrow: list[Use] = [
+        lambda path: _text(read_by_arrow(path)),
+        lambda path: _rows(tadoc.inverted_index(read_by_arrow(path))),
+    ]
+
+    def by_pyarrow(path: Path) -> None:
+        pq.write_table(df.to_arrow(compat_level=pl.CompatLevel.oldest()), path, write_page_checksum=True)
+
+    return [(_written(lambda path: df.write_parquet(path)), uses), (_written(by_pyarrow), by_arrow)]
+
+
+# Payloads: the text of a grammar
+
+
+def _payload_samples() -> list[tuple[Files, list[Use]]]:
+    column = frame()["text"]
+    fields = {name: column.struct.field(name) for name in ("grammar", "symbols", "gaps")}
+    grammars = fields["grammar"].cast(pl.String)
+    found: list[tuple[Files, list[Use]]] = []
+    for payload in grammars.drop_nulls().unique(maintain_order=True):
+        rows = (grammars == payload).fill_null(False)
+
+        def column_of(path: Path, rows: pl.Series = rows) -> pl.Series:
+            text = path.read_bytes().decode(errors="replace")
+            own = {name: values.filter(rows) for name, values in fields.items()}
+            made = pl.DataFrame({**own, "grammar": pl.Series([text] * int(rows.sum()), dtype=pl.Categorical)})
+            return made.to_struct("text").cast(column.dtype)
+
+        uses: list[Use] = [
+            lambda path, of=column_of: _text(of(path)),
+            lambda path, of=column_of: _rows(tadoc.word_count(of(path))),
+        ]
+        found.append(({"": payload.encode()}, uses))
+    return found
+
+
+# Packed files
+
+
+def _packed_samples() -> list[tuple[Files, list[Use]]]:
+    df = frame()
+
+    def scan(path: Path) -> pl.LazyFrame:
+        return tadoc.scan_packed(path)
+
+    uses: list[Use] = [
+        lambda path: _unpacked(scan(path).collect()),
+        lambda path: _unpacked(scan(path).filter(pl.col("year") > 3).collect()),
+        lambda path: _unpacked(scan(path).filter(pl.col("name") == "n5").collect()),
+        lambda path: _unpacked(scan(path).filter(pl.col("year").is_null()).select("name", "text").collect()),
+        lambda path: _unpacked(scan(path).head(3).collect()),
+        lambda path: scan(path).select(pl.len()).collect().rows(),
+        lambda path: scan(path).select("kind", "year").collect().rows(),
+        lambda path: scan(path).tadoc.word_count("text").collect().rows(),
+        lambda path: scan(path).tadoc.term_vector("text", id="name").collect().rows(),
+        lambda path: scan(path).tadoc.sequence_count("text", n=2, memory_limit="1GB").collect().rows(),
+        lambda path: scan(path).filter(pl.col("year") < 2).tadoc.inverted_index("text").collect().rows(),
+    ]
+    sunk = _written(lambda path: df.lazy().tadoc.sink_packed(path))
+    return [(sunk, uses), (_written(lambda path: df.tadoc.write_packed(path)), uses)]
+
+
+def _unpacked(df: pl.DataFrame) -> Any:
+    return [
+        (name, tadoc.decompress(df[name]).to_list() if name == "text" else df[name].to_list()) for name in df.columns
+    ]
+
+
+# Saved indexes
+
+QUERIES = ["the cat", "w3 mat", "sat", "zz", '"the mat"', None]
+
+
+def _index_samples(*, verify: bool) -> list[tuple[Files, list[Use]]]:
+    df = frame()
+    full = tadoc.build_index(df["text"][:20], id=df["name"][:20], metadata=df[:20].select("year"))
+    full = full.append(df["text"][20:], id=df["name"][20:], metadata=df[20:].select("year")).delete(["n1", "n25"])
+    rice = tadoc.build_index(
+        df["text"], codec="rice", normalize=pl.element().str.head(3), stopwords=["on"], store=False
+    )
+
+    def load(path: Path, mmap: bool) -> tadoc.Index:
+        return tadoc.load_index(path, verify=verify, mmap=mmap)
+
+    plain: list[Use] = [
+        lambda path: load(path, True).search(QUERIES[:4], 9).rows(),
+        lambda path: load(path, False).search(QUERIES, 40).rows(),
+    ]
+    more: list[Use] = [
+        lambda path: load(path, True).search("the", filter=pl.col("year") > 2).rows(),
+        lambda path: _snippets(load(path, False)),
+        lambda path: load(path, True).compact().search(QUERIES[:4], 5).rows(),
+    ]
+    return [
+        (_written(lambda path: full.save(path)), [*plain, *more]),
+        (_written(lambda path: rice.save(path)), plain[:1]),
+    ]
+
+
+def _snippets(index: tadoc.Index) -> Any:
+    return index.snippets(index.search("the mat", 3), "the mat").rows()
+
+
+# Dictionaries
+
+
+def _dictionary_samples(*, verify: bool) -> list[tuple[Files, list[Use]]]:
+    found: list[tuple[Files, list[Use]]] = []
+    for known in (["to", "be", "or", "not", "bee", "beer", "日本", "naïve"], [f"user{n}" for n in range(300)]):
+        made = tadoc.Dictionary.from_words(pl.Series(known))
+        sought = pl.Series([*known[:8], "x", "", "beers", "user299", "user3000"])
+
+        def load(path: Path) -> tadoc.Dictionary:
+            return tadoc.Dictionary.load(path, verify=verify)
+
+        uses: list[Use] = [
+            lambda path, sought=sought, load=load: load(path).ids(sought).to_list(),
+            lambda path, load=load: _all_words(load(path)),
+            lambda path, load=load: load(path).with_prefix("use", limit=50).rows(),
+            lambda path, load=load: load(path).common_prefixes("beers").rows(),
+        ]
+        found.append((_written(made.save), uses))
+    return found
+
+
+def _all_words(dictionary: tadoc.Dictionary) -> Any:
+    return dictionary.words(pl.Series(range(len(dictionary)), dtype=pl.UInt32)).to_list()
+
+
+# Sets of twigs
+
+
+def _twig_samples() -> list[tuple[Files, list[Use]]]:
+    queries = {"titled": "//article/title", "p": "//p:a[@x='1']", "any": "//*", "text": "//a[text()='\u00e9']"}
+    twigs = tadoc.TwigSet(queries, namespaces={"p": "urn:one"})
+    text = pl.Series("xml", DOCUMENTS)
+
+    def use(path: Path) -> Any:
+        loaded = tadoc.TwigSet.load(path)
+        found = tadoc.twig_filter(text, loaded)
+        said = json.loads(path.read_bytes())
+        again = tadoc.TwigSet(said["queries"], namespaces=_without_xml(said["namespaces"]))
+        assert loaded == again, "it is not what the file says"
+        assert found.equals(tadoc.twig_filter(text, again))
+        return found.to_dicts() if isinstance(found, pl.DataFrame) else found.to_list()
+
+    return [(_written(twigs.save), [use])]
+
+
+def _without_xml(namespaces: dict[str, str]) -> dict[str, str]:
+    return {prefix: name for prefix, name in namespaces.items() if prefix != "xml"}
+
+
+# Checkpoints, and records that are spilled
+
+
+def _checkpoint_samples() -> list[tuple[Files, list[Use]]]:
+    found: list[tuple[Files, list[Use]]] = []
+    for number, layout in enumerate(checkpoints.LAYOUTS):
+
+        def use(path: Path, layout: Layout = layout) -> Any:
+            checkpoint = Checkpoint(path, checkpoints.QUESTION, "word_count")
+            try:
+                with Spill(layout, 1 << 20, "word_count", checkpoint) as spilled:
+                    covered = sorted(spilled.covered)
+                    for partition in {0, 1, 2} - set(covered):
+                        spilled.add(records.sample(layout, partition))
+                        spilled.finish(partition)
+                    return _named(layout, list(spilled.merged()))
+            finally:
+                checkpoint.close()
+
+        found.append((checkpoints.sample(number), [use]))
+    return found
+
+
+def _checkpoint_refusals() -> tuple[type[BaseException], ...]:
+    return (CheckpointRefusedError,)
+
+
+class CheckpointRefusedError(Exception):
+    """One of the documented ``ValueError``s of a checkpoint that was made for something else."""
+
+
+def _named(layout: Layout, parts: list[Records]) -> Any:
+    return [row for part in parts for row in records._named(layout, part)]
+
+
+SPILLED = [records.LAYOUTS[0], records.LAYOUTS[2], records.LAYOUTS[4]]
+
+
+def _spill_samples() -> list[tuple[Files, list[Use]]]:
+    """Runs as they lie in a temporary folder; they are put in the place of those that a call has just written."""
+    found: list[tuple[Files, list[Use]]] = []
+    for layout in SPILLED:
+        kept: list[Files] = []
+
+        def keep(own: Path, kept: list[Files] = kept) -> None:
+            kept.append({file.name: file.read_bytes() for file in sorted(own.iterdir())})
+
+        def use(path: Path, layout: Layout = layout) -> Any:
+            return _merged(layout, lambda own: _put(path, own))
+
+        _merged(layout, keep)
+        found.append((kept[0], [use]))
+    return found
+
+
+def _put(path: Path, own: Path) -> None:
+    for file in own.iterdir():
+        file.unlink()
+    for file in path.iterdir():
+        shutil.copy(file, own / file.name)
+
+
+def _merged(layout: Layout, change: Callable[[Path], None]) -> Any:
+    with Spill(layout, 1 << 16, "word_count") as spilled:
+        for part in range(3):
+            spilled.add(records.sample(layout, part))
+            spilled._write()
+        change(spilled._folder.path)
+        return _named(layout, list(spilled.merged()))
+
+
+ARROW_OR_POLARS = (
+    pl.exceptions.PolarsError,
+    pl.exceptions.PanicException,
+    pa.ArrowException,
+    OSError,
+    UnicodeDecodeError,
+)
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("payload", CHECKSUMMED, _payload_samples),
+        Kind("packed", CHECKSUMMED, _packed_samples),
+        Kind("index", CHECKSUMMED, lambda: _index_samples(verify=True), (FileNotFoundError,)),
+        Kind("dictionary", CHECKSUMMED, lambda: _dictionary_samples(verify=True), (FileNotFoundError,)),
+        Kind("checkpoint", CHECKSUMMED, _checkpoint_samples, (CheckpointRefusedError, FileNotFoundError)),
+        Kind("spilled", CHECKSUMMED, _spill_samples, (FileNotFoundError,)),
+        Kind("twig_set", EDITED, _twig_samples, (FileNotFoundError,)),
+        Kind("parquet", PLAIN, _parquet_samples, ARROW_OR_POLARS),
+        Kind("index_unverified", UNVERIFIED, lambda: _index_samples(verify=False), (FileNotFoundError,)),
+        Kind("dictionary_unverified", UNVERIFIED, lambda: _dictionary_samples(verify=False), (FileNotFoundError,)),
+    )
+}
+
+
+@cache
+def samples(name: str) -> list[tuple[Files, list[tuple[Use, Any]]]]:
+    """Return the samples of a kind, with what each question gives of the sound one."""
+    path = folder() / "sound"
+    found = []
+    for files, uses in KINDS[name].samples():
+        asked = []
+        for use in uses:
+            lay(files, path)
+            asked.append((use, use(path)))
+        found.append((files, asked))
+    return found
+
+
+def lay(files: Files, path: Path) -> None:
+    """Write files to a path, in place of what is there."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+    if "" in files:
+        path.write_bytes(files[""])
+        return
+    path.mkdir()
+    for name, content in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(content)
+
+
+def outcome(kind: Kind, use: Use, path: Path, expected: Any) -> str:
+    """Ask of damaged files; returns ``"same"``, ``"refused"`` or ``"other"``.
+
+    Raises
+    ------
+    Exception
+        Anything that does not refuse by name.
+
+    """
+    try:
+        found = use(path)
+    except TadocError:
+        return "refused"
+    except ValueError as error:
+        if kind.name == "checkpoint" and any(said in str(error) for said in _SAID):
+            return "refused"
+        if isinstance(error, kind.refusals):
+            return "refused"
+        raise
+    except kind.refusals:
+        return "refused"
+    return "same" if _equal(found, expected) else "other"
+
+
+_SAID = ("is no checkpoint: it holds", "was made for another question")
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return one == other or bool(np.isnan(one) and np.isnan(other))
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    return type(one) is type(other) and bool(one == other)
+
+
+def small_runs() -> None:
+    """Have runs be of small groups, so that a few records make several."""
+    merging.LEAST_GROUP = 8  # type: ignore[misc]
+    for module in (order, words, spill):
+        if hasattr(module, "GROUP"):
+            module.GROUP = 8
