@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from polars_tadoc.parquet_seal import require_whole
 from polars_tadoc.thrift import List, MalformedError, Thrift
 
 KINDS = {"BOOLEAN": 0, "INT32": 1, "INT64": 2, "INT96": 3, "FLOAT": 4, "DOUBLE": 5, "BYTE_ARRAY": 6}
@@ -26,7 +27,7 @@ NUMBERS, INTEGERS, BYTES, STRUCTURES = 5, 6, 8, 12
 
 
 def open_parquet(source: pa.NativeFile) -> pq.ParquetFile:
-    """Open a file, and check what it says of its columns.
+    """Open a file, and check what it says of its columns; its pages are checked when they are read.
 
     Raises
     ------
@@ -36,11 +37,13 @@ def open_parquet(source: pa.NativeFile) -> pq.ParquetFile:
         It is no Parquet file.
 
     """
-    file = pq.ParquetFile(source)
+    file = pq.ParquetFile(source, page_checksum_verification=True)
     size = source.size()
     length = int.from_bytes(source.read_at(4, size - 8), "little")
     try:
-        footer, _ = Thrift(source.read_at(length, size - 8 - length)).structure(0, 0)
+        data = source.read_at(length, size - 8 - length)
+        require_whole(data)
+        footer, _ = Thrift(data).structure(0, 0)
     except IndexError:
         raise MalformedError("the footer is cut short") from None
     _require_lists(footer, {2: STRUCTURES, 4: STRUCTURES, 5: STRUCTURES, 7: STRUCTURES})

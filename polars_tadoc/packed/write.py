@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from polars_tadoc.parquet_seal import announce, seal
 from polars_tadoc.stores.store import Access
 from polars_tadoc.stores.writing import Place, writing
 
@@ -89,9 +90,12 @@ def write_rows(rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, fil
         use_dictionary=[leaf for leaf in others if leaf not in encodings],
         write_statistics=others,
         column_encoding=encodings,
+        write_page_checksum=True,
     ) as writer:
+        announce(writer)
         for frame in chain(first, rows):
             writer.write_table(frame.to_arrow(compat_level=pl.CompatLevel.oldest()), row_group_size=1)
+    seal(file)
 
 
 def _distinct(row: pl.DataFrame) -> Iterator[str]:

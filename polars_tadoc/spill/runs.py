@@ -16,6 +16,7 @@ from polars_tadoc.arrow import ARROW_ERRORS, lent
 from polars_tadoc.errors import InvalidRecordsError
 from polars_tadoc.kernels.cpu.packed_keys import KeyForm
 from polars_tadoc.parquet_footer import open_parquet
+from polars_tadoc.parquet_seal import announce, seal
 from polars_tadoc.regular_file import arrow_file, private_arrow_file
 from polars_tadoc.spill.packed import Sorted
 
@@ -52,7 +53,7 @@ class KeysWriter:
         self._names = [f"k{limb}" for limb in range(form.limbs)] + [COUNT] * counted
         metadata = {FORM: ",".join(map(str, form.bits)).encode()}
         self._schema = pa.schema([(name, pa.int64()) for name in self._names], metadata)
-        self._file = private_arrow_file(path)
+        self._path, self._file = path, private_arrow_file(path)
         self._writer = pq.ParquetWriter(
             self._file,
             self._schema,
@@ -60,7 +61,9 @@ class KeysWriter:
             use_dictionary=False,
             write_statistics=["k0"],
             column_encoding=dict.fromkeys(self._names, "DELTA_BINARY_PACKED"),
+            write_page_checksum=True,
         )
+        announce(self._writer)
 
     def write(self, keys: UInt64, counts: UInt64 | None) -> None:
         """Write some more."""
@@ -77,6 +80,8 @@ class KeysWriter:
     ) -> None:
         with self._file:
             self._writer.close()
+        if kind is None:
+            seal(self._path)
 
 
 class KeysFile:

@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 from polars_tadoc.arrow import lent
 from polars_tadoc.errors import InvalidRecordsError, LimitExceededError
 from polars_tadoc.kernels.cpu.merge_words import MOST_WORDS, merge_words
+from polars_tadoc.parquet_footer import open_parquet
+from polars_tadoc.parquet_seal import announce, seal
 from polars_tadoc.regular_file import arrow_file, private_arrow_file
 from polars_tadoc.spill.runs import checked
 from polars_tadoc.vocabulary import Vocabulary
@@ -48,7 +50,7 @@ class WordsWriter:
         self._waiting: list[pa.LargeStringArray] = []
         self._waiting_words = 0
         self._schema = pa.schema([(WORD, pa.large_string())])
-        self._file = private_arrow_file(path)
+        self._path, self._file = path, private_arrow_file(path)
         self._writer = pq.ParquetWriter(
             self._file,
             self._schema,
@@ -56,7 +58,9 @@ class WordsWriter:
             use_dictionary=False,
             write_statistics=False,
             column_encoding={WORD: "DELTA_BYTE_ARRAY"},
+            write_page_checksum=True,
         )
+        announce(self._writer)
 
     def write(self, words: pa.LargeStringArray) -> None:
         """Write some more words, which stand behind those before."""
@@ -89,6 +93,8 @@ class WordsWriter:
         finally:
             with self._file:
                 self._writer.close()
+        if kind is None:
+            seal(self._path)
 
 
 class WordsFile:
@@ -109,7 +115,7 @@ class WordsFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         with checked(path):
-            self._file = pq.ParquetFile(arrow_file(path, follow=False))
+            self._file = open_parquet(arrow_file(path, follow=False))
         if self._file.schema_arrow != pa.schema([(WORD, pa.large_string())]):
             raise InvalidRecordsError(f"{path} has no column of words")
         metadata = self._file.metadata

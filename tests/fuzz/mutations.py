@@ -27,8 +27,7 @@ from typing import Any
 import polars as pl
 
 import polars_tadoc as tadoc
-from tests.fuzz import mutation_kinds
-from tests.fuzz.mutation_kinds import CHECKSUMMED, KINDS, Files, lay, outcome, samples
+from tests.fuzz.mutation_kinds import CHECKSUMMED, KINDS, Files, lay, outcome, samples, small_runs
 from tests.fuzz.target import MOST_DECODED, MOST_WORDS, folder
 
 MOST_SECONDS = 20
@@ -38,7 +37,9 @@ MOST_SHOWN = 10
 """Findings of a kind that are printed."""
 
 
-def mutated(chance: random.Random, files: Files, others: Sequence[bytes]) -> tuple[Files, str]:
+def mutated(
+    chance: random.Random, files: Files, others: Sequence[bytes], *, are_swapped: bool = True
+) -> tuple[Files, str]:
     """Damage one file, or two; returns them all, and what was done.
 
     Parameters
@@ -49,13 +50,15 @@ def mutated(chance: random.Random, files: Files, others: Sequence[bytes]) -> tup
         Sound files.
     others
         Contents of files of the same kind, to splice in.
+    are_swapped
+        Whether one file may be put in another's place.
 
     """
     changed, said = dict(files), []
     for _ in range(chance.choice([1, 1, 1, 2])):
         name = chance.choice(sorted(changed))
         if len(files) > 1 and chance.random() < 0.04:
-            if chance.random() < 0.5:
+            if not are_swapped or chance.random() < 0.5:
                 del changed[name]
                 said.append(f"remove {name}")
                 if not changed:
@@ -157,16 +160,15 @@ def mutation(kind: str, seed: int, number: int) -> tuple[Files, int, int, str]:
     sample = chance.randrange(len(samples(kind)))
     files, asked = samples(kind)[sample]
     others = [content for own, _ in samples(kind) for content in own.values()]
-    changed, said = mutated(chance, files, others)
+    changed, said = mutated(chance, files, others, are_swapped=KINDS[kind].are_swapped)
     return changed, sample, chance.randrange(len(asked)), said
 
 
 def run(kind: str, seed: int, numbers: range) -> Counter[str]:
     """Do mutations in this process; what each comes to is printed, and counted."""
     known, path, found = KINDS[kind], folder() / "mutated", Counter[str]()
-    mutation_kinds.small_runs()
     limits = {"expansion_limit": MOST_WORDS, "payload_limit_bytes": MOST_DECODED, "host_cache_bytes": MOST_DECODED}
-    with tadoc.Config(engine="cpu", threads=1, **limits), warnings.catch_warnings():
+    with small_runs(), tadoc.Config(engine="cpu", threads=1, **limits), warnings.catch_warnings():
         warnings.simplefilter("error")
         samples(kind)
         for number in numbers:
@@ -174,7 +176,7 @@ def run(kind: str, seed: int, numbers: range) -> Counter[str]:
             lay(files, path)
             use, expected = samples(kind)[sample][1][question]
             print(f"begin {number}", flush=True)
-            faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
+            faulthandler.dump_traceback_later(MOST_SECONDS, exit=True, file=sys.__stderr__)
             start = time.monotonic()
             try:
                 result = outcome(known, use, path, expected)
@@ -204,17 +206,17 @@ def campaign(kind: str, count: int, seed: int, first: int = 0) -> tuple[Counter[
         command = [sys.executable, "-m", "tests.fuzz.mutations", "--kind", kind, "--seed", str(seed)]
         command += ["--work", str(at), str(stop)]
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
-            assert process.stdout is not None
-            for line in process.stdout:
-                what, _, rest = line.rstrip().partition(" ")
-                if what == "begin":
-                    at = int(rest) + 1
-                elif what == "finding":
-                    findings.append(f"{kind} {rest}")
-                elif what == "counted":
-                    found.update(json.loads(rest))
-            code = process.wait()
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    what, _, rest = line.rstrip().partition(" ")
+                    if what == "begin":
+                        at = int(rest) + 1
+                    elif what == "finding":
+                        findings.append(f"{kind} {rest}")
+                    elif what == "counted":
+                        found.update(json.loads(rest))
+                code = process.wait()
             errors.seek(0)
             said = errors.read()[-3_000:]
         if code:
