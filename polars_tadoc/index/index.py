@@ -466,7 +466,8 @@ class Index(Collection):
             Ids or metadata hold Python objects, ``path`` is no path, or ``overwrite`` no bool.
         ValueError
             ``path`` is an address of an unknown kind, or with ``overwrite`` one that holds an index: object stores
-            replace no folder as a whole.
+            replace no folder as a whole. Or the index was built with a ``normalize=`` that is neither among the
+            operations that are saved nor a Python function, which is left out.
         OSError
             An object store cannot be reached.
 
