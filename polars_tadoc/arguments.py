@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from polars_tadoc.fork import require_threads
+
 
 def require_integer(name: str, value: object, least: int | None = None, most: int | None = None) -> int:
     """Return an integer argument, checked.
@@ -62,6 +64,7 @@ def require_path(name: str, value: object, call: str, instead: str = "") -> Path
         It is an address.
 
     """
+    require_threads()
     path = os.fspath(value) if isinstance(value, os.PathLike) else value
     more = f"; {instead}" if instead else ""
     if not isinstance(path, str):

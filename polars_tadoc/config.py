@@ -11,6 +11,8 @@ from dataclasses import dataclass, fields, replace
 from types import TracebackType
 from typing import Any, Literal, get_args
 
+from polars_tadoc.fork import require_threads
+
 EngineName = Literal["auto", "cpu", "gpu"]
 DeviceMemory = Literal["auto", "device", "unified"]
 
@@ -63,7 +65,15 @@ _lock = threading.Lock()
 
 
 def settings() -> Settings:
-    """Return the settings in force."""
+    """Return the settings in force; all calls ask for them.
+
+    Raises
+    ------
+    ForkedProcessError
+        No call can run in this process.
+
+    """
+    require_threads()
     return _current
 
 

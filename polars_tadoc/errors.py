@@ -160,6 +160,10 @@ class EngineUnavailableError(TadocError, RuntimeError):
     """The engine asked for cannot run here; the message says what is missing and how to install it."""
 
 
+class ForkedProcessError(TadocError, RuntimeError):
+    """The process was forked after Polars had started its threads: calls would wait for ever."""
+
+
 class DeviceMemoryError(EngineUnavailableError):
     """A GPU has too little memory for what cannot be cut any smaller; the message says what it is and what to do."""
 

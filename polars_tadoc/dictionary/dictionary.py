@@ -16,6 +16,7 @@ from polars_tadoc.dictionary import storage
 from polars_tadoc.dictionary.words import as_strings, sorted_words
 from polars_tadoc.engine import CPU, Engine, choose
 from polars_tadoc.errors import InvalidDictionaryError
+from polars_tadoc.fork import require_threads
 from polars_tadoc.kernels import cpu
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 from polars_tadoc.kernels.trie import Trie
@@ -99,6 +100,7 @@ class Dictionary:
         Dictionary of 4 words
 
         """
+        require_threads()
         ordered = sorted_words(as_strings(words, "Dictionary.from_words"))
         return cls(cpu.build_trie(ordered.offsets, ordered.data))
 

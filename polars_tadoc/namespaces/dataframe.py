@@ -26,6 +26,7 @@ from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.decompress import decompress
 from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.errors import ColumnMissingError
+from polars_tadoc.fork import require_threads
 from polars_tadoc.index.build import build_index
 from polars_tadoc.index.index import Index
 from polars_tadoc.namespaces.columns import (
@@ -65,6 +66,7 @@ class TadocFrame:
     """
 
     def __init__(self, df: pl.DataFrame) -> None:
+        require_threads()
         self._df = df
 
     def _column(self, call: str, column: str | None) -> pl.Series:

@@ -24,6 +24,7 @@ from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compre
 from polars_tadoc.compress.recompress import Recompression, recompress
 from polars_tadoc.decompress import decompress
 from polars_tadoc.dictionary.dictionary import Dictionary
+from polars_tadoc.fork import require_threads
 from polars_tadoc.morphism import Morphism
 from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.namespaces.uncached import uncached
@@ -76,6 +77,7 @@ class TadocExpr:
     """
 
     def __init__(self, expr: pl.Expr) -> None:
+        require_threads()
         self._expr = expr
 
     @documented_by(compress)

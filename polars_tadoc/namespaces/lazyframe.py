@@ -31,6 +31,7 @@ from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.compress.stream import compress_stream
 from polars_tadoc.decompress import decompress
 from polars_tadoc.dictionary.dictionary import Dictionary
+from polars_tadoc.fork import require_threads
 from polars_tadoc.hive.sink import HELD_BYTES, MOST_PARTITIONS, partition_keys, partition_target, sink_partitions
 from polars_tadoc.index.build import build_index
 from polars_tadoc.index.codecs import require_codec
@@ -91,6 +92,7 @@ class TadocLazyFrame:
     """
 
     def __init__(self, lf: pl.LazyFrame) -> None:
+        require_threads()
         self._lf = lf
 
     @documented_by(compress)

@@ -23,6 +23,7 @@ from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.decompress import decompress
 from polars_tadoc.dictionary.dictionary import Dictionary
+from polars_tadoc.fork import require_threads
 from polars_tadoc.index.build import build_index
 from polars_tadoc.index.index import Index
 from polars_tadoc.namespaces.documented import documented_by
@@ -55,6 +56,7 @@ class TadocSeries:
     """
 
     def __init__(self, series: pl.Series) -> None:
+        require_threads()
         self._series = series
 
     @documented_by(compress)

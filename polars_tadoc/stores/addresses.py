@@ -7,6 +7,8 @@ import re
 from typing import NamedTuple
 from urllib.request import url2pathname
 
+from polars_tadoc.fork import require_threads
+
 SCHEMES = {"s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https"}
 """Those of object stores."""
 
@@ -32,6 +34,7 @@ def local_or_address(value: str, call: str, name: str = "path") -> str | Address
         It is an address of a kind that is not read, or names a bucket alone.
 
     """
+    require_threads()
     found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):(//)?", value)
     if found is None or not (found[2] or found[1] == "file") or (os.name == "nt" and len(found[1]) == 1):
         return value

@@ -1,0 +1,51 @@
+"""Tells whether this process was forked from one in which Polars had started its threads.
+
+A forked process has none of them, but Polars hands them work and waits for ever. Linux alone tells of threads by name;
+elsewhere nothing is known.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from polars_tadoc.errors import ForkedProcessError
+
+_THREAD = re.compile(rb"polars-\d+\n")
+"""The names of Polars' threads that do the work; another one waits from the import on and is not missed."""
+
+
+class _Process:
+    """What this process was forked from."""
+
+    lacks_threads = False
+    _will_lack = False
+
+    def look(self) -> None:
+        """Look for Polars' threads, before a fork."""
+        self._will_lack = self.lacks_threads
+        with suppress(OSError):
+            for task in Path("/proc/self/task").iterdir():
+                with suppress(OSError):  # it has ended meanwhile
+                    self._will_lack |= _THREAD.fullmatch((task / "comm").read_bytes()) is not None
+
+    def begin(self) -> None:
+        """Begin as the child of a fork."""
+        self.lacks_threads = self._will_lack
+
+
+_process = _Process()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_process.look, after_in_child=_process.begin)
+
+
+def require_threads() -> None:
+    """Raise ``ForkedProcessError`` where Polars waits for ever."""
+    if _process.lacks_threads:
+        raise ForkedProcessError(
+            "this process was forked after Polars had started its threads, and has none of them: every call could wait "
+            'for ever; start processes by "spawn" or "forkserver" (multiprocessing.get_context), or fork before the '
+            "first call"
+        )
