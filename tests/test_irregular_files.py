@@ -186,7 +186,7 @@ def test_a_packed_file_that_becomes_something_else(plant: Plant, tmp_path: Path)
 
 def test_parquet_info(plant: Plant, tmp_path: Path) -> None:
     plant(tmp_path / "planted")
-    with pytest.raises(FileNotFoundError, match="there is no file"):
+    with pytest.raises(FileNotFoundError, match="planted names no Parquet file"):
         within(lambda: tadoc.parquet_info(tmp_path / "planted"), tmp_path / "planted")
 
 
