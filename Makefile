@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint docs bench clean
+.PHONY: demo test trials lint docs bench clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -15,6 +15,9 @@ demo: $(BIN)/.installed
 
 test: $(BIN)/.installed
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+trials: $(BIN)/.installed
+	$(BIN)/python -W error -m tests.trials
 
 lint: $(BIN)/.installed
 	$(BIN)/ruff check .
