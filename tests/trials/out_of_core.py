@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import time
@@ -45,7 +46,7 @@ def run(folder: Path, size: str) -> None:
     counted: Counter[tuple[str, str]] = Counter()
     for text in pages["text"]:
         found = text.split()
-        counted.update(zip(found, found[1:], strict=False))
+        counted.update(itertools.pairwise(found))
     assert pairs.height == len(counted)
     assert pairs["count"].sum() == counted.total()
     top = pairs.sort("count", descending=True).head(1000)
