@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import ColumnMissingError, InvalidIndexError, NotCompressedError
+from tests.test_index_files import VALUES
 
 CODECS = ["pfordelta", "rice"]
 QUERIES = ["a", "b c", "a a b e", "zz", "", "c zz", "d e f", None]
@@ -224,6 +225,102 @@ def test_documents_are_replaced(engine: str) -> None:
     assert new.delete(2).ids.to_list() == [1]
 
 
+LABELS: dict[str, pl.Series] = {
+    **{name: values.filter(values.is_not_null()) for name, values in VALUES.items() if values.dtype != pl.Null},
+    "Float64": pl.Series([0.0, float("nan"), float("-inf")]),
+}
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+@pytest.mark.parametrize("name", LABELS)
+def test_an_id_that_exists_is_refused_or_replaced(name: str, is_loaded: bool, tmp_path: Path) -> None:
+    values = LABELS[name].unique(maintain_order=True) if name == "Enum" else LABELS[name]
+    first, last = values[:1], values[1:]
+    index = tadoc.build_index(compressed(["old"] + ["a"] * len(last)), id=values)
+    if is_loaded:
+        index.save(tmp_path / "index")
+        index = tadoc.load_index(tmp_path / "index")
+    with pytest.raises(ValueError, match=r"^append: the index already has documents with id .*; pass upsert=True"):
+        index.append(compressed(["new"]), id=first)
+    changed = index.append(compressed(["new"]), id=first, upsert=True)
+    assert changed.documents == index.documents == len(values)
+    assert changed.search("new").height == 1
+    assert changed.search("old").is_empty()
+    assert index.search("old").height == 1  # it never changes
+    less = changed.compact()
+    again = less.append(compressed(["newer"]), id=first, upsert=True)
+    assert (again.documents, again.search("new").height, again.search("newer").height) == (len(values), 0, 1)
+    if len(last):
+        assert index.delete(values).append(compressed(["b"] * len(last)), id=last).documents == len(last)
+
+
+def test_replaced_is_what_a_fresh_index_has(engine: str) -> None:
+    """Several rows of one id, on both sides; rows without a text; ids that are new."""
+    texts = ["a b", "b", "c d", None, "d e", "a"]
+    index = index_of([1, 2, 2, 3, 4, 5], texts)
+    more = compressed(["z a", None, "b z", "q"])
+    ids, odd = pl.Series([2, 4, 2, 9]), pl.DataFrame({"odd": [False, False, False, True]})
+    changed = index.append(more, id=ids, metadata=odd, upsert=True)
+    fresh = index_of([1, 5, 2, 2, 9], ["a b", "a", "z a", "b z", "q"])
+    assert changed.ids.to_list() == [1, 5, 2, 2, 9]
+    assert_finds_the_same(changed, fresh, engine)
+    assert_finds_the_same(changed.compact(), fresh, engine)
+    assert changed.delete(2).ids.to_list() == [1, 5, 9]
+
+
+def test_which_ids_are_refused() -> None:
+    index = tadoc.build_index(compressed(["a", "b", "c", "d", "e", None]), id=pl.Series(list("ppqrst")))
+    said = "^append: the index already has documents with id 'p', 'q', 'r' and 1 more; pass upsert=True"
+    with pytest.raises(ValueError, match=said):
+        index.append(compressed(["x"] * 6), id=pl.Series(list("srqpxy")))
+    assert index.append(compressed(["x", None]), id=pl.Series(["new", "p"])).documents == 6  # no document is called p
+    assert index.append(compressed(["x"]), id=pl.Series(["t"])).documents == 6  # nor was one called t
+    assert index.delete("q").append(compressed(["x"]), id=pl.Series(["q"])).documents == 5
+    assert index.append(compressed(["x", "y"]), id=pl.Series(["new", "new"])).documents == 7
+
+
+def test_null_is_no_name() -> None:
+    index = tadoc.build_index(compressed(["a", "b"]), id=pl.Series(["x", None]))
+    for upsert in (False, True):
+        assert index.append(compressed(["c"]), id=pl.Series([None], dtype=pl.String), upsert=upsert).documents == 3
+
+
+def test_upsert_needs_ids() -> None:
+    index = tadoc.build_index(compressed(["a"]))
+    with pytest.raises(
+        ValueError, match=r"append: upsert=True replaces documents by their ids, but .* build it with id="
+    ):
+        index.append(compressed(["b"]), upsert=True)
+    with pytest.raises(TypeError, match="append: upsert=1 must be True or False"):
+        index.append(compressed(["b"]), upsert=1)  # type: ignore[arg-type]
+    assert index.append(compressed(["a"])).ids.to_list() == [0, 1]
+
+
+def test_frames_replace() -> None:
+    df = pl.DataFrame({"name": ["x", "y"], "n": [1, 2], "text": ["a", "b"]}).tadoc.compress("text")
+    index = df.tadoc.build_index("text", id="name", metadata=["n"])
+    new = pl.DataFrame({"name": ["y", "z"], "n": [5, 6], "text": ["c", "d"]}).tadoc.compress("text")
+    with pytest.raises(ValueError, match="append: the index already has documents with id 'y'; pass upsert=True"):
+        new.tadoc.append_to(index, id="name")
+    changed = new.tadoc.append_to(index, id="name", upsert=True)
+    assert changed.ids.to_list() == ["x", "y", "z"]
+    assert changed.metadata is not None
+    assert changed.metadata["n"].to_list() == [1, 5, 6]
+    assert changed.search("c", filter=pl.col("n") == 5)["id"].to_list() == ["y"]
+
+
+def test_ids_are_looked_up_quickly() -> None:
+    """100,000 documents: no comparison of all with all."""
+    ids = pl.int_range(100_000, eager=True).cast(pl.String)
+    index = tadoc.build_index(compressed(["a", "b"] * 50_000), id=ids)
+    more = compressed(["c"] * 50_000)
+    with pytest.raises(ValueError, match="and 49,997 more"):
+        index.append(more, id=ids.slice(25_000, 50_000))
+    changed = index.append(more, id=ids.slice(75_000, 50_000).extend(ids.head(25_000) + "x"), upsert=True)
+    assert changed.documents == 125_000
+    assert changed.search("c", k=100_000).height == 50_000
+
+
 def test_all_documents_of_an_id_go() -> None:
     index = tadoc.build_index(compressed(["a", "b", "c"]), id=pl.Series(["x", "y", "x"]))
     assert index.delete("x").ids.to_list() == ["y"]
@@ -252,7 +349,9 @@ def test_ids_of_many_types_are_deleted(name: str) -> None:
     assert index.delete(ids[1:]).ids.equals(ids[:1].alias("id"))
     assert index.delete(ids[1:2].to_list()).ids.equals(ids[[0, 2]].alias("id"))
     assert index.delete(ids[1]).compact().ids.equals(ids[[0, 2]].alias("id"))
-    assert index.append(compressed(["d"]), id=ids[:1]).ids.equals(pl.concat([ids, ids[:1]]).alias("id"))
+    with pytest.raises(ValueError, match="append: the index already has documents with id "):
+        index.append(compressed(["d"]), id=ids[:1])
+    assert index.append(compressed(["d"]), id=ids[:1], upsert=True).ids.equals(ids[[1, 2, 0]].alias("id"))
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from polars_tadoc.arguments import require_bool
 from polars_tadoc.column import require_tadoc, split
 from polars_tadoc.engine import require_engine
 from polars_tadoc.errors import ColumnMissingError, LimitExceededError
 from polars_tadoc.index.analyzer import Analyzer
 from polars_tadoc.index.codecs import codec_of
 from polars_tadoc.index.collect import MOST_DOCUMENTS, document_rows, documents_of, make_segment, require_rows
-from polars_tadoc.index.documents import Documents, find
+from polars_tadoc.index.documents import Documents, find, held, named
 from polars_tadoc.index.filter import bitmap, filter_mask
 from polars_tadoc.index.merge import merge
 from polars_tadoc.index.segment import Segment
@@ -49,12 +50,14 @@ def append(
     column: pl.Series,
     id: pl.Series | None,
     metadata: pl.DataFrame | None,
+    upsert: bool,
     strategy: str,
     engine: str | None,
 ) -> Content:
     """Add documents; arguments and errors as for :meth:`polars_tadoc.Index.append`."""
     require_engine(engine)
     require_strategy(strategy)
+    require_bool("upsert", upsert, "append")
     if not isinstance(column, pl.Series):
         raise TypeError(
             f"append takes a compressed column, a Polars Series, not {type(column).__name__}; of a frame write "
@@ -64,6 +67,11 @@ def append(
     require_rows(column, id, metadata, "append")
     stored = content.stored
     id = _require_alike(stored, id)
+    if upsert and id is None:
+        raise ValueError(
+            "append: upsert=True replaces documents by their ids, but this index's documents are called by the numbers "
+            "of their rows; build it with id=, or leave out upsert="
+        )
     metadata = _require_same_columns(stored.metadata, metadata)
     corpora = split(column)
     analyzer = content.analyzer
@@ -79,10 +87,43 @@ def append(
     rows = document_rows(corpora)
     if len(stored) + len(rows) > MOST_DOCUMENTS or stored.rows + len(column) > MOST_DOCUMENTS:
         raise LimitExceededError(f"append: an index holds at most {MOST_DOCUMENTS:,} documents; build another one")
+    if id is not None:
+        content = _without_held(content, id, rows, upsert)
     more = documents_of(column, rows, id, metadata, stored.stored_text is not None)
     codec = codec_of(content.segments[0].postings)
     segment = make_segment(corpora, rows, Options(analyzer.morphism, strategy, engine), codec)
     return _merge_small(Content((*content.segments, segment), _joined(stored, more), analyzer))
+
+
+def _without_held(content: Content, id: pl.Series, rows: npt.NDArray[np.int64], upsert: bool) -> Content:
+    """Delete the documents that further ones replace; without ``upsert`` raise where there are some.
+
+    Parameters
+    ----------
+    content
+        The index.
+    id
+        Ids of all rows that are appended. One whose text is null makes no document, but replaces some.
+    rows
+        Rows that make a document.
+    upsert
+        Whether documents are replaced.
+
+    """
+    live = content.live
+    asked = id if upsert or len(rows) == len(id) else id.gather(pl.Series(rows, dtype=pl.Int64))
+    documents = held(content.stored, live, asked)
+    if not len(documents):
+        return content
+    if not upsert:
+        known = named(content.stored.ids.gather(pl.Series(documents)))
+        raise ValueError(
+            f"append: the index already has documents with id {known}; pass upsert=True to replace them, or "
+            "leave these out of what is appended"
+        )
+    stays = live.copy()
+    stays[documents] = False
+    return _marked(content, live, stays)
 
 
 def delete(content: Content, ids: Any) -> Content:
@@ -96,6 +137,11 @@ def delete(content: Content, ids: Any) -> Content:
     else:
         _, documents = find(content.stored, live, ids, "delete")
         stays[documents] = False
+    return _marked(content, live, stays)
+
+
+def _marked(content: Content, live: Bool, stays: Bool) -> Content:
+    """Mark documents as deleted that do not stay."""
     starts = accumulate((segment.size for segment in content.segments), initial=0)
     segments = []
     for segment, start in zip(content.segments, starts, strict=False):

@@ -13,7 +13,10 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.column import is_tadoc
+from polars_tadoc.decompress import decompress
 from polars_tadoc.index.stored_text import StoredText
+from polars_tadoc.rows.content_hash import content_hash
 
 Bool = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
@@ -103,6 +106,24 @@ def find(stored: Documents, live: Bool | None, ids: Any, call: str) -> tuple[Int
     return pairs["asked"].cast(pl.Int64).to_numpy(), pairs["document"].cast(pl.Int64).to_numpy()
 
 
+def held(stored: Documents, live: Bool | None, ids: pl.Series) -> Int64:
+    """Return the documents that are still there and are called by one of some ids, ascending.
+
+    Ids are of the type of the index's. A null one is no name: it is never the same as another. Compressed ids are
+    compared as texts.
+    """
+    known = _comparable(stored.ids).to_frame("id").with_row_index("document")
+    if live is not None:
+        known = known.filter(pl.Series(live))
+    asked = _comparable(ids).to_frame("id")
+    found = known.join(asked, on="id", how="semi", maintain_order="left")
+    return found["document"].cast(pl.Int64).to_numpy()
+
+
+def _comparable(ids: pl.Series) -> pl.Series:
+    return content_hash(ids) if is_tadoc(ids.dtype) else ids
+
+
 def _as_ids(given: Any, dtype: pl.DataType, call: str) -> pl.Series:
     """Return ids as a series that can be cast to the type of the index's."""
     if isinstance(given, (pl.DataFrame, pl.LazyFrame)):
@@ -146,12 +167,19 @@ def _fits(values: pl.Series, dtype: pl.DataType) -> bool:
     return True
 
 
+def named(ids: pl.Series) -> str:
+    """Name a few of some ids, each once, for messages."""
+    distinct = _comparable(ids).to_frame("id").with_row_index("place").unique("id", keep="first", maintain_order=True)
+    shown = ids.gather(distinct["place"].head(MOST_NAMED))
+    few = (decompress(shown) if is_tadoc(ids.dtype) else shown).to_list()
+    more = f" and {len(distinct) - MOST_NAMED:,} more" if len(distinct) > MOST_NAMED else ""
+    return ", ".join(map(repr, few)) + more
+
+
 def _unknown(ids: pl.Series, known: pl.Series, call: str) -> str:
-    shown = ", ".join(map(repr, ids.head(MOST_NAMED).to_list()))
-    more = f" and {len(ids) - MOST_NAMED:,} more" if len(ids) > MOST_NAMED else ""
     near = _near(known, ids[0])
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return f"{call}: the index has no document with id {shown}{more}{hint}"
+    return f"{call}: the index has no document with id {named(ids)}{hint}"
 
 
 def _near(ids: pl.Series, asked: Any) -> list[Any]:

@@ -241,6 +241,7 @@ class Index(Collection):
         *,
         id: pl.Series | None = None,
         metadata: pl.DataFrame | None = None,
+        upsert: bool = False,
         strategy: str = "auto",
         engine: str | None = None,
     ) -> Index:
@@ -260,10 +261,14 @@ class Index(Collection):
             row that is not null is a document.
         id
             What the new documents are called, of the type of the index's ids, if it has any; else they are called by
-            the numbers of their rows, counted on. Ids that are there already are allowed, as in
-            :func:`polars_tadoc.build_index`; to replace documents delete the old ones first.
+            the numbers of their rows, counted on. Several new documents may have one id, as in
+            :func:`polars_tadoc.build_index`; an id that the index has already is refused, unless ``upsert`` is set. A
+            null id is no name, and the same as no other.
         metadata
             A row for each row of the column, with the columns of the index's metadata, if it has any.
+        upsert
+            Replace documents: those of the index go whose id a row of the column has, all that have it, and all new
+            ones come, in one step. A row whose text is null takes the documents of its id out.
         strategy, engine
             As for :func:`polars_tadoc.build_index`.
 
@@ -284,8 +289,9 @@ class Index(Collection):
             ``column`` is no series, ``id`` is missing or too many, or it or a column of the metadata is of another
             type than the index's.
         ValueError
-            ``id`` or ``metadata`` has another length than the column, metadata is missing or too many, or the column
-            was cut by another tokenizer.
+            The index has documents with some of the ids (the message names a few) and ``upsert`` is not set, or
+            ``upsert`` is set and the index has no ids. ``id`` or ``metadata`` has another length than the column,
+            metadata is missing or too many, or the column was cut by another tokenizer.
 
         Examples
         --------
@@ -296,9 +302,13 @@ class Index(Collection):
         >>> more = index.append(pl.Series("text", ["do be do be do"]).tadoc.compress(like=text))
         >>> index.documents, more.documents, more.search("do", k=1)["id"].item()
         (2, 3, 2)
+        >>> index = tadoc.build_index(text, id=pl.Series(["ham", "list"]))
+        >>> new = index.append(text.tail(1), id=pl.Series(["ham"]), upsert=True)
+        >>> new.ids.to_list(), new.search("not").height
+        (['list', 'ham'], 0)
 
         """
-        return self._changed(change.append(self._content, column, id, metadata, strategy, engine))
+        return self._changed(change.append(self._content, column, id, metadata, upsert, strategy, engine))
 
     def delete(self, ids: Any) -> Index:
         """Make an index without some documents; this one stays as it is, and both share their postings.

@@ -51,3 +51,11 @@ class SavedSegment(Segment):
         """Which documents hold each word, and how often."""
         postings: Postings = read_only_parts(self.__dict__["_decode_postings"]())
         return postings
+
+    def with_deleted(self, deleted: UInt32) -> Segment:
+        """Return the same segment with other documents marked as deleted; it is decoded once for both."""
+        made = SavedSegment(lambda: self.terms, lambda: self.postings, self.lengths, deleted)
+        kept = ("key", "terms", "postings", "sought_terms")
+        made.__dict__.update({name: self.__dict__[name] for name in kept if name in self.__dict__})
+        made.__dict__["key"] = self.key
+        return made

@@ -520,6 +520,7 @@ class TadocFrame:
         column: str | None = None,
         *,
         id: str | None = None,
+        upsert: bool = False,
         strategy: str = "auto",
         engine: str | None = None,
     ) -> Index:
@@ -532,7 +533,11 @@ class TadocFrame:
         column
             Compressed column (may be left out where there is one), cut by the tokenizer that cut the index's.
         id
-            Name of the column that says what the new documents are called, if the index has ids.
+            Name of the column that says what the new documents are called, if the index has ids. An id that the index
+            has already is refused, unless ``upsert`` is set; several rows may have one id.
+        upsert
+            Replace the documents of the index whose ids the frame has, in one step with adding its own. A row whose
+            text is null takes the documents of its id out.
         strategy
             "auto", "top_down" or "bottom_up": which way the rules are traversed; the index is the same.
         engine
@@ -549,7 +554,10 @@ class TadocFrame:
             ``index`` is no index, or as for :meth:`polars_tadoc.Index.append`.
         ColumnMissingError
             The frame has no such column, or lacks one of the index's metadata.
-        NotCompressedError, InvalidGrammarError, LimitExceededError, EngineUnavailableError, ValueError
+        ValueError
+            The index has documents with some of the ids (the message names a few) and ``upsert`` is not set, or as for
+            :meth:`polars_tadoc.Index.append`.
+        NotCompressedError, InvalidGrammarError, LimitExceededError, EngineUnavailableError
             As for :meth:`polars_tadoc.Index.append`.
 
         Examples
@@ -560,6 +568,8 @@ class TadocFrame:
         >>> index = df.head(2).tadoc.build_index("text", id="year", metadata=["year"])
         >>> df.tail(1).tadoc.append_to(index, "text", id="year").search("do", filter=pl.col("year") > 2)["id"].to_list()
         [3]
+        >>> df.tadoc.append_to(index, "text", id="year", upsert=True).ids.to_list()
+        [1, 2, 3]
 
         """
         if not isinstance(index, Index):
@@ -569,7 +579,7 @@ class TadocFrame:
             if name not in self._df.columns:
                 raise ColumnMissingError.for_name(name, self._df.columns, "append_to: the index's metadata")
         metadata = None if known is None else self._df.select(known.columns)
-        return index.append(texts, id=ids, metadata=metadata, strategy=strategy, engine=engine)
+        return index.append(texts, id=ids, metadata=metadata, upsert=upsert, strategy=strategy, engine=engine)
 
     @documented_by(term_vector_analytic.term_vector, id=LABELS)
     def term_vector(
