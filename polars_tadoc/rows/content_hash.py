@@ -41,7 +41,7 @@ def content_hash(column: pl.Series) -> pl.Series:
     have equal ones, though: where they come from outside, compare those of equal hashes with :func:`equals`. It runs on
     the CPU.
 
-    Two polynomials in the bytes modulo 2^61 - 1, at fixed random points (M. O. Karp and R. M. Rabin, *Efficient
+    Two polynomials in the bytes modulo 2^61 - 1, at fixed random points (R. M. Karp and M. O. Rabin, *Efficient
     randomized pattern-matching algorithms*, 1987; J. L. Carter and M. N. Wegman, *Universal classes of hash functions*,
     1979), mixed one to one into 128 bits.
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.expand import GAP_PLACE, GAP_RANGE, GAPS_CUT, OK
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.memory import load_u8, load_u16, load_u32, load_u64, prefetch
 from polars_tadoc.kernels.cpu.mersenne import PRIME, dot, from_limbs, plus, power, reduced, times
 from polars_tadoc.kernels.cpu.varint import read_varint
@@ -122,11 +123,15 @@ def _finished(first: int, second: int) -> Any:
     return _mixed(low ^ high), high
 
 
+@polled
 @njit(nogil=True)
 def hash_strings(addresses: UInt64, lengths: UInt32, powers: UInt64, limbs_at: int, low: UInt64, high: UInt64) -> None:
     """Fill both halves of each string's hash."""
+    began = interrupts()
     one = nb.uint64(1)
     for row in range(len(addresses)):
+        if interrupts() != began:
+            return
         first, second = _hash_bytes(addresses[row], lengths[row], one, one, powers, limbs_at)
         low[row], high[row] = _finished(first, second)
 
@@ -230,6 +235,7 @@ def _next_special(before: int, address: int, left: int, codes: int) -> Any:
     return OK, place, code, nb.uint64(address + nb.uint64(used)), left - used
 
 
+@polled
 @njit(nogil=True)
 def hash_rows(
     vocabulary_size: int,
@@ -255,11 +261,14 @@ def hash_rows(
 
     Only the rules in which a gap is not as predicted are opened.
     """
+    began = interrupts()
     position = np.empty(levels + 1, np.int64)
     stop = np.empty(levels + 1, np.int64)
     codes = len(gaps)
     last = nb.int64(len(roots)) - 1
     for row in range(len(low)):
+        if interrupts() != began:
+            return OK, row
         first, second = nb.uint64(1), nb.uint64(1)  # a leading digit: texts of zero bytes differ by their length
         start, end = root_offsets[row], root_offsets[row + 1]
         left = nb.int64(gap_sizes[row])
@@ -276,6 +285,8 @@ def hash_rows(
         if wrong != OK:
             return wrong, row
         for i in range(start, end):
+            if i & 0xFF == 0 and interrupts() != began:
+                return OK, row
             symbol = nb.int64(roots[i])
             prefetch(led, nb.int64(roots[min(i + _AHEAD, last)]) * 4)
             length = _words_of(symbol, vocabulary_size, expansion_lengths)
