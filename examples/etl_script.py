@@ -54,7 +54,7 @@ def load(logs: Path, store: Path, year: int) -> Iterator[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         path = next(path for n in count(1) if not (path := folder / f"{n:04}.parquet").exists())
         unfinished = path.with_suffix(".unfinished")
-        without_known(read(log, year), folder).tadoc.compress("text").sink_parquet(unfinished)
+        without_known(read(log, year), folder).tadoc.compress("text").tadoc.sink_parquet(unfinished)
         if pl.scan_parquet(unfinished).select(pl.len()).collect().item():
             yield unfinished.rename(path)
         else:

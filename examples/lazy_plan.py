@@ -33,7 +33,7 @@ def main() -> None:
 
         print("# A plan compresses while it writes; nothing is held but a few blocks of rows.")
         speeches = pl.scan_parquet(DATA / "speeches.parquet").with_columns(original=pl.col("text"))
-        speeches.tadoc.compress("text").sink_parquet(path)
+        speeches.tadoc.compress("text").tadoc.sink_parquet(path)
         print("bytes by column:", ", ".join(f"{name} {size:,}" for name, size in column_bytes(path).items()))
 
         print("\n# A filter and a count: the scan reads two of the five columns, the filter runs inside it.")

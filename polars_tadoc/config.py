@@ -83,12 +83,17 @@ _own = threading.local()
 @contextmanager
 def own_threads(count: int) -> Iterator[None]:
     """Keep parallel kernels that this thread calls on so many threads; on 1, they stay on this one."""
-    before = getattr(_own, "threads", 0)
+    before = own_count()
     _own.threads = count
     try:
         yield
     finally:
         _own.threads = before
+
+
+def own_count() -> int:
+    """Return what :func:`own_threads` said in this thread; 0 where it said nothing."""
+    return int(getattr(_own, "threads", 0))
 
 
 def one_thread() -> AbstractContextManager[None]:
@@ -99,7 +104,7 @@ def one_thread() -> AbstractContextManager[None]:
 def thread_count() -> int:
     """Return how many CPU threads a parallel kernel uses."""
     return (
-        getattr(_own, "threads", 0)
+        own_count()
         or _current.threads
         or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
     )

@@ -20,6 +20,7 @@ from pathlib import Path
 from polars.exceptions import PolarsError
 
 from polars_tadoc.errors import DiskFullError
+from polars_tadoc.kernels.cpu.interrupts import check
 from polars_tadoc.permissions import (
     PRIVATE_FILE,
     PRIVATE_FOLDER,
@@ -92,7 +93,29 @@ def replacing(path: Path, call: str, private: bool = False) -> Iterator[Path]:
         _flush(temporary)  # a disk may say only now that it is full; and a name must not come before its bytes
         with suppress(FileNotFoundError):
             take_over(path, temporary)
+        check()  # what was interrupted takes nobody's name
         os.replace(temporary, path)
+
+
+@contextmanager
+def replacing_late(path: Path, call: str) -> Iterator[Path]:
+    """Do as :func:`replacing` for a writer that may still make its file when it was interrupted.
+
+    Polars' writers run in threads that go on for an instant after its call has ended. The name that is given is in a
+    folder, and no file can be made there when that is gone.
+    """
+    with explaining(path, call), beside(path, _make_private) as folder:
+        temporary = folder / path.name
+        yield temporary
+        _flush(temporary)
+        with suppress(FileNotFoundError):
+            take_over(path, temporary)
+        check()
+        os.replace(temporary, path)
+
+
+def _make_private(folder: Path) -> None:
+    make_private_folder(folder)
 
 
 @contextmanager
@@ -109,6 +132,7 @@ def replacing_folder(path: Path, call: str) -> Iterator[Path]:
         for file in temporary.rglob("*"):
             if file.is_file():
                 _flush(file)
+        check()
         if path.exists():
             take_over_files(path, temporary)
             take_over(path, temporary)
@@ -295,7 +319,10 @@ def _remove_unless_locked(left: Path, path: Path) -> None:
 def remove(path: Path) -> None:
     """Remove a file or a folder, if it is there; what cannot be removed stays."""
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
+        for _ in range(3):  # a thread that is ending may have made one more file meanwhile
+            shutil.rmtree(path, ignore_errors=True)
+            if not path.exists():
+                break
     else:
         with suppress(OSError):
             path.unlink()

@@ -251,10 +251,10 @@ def test_an_old_folder_gets_its_name_back(tmp_path: Path) -> None:
     path = tmp_path / "it"
     (tmp_path / ".it.0123abcd.old").mkdir()
     (tmp_path / ".it.0123abcd.old" / "file").write_text("old")
-    remove_left_behind(path)
+    remove_left_behind(path, folder=True)
     assert text(path) == "old"
     (tmp_path / ".it.0123abcd.old").mkdir()
-    remove_left_behind(path)
+    remove_left_behind(path, folder=True)
     assert text(path) == "old"
     assert hidden(tmp_path) == []
 

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
-from tqdm import tqdm
 
 from polars_tadoc import column, payload
 from polars_tadoc.cache import grammars
 from polars_tadoc.column import DTYPE, require_series, require_string, require_tadoc
 from polars_tadoc.compress import batch_repair, sequitur
 from polars_tadoc.compress.append import Recent, encode, row_bytes
+from polars_tadoc.compress.bar import Bar, bar_of
 from polars_tadoc.compress.gaps import predict_gaps
 from polars_tadoc.compress.known_words import number_by
 from polars_tadoc.compress.prune import LevelledRules, prune
@@ -145,7 +145,7 @@ class Compression:
         ]
         # encoding with a grammar that exists asks Polars
         one_by_one = bool(self.recent) or any(self.uses_gpu(int(own.sum())) for _, own in blocks)
-        with tqdm(total=len(text), unit=" rows", desc="compress", disable=not self.progress) as bar:
+        with bar_of(len(text), "compress", self.progress) as bar:
             batches = DeviceBatches("compress", self.engine)
 
             def make(rows: tuple[pl.Series, npt.NDArray[np.int64]]) -> pl.Series:
@@ -278,7 +278,7 @@ def _compress_like(
     sizes: npt.NDArray[np.int64],
     how: Compression,
     recent: Recent,
-    bar: tqdm[None],
+    bar: Bar,
     batches: DeviceBatches,
 ) -> pl.Series:
     """Compress a block with a grammar that exists where that takes fewer bytes than a new one for all rows."""
@@ -339,7 +339,7 @@ def _sizes(text: pl.Series) -> npt.NDArray[np.int64]:
 
 
 def _compress_rows(
-    text: pl.Series, sizes: npt.NDArray[np.int64], how: Compression, bar: tqdm[None], batches: DeviceBatches
+    text: pl.Series, sizes: npt.NDArray[np.int64], how: Compression, bar: Bar, batches: DeviceBatches
 ) -> list[_Block]:
     """Compress rows that share one grammar, or several where a GPU lacks the memory to make one for all."""
     before = running_sum(sizes)
@@ -351,7 +351,7 @@ def _compress_rows(
     return list(batches.each(engine, before, work, "bytes"))
 
 
-def _compress_block(text: pl.Series, how: Compression, bar: tqdm[None], engine: Engine) -> _Block:
+def _compress_block(text: pl.Series, how: Compression, bar: Bar, engine: Engine) -> _Block:
     """Compress rows that share one grammar."""
     valid = text.is_not_null() if text.null_count() else None
     if engine is GPU:
@@ -366,7 +366,7 @@ def _compress_block(text: pl.Series, how: Compression, bar: tqdm[None], engine: 
     return _encode(vocabulary, gap_vocabulary, rules, gaps, how, valid)
 
 
-def build_rules(tokens: Tokens, rows: int, how: Compression, bar: tqdm[None]) -> LevelledRules:
+def build_rules(tokens: Tokens, rows: int, how: Compression, bar: Bar) -> LevelledRules:
     """Make the rules of rows that are word ids already; ``tokens.sequence`` is overwritten."""
     size = 4 * len(tokens.sequence)
 
@@ -380,14 +380,14 @@ def build_rules(tokens: Tokens, rows: int, how: Compression, bar: tqdm[None]) ->
     return rules
 
 
-def _rules_on_cpu(tokens: Tokens, rows: int, how: Compression, bar: tqdm[None]) -> LevelledRules:
+def _rules_on_cpu(tokens: Tokens, rows: int, how: Compression, bar: Bar) -> LevelledRules:
     size = len(tokens.vocabulary)
     if how.method == "sequitur":
         return sequitur.build(tokens.sequence, size, rows)
     return prune(batch_repair.build(tokens.sequence, size, _shown_on(bar)), size, rows)
 
 
-def _shown_on(bar: tqdm[None]) -> Callable[[int, int], None]:
+def _shown_on(bar: Bar) -> Callable[[int, int], None]:
     return lambda round_, alive: bar.set_postfix_str(f"round {round_ + 1}: {alive:,} pairs")
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
-from tqdm import tqdm
 
 from polars_tadoc import column as columns
 from polars_tadoc.arrow import binary_views
 from polars_tadoc.column import DTYPE, require_tadoc
+from polars_tadoc.compress.bar import Bar, bar_of
 from polars_tadoc.compress.compress import (
     ROWS_PER_GRAMMAR,
     Compression,
@@ -151,7 +151,7 @@ class Recompression:
         by_tokenizer: dict[str, list[Corpus]] = {}
         for corpus in corpora:
             by_tokenizer.setdefault(corpus.grammar.tokenizer, []).append(corpus)
-        with tqdm(total=len(column), unit=" rows", desc="recompress", disable=not self.how.progress) as bar:
+        with bar_of(len(column), "recompress", self.how.progress) as bar:
             if len(by_tokenizer) <= 1:
                 return self._merge(corpora, np.arange(len(column)), allowance, bar).alias(column.name)
             place = np.full(len(column), -1, np.int64)
@@ -163,7 +163,7 @@ class Recompression:
                 before += len(rows)
         return columns.gather_or_null(pl.concat(parts), place).alias(column.name)
 
-    def _merge(self, corpora: Sequence[Corpus], rows: Int64, allowance: Allowance, bar: tqdm[None]) -> pl.Series:
+    def _merge(self, corpora: Sequence[Corpus], rows: Int64, allowance: Allowance, bar: Bar) -> pl.Series:
         """Make the given rows of the column (ascending), of one tokenizer, anew; a row of no corpus is null."""
         members = [_Documents.of(corpus, np.searchsorted(rows, corpus.rows), allowance) for corpus in corpora]
         sizes = np.zeros(len(rows), np.int64)

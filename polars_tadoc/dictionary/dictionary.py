@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.apart import apart
 from polars_tadoc.arguments import require_bool, require_integer, require_path
 from polars_tadoc.dictionary import storage
 from polars_tadoc.dictionary.words import as_strings, sorted_words
@@ -152,6 +153,7 @@ class Dictionary:
         require_bool("verify", verify, "Dictionary.load")
         return cls(storage.read(require_path("path", path, "Dictionary.load"), verify), verify)
 
+    @apart
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the dictionary in one file, in place of the one that is there; it appears when it is complete.
 

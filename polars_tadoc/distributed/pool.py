@@ -9,9 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from polars_tadoc.apart import NOTICED
 from polars_tadoc.config import Settings
 from polars_tadoc.distributed.process import WorkerGoneError, WorkerProcess
 from polars_tadoc.errors import WorkerLostError
+from polars_tadoc.kernels.cpu.interrupts import check
 
 MOST_TRIES = 3
 """So many workers may be lost over one task before it is given up."""
@@ -255,7 +257,9 @@ class Pool:
             thread.start()
         try:
             for thread in threads:
-                thread.join()
+                while thread.is_alive():
+                    thread.join(NOTICED)
+                    check()
         except BaseException:  # an interrupt: what workers are at is of no use any more
             with stage.changed:
                 stage.stopped = True

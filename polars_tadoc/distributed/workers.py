@@ -26,6 +26,7 @@ from polars_tadoc.analytics import tfidf as tfidf_analytic
 from polars_tadoc.analytics import twig_filter as twig_filter_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.apart import apart
 from polars_tadoc.arguments import require_integer, require_path
 from polars_tadoc.compress.compress import Compression, compress
 from polars_tadoc.config import EngineName, settings
@@ -170,12 +171,14 @@ class Workers:
     def __len__(self) -> int:
         return len(self._pool)
 
+    @apart
     def close(self) -> None:
         """End the processes, and remove their files; lazy frames of results cannot be collected any more."""
         self._pool.close()
         self._folder.close()
 
     @documented_by(compress, like=None, engine=None, progress=None)
+    @apart
     def compress(
         self,
         source: Source,
@@ -569,6 +572,7 @@ class Workers:
         )
         return self._answer(request, source, column, id)
 
+    @apart
     def _answer(
         self, analytic: Analytic[Any, Any], source: Source, column: str | None, id: str | None = None
     ) -> pl.LazyFrame:

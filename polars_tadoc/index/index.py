@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from polars_tadoc.apart import apart
 from polars_tadoc.arguments import require_bool
 from polars_tadoc.index import change, storage
 from polars_tadoc.index.collection import Collection
@@ -439,6 +440,7 @@ class Index(Collection):
         """
         return Server(self, k, mode, Scoring(scoring, k1, b, delta), deadline, filter, engine)
 
+    @apart
     def save(
         self,
         path: str | os.PathLike[str],

@@ -21,6 +21,7 @@ from polars_tadoc.analytics import to_csr as to_csr_analytic
 from polars_tadoc.analytics import twig_filter as twig_filter_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.info import info
+from polars_tadoc.apart import apart
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.decompress import decompress
@@ -250,6 +251,7 @@ class TadocFrame:
         df = self._df
         return unpack(df, packed_column(df.schema, column, "unpack"))
 
+    @apart
     def write_packed(
         self,
         path: str | os.PathLike[str] | BinaryIO,

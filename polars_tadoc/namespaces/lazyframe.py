@@ -25,6 +25,7 @@ from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.plan import CHECKPOINTED, ask, read_columns, require_always_the_same
 from polars_tadoc.analytics.windows import question_of, windows_of
+from polars_tadoc.apart import apart
 from polars_tadoc.arguments import require_bool, require_integer, require_path
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
 from polars_tadoc.compress.recompress import recompress
@@ -112,8 +113,8 @@ class TadocLazyFrame:
         """Replace a String column by its compressed form.
 
         The plan runs in Polars' streaming engine and is compressed block by block, so that
-        ``pl.scan_parquet("big.parquet").tadoc.compress("text").sink_parquet("big.tadoc.parquet")`` needs memory for a
-        few blocks only.
+        ``pl.scan_parquet("big.parquet").tadoc.compress("text").tadoc.sink_parquet("big.tadoc.parquet")`` needs memory
+        for a few blocks only.
 
         Examples
         --------
@@ -244,6 +245,7 @@ class TadocLazyFrame:
         schema = lf.collect_schema()
         return unpack_plan(lf, schema, packed_column(schema, column, "unpack"))
 
+    @apart
     def sink_packed(
         self,
         path: str | os.PathLike[str] | BinaryIO,
@@ -309,6 +311,7 @@ class TadocLazyFrame:
         rows = pack_stream(batches(lf), name, passing=True)
         write_packed(rows, packed_schema(schema, name), name, place, "sink_packed", access)
 
+    @apart
     def sink_parquet(
         self,
         path: str | os.PathLike[str] | BinaryIO,
@@ -400,7 +403,7 @@ class TadocLazyFrame:
             return
         elsewhere = "; partition_by= names key columns, and lf.sink_parquet, Polars' own, writes to more than that"
         place_of_file = writable_place(path, call, access, elsewhere)
-        with writing(place_of_file, call, access) as temporary:
+        with writing(place_of_file, call, access, late=True) as temporary:
             self._lf.sink_parquet(temporary, **{"engine": "streaming", **options})
 
     @documented_by(word_count_analytic.word_count, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
@@ -899,6 +902,7 @@ class TadocLazyFrame:
         storage_options="How an object store is reached, as for :func:`polars_tadoc.scan_packed`.",
         credential_provider="Likewise.",
     )
+    @apart
     def sink_index(
         self,
         path: str | os.PathLike[str],

@@ -12,7 +12,8 @@ from typing import Any, BinaryIO
 
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidIndexError
-from polars_tadoc.replacing import naming_full_disk, replacing, target
+from polars_tadoc.kernels.cpu.interrupts import check
+from polars_tadoc.replacing import naming_full_disk, replacing, replacing_late, target
 from polars_tadoc.stores.addresses import Address
 from polars_tadoc.stores.find import one_file
 from polars_tadoc.stores.store import Access, Store
@@ -33,7 +34,7 @@ def writable_place(place: Any, call: str, access: Access, instead: str = "") -> 
 
 
 @contextmanager
-def writing(place: Place, call: str, access: Access) -> Iterator[Path]:
+def writing(place: Place, call: str, access: Access, *, late: bool = False) -> Iterator[Path]:
     """Give a file of this machine to write to, empty; in the end it is at its place.
 
     An object of a store is made when all of its parts are there: so is the last part of a multipart upload.
@@ -46,6 +47,8 @@ def writing(place: Place, call: str, access: Access) -> Iterator[Path]:
         What messages begin with.
     access
         How object stores are reached.
+    late
+        The file is made by a writer that may still make it when it was interrupted; it is not there before.
 
     Raises
     ------
@@ -54,7 +57,7 @@ def writing(place: Place, call: str, access: Access) -> Iterator[Path]:
 
     """
     if isinstance(place, Path):
-        with replacing(target(place, call), call) as temporary:
+        with (replacing_late if late else replacing)(target(place, call), call) as temporary:
             yield temporary
         return
     store = Store(place.root, access, call) if isinstance(place, Address) else None
@@ -64,6 +67,7 @@ def writing(place: Place, call: str, access: Access) -> Iterator[Path]:
         temporary = folder / "file"
         temporary.touch()
         yield temporary
+        check()  # what was interrupted goes nowhere
         if store is not None and isinstance(place, Address):
             store.write(place.path, temporary)
         elif not isinstance(place, Address):
@@ -115,6 +119,7 @@ def upload_folder(folder: Path, address: Address, last: str, overwrite: bool, ca
     written: list[str] = []
     try:
         for name in [*(name for name in names if name != last), last]:
+            check()
             written.append(prefix + name)
             store.write(written[-1], folder / name)
     except BaseException:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.apart import apart
 from polars_tadoc.arguments import require_path, require_text
 from polars_tadoc.errors import InvalidTwigSetError, TwigMissingError
 from polars_tadoc.twig import file, prefixes
@@ -187,6 +188,7 @@ class TwigSet(Mapping[str, str]):
         except ValueError as error:
             raise InvalidTwigSetError(f"TwigSet.load: {path} cannot be used: {error}") from None
 
+    @apart
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the queries and namespaces as JSON; a file that is there is replaced when the new one is complete.
 

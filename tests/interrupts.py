@@ -1,0 +1,410 @@
+"""Interrupts and kills every call that writes or runs long at random moments, and looks at what is left.
+
+``python -m tests.interrupts --moments 50`` prints a table: call, moments, how often the target was the old or the new
+one, violations, and how long after an interrupt it was told and the process had ended. Each moment is a process of its
+own: it imports, warms up, makes its input, says so and makes the call; the moment is drawn over the time that an
+undisturbed call took. ``--calls`` and ``--seconds`` bound the run.
+
+What has to hold: the target is the old or the new one, whole; an interrupt is told as ``KeyboardInterrupt``, once and
+within a second; no temporary file, spill folder or process is left over. After a kill the next call on the target
+removes what was left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import polars_tadoc as tadoc
+
+CORPUS = Path(os.environ.get("TADOC_CORPORA", Path(__file__).parents[2] / "shared" / "corpora")) / "docs_tldr.parquet"
+PLAYS = Path(__file__).parents[1] / "examples" / "data" / "xml" / "plays.parquet"
+ROOT = Path(__file__).parents[1]
+
+TOLD = 1.0
+"""Seconds after an interrupt in which it is told."""
+
+ENDED = 30.0
+"""Seconds after which a process is taken for one that hangs."""
+
+LEFT = 5.0
+"""Seconds that processes which belong to one that was killed have to notice it."""
+
+
+def texts(rows: int) -> pl.DataFrame:
+    """Documentation, with ids; the speeches of the examples where there is no corpus."""
+    source = CORPUS if CORPUS.exists() else ROOT / "examples" / "data" / "speeches.parquet"
+    text = pl.read_parquet(source, columns=["text"])["text"].str.split("\n\n").explode().drop_nulls()
+    text = pl.concat([text] * (rows // len(text) + 1)).head(rows)
+    return pl.DataFrame({"id": pl.int_range(rows, eager=True), "text": text})
+
+
+def compressed(rows: int) -> pl.DataFrame:
+    """The same, compressed."""
+    return texts(rows).tadoc.compress("text", rows_per_grammar=2000)
+
+
+def _packed(path: Path, rows: int) -> Path:
+    if not path.exists():
+        compressed(rows).tadoc.write_packed(path)
+    return path
+
+
+def _told(frame: pl.DataFrame) -> Any:
+    return frame.height, int(frame.hash_rows(seed=1).sum() or 0)
+
+
+def _of_packed(path: Path) -> Any:
+    return _told(tadoc.scan_packed(path).tadoc.decompress("text").collect())
+
+
+def _of_parquet(path: Path) -> Any:
+    frame = pl.read_parquet(path)
+    return _told(frame.tadoc.decompress("text") if "text" in frame.columns else frame)
+
+
+def _of_index(path: Path) -> Any:
+    index = tadoc.load_index(path)
+    return index.documents, _told(index.search(["command", "file", "the people"], k=50))
+
+
+def _of_bytes(path: Path) -> Any:
+    return path.read_bytes()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A call.
+
+    Parameters
+    ----------
+    prepare
+        Makes its input, of so many rows, in a folder beside the target's.
+    call
+        Makes the call: what was prepared, the target.
+    rows
+        Rows of the new target; the old one has a tenth.
+    read
+        Says what the target holds; None where there is none.
+
+    """
+
+    prepare: Callable[[Path, int], Any]
+    call: Callable[[Any, Path], object]
+    rows: int
+    read: Callable[[Path], Any] | None = None
+
+
+def _lazy(folder: Path, rows: int) -> pl.LazyFrame:
+    return texts(rows).lazy().tadoc.compress("text", rows_per_grammar=1000)
+
+
+def _scan(folder: Path, rows: int) -> pl.LazyFrame:
+    return tadoc.scan_packed(_packed(folder / f"input-{rows}.parquet", rows))
+
+
+def _index(folder: Path, rows: int) -> Any:
+    df = compressed(rows)
+    return df.tadoc.build_index("text", id="id"), df
+
+
+def _saved(folder: Path, rows: int) -> Path:
+    path = folder / f"index-{rows}"
+    if not path.exists():
+        _index(folder, rows)[0].save(path)
+    return path
+
+
+def _again(work: Callable[[], object], times: int) -> None:
+    for _ in range(times):
+        work()
+
+
+def _append(made: Any, path: Path) -> None:
+    index, df = made
+    more = df.with_columns(pl.col("id") + len(df))
+    index.append(more["text"], id=more["id"]).save(path, overwrite=True)
+
+
+def _compact(made: Any, path: Path) -> None:
+    index, df = made
+    index.delete(df["id"].gather_every(2).to_list()).compact().save(path, overwrite=True)
+
+
+def _searches(made: Any, _: Path) -> None:
+    queries = pl.Series([f"{one} {other}" for one in ("how", "to", "the", "file", "list") for other in ("and", "or")])
+    _again(lambda: made[0].search(queries), 300)
+
+
+def _twigs() -> tadoc.TwigSet:
+    return tadoc.TwigSet({f"t{n}": f'//SPEECH[SPEAKER]//LINE[@n="{n}"]' for n in range(2000)})
+
+
+def _plays(folder: Path, rows: int) -> Any:
+    plays = pl.read_parquet(PLAYS)
+    name = next(
+        name for name, kind in plays.schema.items() if kind == pl.String and plays[name].str.starts_with("<").any()
+    )
+    text = pl.concat([plays[name]] * max(1, rows // len(plays))).alias("text")
+    return text.to_frame().tadoc.compress("text", tokenizer="xml"), _twigs()
+
+
+def _workers(made: Path, path: Path) -> None:
+    with tadoc.Workers(cpus=2) as workers:
+        workers.sequence_count(made, n=3).tadoc.sink_parquet(path)
+
+
+CALLS: dict[str, Kind] = {
+    "compress": Kind(lambda f, n: texts(n), lambda df, _: df.tadoc.compress("text"), 200_000),
+    "recompress": Kind(lambda f, n: compressed(n), lambda df, _: df.tadoc.recompress(), 100_000),
+    "decompress": Kind(
+        lambda f, n: compressed(n), lambda df, _: _again(lambda: df.tadoc.decompress("text"), 8), 200_000
+    ),
+    "sink_packed": Kind(_lazy, lambda lf, path: lf.tadoc.sink_packed(path), 60_000, _of_packed),
+    "sink_index": Kind(_lazy, lambda lf, path: lf.tadoc.sink_index(path, overwrite=True), 60_000, _of_index),
+    "sink_parquet": Kind(_lazy, lambda lf, path: lf.tadoc.sink_parquet(path), 60_000, _of_parquet),
+    "write_packed": Kind(lambda f, n: compressed(n), lambda df, path: df.tadoc.write_packed(path), 200_000, _of_packed),
+    "build_index, save": Kind(
+        lambda f, n: compressed(n),
+        lambda df, path: df.tadoc.build_index("text", id="id").save(path, overwrite=True),
+        100_000,
+        _of_index,
+    ),
+    "append, save": Kind(_index, _append, 50_000, _of_index),
+    "compact, save": Kind(_index, _compact, 50_000, _of_index),
+    "load_index": Kind(_saved, lambda path, _: _again(lambda: tadoc.load_index(path), 40), 50_000),
+    "search": Kind(_index, _searches, 50_000),
+    "word_count(memory_limit)": Kind(
+        _scan, lambda lf, path: lf.tadoc.word_count(memory_limit="300MB").tadoc.sink_parquet(path), 200_000, _of_parquet
+    ),
+    "sequence_count(checkpoint)": Kind(
+        _scan,
+        lambda lf, path: lf.tadoc.sequence_count(
+            n=2, memory_limit="300MB", checkpoint=path.parent.with_name("checkpoint")
+        ).tadoc.sink_parquet(path),
+        60_000,
+        _of_parquet,
+    ),
+    "sequence_count(n=5)": Kind(
+        _scan,
+        lambda lf, path: lf.tadoc.sequence_count(n=5, memory_limit="300MB").tadoc.sink_parquet(path),
+        60_000,
+        _of_parquet,
+    ),
+    "Dictionary.save": Kind(
+        lambda f, n: texts(n),
+        lambda df, path: tadoc.Dictionary.from_words(df["text"] + pl.Series(range(len(df))).cast(pl.String)).save(path),
+        100_000,
+        _of_bytes,
+    ),
+    "TwigSet.save": Kind(
+        lambda f, n: tadoc.TwigSet({f"t{k}": f"//a{k}[b]/c" for k in range(n)}),
+        lambda twigs, path: twigs.save(path),
+        40_000,
+        _of_bytes,
+    ),
+    "twig_filter": Kind(_plays, lambda made, _: made[0].tadoc.twig_filter(made[1], "text"), 60),
+    "to_csr": Kind(lambda f, n: compressed(n), lambda df, _: tadoc.to_csr(df["text"]), 100_000),
+    "Workers": Kind(lambda f, n: _packed(f / f"input-{n}.parquet", n), _workers, 60_000, _of_parquet),
+}
+
+
+def child(name: str, folder: Path, rows: int) -> None:
+    """Make a call; says when it begins, when an interrupt was told, and whether it was told again."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs this may have it ignored
+    kind, target = CALLS[name], folder / "targets" / "target"
+    tadoc.Config.set(spill_folder=str(folder / "spill"))
+    kind.call(kind.prepare(folder, 300), folder / "warm" / "target")
+    shutil.rmtree(folder / "checkpoint", ignore_errors=True)
+    made = kind.prepare(folder, rows)
+    print("ready", flush=True)
+    start = time.monotonic()
+    try:
+        try:
+            kind.call(made, target)
+        except KeyboardInterrupt:
+            print("told", time.monotonic(), flush=True)
+            raise
+        finally:
+            until = time.monotonic() + 0.05
+            while time.monotonic() < until:  # of the same interrupt, Python may tell again
+                pass
+    except KeyboardInterrupt as error:
+        before = error.__context__
+        while before is not None:
+            if isinstance(before, KeyboardInterrupt):
+                print("twice", flush=True)
+                break
+            before = before.__context__
+        raise
+    print("done", time.monotonic() - start, flush=True)
+
+
+@dataclass
+class Found:
+    """What moments of a call showed."""
+
+    moments: int = 0
+    old: int = 0
+    new: int = 0
+    told: list[float] = field(default_factory=list)
+    ended: list[float] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+
+
+def _start(name: str, folder: Path, rows: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.interrupts", "--child", name, str(folder), str(rows)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
+    )
+    assert process.stdout is not None
+    if process.stdout.readline() != "ready\n":
+        assert process.stderr is not None
+        raise RuntimeError(f"{name}: {process.stderr.read()}")
+    return process
+
+
+def _whole(name: str, folder: Path, rows: int) -> float:
+    """Make the call undisturbed; returns its seconds."""
+    said, problem = _start(name, folder, rows).communicate(timeout=600)
+    if not said.startswith("done "):
+        raise RuntimeError(f"{name}: {said}{problem}")
+    return float(said.split()[1])
+
+
+def _left(folder: Path) -> list[str]:
+    """Name what no call should leave."""
+    beside = [path.name for path in (folder / "targets").iterdir() if path.name != "target"]
+    return beside + [path.name for path in (folder / "spill").iterdir()]
+
+
+def _others(group: int) -> bool:
+    """Tell whether processes of a group are alive, which have a while to notice that theirs is gone."""
+    until = time.monotonic() + LEFT
+    while time.monotonic() < until:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return False
+        time.sleep(0.05)
+    os.killpg(group, signal.SIGKILL)
+    return True
+
+
+def _moment(name: str, folder: Path, kept: Path, answers: list[Any], seconds: float, how: int, found: Found) -> None:
+    kind, target = CALLS[name], folder / "targets" / "target"
+    for path in (target, folder / "checkpoint"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    if kept.is_dir():
+        shutil.copytree(kept, target)
+    elif kept.exists():
+        shutil.copy(kept, target)
+    process = _start(name, folder, kind.rows)
+    at = random.uniform(0, seconds)
+    time.sleep(at)
+    sent = time.monotonic()
+    process.send_signal(how)
+    where = f"{name}, {signal.Signals(how).name} after {at:.3f} s"
+    try:
+        said, problem = process.communicate(timeout=ENDED)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        found.violations.append(f"{where}: it had not ended after {ENDED} s")
+        return
+    found.moments += 1
+    if _others(process.pid):
+        found.violations.append(f"{where}: processes are left")
+    is_done = "done " in said
+    if how == signal.SIGINT and not is_done:
+        found.ended.append(time.monotonic() - sent)
+        last = problem.strip().splitlines()[-1:]
+        if "told " not in said or last != ["KeyboardInterrupt"] or process.returncode not in (-signal.SIGINT, 130):
+            found.violations.append(f"{where}: it ended with {process.returncode}, {problem[-600:]}")
+        else:
+            told = float(said.split("told ")[1].split()[0]) - sent
+            found.told.append(told)
+            if told > TOLD:
+                found.violations.append(f"{where}: it was told after {told:.2f} s")
+        if "twice" in said or "Exception ignored" in problem:
+            found.violations.append(f"{where}: it was told twice, or dropped: {problem[-600:]}")
+    if kind.read is not None:
+        try:
+            answer = kind.read(target)
+        except Exception as error:
+            found.violations.append(f"{where}: the target cannot be read: {error!r}")
+        else:
+            found.old += answer == answers[0]
+            found.new += answer == answers[1]
+            if answer not in answers:
+                found.violations.append(f"{where}: the target is neither the old nor the new one")
+    if how == signal.SIGKILL and _left(folder):
+        _whole(name, folder, 300)
+    if left := _left(folder):
+        found.violations.append(f"{where}: {', '.join(left)} left over")
+
+
+def run(name: str, moments: int, hows: tuple[int, ...] = (signal.SIGINT, signal.SIGKILL)) -> tuple[float, Found]:
+    """Disturb a call at so many moments by each signal; returns its undisturbed seconds, and what was found."""
+    kind, found = CALLS[name], Found()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        for below in ("targets", "spill", "warm", "kept"):
+            (folder / below).mkdir()
+        target, kept = folder / "targets" / "target", folder / "kept" / "target"
+        answers = []
+        _whole(name, folder, max(300, kind.rows // 10))
+        if kind.read is not None:
+            answers.append(kind.read(target))
+            target.rename(kept)
+        seconds = _whole(name, folder, kind.rows)
+        if kind.read is not None:
+            answers.append(kind.read(target))
+        if left := _left(folder):
+            found.violations.append(f"{name}: {', '.join(left)} left over without an interrupt")
+        for how in hows:
+            for _ in range(moments):
+                _moment(name, folder, kept, answers, seconds, how, found)
+    return seconds, found
+
+
+def main() -> None:
+    """Run as the command line says."""
+    if sys.argv[1:2] == ["--child"]:
+        child(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]))
+        return
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--moments", type=int, default=50, help="by call and signal")
+    parser.add_argument("--calls", nargs="*", default=list(CALLS), help="their names")
+    parser.add_argument("--seed", type=int, default=None)
+    options = parser.parse_args()
+    random.seed(options.seed)
+    print(
+        f"{'call':26} {'seconds':>7} {'moments':>7} {'old':>4} {'new':>4} {'violations':>10} {'told':>6} {'ended':>6}"
+    )
+    problems = []
+    for name in options.calls:
+        seconds, found = run(name, options.moments)
+        told, ended = (f"{max(times, default=0):.2f}" for times in (found.told, found.ended))
+        counts = f"{found.moments:7} {found.old:4} {found.new:4} {len(found.violations):10}"
+        print(f"{name:26} {seconds:7.2f} {counts} {told:>6} {ended:>6}", flush=True)
+        problems += found.violations
+    print(*problems, sep="\n")
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,285 @@
+"""What is written under a final name was read to the end, and an interrupt anywhere is an error everywhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import polars as pl
+import pytest
+
+import polars_tadoc as tadoc
+from polars_tadoc.apart import apart
+from polars_tadoc.compress import bar
+from polars_tadoc.sources import batches, register
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
+
+START = """
+import gc, os, signal, sys, threading, time
+from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs this may have it ignored
+import polars as pl
+import polars_tadoc as tadoc
+from polars_tadoc.apart import apart
+from polars_tadoc.sources import batches, register
+
+folder = Path(sys.argv[1])
+frames = [pl.DataFrame({"text": [f"w{n} w{k % 70} and so on" for k in range(400)]}) for n in range(40)]
+
+def text(*_, at=None):
+    for n, frame in enumerate(frames):
+        if n == at:
+            os.kill(os.getpid(), signal.SIGINT)
+        yield frame
+
+def plan(at):
+    lf = register(lambda *_: text(at=at), {"text": pl.String}, "text")
+    return lf.tadoc.compress("text", rows_per_grammar=500)
+
+SINKS = {
+    "sink_packed": lambda lf: lf.tadoc.sink_packed(folder / "sink_packed"),
+    "sink_index": lambda lf: lf.tadoc.sink_index(folder / "sink_index", overwrite=True),
+    "sink_parquet": lambda lf: lf.tadoc.sink_parquet(folder / "sink_parquet"),
+}
+ROWS = {
+    "sink_packed": lambda: tadoc.scan_packed(folder / "sink_packed").select(pl.len()).collect().item(),
+    "sink_index": lambda: tadoc.load_index(folder / "sink_index").documents,
+    "sink_parquet": lambda: pl.read_parquet(folder / "sink_parquet").height,
+}
+
+def interrupted(work):
+    told = 0
+    try:
+        try:
+            work()
+        except KeyboardInterrupt:
+            told += 1
+        for _ in range(100):
+            time.sleep(0.001)
+    except KeyboardInterrupt:
+        told += 1
+    assert told == 1, told
+"""
+
+
+def run(code: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a script that begins with ``START``."""
+    command = [sys.executable, "-c", START + dedent(code), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+
+
+@pytest.mark.parametrize("handler", ["polars", "own"])
+def test_an_interrupt_leaves_the_old_file_or_none_and_is_told_once(tmp_path: Path, handler: str) -> None:
+    """Notebooks set Python's handler before each cell, and Polars' goes."""
+    folder = tmp_path / "targets"
+    folder.mkdir()
+    done = run(
+        """
+        if sys.argv[2] == "own":
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        few = pl.LazyFrame({"text": ["a b", "b c"]}).tadoc.compress("text")
+        for name, sink in SINKS.items():
+            for at in (0, 7, 39):
+                interrupted(lambda: sink(plan(at)))
+                assert not list(folder.iterdir()), list(folder.iterdir())
+            sink(few)
+            interrupted(lambda: sink(plan(20)))
+            assert ROWS[name]() == 2
+            sink(plan(None))
+            assert ROWS[name]() == 16_000
+            assert [path.name for path in folder.iterdir()] == [name]
+            os.rename(folder / name, folder.with_name(name))
+        """,
+        folder,
+        handler,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_interrupt_that_something_swallows_is_told(tmp_path: Path) -> None:
+    """A ``__del__`` drops what is raised in it: nothing is raised in the thread that runs the call."""
+    done = run(
+        """
+        reached = []
+
+        class Slow:
+            def __del__(self):
+                reached.append(1)
+                for _ in range(2000):
+                    time.sleep(0.0001)
+
+        def rows(*_):
+            for n, frame in enumerate(frames):
+                if n == 3:
+                    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+                    Slow()
+                yield frame
+
+        lf = register(rows, {"text": pl.String}, "rows").tadoc.compress("text", rows_per_grammar=500)
+        interrupted(lambda: lf.tadoc.sink_packed(folder / "packed"))
+        assert reached
+        assert not list(folder.iterdir())
+        """,
+        tmp_path,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_query_that_is_aborted_has_not_ended() -> None:
+    """Polars' ``collect_batches`` ends then as after the last row."""
+    done = run(
+        """
+        got, problem = 0, []
+
+        def read():
+            global got
+            try:
+                for frame in batches(lf):
+                    got += frame.height
+            except BaseException as error:
+                problem.append(error)
+
+        lf = register(lambda *_: text(at=10), {"text": pl.String}, "text")
+        reader = threading.Thread(target=read)
+        interrupted(lambda: (reader.start(), time.sleep(2), reader.join()))
+        reader.join()
+        assert problem and got < 16_000, (problem, got)
+        """,
+        ".",
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_handler_of_the_program_that_raises_nothing_stops_nothing(tmp_path: Path) -> None:
+    done = run(
+        """
+        seen = []
+        signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+        for name, sink in SINKS.items():
+            sink(plan(20))
+            assert ROWS[name]() == 16_000
+        assert seen == [1, 1, 1]
+        """,
+        tmp_path,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_event_loop_decides_what_the_first_interrupt_does(tmp_path: Path) -> None:
+    """``asyncio.run`` cancels its task at the next await: the call that blocks the loop ends before."""
+    done = run(
+        """
+        import asyncio
+
+        async def main():
+            SINKS["sink_packed"](plan(20))
+            assert ROWS["sink_packed"]() == 16_000
+            await asyncio.sleep(60)
+
+        interrupted(lambda: asyncio.run(main()))
+        """,
+        tmp_path,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_calls_that_write_run_apart_from_the_main_thread_only() -> None:
+    where = apart(threading.get_ident)
+    assert where() != threading.get_ident()
+    found: list[bool] = []
+    thread = threading.Thread(target=lambda: found.append(where() == threading.get_ident()))
+    thread.start()
+    thread.join()
+    assert found == [True]
+
+    @apart
+    def fails(threads: int) -> None:
+        raise ValueError(f"{threads}")
+
+    with pytest.raises(ValueError, match=r"^3$"):
+        fails(3)
+
+
+def test_a_plan_is_read_to_its_end_or_raises() -> None:
+    made: list[int] = []
+
+    def rows(*_: object) -> Iterator[pl.DataFrame]:
+        for n in range(20):
+            made.append(n)
+            if n == 12 and fails:
+                raise OSError("the disk is gone")
+            yield pl.DataFrame({"a": [n]})
+
+    fails = False
+    lf = register(rows, {"a": pl.Int64}, "rows")
+    inner = register(lambda *_: batches(lf), {"a": pl.Int64}, "inner")
+    assert pl.concat(batches(inner))["a"].to_list() == list(range(20))
+    fails = True
+    with pytest.raises(OSError, match="the disk is gone"):
+        list(batches(inner))
+    fails = False
+    made.clear()
+    reader = batches(lf)
+    assert next(reader)["a"].to_list() == [0]
+    reader.close()  # type: ignore[attr-defined]  # a generator
+    for thread in [one for one in threading.enumerate() if one.name == "tadoc-query"]:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert len(made) < 20
+
+
+def test_no_bar_is_made_where_none_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    class Made(bar.tqdm):  # type: ignore[misc, type-arg]
+        def __init__(self, **options: object) -> None:
+            made.append(str(options["desc"]))
+            super().__init__(**options, disable=True)
+
+    monkeypatch.setattr(bar, "tqdm", Made)
+    column = tadoc.compress(pl.Series("text", ["a b", "b c"]))
+    tadoc.recompress(column)
+    assert made == []
+    tadoc.recompress(tadoc.compress(pl.Series("text", ["a b", "b c"]), progress=True), progress=True)
+    assert made == ["compress", "recompress"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_an_index_is_replaced_as_a_whole(tmp_path: Path, how: signal.Signals) -> None:
+    """Nothing is raised between the renames of the old folder and of the new one; the next call mends a kill."""
+    done = run(
+        """
+        import shutil
+        from polars_tadoc import replacing
+        index = pl.DataFrame({"text": ["a b", "b c"]}).tadoc.compress("text").tadoc.build_index("text")
+        index.save(folder / "index")
+        rename = os.replace
+
+        def interrupting(source, to):
+            rename(source, to)
+            if str(to).endswith(".old"):
+                os.kill(os.getpid(), int(sys.argv[2]))
+                time.sleep(0.2)
+
+        os.replace = interrupting
+        interrupted(lambda: index.save(folder / "index", overwrite=True))
+        os.replace = rename
+        """,
+        tmp_path,
+        how,
+    )
+    if how == signal.SIGKILL:
+        assert done.returncode == -signal.SIGKILL
+        index = pl.DataFrame({"text": ["a c"]}).tadoc.compress("text").tadoc.build_index("text")
+        index.save(tmp_path / "index", overwrite=True)
+    else:
+        assert (done.returncode, done.stderr) == (0, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+    assert tadoc.load_index(tmp_path / "index").documents == (1 if how == signal.SIGKILL else 2)
