@@ -61,12 +61,14 @@ def append(text: pl.Series, way: Callable[[pl.Series, pl.Series], pl.Series]) ->
 
 def fields(column: pl.Series) -> pl.DataFrame:
     """Payloads, symbols and gaps, to be compared."""
-    return column.struct.unnest().with_columns(pl.col("grammar").cast(pl.String).hash())
+    return column.ext.storage().struct.unnest().with_columns(pl.col("grammar").cast(pl.String).hash())
 
 
 def stored_bytes(column: pl.Series) -> int:
     """Bytes of a column's arrays, each payload once."""
-    return row_bytes(column) + int(column.struct.field("grammar").unique().cast(pl.String).str.len_bytes().sum())
+    return row_bytes(column) + int(
+        column.ext.storage().struct.field("grammar").unique().cast(pl.String).str.len_bytes().sum()
+    )
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ SIZES = [1_000, 10_000, 100_000, 1_000_000]
 
 def payload_bytes(column: pl.Series) -> int:
     """Bytes of a column's payloads, each counted once."""
-    return int(column.struct.field("grammar").unique().cast(pl.String).str.len_bytes().sum())
+    return int(column.ext.storage().struct.field("grammar").unique().cast(pl.String).str.len_bytes().sum())
 
 
 def counts(text: pl.Series) -> pl.DataFrame:

@@ -65,7 +65,7 @@ def main() -> None:
     for name, text in texts.items():
         size = int(text.str.len_bytes().sum())
         both = [tadoc.compress(text, engine=engine) for engine in ("cpu", "gpu")]
-        if not both[0].struct.field("symbols").equals(both[1].struct.field("symbols")):
+        if not both[0].ext.storage().struct.field("symbols").equals(both[1].ext.storage().struct.field("symbols")):
             raise SystemExit(f"{name}: the engines differ")
         taken = times({engine: compressing(text, engine) for engine in ("cpu", "gpu")}, args.repeat)
         rate = {engine: size / 1e3 / median_ms(taken, engine) for engine in taken}

@@ -94,7 +94,7 @@ def main() -> None:
     for given in args.corpora or ["docs_peps"]:
         name, text = corpora.load(given)
         column = tadoc.compress(text.head(args.rows))
-        size = column.struct.field("grammar").unique().cast(pl.String).str.len_bytes().sum()
+        size = column.ext.storage().struct.field("grammar").unique().cast(pl.String).str.len_bytes().sum()
         print(f"\n{name}: {len(column)} rows, {text.head(args.rows).str.len_bytes().sum() / 1e6:.1f} MB, ", end="")
         print(f"grammar {size / 1e6:.2f} MB")
         with tempfile.TemporaryDirectory() as folder:

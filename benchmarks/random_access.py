@@ -37,7 +37,7 @@ def main() -> None:
 
 def measure(name: str, text: pl.Series, size: int, repeat: int) -> None:
     column = tadoc.compress(text)
-    size = min(size, int(SYMBOLS // column.struct.field("symbols").list.len().mean()))
+    size = min(size, int(SYMBOLS // column.ext.storage().struct.field("symbols").list.len().mean()))
     chance = np.random.default_rng(1)
     drawn = pl.Series(chance.integers(0, len(text), size))
     words = tadoc.token_count(column).gather(drawn)

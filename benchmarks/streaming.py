@@ -78,7 +78,7 @@ def run(form: str, source: Path, target: Path) -> dict[str, float]:
 def grammars_per_row_group(path: Path) -> float:
     """Mean number of grammars that a row group holds."""
     groups = pq.ParquetFile(path).num_row_groups
-    held = pl.scan_parquet(path).select(pl.col("text").struct.field("grammar").to_physical())
+    held = pl.scan_parquet(path).select(pl.col("text").ext.storage().struct.field("grammar").to_physical())
     sizes = [pq.ParquetFile(path).metadata.row_group(i).num_rows for i in range(groups)]
     codes = held.collect().to_series()
     total = at = 0

@@ -27,7 +27,6 @@ from polars_tadoc.analytics.tfidf import tfidf
 from polars_tadoc.analytics.to_csr import to_csr
 from polars_tadoc.analytics.twig_filter import twig_filter
 from polars_tadoc.analytics.word_count import word_count
-from polars_tadoc.column import DTYPE, is_tadoc
 from polars_tadoc.compress.compress import compress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.config import Config
@@ -47,6 +46,7 @@ from polars_tadoc.rows.equals import equals
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.token_count import token_count
+from polars_tadoc.text_type import DTYPE, STORAGE, Text, as_storage, as_text, is_tadoc
 from polars_tadoc.twig.twig_set import TwigSet
 from polars_tadoc.typed import of
 from polars_tadoc.version import __version__ as __version__
@@ -56,13 +56,17 @@ __all__ = [
     "BM25",
     "DTYPE",
     "PACKED_DTYPE",
+    "STORAGE",
     "TFIDF",
     "Config",
     "Corpus",
     "Dictionary",
     "Grammar",
     "Index",
+    "Text",
     "TwigSet",
+    "as_storage",
+    "as_text",
     "bm25",
     "bm25_weights",
     "build_index",

@@ -18,25 +18,11 @@ from polars_tadoc.cache import grammars
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import PACKED_FIELDS, InvalidGrammarError, NotCompressedError, to_strings
 from polars_tadoc.grammar import Grammar
-
-CATEGORIES = pl.Categories("grammar", "polars_tadoc", pl.UInt32)
-"""The shared child's categories; their namespace is the type tag."""
+from polars_tadoc.text_type import STORAGE, is_tadoc, storage
 
 MOST_WITH_SHARED_BUFFERS = 16
 """With more grammars the gaps are copied into one buffer first: each slice brings along all buffers that the column was
 put together from, which made splitting quadratic."""
-
-DTYPE = pl.Struct(
-    {
-        "grammar": pl.Categorical(CATEGORIES),
-        "symbols": pl.List(pl.UInt32),
-        "gaps": pl.Binary,
-    }
-)
-"""A compressed column: the grammar (shared by many rows), the row's own symbols, what stood between its words.
-
-It is carried through any operation, but it is no key: equal texts have equal symbols and gaps within one grammar
-only."""
 
 ROW_CALLS = {
     "token_count",
@@ -62,20 +48,6 @@ _NO_ROOTS = np.zeros(0, np.uint32)
 _NO_ROOTS.flags.writeable = False  # as symbols of rows are: kernels are compiled for one type
 
 
-def is_tadoc(dtype: object) -> bool:
-    """Tell whether a data type is that of a compressed column.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
-    >>> tadoc.is_tadoc(tadoc.DTYPE), tadoc.is_tadoc(pl.String)
-    (True, False)
-
-    """
-    return isinstance(dtype, pl.Struct) and dtype == DTYPE
-
-
 def require_series(series: object, call: str) -> None:
     """Raise ``TypeError`` unless it is a Polars series."""
     if isinstance(series, pl.Series):
@@ -95,11 +67,13 @@ def call_of(call: str, column: str) -> str:
     return f'{call}("{column}"{behind})'
 
 
-def require_tadoc(series: pl.Series, call: str) -> None:
-    """Raise ``NotCompressedError`` unless the series is a compressed column."""
+def require_tadoc(series: pl.Series, call: str) -> pl.Series:
+    """Return the storage of a compressed column; raise ``NotCompressedError`` where it is none."""
     require_series(series, call)
-    if not is_tadoc(series.dtype):
-        raise NotCompressedError.for_column(series.name, series.dtype, call)
+    dtype = series.dtype
+    if not is_tadoc(dtype):
+        raise NotCompressedError.for_column(series.name, dtype, call)
+    return storage(series)
 
 
 def require_string(name: str, dtype: object, call: str) -> None:
@@ -134,7 +108,7 @@ def build(
         Boolean series, false where the row is null; None where no row is.
 
     """
-    grammar = pl.Series("grammar", [encoded], DTYPE.fields[0].dtype)
+    grammar = pl.Series("grammar", [encoded], STORAGE.fields[0].dtype)
     return build_rows(grammar, root_offsets, roots, gap_offsets, gap_data, valid)
 
 
@@ -204,7 +178,7 @@ def split_one_by_one(column: pl.Series, cached: bool = True) -> Iterator[Corpus]
         Keep decoded grammars for the next call; without, each goes as soon as its corpus does.
 
     """
-    require_tadoc(column, "split")
+    column = require_tadoc(column, "split")
     grammar, symbols, gaps = column.rechunk().struct.unnest()  # not an expression for each field: 50 µs less
     rows: npt.NDArray[np.int64] | None = None
     if grammar.null_count() or symbols.null_count():

@@ -15,6 +15,7 @@ from polars_tadoc.fork import require_threads
 
 EngineName = Literal["auto", "cpu", "gpu"]
 DeviceMemory = Literal["auto", "device", "unified"]
+ColumnType = Literal["text", "struct"]
 
 
 MOST = 1 << 56
@@ -42,8 +43,15 @@ class Settings:
     spill_folder: str | None = None
     """Where what does not fit in ``memory_limit`` is written; None: where the system has its temporary files."""
 
+    column_type: ColumnType = "text"
+    """Type of compressed columns that no other column gives a type to: ``tadoc.Text``, or the bare struct under it."""
+
     def __post_init__(self) -> None:
-        named = {"engine": get_args(EngineName), "device_memory": get_args(DeviceMemory)}
+        named = {
+            "engine": get_args(EngineName),
+            "device_memory": get_args(DeviceMemory),
+            "column_type": get_args(ColumnType),
+        }
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name in named:
@@ -130,7 +138,9 @@ class Config:
         grammars that come again in one pack may have), ``device_memory`` (arrays on a GPU are in its own memory,
         "device", or in managed memory, which may be larger than the GPU's, "unified"; "auto": managed memory on a GPU
         that shares the host's, and else its own), ``spill_folder`` (the path of a folder, for what does not fit in
-        ``memory_limit``; None: the system's folder for temporary files).
+        ``memory_limit``; None: the system's folder for temporary files), ``column_type`` (what ``compress``,
+        ``unpack`` and ``scan_packed`` return: "text", ``tadoc.Text``, or "struct", ``tadoc.STORAGE``, for tools that
+        take no extension types).
 
     Examples
     --------

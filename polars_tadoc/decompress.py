@@ -58,7 +58,7 @@ def decompress(column: pl.Series) -> pl.Series:
     ['two fish']
 
     """
-    require_tadoc(column, "decompress")
+    column = require_tadoc(column, "decompress")
     return write_texts(split(column), column.name, len(column), "decompress")
 
 

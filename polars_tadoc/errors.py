@@ -50,11 +50,11 @@ class NotCompressedError(TadocError, TypeError):
             return cls(f'{call}: column "{name}" is {dtype}, neither String nor a TADOC column; {mend}')
         if call == "decompress" and text == "String":
             mend = "it is text already"
-        elif text.startswith("Struct") and has_fields:
-            mend = f'its type was lost on the way: give it back with pl.col("{name}").cast(tadoc.DTYPE)'
+        elif text.startswith(("Struct", "Text(", "Extension(")) and has_fields:
+            mend = "its type was lost on the way: tadoc.as_text(df) gives it back"
         elif text.startswith("Struct") and all(f"'{field}'" in text for field in PACKED_FIELDS):
             mend = f'its rows are packed: df.tadoc.unpack("{name}") gives them back'
-        elif text.startswith("List(Struct") and has_fields:
+        elif text == "List(Text())" or (text.startswith("List(") and has_fields):
             mend = f'explode it, or call on the elements of its lists: pl.col("{name}").list.eval(pl.element().tadoc…)'
         elif text == "String":
             mend = f'compress it first: df.with_columns(pl.col("{name}").tadoc.compress())'

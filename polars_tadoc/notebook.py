@@ -13,9 +13,9 @@ from typing import Any
 
 import polars as pl
 
-from polars_tadoc.column import is_tadoc
 from polars_tadoc.payload import short_name
 from polars_tadoc.rows.extract import head
+from polars_tadoc.text_type import is_tadoc, storage
 
 WORDS = 8
 """Words that are shown of a row."""
@@ -65,7 +65,8 @@ def _short(column: pl.Series) -> pl.Series:
 
 
 def _fields(column: pl.Series) -> pl.Series:
-    grammar, symbols = column.struct.field("grammar"), column.struct.field("symbols")
+    bare = storage(column)
+    grammar, symbols = bare.struct.field("grammar"), bare.struct.field("symbols")
     codes, distinct = grammar.to_physical(), grammar.unique().drop_nulls()
     names = dict(zip(distinct.to_physical(), map(short_name, distinct.cast(pl.String)), strict=True))
     fields = [

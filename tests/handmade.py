@@ -51,11 +51,11 @@ def column(
     """A column over one grammar (or a ready payload)."""
     encoded = grammar if isinstance(grammar, str) else payload.encode(grammar)
     fields = [
-        pl.Series("grammar", [encoded] * len(rows), tadoc.DTYPE.fields[0].dtype),
+        pl.Series("grammar", [encoded] * len(rows), tadoc.STORAGE.fields[0].dtype),
         pl.Series("symbols", rows, pl.List(pl.UInt32)),
         pl.Series("gaps", gaps or [None] * len(rows), pl.Binary),
     ]
-    return pl.DataFrame(fields).to_struct("text")
+    return tadoc.as_text(pl.DataFrame(fields).to_struct("text"))
 
 
 def struct(**changes: Any) -> pa.StructArray:

@@ -275,7 +275,7 @@ def test_no_grammar_makes_edges_collide() -> None:
 def test_what_is_only_compared_is_not_kept() -> None:
     def categories(marker: str) -> int:
         """How many categories there are; the marker is a new one, the last."""
-        return int(pl.Series([marker], dtype=tadoc.DTYPE.fields[0].dtype).to_physical().item())
+        return int(pl.Series([marker], dtype=tadoc.STORAGE.fields[0].dtype).to_physical().item())
 
     text = pl.Series("t", [f"kept only if it is {n} or so" for n in ("one", "two", "three")] * 40)
     column = tadoc.compress(text)

@@ -211,7 +211,7 @@ def test_documents_too_long_are_refused(engine: str) -> None:
 
 
 def test_damaged_rows_are_refused(engine: str) -> None:
-    grammar, symbols, gaps = COLUMN.head(1).struct.unnest()
+    grammar, symbols, gaps = COLUMN.head(1).ext.storage().struct.unnest()
     wrong = pl.DataFrame([grammar, pl.Series("symbols", [[1 << 31]], symbols.dtype), gaps]).to_struct("text")
     with pytest.raises(InvalidGrammarError):
         tadoc.build_index(wrong, engine=engine)

@@ -78,7 +78,7 @@ codes = set()
 for i in range(200):
     rows = [f"word{i} word{i} other{i % 7}", None, f"word{i}"]
     column = tadoc.compress(pl.Series("text", rows))
-    codes.add(column.struct.field("grammar").to_physical()[0])
+    codes.add(column.ext.storage().struct.field("grammar").to_physical()[0])
     assert column.tadoc.word_count(top=1).rows() == [(f"word{i}", 3)], i
     assert column.tadoc.decompress().to_list() == rows, i
     del column

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc import payload
-from polars_tadoc.column import DTYPE, split
+from polars_tadoc.column import split
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from tests import handmade
 from tests.handmade import cut
@@ -62,14 +62,16 @@ def test_slices_start_at_their_own_offsets() -> None:
 
 def test_a_corpus_is_named_by_its_grammar() -> None:
     column = tadoc.compress(pl.Series(["a b"]))
-    text = column.struct.field("grammar").cast(pl.String)[0]
+    text = column.ext.storage().struct.field("grammar").cast(pl.String)[0]
     assert split(column)[0].key == payload.key(text) == f"{text[:54]}:{len(text)}"
 
 
 def test_a_damaged_payload_is_not_taken_for_the_cached_one() -> None:
     column = tadoc.compress(pl.Series(["a b a b"]))
-    cut = column.struct.field("grammar").cast(pl.String)[0][:-4]
-    damaged = column.to_frame("text").unnest("text").with_columns(pl.lit(cut, DTYPE.fields[0].dtype).alias("grammar"))
+    cut = column.ext.storage().struct.field("grammar").cast(pl.String)[0][:-4]
+    damaged = (
+        column.ext.storage().struct.unnest().with_columns(pl.lit(cut, tadoc.STORAGE.fields[0].dtype).alias("grammar"))
+    )
     with pytest.raises(InvalidGrammarError, match="damaged"):
         damaged.to_struct("text").tadoc.word_count()
 

@@ -23,7 +23,9 @@ from tests.strategies import columns
 
 
 def grammars(column: pl.Series) -> list[str]:
-    return column.struct.field("grammar").cast(pl.String).unique(maintain_order=True).drop_nulls().to_list()
+    return (
+        column.ext.storage().struct.field("grammar").cast(pl.String).unique(maintain_order=True).drop_nulls().to_list()
+    )
 
 
 def test_type_and_name() -> None:
@@ -35,7 +37,7 @@ def test_type_and_name() -> None:
 
 
 def test_is_tadoc_is_exact() -> None:
-    fields = {field.name: field.dtype for field in tadoc.DTYPE.fields}
+    fields = {field.name: field.dtype for field in tadoc.STORAGE.fields}
     for dtype in (
         pl.String,
         pl.String(),
@@ -157,7 +159,7 @@ def test_grammars_are_cached_as_they_are_made() -> None:
     from polars_tadoc.cache import grammars as cache
 
     column = tadoc.compress(pl.Series([f"words of this test only {i}" for i in range(5)]))
-    key = payload.key(str(column.struct.field("grammar").cast(pl.String)[0]))
+    key = payload.key(str(column.ext.storage().struct.field("grammar").cast(pl.String)[0]))
     assert cache.get(key) is tadoc.column.split(column)[0].grammar
 
 
@@ -180,5 +182,5 @@ def test_what_a_device_makes_is_stored_as_what_the_cpu_makes(values: list[str | 
         patch.setattr(Engine, "guarded", lambda *_: nullcontext())
         made = tadoc.compress(text)
     for field in ("symbols", "gaps"):
-        assert made.struct.field(field).equals(expected.struct.field(field))
+        assert made.ext.storage().struct.field(field).equals(expected.ext.storage().struct.field(field))
     assert tadoc.decompress(made).equals(text)

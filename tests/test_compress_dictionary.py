@@ -166,7 +166,9 @@ def counts(column: pl.Series, engine: str | None = None) -> list[tuple[str, int]
 
 
 def payloads(column: pl.Series) -> list[str]:
-    return column.struct.field("grammar").cast(pl.String).unique(maintain_order=True).drop_nulls().to_list()
+    return (
+        column.ext.storage().struct.field("grammar").cast(pl.String).unique(maintain_order=True).drop_nulls().to_list()
+    )
 
 
 def test_sequitur_and_lossy() -> None:

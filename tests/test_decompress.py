@@ -159,7 +159,7 @@ def test_chunked_input() -> None:
 def test_lossy_gives_words_joined_by_spaces(rows: list[str | None]) -> None:
     known = [row and re.sub(r"[^ -~\n日本か]", "", row) for row in rows]
     compressed = tadoc.compress(pl.Series(known, dtype=pl.String), lossless=False)
-    assert compressed.struct.field("gaps").null_count() == len(rows)
+    assert compressed.ext.storage().struct.field("gaps").null_count() == len(rows)
     expected = [None if row is None else " ".join(reference.tokenize(row, "words")[0]) for row in known]
     assert tadoc.decompress(compressed).to_list() == expected
 
@@ -317,7 +317,10 @@ class TestDamage:
     def test_null_fields(self) -> None:
         column = handmade.column(self.GRAMMAR, [[0], None, [1]])
         no_grammar = (
-            column.struct.unnest().with_columns(pl.when(pl.int_range(pl.len()) != 2).then("grammar")).to_struct("text")
+            column.ext.storage()
+            .struct.unnest()
+            .with_columns(pl.when(pl.int_range(pl.len()) != 2).then("grammar"))
+            .to_struct("text")
         )
         assert tadoc.decompress(column).to_list() == ["a", None, "b"]
         assert tadoc.decompress(no_grammar).to_list() == ["a", None, None]

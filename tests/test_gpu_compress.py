@@ -24,9 +24,14 @@ pytestmark = pytest.mark.skipif(cuda.device_problem() is not None, reason=f"no d
 
 def assert_same(text: pl.Series, **options: Any) -> None:
     device, host = (tadoc.compress(text, engine=engine, **options) for engine in ("gpu", "cpu"))
-    assert device.struct.field("grammar").cast(pl.String).equals(host.struct.field("grammar").cast(pl.String))
-    assert device.struct.field("symbols").equals(host.struct.field("symbols"))
-    assert device.struct.field("gaps").equals(host.struct.field("gaps"))
+    assert (
+        device.ext.storage()
+        .struct.field("grammar")
+        .cast(pl.String)
+        .equals(host.ext.storage().struct.field("grammar").cast(pl.String))
+    )
+    assert device.ext.storage().struct.field("symbols").equals(host.ext.storage().struct.field("symbols"))
+    assert device.ext.storage().struct.field("gaps").equals(host.ext.storage().struct.field("gaps"))
     if options.get("lossless", True):
         assert tadoc.decompress(device).equals(text)
 
@@ -61,7 +66,12 @@ def test_recompress_matches_the_cpu() -> None:
     text = pl.read_parquet("examples/data/peps.parquet")["text"]
     column = tadoc.compress(text, rows_per_grammar=100)
     device, host = (tadoc.recompress(column, engine=engine) for engine in ("gpu", "cpu"))
-    assert device.struct.field("grammar").cast(pl.String).equals(host.struct.field("grammar").cast(pl.String))
+    assert (
+        device.ext.storage()
+        .struct.field("grammar")
+        .cast(pl.String)
+        .equals(host.ext.storage().struct.field("grammar").cast(pl.String))
+    )
     assert tadoc.decompress(device).equals(text)
 
 

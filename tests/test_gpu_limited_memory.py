@@ -183,7 +183,7 @@ def test_compress(lossless: bool) -> None:
     peak = peak_of(run)
     with room(peak // 2), pytest.warns(DeviceMemoryWarning, match=r"compress: .* bytes at once, which go in batches"):
         made = run()
-    assert made.struct.field("grammar").n_unique() > 1
+    assert made.ext.storage().struct.field("grammar").n_unique() > 1
     plain = text() if lossless else tadoc.decompress(column())
     assert tadoc.decompress(made).equals(plain)
 

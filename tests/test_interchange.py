@@ -53,7 +53,7 @@ def heavy() -> pl.DataFrame:
 
 
 def payload_size(frame: pl.DataFrame) -> int:
-    return sum(map(len, frame["text"].struct.field("grammar").unique().drop_nulls().cast(pl.String)))
+    return sum(map(len, frame["text"].ext.storage().struct.field("grammar").unique().drop_nulls().cast(pl.String)))
 
 
 def once(frame: pl.DataFrame) -> int:
@@ -61,19 +61,20 @@ def once(frame: pl.DataFrame) -> int:
     return int(frame.estimated_size()) + payload_size(frame)
 
 
-def whole(arrived: Any, plain: pl.DataFrame = PLAIN) -> None:
+def whole(arrived: Any, plain: pl.DataFrame = PLAIN, dtype: pl.DataType = tadoc.DTYPE) -> None:
     """It is a compressed column again, without a cast, and holds the same text."""
     arrived = arrived if isinstance(arrived, pl.DataFrame) else pl.DataFrame(arrived)
-    assert arrived.schema["text"] == tadoc.DTYPE
+    assert arrived.schema["text"] == dtype
+    assert tadoc.as_text(arrived).schema["text"] == tadoc.DTYPE
     assert arrived.tadoc.decompress("text").equals(plain)
 
 
 def untagged(arrived: pl.DataFrame, plain: pl.DataFrame = PLAIN) -> None:
-    """It is a struct of plain types; the error of a call names the cast that makes it a compressed column again."""
-    assert arrived.schema["text"] != tadoc.DTYPE
-    with pytest.raises(tadoc.errors.NotCompressedError, match=r"cast\(tadoc.DTYPE\)"):
+    """It is a struct of plain types; the error of a call names the call that makes it a compressed column again."""
+    assert not tadoc.is_tadoc(arrived.schema["text"])
+    with pytest.raises(tadoc.errors.NotCompressedError, match=r"tadoc\.as_text\(df\)"):
         arrived.tadoc.word_count("text")
-    whole(arrived.with_columns(pl.col("text").cast(tadoc.DTYPE)), plain)
+    whole(tadoc.as_text(arrived), plain)
 
 
 # pickle
@@ -164,7 +165,7 @@ def test_arrow_arrays_keep_the_grammar_once(frame: pl.DataFrame, heavy: pl.DataF
     whole(pl.from_arrow(table))
     whole(pl.from_arrow(table.slice(0, 10)), PLAIN.head(10))
     array = frame["text"].to_arrow()
-    whole(pl.Series("text", array).to_frame().with_row_index("id"))
+    whole(pl.Series("text", array).to_frame().with_row_index("id"), dtype=tadoc.STORAGE)
     assert heavy.to_arrow().nbytes < 2 * once(heavy)
 
 
@@ -175,7 +176,7 @@ def test_oldest_types_of_arrow(frame: pl.DataFrame) -> None:
 def test_capsules_there_and_back(frame: pl.DataFrame) -> None:
     chunked = pa.chunked_array(frame["text"])  # Series.__arrow_c_stream__
     assert pa.types.is_dictionary(chunked.type.field("grammar").type)
-    whole(pl.Series("text", chunked).to_frame().with_row_index("id"))
+    whole(pl.Series("text", chunked).to_frame().with_row_index("id"), dtype=tadoc.STORAGE)
     whole(pl.DataFrame(pa.table(frame)))  # DataFrame.__arrow_c_stream__
     reader = pa.RecordBatchReader.from_stream(frame)
     whole(pl.DataFrame(reader))
@@ -234,7 +235,7 @@ def test_parquet_by_pyarrow(frame: pl.DataFrame, tmp_path: Path, row_group_size:
     with pytest.raises(pa.ArrowNotImplementedError):  # a dictionary of string views: df.to_arrow() gives another
         pq.write_table(pa.table(frame), theirs)
     frame.write_parquet(theirs, use_pyarrow=True)
-    whole(pl.read_parquet(theirs))
+    whole(pl.read_parquet(theirs), dtype=tadoc.STORAGE)
 
 
 @pytest.mark.parametrize("how", ["at once", "in chunks", "by batch"])
@@ -266,8 +267,8 @@ def duckdb() -> Any:
 def test_duckdb_reads_frames_tables_and_files(duckdb: Any, frame: pl.DataFrame, tmp_path: Path) -> None:
     path, arrow = tmp_path / "a.parquet", frame.to_arrow()
     frame.write_parquet(path)
-    grammars = frame["text"].struct.field("grammar").drop_nulls().n_unique()
-    symbols = int(frame["text"].struct.field("symbols").list.len().sum())
+    grammars = frame["text"].ext.storage().struct.field("grammar").drop_nulls().n_unique()
+    symbols = int(frame["text"].ext.storage().struct.field("symbols").list.len().sum())
     for source in ("frame", "arrow", f"'{path}'"):
         query = (
             f"select count(*), count(text.symbols), count(distinct text.grammar), sum(len(text.symbols)) from {source}"
@@ -314,11 +315,11 @@ def test_pandas_with_arrow_types(frame: pl.DataFrame, heavy: pl.DataFrame, tmp_p
     pandas = pytest.importorskip("pandas")
     frame.write_parquet(tmp_path / "a.parquet")
     read = pandas.read_parquet(tmp_path / "a.parquet", dtype_backend="pyarrow")
-    whole(pl.from_pandas(read))
-    whole(pl.from_pandas(frame.to_pandas(use_pyarrow_extension_array=True)))
-    whole(pl.from_pandas(read[read["id"] < 9]), PLAIN.head(9))
+    whole(pl.from_pandas(read), dtype=tadoc.STORAGE)
+    whole(pl.from_pandas(frame.to_pandas(use_pyarrow_extension_array=True)), dtype=tadoc.STORAGE)
+    whole(pl.from_pandas(read[read["id"] < 9]), PLAIN.head(9), dtype=tadoc.STORAGE)
     read.to_parquet(tmp_path / "b.parquet")
-    whole(pl.read_parquet(tmp_path / "b.parquet"))
+    whole(pl.read_parquet(tmp_path / "b.parquet"), dtype=tadoc.STORAGE)
     assert heavy.to_pandas(use_pyarrow_extension_array=True).memory_usage(deep=True).sum() < 2 * once(heavy)
 
 
@@ -330,7 +331,7 @@ def test_pandas_with_objects_copies_the_grammar_for_each_row(frame: pl.DataFrame
         assert copied["text"][0]["grammar"].startswith("TADOC")
         back = pl.from_pandas(copied)
         assert isinstance(back.schema["text"], pl.Struct)
-        assert back.schema["text"] != tadoc.DTYPE
+        assert not tadoc.is_tadoc(back.schema["text"])
     assert few.tadoc.decompress("text").to_pandas()["text"].tolist() == ROWS[:20]
     assert pandas.read_parquet(tmp_path / "a.parquet", columns=["id"])["id"].tolist() == list(range(20))
 
@@ -351,7 +352,7 @@ def test_printing_a_frame_shows_the_start_of_the_grammar_only(heavy: pl.DataFram
 
 
 def test_text_formats_refuse(frame: pl.DataFrame) -> None:
-    with pytest.raises(pl.exceptions.ComputeError, match="CSV format does not support nested data"):
+    with pytest.raises(pl.exceptions.ComputeError, match=r"ext\[tadoc\] cannot be written to CSV"):
         frame.write_csv()
     for write in (frame.write_json, frame.write_ndjson):
         with pytest.raises(BaseException, match=r"Binary|panic|not"):  # Polars' PanicException is no Exception
@@ -372,7 +373,7 @@ CHEAP: dict[str, Any] = {
     "first over": lambda df: df.with_columns(pl.col("text").first().over(pl.col("id") % 7)),
     "fill": lambda df: df.with_columns(pl.col("text").fill_null(strategy="forward")),
     "sample": lambda df: df.sample(500, seed=0),
-    "unnest": lambda df: df.unnest("text"),
+    "unnest": lambda df: tadoc.as_storage(df).unnest("text"),
     "pickle": lambda df: pickle.loads(pickle.dumps(df.rechunk())),
 }
 

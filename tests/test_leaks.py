@@ -222,7 +222,7 @@ for name, use in uses.items():
     codes[name] = []
     for i in range(3):
         df = pl.DataFrame({"text": [f"w{i} {name} x{j % 7}" for j in range(10)]}).tadoc.compress("text")
-        codes[name].append(df["text"].struct.field("grammar").to_physical()[0])
+        codes[name].append(df["text"].ext.storage().struct.field("grammar").to_physical()[0])
         use(df)
         del df
 json.dump(codes, sys.stdout)
@@ -260,7 +260,7 @@ for i in range(1, 1001):
     assert df.lazy().tadoc.inverted_index().select(pl.col("documents").list.len().sum()).collect().item() <= 800
     assert df.tadoc.decompress()["text"][-1] == rows[-1]
     largest, most = max(largest, grammars.nbytes), max(most, kept.nbytes)
-    payloads += len(df["text"].struct.field("grammar").head(1).cast(pl.String)[0])
+    payloads += len(df["text"].ext.storage().struct.field("grammar").head(1).cast(pl.String)[0])
     del df
     if i in (200, 1000):
         memory[i] = process.memory_info().rss
@@ -290,7 +290,7 @@ for i in range(25):
     numbers = random.Random(i)
     rows = [" ".join(f"{numbers.getrandbits(48):x}" for _ in range(60)) for _ in range(3000)]
     df = pl.DataFrame({"text": rows}).tadoc.compress("text")
-    size = len(df["text"].struct.field("grammar").head(1).cast(pl.String)[0])
+    size = len(df["text"].ext.storage().struct.field("grammar").head(1).cast(pl.String)[0])
     assert size > 1 << 20, size
     df.tadoc.word_count(top=1), df.tadoc.decompress()
     del df, rows

@@ -244,7 +244,7 @@ def test_errors_name_the_column() -> None:
     for either in (frame, frame.lazy()):
         with pytest.raises(ColumnMissingError, match='pack: there is no column "txt"; did you mean "text"'):
             either.tadoc.pack("txt")
-        with pytest.raises(NotPackedError, match=r'unpack: column "text" is Struct.*pack'):
+        with pytest.raises(NotPackedError, match=r'unpack: column "text" is Text\(\), not a packed .*pack'):
             either.tadoc.unpack("text")
         with pytest.raises(NotPackedError, match=r"the frame has no packed TADOC column; df\.tadoc\.pack"):
             either.tadoc.unpack()

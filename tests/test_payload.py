@@ -23,7 +23,7 @@ from tests.test_grammar import assert_same
 def real() -> str:
     """A payload of ordinary text."""
     rows = ["the cat sat on the mat, the cat sat on the mat"] * 5 + ["日本 x\ny", "the cat"]
-    return str(tadoc.compress(pl.Series(rows)).struct.field("grammar").cast(pl.String)[0])
+    return str(tadoc.compress(pl.Series(rows)).ext.storage().struct.field("grammar").cast(pl.String)[0])
 
 
 @cache
@@ -57,7 +57,9 @@ def test_round_trip(rows: list[str | None]) -> None:
 
 def test_equal_grammars_have_equal_payloads() -> None:
     rows = [f"line {i % 7} of {i % 3}, the end" for i in range(500)]
-    one, two = (tadoc.compress(pl.Series(r)).struct.field("grammar").cast(pl.String) for r in (rows, list(rows)))
+    one, two = (
+        tadoc.compress(pl.Series(r)).ext.storage().struct.field("grammar").cast(pl.String) for r in (rows, list(rows))
+    )
     assert one.unique().to_list() == two.unique().to_list()
     assert payload.encode(payload.decode(one[0])) == one[0]
 

@@ -60,7 +60,7 @@ def test_round_trip(frame: pl.DataFrame, how: str) -> None:
     assert back.tadoc.decompress("text").equals(PLAIN)
     assert back.tadoc.word_count("text").equals(frame.tadoc.word_count("text"))
     both = pl.concat([back, frame])  # one mapping of categories serves both
-    assert both["text"].struct.field("grammar").cast(pl.String).n_unique() <= 7
+    assert both["text"].ext.storage().struct.field("grammar").cast(pl.String).n_unique() <= 7
     assert both.tadoc.decompress("text").equals(pl.concat([PLAIN, PLAIN]))
 
 
@@ -139,7 +139,7 @@ def test_several_files_of_one_scan(tmp_path: Path) -> None:
 def test_a_file_holds_little_more_than_one_copy_of_a_grammar(tmp_path: Path) -> None:
     rows = [f"{i * 7919 % 4001} {i * 104729 % 3989} words" for i in range(4000)]
     frame = pl.DataFrame({"text": rows}).tadoc.compress("text")
-    payload = frame["text"].struct.field("grammar").cast(pl.String)[0]
+    payload = frame["text"].ext.storage().struct.field("grammar").cast(pl.String)[0]
     frame.write_parquet(tmp_path / "one.parquet")
     frame.write_parquet(tmp_path / "many.parquet", row_group_size=500)
     one, many = ((tmp_path / f"{name}.parquet").stat().st_size for name in ("one", "many"))
@@ -154,7 +154,7 @@ def test_other_readers_see_plain_types(frame: pl.DataFrame, tmp_path: Path) -> N
     assert schema.field("text").type.num_fields == 3
     duckdb = pytest.importorskip("duckdb")
     found = duckdb.sql(f"select count(*), count(distinct text.grammar) from '{path}'").fetchall()
-    assert found[0] == (len(ROWS), frame["text"].struct.field("grammar").drop_nulls().n_unique())
+    assert found[0] == (len(ROWS), frame["text"].ext.storage().struct.field("grammar").drop_nulls().n_unique())
 
 
 def test_arrow_there_and_back(frame: pl.DataFrame) -> None:
@@ -178,7 +178,7 @@ def test_flipped_bytes_of_a_file_are_errors_or_harmless(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     frame.write_parquet(path, compression="uncompressed")
     data = path.read_bytes()
-    payload = frame["text"].struct.field("grammar").cast(pl.String)[0].encode()
+    payload = frame["text"].ext.storage().struct.field("grammar").cast(pl.String)[0].encode()
     at = data.index(payload)
     for place in range(at, at + len(payload), len(payload) // 25):
         path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])

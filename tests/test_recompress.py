@@ -23,7 +23,7 @@ from tests import handmade, strategies
 
 def stored(column: pl.Series) -> list[tuple[str, list[int], bytes] | None]:
     """Payload, symbols and gaps of each row."""
-    fields = column.struct.unnest().with_columns(pl.col("grammar").cast(pl.String))
+    fields = column.ext.storage().struct.unnest().with_columns(pl.col("grammar").cast(pl.String))
     return [row if valid else None for row, valid in zip(fields.rows(), column.is_not_null(), strict=True)]
 
 

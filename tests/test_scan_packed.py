@@ -282,7 +282,7 @@ def test_filters_that_look_at_the_compressed_column(path: Path) -> None:
     lf = tadoc.scan_packed(path)
     for predicate in (
         pl.col("text").is_null(),
-        pl.col("text").struct.field("symbols").list.len() > 2,
+        pl.col("text").ext.storage().struct.field("symbols").list.len() > 2,
         pl.col("text").is_null() & (pl.col("number") > 20),
         pl.col("text").is_null() | (pl.col("number") > 50),
     ):

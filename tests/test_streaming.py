@@ -72,7 +72,7 @@ def test_blocks_do_not_follow_the_batches(scan: pl.LazyFrame) -> None:
     got = scan.tadoc.compress("text").collect()["text"]
     expected = tadoc.compress(DF["text"], rows_per_grammar=300)
     for field in ("symbols", "gaps"):
-        assert got.struct.field(field).equals(expected.struct.field(field))
+        assert got.ext.storage().struct.field(field).equals(expected.ext.storage().struct.field(field))
     assert [c.key for c in tadoc.column.split(got)] == [c.key for c in tadoc.column.split(expected)]
     few = scan.filter(pl.col("i") % 10 == 1).tadoc.compress("text").collect()
     assert len(tadoc.column.split(few["text"])) == 1

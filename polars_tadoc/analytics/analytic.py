@@ -71,7 +71,7 @@ class Analytic(ABC, Generic[Part, Made]):
             ``engine="gpu"`` cannot run here.
 
         """
-        require_tadoc(column, self.name)
+        column = require_tadoc(column, self.name)
         return self.answer(split(column), Labels.of(column, id, self.name))
 
     def answer(self, corpora: Sequence[Corpus], labels: Labels) -> Made:

@@ -53,14 +53,14 @@ class Groups:
     def of_lists(cls, imploded: pl.Series, call: str) -> Groups:
         """Take each list of rows for a group; errors as the analytics'."""
         column = imploded.explode(empty_as_null=False, keep_nulls=False)
-        require_tadoc(column, call)
+        column = require_tadoc(column, call)
         lengths = imploded.list.len().fill_null(0).to_numpy()
         return cls(column, np.append(0, np.cumsum(lengths, dtype=np.int64)))
 
     @classmethod
     def of_rows(cls, column: pl.Series, call: str) -> Groups:
         """Take each row for a group of its own; errors as the analytics'."""
-        require_tadoc(column, call)
+        column = require_tadoc(column, call)
         return cls(column, np.arange(len(column) + 1, dtype=np.int64))
 
 

@@ -88,7 +88,7 @@ class Counting:
         batches = batches or DeviceBatches(self.call, self.options.engine)
         if column.dtype == pl.String:
             return self.merge(list(self.text_partials(column, batches=batches)))
-        require_tadoc(column, self.call)
+        column = require_tadoc(column, self.call)
         corpora = split(column)
         require_countable(corpora)
         engine = choose(self.options.engine, sum(corpus.symbol_count for corpus in corpora))

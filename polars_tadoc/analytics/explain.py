@@ -87,7 +87,7 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
         require_series(column, analytic)
         if column.dtype == pl.String:
             return f'{analytic}: column "{column.name}" is text, counted without rules: there is no strategy to explain'
-        require_tadoc(column, analytic)
+        column = require_tadoc(column, analytic)
         for corpus in split(column):
             request.counting.require_tokenizer(corpus)
     window = getattr(request, "window", 1)

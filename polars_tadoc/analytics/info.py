@@ -89,7 +89,7 @@ def info(column: pl.Series) -> pa.Table:
     [{'rows': 1000, 'words': 4000, 'vocabulary': 4, 'rules': 1, 'symbols': 1004}]
 
     """
-    require_tadoc(column, "info")
+    column = require_tadoc(column, "info")
     corpora = split(column)
     described = _described(corpora, np.array([0, len(column)]))
     of_grammars = [_grammar_bytes(corpus) for corpus in corpora]

@@ -20,7 +20,7 @@ import polars.selectors as cs
 
 from polars_tadoc.analytics.analytic import Analytic, Made, Part
 from polars_tadoc.analytics.kept_labels import KeptLabels
-from polars_tadoc.column import DTYPE, split_one_by_one
+from polars_tadoc.column import split_one_by_one
 from polars_tadoc.config import MOST
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.device_batches import DeviceBatches
@@ -30,6 +30,7 @@ from polars_tadoc.payload import short_name
 from polars_tadoc.read_ahead import read_ahead
 from polars_tadoc.sources import batches
 from polars_tadoc.spill import Checkpoint, Spill
+from polars_tadoc.text_type import STORAGE, storage
 
 ROWS_SHARE = 64
 """Rows that wait take at most so small a share of the limit."""
@@ -167,8 +168,9 @@ def corpora_of_batches(batches: Iterable[pl.Series], limit: int, gaps: bool = Fa
         Keep what stood between words; most analytics do not read it.
 
     """
-    held, numbers, size, first = [pl.Series("text", [], DTYPE)], [np.zeros(0, np.int64)], 0, 0
-    for batch in batches:
+    held, numbers, size, first = [pl.Series("text", [], STORAGE)], [np.zeros(0, np.int64)], 0, 0
+    for own in batches:
+        batch = storage(own)
         if first + len(batch) > MOST_ROWS:
             raise LimitExceededError(TOO_MANY_ROWS)
         held.append(batch.alias("text") if gaps else _without_gaps(batch))

@@ -102,7 +102,7 @@ class Request(Analytic[Matches, MatchedRows]):
         named = replace(self, column=column.name)
         if column.dtype == pl.String:
             return named.merge(list(named.text_partials(column)))
-        require_tadoc(column, self.name)
+        column = require_tadoc(column, self.name)
         corpora = split(column)
         for corpus in corpora:
             named.require_tokenizer(corpus)

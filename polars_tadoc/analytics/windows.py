@@ -25,6 +25,7 @@ from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.packed.question import PackedQuestion, packed_question
 from polars_tadoc.packed.unpack import chosen
 from polars_tadoc.sources import batches
+from polars_tadoc.text_type import in_form, storage
 
 WORD_BYTES = 40
 """What is made of the counts of documents takes, for each word of theirs, at most about so many bytes: where most words
@@ -172,16 +173,17 @@ def plan_windows(
         _require_numbers(first + sum(frame.height for frame in held) + batch.height)
         text = batch.schema[column] == pl.String
         if not (text or gaps or column in others):  # as a label it is given whole
-            batch = batch.with_columns(_without_gaps(batch[column]).alias(column))
+            bare = _without_gaps(storage(batch[column])).alias(column)
+            batch = batch.with_columns(in_form(bare, batch.schema[column]))
         held.append(batch)
-        size += int(batch[column].estimated_size()) if text else _nbytes(batch[column])
+        size += int(batch[column].estimated_size()) if text else _nbytes(storage(batch[column]))
         if size < limit // (TEXT_SHARE if text else ROWS_SHARE):
             continue
         frame = pl.concat(held)
-        stop = frame.height if text else _before_last_grammar(frame[column])
+        stop = frame.height if text else _before_last_grammar(storage(frame[column]))
         yield _window(frame.head(stop), column, others, first, limit)
         held, first = [frame.slice(stop)], first + stop
-        size = 0 if text else _nbytes(held[0][column])
+        size = 0 if text else _nbytes(storage(held[0][column]))
     yield _window(pl.concat(held), column, others, first, limit)
 
 

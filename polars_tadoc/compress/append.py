@@ -20,6 +20,7 @@ from polars_tadoc.grammar import Grammar
 from polars_tadoc.kernels.cpu import append as kernels
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
+from polars_tadoc.text_type import storage
 from polars_tadoc.vocabulary import Vocabulary
 
 UInt32 = npt.NDArray[np.uint32]
@@ -43,6 +44,7 @@ class Recent:
     @classmethod
     def of(cls, column: pl.Series) -> Recent | None:
         """Find it (among equals the one used last); None where no row has one."""
+        column = storage(column)
         found = cls._of_last(column.tail(RECENT_ROWS))
         return cls._of_last(column) if found is None and len(column) > RECENT_ROWS else found
 
@@ -162,7 +164,7 @@ def encode(tokens: Tokens, recent: Recent, valid: npt.NDArray[np.bool_]) -> tupl
 
     Returns
     -------
-    (Series of type ``DTYPE``, int64 array)
+    (Series of type ``STORAGE``, int64 array)
         The encoded rows and which they are, ascending.
 
     """
@@ -197,5 +199,5 @@ def encode(tokens: Tokens, recent: Recent, valid: npt.NDArray[np.bool_]) -> tupl
 
 def row_bytes(column: pl.Series) -> int:
     """Bytes of a column's rows without their grammars: four a symbol, and the gaps."""
-    fields = column.struct
+    fields = storage(column).struct
     return 4 * int(fields.field("symbols").list.len().sum()) + int(fields.field("gaps").bin.size().sum())

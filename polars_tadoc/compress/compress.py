@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from polars_tadoc import column, payload
 from polars_tadoc.cache import grammars
-from polars_tadoc.column import DTYPE, require_series, require_string, require_tadoc
+from polars_tadoc.column import require_series, require_string, require_tadoc
 from polars_tadoc.compress import batch_repair, sequitur
 from polars_tadoc.compress.append import Recent, encode, row_bytes
 from polars_tadoc.compress.bar import Bar, bar_of
@@ -30,6 +30,7 @@ from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.cpu.parallel import map_apart
 from polars_tadoc.kernels.cuda import compress as on_device
 from polars_tadoc.kernels.cuda import device
+from polars_tadoc.text_type import DTYPE, STORAGE, in_form, result_type
 
 ROWS_PER_GRAMMAR = 250_000
 """About a Parquet row group's worth, so that a file holds little more than one copy of each payload."""
@@ -65,6 +66,8 @@ class Compression:
     """What words are numbered by."""
     cached: bool = True
     """Keep decoded grammars in the cache, as they are made."""
+    dtype: pl.DataType = DTYPE
+    """Type of the column that is made: ``tadoc.Text``, or the struct."""
 
     @classmethod
     def from_arguments(
@@ -125,7 +128,17 @@ class Compression:
                 recent = None  # its grammar does not fit, its tokenizer does
             else:
                 lossless = recent.lossless
-        return cls(cut, method, lossless, rows_per_grammar, progress, require_engine(engine), recent, dictionary)
+        return cls(
+            cut,
+            method,
+            lossless,
+            rows_per_grammar,
+            progress,
+            require_engine(engine),
+            recent,
+            dictionary,
+            dtype=result_type() if like is None else like.dtype,
+        )
 
     def uses_gpu(self, size: int) -> bool:
         """Choose the engine for so many bytes; here, and nowhere else."""
@@ -162,7 +175,7 @@ class Compression:
             except ValueError:
                 require_utf8(named)  # names the row of the whole column
                 raise
-        return (pl.concat(parts) if parts else pl.Series(dtype=DTYPE)).alias(named.name)
+        return in_form((pl.concat(parts) if parts else pl.Series(dtype=STORAGE)).alias(named.name), self.dtype)
 
 
 def compress(
@@ -216,8 +229,8 @@ def compress(
 
     Returns
     -------
-    Series of type ``tadoc.DTYPE``
-        ``Struct{grammar: Categorical, symbols: List(UInt32), gaps: Binary}``, one struct per row.
+    Series of type ``tadoc.Text``
+        Of the type of ``like`` where that is given, else what ``Config(column_type=)`` says.
 
     Raises
     ------

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from polars_tadoc import column as columns
 from polars_tadoc.arrow import binary_views
-from polars_tadoc.column import DTYPE, require_tadoc
+from polars_tadoc.column import require_tadoc
 from polars_tadoc.compress.bar import Bar, bar_of
 from polars_tadoc.compress.compress import (
     ROWS_PER_GRAMMAR,
@@ -32,6 +32,7 @@ from polars_tadoc.kernels import cpu
 from polars_tadoc.kernels.cpu import append as kernels
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.tokenize import EMPTY_ID, SEPARATOR, SPACE_ID
+from polars_tadoc.text_type import STORAGE, in_form, storage
 
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
@@ -135,7 +136,10 @@ class Recompression:
 
     def run(self, column: pl.Series) -> pl.Series:
         """Merge the grammars of a compressed series."""
-        require_tadoc(column, "recompress")
+        bare = require_tadoc(column, "recompress")
+        return in_form(self._merged(bare), column.dtype)
+
+    def _merged(self, column: pl.Series) -> pl.Series:
         try:
             if self.tail:
                 start = tail_start(column, self.how.rows_per_grammar or ROWS_PER_GRAMMAR)
@@ -183,7 +187,7 @@ class Recompression:
             rules = build_rules(tokens, stop - start, how, bar)
             parts.append(assemble(tokens, rules, how, None if valid.all() else pl.Series(valid)))
             bar.update(stop - start)
-        return pl.concat(parts) if parts else pl.Series(dtype=DTYPE)
+        return pl.concat(parts) if parts else pl.Series(dtype=STORAGE)
 
 
 def tail_start(column: pl.Series, most_rows: int) -> int:
@@ -193,7 +197,7 @@ def tail_start(column: pl.Series, most_rows: int) -> int:
     more rows than all after it is taken in, while they are at most ``most_rows`` together. What is left has fewer and
     fewer rows towards the end, as in a log-structured merge tree (O'Neil et al., 1996).
     """
-    codes = column.tail(most_rows).struct.field("grammar").to_physical()
+    codes = storage(column).tail(most_rows).struct.field("grammar").to_physical()
     firsts = codes.arg_unique().sort()
     begun = firsts.filter(codes.gather(firsts).is_not_null()).to_numpy()
     if len(begun) < 2:

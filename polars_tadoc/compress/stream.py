@@ -8,7 +8,6 @@ from dataclasses import replace
 import polars as pl
 import polars.selectors as cs
 
-from polars_tadoc.column import DTYPE
 from polars_tadoc.compress.compress import BYTES_PER_GRAMMAR, Compression
 from polars_tadoc.sources import batches, register
 
@@ -55,7 +54,7 @@ def compress_stream(lf: pl.LazyFrame, schema: pl.Schema, column: str, how: Compr
             compressed = block.with_columns(how.run(block[column]))
             yield compressed if predicate is None else compressed.filter(predicate)
 
-    return register(source, {**schema, column: DTYPE}, "compress")
+    return register(source, {**schema, column: how.dtype}, "compress")
 
 
 def _blocks(batches: Iterable[pl.DataFrame], column: str, rows: int) -> Iterator[pl.DataFrame]:

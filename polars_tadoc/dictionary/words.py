@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.column import is_tadoc, require_string
+from polars_tadoc.column import require_string
+from polars_tadoc.text_type import is_tadoc
 from polars_tadoc.vocabulary import Vocabulary
 
 SHOWN = 5

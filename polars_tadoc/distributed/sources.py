@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from polars.exceptions import ComputeError, PolarsError, SchemaError
 
-from polars_tadoc.column import is_tadoc
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotCompressedError
 from polars_tadoc.namespaces.columns import label_column, string_column
@@ -24,6 +23,7 @@ from polars_tadoc.packed.unpack import unpacked_schema
 from polars_tadoc.parquet_footer import open_parquet
 from polars_tadoc.regular_file import arrow_file, open_regular
 from polars_tadoc.stores.find import Source, find_files
+from polars_tadoc.text_type import is_tadoc
 from polars_tadoc.thrift import MalformedError
 
 PIECE_BYTES = 1 << 27

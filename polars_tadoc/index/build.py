@@ -93,7 +93,7 @@ def build_index(
     options = Options.from_arguments(
         normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
     )
-    require_tadoc(column, "build_index")
+    column = require_tadoc(column, "build_index")
     require_bool("store", store, "build_index")
     require_rows(column, id, metadata)
     corpora = split(column)

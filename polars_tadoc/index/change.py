@@ -63,7 +63,7 @@ def append(
             f"append takes a compressed column, a Polars Series, not {type(column).__name__}; of a frame write "
             'df.tadoc.append_to(index, "text", id="name"), or index.append(df["text"], id=df["name"])'
         )
-    require_tadoc(column, "append")
+    column = require_tadoc(column, "append")
     require_rows(column, id, metadata, "append")
     stored = content.stored
     id = _require_alike(stored, id)

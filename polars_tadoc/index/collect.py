@@ -160,7 +160,7 @@ def document_rows(corpora: Sequence[Corpus]) -> Int64:
 def documents_of(
     column: pl.Series, rows: Int64, id: pl.Series | None, metadata: pl.DataFrame | None, store: bool
 ) -> Documents:
-    """Take what is known of the documents in some rows of a column."""
+    """Take what is known of the documents in some rows of a column's storage."""
     ids = from_arrow("id", to_arrow(rows.astype(np.uint32))) if id is None else id.alias("id")
     text = column if store else None
     if len(rows) != len(column):

@@ -43,7 +43,7 @@ class Documents:
     metadata
         A row for each document, or None.
     stored_text
-        The compressed text of each document, or None where it is not kept.
+        The compressed text of each document, as storage, or None where it is not kept.
 
     """
 

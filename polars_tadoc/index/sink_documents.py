@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from polars_tadoc import payload
 from polars_tadoc.analytics.windows import Window
-from polars_tadoc.column import DTYPE
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.index.folder import Writer
+from polars_tadoc.text_type import STORAGE, storage
 
 Int64 = npt.NDArray[np.int64]
 
@@ -143,13 +143,13 @@ class _TextWriter:
 
     def __init__(self, path: Path) -> None:
         file = io.BytesIO()
-        pl.Series("text", [], DTYPE).to_frame().write_parquet(file)
+        pl.Series("text", [], STORAGE).to_frame().write_parquet(file)
         self._schema = pq.read_schema(file)
         self._file = pq.ParquetWriter(path, self._schema, compression="zstd", write_statistics=False)
 
     def append(self, rows: pl.Series) -> None:
         """Write rows of a compressed column."""
-        table = rows.alias("text").to_frame().to_arrow(compat_level=pl.CompatLevel.oldest())
+        table = storage(rows).alias("text").to_frame().to_arrow(compat_level=pl.CompatLevel.oldest())
         self._write(table.column(0).combine_chunks())
 
     def append_corpus(self, corpus: Corpus) -> None:

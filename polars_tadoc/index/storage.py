@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.column import is_tadoc
 from polars_tadoc.compress.compress import require_known
 from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.errors import InvalidIndexError
@@ -28,6 +27,7 @@ from polars_tadoc.index.segment import Segment
 from polars_tadoc.index.stored_text import StoredText
 from polars_tadoc.kernels.postings import Postings
 from polars_tadoc.morphism import Morphism
+from polars_tadoc.text_type import is_tadoc, storage
 from polars_tadoc.version import __version__
 from polars_tadoc.vocabulary import Vocabulary
 
@@ -185,7 +185,7 @@ def _stored_text(reader: Reader) -> StoredText:
     if not is_tadoc(dtype):
         with _sound(reader):
             raise ValueError(f"the text is {dtype}, not compressed")
-    return StoredText(table.rows, lambda: table.read().to_series())
+    return StoredText(table.rows, lambda: storage(table.read().to_series()))
 
 
 def _only_column(reader: Reader, frame: pl.DataFrame, name: str) -> pl.Series:

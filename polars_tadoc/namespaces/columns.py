@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from polars_tadoc.analytics.results import require_label_type
-from polars_tadoc.column import call_of, is_tadoc, require_string
+from polars_tadoc.column import call_of, require_string
 from polars_tadoc.errors import ColumnMissingError, NotCompressedError, NotPackedError
 from polars_tadoc.packed.partition import is_packed
+from polars_tadoc.text_type import is_tadoc
 
 
 def compressed_column(schema: pl.Schema, name: str | None, call: str) -> str:

@@ -19,7 +19,6 @@ from polars_tadoc.analytics import sort as sort_analytic
 from polars_tadoc.analytics import term_vector as term_vector_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.twig_filter import MAX_BYTES, MAX_DEPTH, twig_filter
-from polars_tadoc.column import DTYPE
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
 from polars_tadoc.compress.recompress import Recompression, recompress
 from polars_tadoc.decompress import decompress
@@ -118,7 +117,7 @@ class TadocExpr:
             progress=progress,
             engine=engine,
         )
-        return elementwise(replace(how, cached=False).run, DTYPE, self._expr)
+        return elementwise(replace(how, cached=False).run, how.dtype, self._expr)
 
     @documented_by(recompress)
     def recompress(
@@ -144,7 +143,7 @@ class TadocExpr:
         how = Recompression.from_arguments(
             tail=tail, method=method, rows_per_grammar=rows_per_grammar, progress=progress, engine=engine
         )
-        return self._expr.map_batches(at_work()(how.run), return_dtype=DTYPE)
+        return self._expr.map_batches(at_work()(how.run), return_dtype=pl.self_dtype())
 
     @documented_by(decompress)
     def decompress(self) -> pl.Expr:

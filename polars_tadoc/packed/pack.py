@@ -19,6 +19,7 @@ from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.grammar import VERSION, Grammar
 from polars_tadoc.packed.partition import PACKED_DTYPE
+from polars_tadoc.text_type import storage
 
 MOST_VALUES = 1 << 29
 """Values that a cell may hold: beyond, a page of a Parquet file may not hold it."""
@@ -91,7 +92,7 @@ def grammar_runs(column: pl.Series) -> list[tuple[int | None, int, int]]:
     """
     if len(column) == 0:
         return []
-    fields = column.alias("text").struct  # Polars' own calls take some names for patterns
+    fields = storage(column).alias("text").struct  # Polars' own calls take some names for patterns
     valid = fields.field("symbols").is_not_null().alias("valid")
     codes = pl.DataFrame([fields.field("grammar").to_physical(), valid]).select(
         pl.when("valid").then("grammar").forward_fill().backward_fill()
@@ -153,6 +154,8 @@ def _packed_rows(rows: pl.DataFrame, column: str, packed: _PackedGrammars) -> It
 
 def _most_values(series: pl.Series) -> tuple[int, int]:
     """Values and bytes of the largest leaf of a series."""
+    if isinstance(series.dtype, pl.BaseExtension):
+        return _most_values(storage(series))
     if isinstance(series.dtype, pl.Struct):
         inner = [_most_values(series.struct.field(field.name)) for field in series.dtype.fields]
         return max((v for v, _ in inner), default=0), max((b for _, b in inner), default=0)
@@ -169,7 +172,7 @@ def _most_values(series: pl.Series) -> tuple[int, int]:
 def pack_rows(column: pl.Series, packed: _PackedGrammars) -> pl.Series:
     """Pack the rows of a compressed column that share one grammar: a series of one packed row."""
     corpora = split(column)
-    gaps, valid = column.alias("text").struct.field("gaps"), pl.repeat(True, len(column), eager=True)
+    gaps, valid = storage(column).alias("text").struct.field("gaps"), pl.repeat(True, len(column), eager=True)
     if not corpora:
         nothing = np.zeros(0, np.uint32)
         documents = Corpus("", _no_grammar(), np.zeros(0, np.int64), np.zeros(1, np.int64), nothing, gaps.head(0))

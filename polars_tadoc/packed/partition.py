@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from polars_tadoc import payload
 from polars_tadoc.cache import grammars
-from polars_tadoc.column import is_tadoc
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotPackedError
 from polars_tadoc.grammar import VERSION, Grammar
+from polars_tadoc.text_type import is_tadoc
 
 PACKED_DTYPE = pl.Struct(
     {

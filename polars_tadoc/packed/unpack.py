@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from polars_tadoc import payload
 from polars_tadoc.cache import ByteLRU, grammars
-from polars_tadoc.column import DTYPE
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotPackedError
 from polars_tadoc.grammar import Grammar
 from polars_tadoc.packed.partition import Partition, partition_at
 from polars_tadoc.packed.skip import parts
+from polars_tadoc.text_type import STORAGE, in_form, result_type
 
 payloads: ByteLRU[str] = ByteLRU(lambda: settings().host_cache_bytes // 8, len)
 """Payloads of packed grammars by content key: making one takes several times as long as hashing its arrays."""
@@ -53,7 +53,7 @@ def unpacked_schema(schema: pl.Schema, column: str, call: str) -> pl.Schema:
     unpacked: dict[str, pl.DataType] = {}
     for name, dtype in schema.items():
         if name == column:
-            unpacked[name] = DTYPE
+            unpacked[name] = result_type()
         elif isinstance(dtype, pl.List):
             unpacked[name] = dtype.inner  # type: ignore[assignment]
         else:
@@ -69,7 +69,7 @@ class Documents:
     Parameters
     ----------
     schema
-        Columns of the documents; the compressed one is of type ``DTYPE``.
+        Columns of the documents; the compressed one is ``tadoc.Text``, or the struct.
     column
         The packed column.
     names
@@ -241,7 +241,8 @@ class Documents:
     def _compressed(self, packed: pl.Series, row: int) -> pl.Series:
         """Give the compressed column of a packed row's documents."""
         partition = partition_at(packed, row)
-        return pl.Series(packed.name, [], DTYPE) if partition is None else rows_of(partition, packed.name)
+        bare = pl.Series(packed.name, [], STORAGE) if partition is None else rows_of(partition, packed.name)
+        return in_form(bare, self.schema[self.column])
 
 
 def unpack(packed: pl.DataFrame, column: str) -> pl.DataFrame:
@@ -252,11 +253,11 @@ def unpack(packed: pl.DataFrame, column: str) -> pl.DataFrame:
 
 
 def rows_of(partition: Partition, name: str) -> pl.Series:
-    """Give a packed row's documents as rows of a compressed column; symbols and gaps are not copied."""
+    """Give a packed row's documents as the storage of a compressed column; symbols and gaps are not copied."""
     count = partition.document_count
     if not partition.valid.any():
-        return pl.Series(name, [None], DTYPE).new_from_index(0, count) if count else pl.Series(name, [], DTYPE)
-    grammar = pl.Series("grammar", [_payload(partition.key, partition.grammar)], DTYPE.fields[0].dtype)
+        return pl.Series(name, [None], STORAGE).new_from_index(0, count) if count else pl.Series(name, [], STORAGE)
+    grammar = pl.Series("grammar", [_payload(partition.key, partition.grammar)], STORAGE.fields[0].dtype)
     lists = pa.LargeListArray.from_arrays(partition.offsets.to_arrow(), partition.roots.to_arrow())
     symbols = pl.Series("symbols", lists)
     column = pl.DataFrame([grammar.new_from_index(0, count), symbols, partition.gaps.alias("gaps")]).to_struct("text")

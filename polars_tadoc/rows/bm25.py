@@ -106,7 +106,7 @@ def bm25(
     [0.44, 0.26, None, 0.0]
 
     """
-    require_tadoc(column, "bm25")  # before arguments, which may have been swapped
+    column = require_tadoc(column, "bm25")  # before arguments, which may have been swapped
     return Request.from_arguments(query, scoring, k1, b, delta, normalize, lowercase, stopwords).run(column)
 
 
@@ -139,14 +139,14 @@ class Request:
 
     def run(self, column: pl.Series) -> pl.Series:
         """Score the rows of a column."""
-        require_tadoc(column, "bm25")
+        column = require_tadoc(column, "bm25")
         return self._score(column, np.array([0, len(column)], np.int64))
 
     @at_work()
     def run_lists(self, imploded: pl.Series) -> pl.Series:
         """Score the rows of each list among themselves; one list of scores for each."""
         column = imploded.explode(empty_as_null=False, keep_nulls=False)
-        require_tadoc(column, "bm25")
+        column = require_tadoc(column, "bm25")
         sizes = imploded.list.len().fill_null(0).to_numpy()
         offsets = np.append(0, np.cumsum(sizes, dtype=np.int64))
         values = self._score(column, offsets).to_arrow(compat_level=pl.CompatLevel.newest())

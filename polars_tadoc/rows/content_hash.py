@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_tadoc.arrow import binary_views
 from polars_tadoc.cache import ByteLRU
-from polars_tadoc.column import in_rows, is_tadoc, require_series, split
+from polars_tadoc.column import in_rows, require_series, split
 from polars_tadoc.config import settings
 from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.decompress import WRONG
@@ -19,6 +19,7 @@ from polars_tadoc.grammar import Grammar
 from polars_tadoc.kernels.cpu import content_hash as kernels
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
+from polars_tadoc.text_type import is_tadoc
 
 UInt64 = npt.NDArray[np.uint64]
 

@@ -10,12 +10,12 @@ import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.arguments import require_bool
-from polars_tadoc.column import is_tadoc
 from polars_tadoc.compress.compress import cut_blocks
 from polars_tadoc.decompress import decompress
 from polars_tadoc.rows.content_hash import content_hash, require_text
 from polars_tadoc.rows.numbers import common_rows
 from polars_tadoc.rows.token_count import token_count
+from polars_tadoc.text_type import is_tadoc, storage
 
 WORDS_COMPARED = 1 << 22
 """Words, or bytes of a String column, of the rows that are expanded at a time; one row at least."""
@@ -141,7 +141,7 @@ def _same_rows(a: pl.Series, b: pl.Series) -> npt.NDArray[np.bool_]:
     """Whether rows have the same grammar, symbols and gaps, so that no text is needed."""
     if not (is_tadoc(a.dtype) and is_tadoc(b.dtype)):
         return np.zeros(len(a), np.bool_)
-    left, right = a.rechunk().struct.unnest(), b.rechunk().struct.unnest()
+    left, right = storage(a).rechunk().struct.unnest(), storage(b).rechunk().struct.unnest()
     same = left["grammar"].to_physical() == right["grammar"].to_physical()
     for field in ("symbols", "gaps"):
         same &= left[field].eq_missing(right[field])

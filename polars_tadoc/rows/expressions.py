@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from polars_tadoc.column import DTYPE
 from polars_tadoc.sources import at_work
+from polars_tadoc.text_type import STORAGE
 
 
 def by_row(
@@ -39,7 +39,7 @@ def by_row(
     }
     fixed = {name: given for name, given in arguments.items() if name not in beside}
     # not a series that the module holds: while any lives, Polars drops no grammar of any column
-    call(pl.Series("text", [], DTYPE), **fixed, **dict.fromkeys(beside, 0))
+    call(pl.Series("text", [], STORAGE), **fixed, **dict.fromkeys(beside, 0))
     return elementwise(_Named(call, fixed, tuple(beside)), dtype, column, *beside.values())
 
 

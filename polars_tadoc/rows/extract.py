@@ -65,7 +65,7 @@ def extract(column: pl.Series, offset: int | pl.Series, length: int | pl.Series 
     ['to be', '']
 
     """
-    require_tadoc(column, "extract")
+    column = require_tadoc(column, "extract")
     offsets = Numbers.of(offset, "offset", "extract")
     lengths = np.full(1, TO_THE_END) if length is None else lengths_of(length, "length", "extract")
     rows = common_rows("extract", column=len(column), offset=len(offsets.values), length=len(lengths))
@@ -105,7 +105,7 @@ def head(column: pl.Series, n: int | pl.Series = 5) -> pl.Series:
     (['To be, or', 'To do'], ['To be, or not to', 'To'])
 
     """
-    require_tadoc(column, "head")
+    column = require_tadoc(column, "head")
     numbers = Numbers.of(n, "n", "head")
     counts = numbers.values
     rows = common_rows("head", column=len(column), n=len(counts))
@@ -148,7 +148,7 @@ def tail(column: pl.Series, n: int | pl.Series = 5) -> pl.Series:
     (['not to be', 'To do'], ['be, or not to be', 'do'])
 
     """
-    require_tadoc(column, "tail")
+    column = require_tadoc(column, "tail")
     numbers = Numbers.of(n, "n", "tail")
     rows = common_rows("tail", column=len(column), n=len(numbers.values))
     counts = np.where(numbers.values == 0, np.uint64(0), TO_THE_END)

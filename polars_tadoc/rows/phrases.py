@@ -88,7 +88,7 @@ def count_phrase(
     [2, 0, None]
 
     """
-    require_tadoc(column, "count_phrase")  # before arguments, which may have been swapped
+    column = require_tadoc(column, "count_phrase")  # before arguments, which may have been swapped
     morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
     return Request.of_phrase("count_phrase", phrase, morphism).run(column)
 
@@ -136,7 +136,7 @@ def contains_phrase(
     [True, False, None]
 
     """
-    require_tadoc(column, "contains_phrase")  # before arguments, which may have been swapped
+    column = require_tadoc(column, "contains_phrase")  # before arguments, which may have been swapped
     morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
     return Request.of_phrase("contains_phrase", phrase, morphism).run(column)
 
@@ -184,7 +184,7 @@ def contains_any(
     [True, False, None]
 
     """
-    require_tadoc(column, "contains_any")
+    column = require_tadoc(column, "contains_any")
     return Request.of_phrases(phrases, Morphism.from_arguments(normalize, lowercase, stopwords)).run(column)
 
 
@@ -242,7 +242,7 @@ class Request:
 
     def run(self, column: pl.Series) -> pl.Series:
         """Find the phrases in each row."""
-        require_tadoc(column, self.call)
+        column = require_tadoc(column, self.call)
         corpora = split(column)
         require_countable(corpora)
         texts: dict[str, PhraseWords] = {}

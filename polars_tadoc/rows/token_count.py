@@ -43,7 +43,7 @@ def token_count(column: pl.Series) -> pl.Series:
     [6, None, 0]
 
     """
-    require_tadoc(column, "token_count")
+    column = require_tadoc(column, "token_count")
     corpora = split(column)
     require_countable(corpora)
     counts = np.concatenate([np.zeros(0, np.uint64), *(document_words(corpus) for corpus in corpora)])

@@ -108,7 +108,7 @@ def sources(column: pl.Series, call: str, options: Options, window: int = 1) -> 
         ``engine="gpu"`` cannot run here.
 
     """
-    require_tadoc(column, call)
+    column = require_tadoc(column, call)
     corpora = split(column)
     require_countable(corpora, window)
     chosen = choose(options.engine, sum(corpus.symbol_count for corpus in corpora))

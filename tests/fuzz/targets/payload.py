@@ -36,7 +36,7 @@ def samples() -> list[str]:
     dictionary = tadoc.Dictionary.from_words(pl.Series(["to", "or"]))
     columns.append(tadoc.compress(pl.Series(["to be", "be"]), dictionary=dictionary))
     columns.append(handmade.column(handmade.grammar([]), [[]]))
-    return [column.struct.field("grammar").cast(pl.String).drop_nulls()[0] for column in columns]
+    return [column.ext.storage().struct.field("grammar").cast(pl.String).drop_nulls()[0] for column in columns]
 
 
 def sections(number: int) -> dict[str, Any]:

@@ -1,0 +1,232 @@
+"""The type of a compressed column: a Polars extension type over a struct, and the ways between the two.
+
+Functions inside this package work on the struct, the storage. Columns change form where calls take and return them:
+:func:`storage` on the way in, :func:`in_form` on the way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import unwrap
+from typing import Any, TypeVar
+
+import polars as pl
+import polars.selectors as cs
+
+from polars_tadoc.config import settings
+from polars_tadoc.errors import COLUMN_FIELDS, NotCompressedError
+
+NAME = "polars_tadoc.text"
+"""What Polars and Arrow call the type, in files too."""
+
+CATEGORIES = pl.Categories("grammar", "polars_tadoc", pl.UInt32)
+"""The categories of the ``grammar`` field; their namespace tells the struct from any other."""
+
+STORAGE = pl.Struct(
+    {
+        "grammar": pl.Categorical(CATEGORIES),
+        "symbols": pl.List(pl.UInt32),
+        "gaps": pl.Binary,
+    }
+)
+"""What a compressed column consists of: the grammar (shared by many rows), the row's own symbols, the separators
+between its words."""
+
+Data = TypeVar("Data", pl.Series, pl.DataFrame, pl.LazyFrame)
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+class Text(pl.BaseExtension):
+    """The type of a compressed column: ``tadoc.STORAGE`` under a name, so that Polars does not take it for a struct.
+
+    Polars raises where text is expected and no text is there: ``== "text"``, ``fill_null("")``, ``cast(pl.String)``.
+    It does not stop the column from being used as a key; ``docs/column.md`` lists what it lets pass.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> pl.Series("text", ["to be"]).tadoc.compress().dtype
+    Text()
+
+    """
+
+    def __init__(self) -> None:
+        super().__init__(NAME, STORAGE)
+
+    def __repr__(self) -> str:
+        return "Text()" if self._storage == STORAGE else super().__repr__()
+
+    def __eq__(self, other: Any) -> Any:
+        """Compare as types of Polars do: equal to the class, too."""
+        return other is Text or super().__eq__(other)
+
+    __hash__ = pl.BaseExtension.__hash__
+
+    def _string_repr(self) -> str:
+        return "tadoc"
+
+
+def _quiet(call: Call) -> Call:
+    """Return a function of Polars without the warning that it is unstable, which is ours to mind."""
+    unwrapped: Any = unwrap(call)
+    return unwrapped  # type: ignore[no-any-return]
+
+
+_quiet(pl.register_extension_type)(NAME, Text)
+_series_to, _series_storage = (_quiet(getattr(type(pl.Series().ext), call)) for call in ("to", "storage"))
+_expr_to, _expr_storage = (_quiet(getattr(type(pl.col("").ext), call)) for call in ("to", "storage"))
+
+DTYPE = Text()
+"""The type of a compressed column.
+
+It is carried through any operation, but it is no key: equal texts have equal symbols and gaps within one grammar
+only."""
+
+
+def is_tadoc(dtype: object) -> bool:
+    """Tell whether a data type is that of a compressed column: ``tadoc.Text``, or the struct ``tadoc.STORAGE``.
+
+    ``pl.Extension("polars_tadoc.text", …)`` is one too: Polars gives it to columns that were read before this package
+    was imported.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> tadoc.is_tadoc(tadoc.DTYPE), tadoc.is_tadoc(tadoc.STORAGE), tadoc.is_tadoc(pl.String)
+    (True, True, False)
+
+    """
+    if isinstance(dtype, pl.BaseExtension):
+        return dtype.ext_name() == NAME and dtype.ext_metadata() is None and dtype.ext_storage() == STORAGE
+    return dtype is Text or (isinstance(dtype, pl.Struct) and dtype == STORAGE)
+
+
+def storage(column: pl.Series) -> pl.Series:
+    """Return the struct under a compressed column in any form; nothing is copied."""
+    bare: pl.Series = _series_storage(column.ext)
+    return bare
+
+
+def result_type() -> pl.DataType:
+    """Return the type of compressed columns that no other column gives a form to: ``Config(column_type=)``."""
+    return DTYPE if settings().column_type == "text" else STORAGE
+
+
+def in_form(column: pl.Series, dtype: object) -> pl.Series:
+    """Return a struct in the form that a type of a compressed column says; nothing is copied."""
+    if not isinstance(dtype, pl.BaseExtension):
+        return column
+    text: pl.Series = _series_to(column.ext, DTYPE)
+    return text
+
+
+def as_text(data: Data) -> Data:
+    """Make compressed columns columns of type ``tadoc.Text``, in whichever form they are; nothing is copied.
+
+    Polars neither casts ``tadoc.STORAGE`` to ``tadoc.Text`` nor concatenates the two. Columns read before this package
+    was imported (``pl.Extension``) become ``tadoc.Text`` too, and so do structs of the same fields whose grammars have
+    become strings, as DuckDB returns them: those are cast, which copies.
+
+    Parameters
+    ----------
+    data
+        A compressed Series; or a frame, eager or lazy, of which every compressed column is converted.
+
+    Returns
+    -------
+    Series, DataFrame or LazyFrame
+        What was given; other columns of a frame are left as they are.
+
+    Raises
+    ------
+    NotCompressedError
+        A Series is not a compressed column.
+    TypeError
+        It is no Series, DataFrame or LazyFrame.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> old = tadoc.as_storage(pl.DataFrame({"text": ["to be"]}).tadoc.compress("text"))
+    >>> new = pl.DataFrame({"text": ["to do"]}).tadoc.compress("text")
+    >>> pl.concat([tadoc.as_text(old), new]).tadoc.decompress()["text"].to_list()
+    ['to be', 'to do']
+
+    """
+    return _converted(data, "as_text", as_extension=True)
+
+
+def as_storage(data: Data) -> Data:
+    """Make compressed columns structs of type ``tadoc.STORAGE``, in whichever form they are; nothing is copied.
+
+    All calls of this package take the struct as they take ``tadoc.Text``. Its fields can be read (``.struct.field``),
+    and releases before ``tadoc.Text`` and tools that know no extension types take it.
+
+    Parameters
+    ----------
+    data
+        A compressed Series; or a frame, eager or lazy, of which every compressed column is converted.
+
+    Returns
+    -------
+    Series, DataFrame or LazyFrame
+        What was given; other columns of a frame are left as they are.
+
+    Raises
+    ------
+    NotCompressedError
+        A Series is not a compressed column.
+    TypeError
+        It is no Series, DataFrame or LazyFrame.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["to be or not to be"]).tadoc.compress()
+    >>> tadoc.as_storage(column).struct.field("symbols").list.len().to_list()
+    [5]
+
+    """
+    return _converted(data, "as_storage", as_extension=False)
+
+
+def text_expr(column: pl.Expr, *, as_extension: bool = True) -> pl.Expr:
+    """Convert a column of a plan that is ``tadoc.Text`` or ``tadoc.STORAGE``; nothing is copied."""
+    bare: pl.Expr = _expr_storage(column.ext)
+    if not as_extension:
+        return bare
+    text: pl.Expr = _expr_to(bare.ext, DTYPE)
+    return text
+
+
+def _converted(data: Data, call: str, *, as_extension: bool) -> Data:
+    if isinstance(data, pl.Series):
+        dtype = data.dtype
+        if not is_tadoc(dtype) and not _has_fields(dtype):
+            raise NotCompressedError.for_column(data.name, dtype, call)
+        bare = storage(data)
+        bare = bare if is_tadoc(dtype) else bare.cast(STORAGE)
+        return in_form(bare, DTYPE) if as_extension else bare
+    if not isinstance(data, pl.DataFrame | pl.LazyFrame):
+        raise TypeError(f"{call} takes a Series, a DataFrame or a LazyFrame, not {type(data).__name__}")
+    schema = data.collect_schema()
+    made = []
+    for name, dtype in schema.items():
+        column = cs.by_name(name).as_expr()  # a name is no pattern
+        if is_tadoc(dtype):
+            made.append(text_expr(column, as_extension=as_extension))
+        elif _has_fields(dtype):
+            made.append(text_expr(text_expr(column, as_extension=False).cast(STORAGE), as_extension=as_extension))
+    return data.with_columns(made)
+
+
+def _has_fields(dtype: object) -> bool:
+    """Tell whether it is a struct of a compressed column's fields, whatever became of their types."""
+    if isinstance(dtype, pl.BaseExtension):
+        return dtype.ext_name() == NAME and _has_fields(dtype.ext_storage())
+    return isinstance(dtype, pl.Struct) and tuple(field.name for field in dtype.fields) == COLUMN_FIELDS
