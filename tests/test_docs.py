@@ -12,7 +12,7 @@ import polars_tadoc as tadoc
 DOCS = Path(__file__).parents[1] / "docs"
 MODULES = {"column", "distributed", "namespaces"}
 """Public modules that the reference describes by their members."""
-CONSTANTS = {"DTYPE", "PACKED_DTYPE"}
+CONSTANTS = {"DTYPE", "PACKED_DTYPE", "STORAGE"}
 
 
 def test_the_reference_is_whole() -> None:
