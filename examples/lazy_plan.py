@@ -58,9 +58,8 @@ def main() -> None:
         print(by_decade.explode("text").unnest("text").sort("decade", "count", descending=True).head(6).collect())
 
         print("\n# Rows are decompressed last: only those that are left.")
-        short = scan.filter(pl.col("kind") == "inaugural").sort(
-            pl.col("text").ext.storage().struct.field("symbols").list.len()
-        )
+        symbols = pl.col("text").ext.storage().struct.field("symbols")
+        short = scan.filter(pl.col("kind") == "inaugural").sort(symbols.list.len())
         print(short.select("year", "speaker", "text").head(1).tadoc.decompress("text").collect())
 
 

@@ -68,10 +68,9 @@ def test_a_corpus_is_named_by_its_grammar() -> None:
 
 def test_a_damaged_payload_is_not_taken_for_the_cached_one() -> None:
     column = tadoc.compress(pl.Series(["a b a b"]))
-    cut = column.ext.storage().struct.field("grammar").cast(pl.String)[0][:-4]
-    damaged = (
-        column.ext.storage().struct.unnest().with_columns(pl.lit(cut, tadoc.STORAGE.fields[0].dtype).alias("grammar"))
-    )
+    fields = column.ext.storage().struct
+    cut = fields.field("grammar").cast(pl.String)[0][:-4]
+    damaged = fields.unnest().with_columns(pl.lit(cut, tadoc.STORAGE.fields[0].dtype).alias("grammar"))
     with pytest.raises(InvalidGrammarError, match="damaged"):
         damaged.to_struct("text").tadoc.word_count()
 
