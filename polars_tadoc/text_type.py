@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from inspect import unwrap
 from typing import Any, TypeVar
+from warnings import filterwarnings
 
 import polars as pl
 import polars.selectors as cs
@@ -75,6 +76,8 @@ def _quiet(call: Call) -> Call:
 
 
 _quiet(pl.register_extension_type)(NAME, Text)
+# Polars calls it for each type that it hands to Python: with pl.Config(warn_unstable=True) every schema would warn
+filterwarnings("ignore", "`get_extension_type` is considered unstable", pl.exceptions.UnstableWarning)
 _series_to, _series_storage = (_quiet(getattr(type(pl.Series().ext), call)) for call in ("to", "storage"))
 _expr_to, _expr_storage = (_quiet(getattr(type(pl.col("").ext), call)) for call in ("to", "storage"))
 
