@@ -292,7 +292,7 @@ def test_a_saved_index_of_many_rows_with_one_grammar(tmp_path: Path) -> None:
     query = '"user u17"'
     for name in ("saved", "sunk"):
         content = (tmp_path / name / "text.parquet").read_bytes()
-        copies = 20_000 * len(frame["text"].struct.field("grammar").cast(pl.String)[0])
+        copies = 20_000 * len(frame["text"].ext.storage().struct.field("grammar").cast(pl.String)[0])
         with tadoc.Config(payload_limit_bytes=8 << 20):
             assert copies > 6 * (8 << 20)
             loaded = tadoc.load_index(tmp_path / name)
@@ -306,7 +306,7 @@ def test_a_text_that_stands_for_much(tmp_path: Path) -> None:
     """Its grammars as strings of their own, one a row: refused when the index is loaded, not when it is searched."""
     frame = lines(20_000)
     frame.tadoc.build_index("text").save(tmp_path / "index")
-    plain = frame.select(pl.col("text").struct.with_fields(pl.field("grammar").cast(pl.String)))
+    plain = frame.select(pl.col("text").ext.storage().struct.with_fields(pl.field("grammar").cast(pl.String)))
     file = io.BytesIO()
     pq.write_table(plain.to_arrow(), file, store_schema=False)
     assert len(file.getvalue()) < 2 << 20
@@ -317,7 +317,13 @@ def test_a_text_that_stands_for_much(tmp_path: Path) -> None:
 
 
 def test_parquet_info_of_a_grammar_that_stands_for_much(tmp_path: Path) -> None:
-    payload = pl.DataFrame({"text": ["a"]}).tadoc.compress("text")["text"].struct.field("grammar").cast(pl.String)[0]
+    payload = (
+        pl.DataFrame({"text": ["a"]})
+        .tadoc.compress("text")["text"]
+        .ext.storage()
+        .struct.field("grammar")
+        .cast(pl.String)[0]
+    )
     long = pl.Series([payload + "A" * (16 << 20)], dtype=pl.Categorical(pl.Categories("grammar", "polars_tadoc")))
     others = {"symbols": pl.Series([[0]], dtype=pl.List(pl.UInt32)), "gaps": pl.Series([b""])}
     pl.DataFrame({"grammar": long, **others}).select(text=pl.struct(pl.all())).write_parquet(tmp_path / "a.parquet")

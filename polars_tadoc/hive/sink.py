@@ -18,13 +18,13 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
-from polars_tadoc.column import is_tadoc
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.errors import ColumnMissingError
 from polars_tadoc.hive.names import folder_name, require_key
 from polars_tadoc.replacing import replacing_folder
 from polars_tadoc.sources import batches, register
+from polars_tadoc.text_type import is_tadoc, storage
 
 FILE = "00000000.parquet"
 """The one file of each partition, named as Polars names it."""
@@ -245,7 +245,7 @@ def _held_bytes(batch: pl.DataFrame) -> int:
     size = int(batch.estimated_size())
     for column in batch.get_columns():
         if is_tadoc(column.dtype):
-            grammars = column.alias("text").struct.field("grammar").unique().cast(pl.String)
+            grammars = storage(column).alias("text").struct.field("grammar").unique().cast(pl.String)
             size += int(grammars.str.len_bytes().sum())
     return size
 
