@@ -99,6 +99,17 @@ class Vocabulary:
         return rank
 
 
+TAKEN = 1 << 22
+"""Words that are taken at once: Polars cannot be interrupted meanwhile, and takes half a second for 2^24."""
+
+
+def take(words: pl.Series, ids: npt.NDArray[np.uint32] | pl.Series) -> pl.Series:
+    """Return the word of each id, in a chunk for every ``TAKEN`` of them."""
+    if len(ids) <= TAKEN:
+        return words.gather(ids)
+    return pl.concat([words.gather(ids[at : at + TAKEN]) for at in range(0, len(ids), TAKEN)], rechunk=False)
+
+
 def unify(vocabularies: Sequence[Vocabulary]) -> tuple[Vocabulary, list[npt.NDArray[np.uint32]]]:
     """Make one vocabulary of several, numbered by first appearance.
 

@@ -21,7 +21,7 @@ from polars_tadoc.kernels import cpu
 from polars_tadoc.traversal.options import Options, require_min_count, require_top
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
-from polars_tadoc.vocabulary import Vocabulary, unify
+from polars_tadoc.vocabulary import Vocabulary, take, unify
 
 SCHEMA = pl.Schema({"word": pl.String, "other": pl.String, "count": pl.UInt64})
 
@@ -42,7 +42,7 @@ class Pairs:
 
     def to_frame(self) -> pl.DataFrame:
         """Frame with the schema ``SCHEMA``."""
-        word, other = (self.words.series.gather(np.ascontiguousarray(self.ids[:, k])) for k in range(2))
+        word, other = (take(self.words.series, np.ascontiguousarray(self.ids[:, k])) for k in range(2))
         return pl.DataFrame([word.alias("word"), other.alias("other"), pl.Series("count", self.counts)])
 
     @property

@@ -20,7 +20,7 @@ from polars_tadoc.kernels.cpu.lists import gather_lists
 from polars_tadoc.traversal.options import CountOptions
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
-from polars_tadoc.vocabulary import Vocabulary, unify
+from polars_tadoc.vocabulary import Vocabulary, take, unify
 
 
 def schema(id_type: pl.DataType | None = None) -> pl.Schema:
@@ -60,7 +60,7 @@ class InvertedIndex:
     def to_frame(self) -> pl.DataFrame:
         """Frame with the columns of :func:`schema`."""
         documents = from_arrow("documents", self._documents())
-        return pl.DataFrame([self.words.series.gather(self.ids), self.labels.typed(documents)])
+        return pl.DataFrame([take(self.words.series, self.ids), self.labels.typed(documents)])
 
     def _documents(self) -> pa.Array:
         return lists(self.offsets, self.labels.arrow(self.rows))

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.arrow import owned, view
-from polars_tadoc.vocabulary import Vocabulary
+from polars_tadoc.vocabulary import TAKEN, Vocabulary
 
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
@@ -48,8 +48,10 @@ def sequence_lists(words: Vocabulary, sequences: UInt32) -> pa.LargeListArray:
 
 def sequence_series(words: Vocabulary, sequences: UInt32) -> pl.Series:
     """Make a list of words of each row of word ids."""
-    flat = words.series.gather(sequences.reshape(-1))
-    return flat.reshape(sequences.shape).arr.to_list().alias("sequence")
+    each = max(1, TAKEN // max(1, sequences.shape[1]))
+    parts = [sequences[at : at + each] for at in range(0, max(1, len(sequences)), each)]
+    made = [words.series.gather(part.reshape(-1)).reshape(part.shape).arr.to_list() for part in parts]
+    return pl.concat(made, rechunk=False).alias("sequence")
 
 
 def require_label_type(name: str, dtype: pl.DataType, call: str) -> None:

@@ -20,7 +20,7 @@ from polars_tadoc.kernels.cpu.lists import gather_lists
 from polars_tadoc.traversal.options import Options, require_min_count, require_top
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
-from polars_tadoc.vocabulary import Vocabulary, unify
+from polars_tadoc.vocabulary import Vocabulary, take, unify
 
 
 def schema(id_type: pl.DataType | None = None) -> pl.Schema:
@@ -65,7 +65,7 @@ class TermVectors:
 
     def to_frame(self) -> pl.DataFrame:
         """Frame with the columns of :func:`schema`."""
-        words = self.documents.words.series.gather(self.documents.ids)
+        words = take(self.documents.words.series, self.documents.ids)
         return pl.DataFrame([self.labels.series(self._rows()), words, pl.Series("count", self.documents.counts)])
 
     def _rows(self) -> npt.NDArray[np.uint32]:

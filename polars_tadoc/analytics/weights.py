@@ -28,7 +28,7 @@ from polars_tadoc.errors import DeviceMemoryError
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.cpu.spread import spread
 from polars_tadoc.traversal.options import Options, require_top
-from polars_tadoc.vocabulary import Vocabulary
+from polars_tadoc.vocabulary import Vocabulary, take
 from polars_tadoc.weighting import Weighting
 
 
@@ -63,7 +63,7 @@ class WeightedWords:
         offsets, ids, weights = self._on_host()
         rows = self._rows(offsets)
         labels = from_arrow("id", rows) if self.labels.values is None else self.labels.series(view(rows))
-        return pl.DataFrame([labels, self.words.series.gather(from_arrow("word", ids)), from_arrow("weight", weights)])
+        return pl.DataFrame([labels, take(self.words.series, from_arrow("word", ids)), from_arrow("weight", weights)])
 
     def _on_host(self) -> tuple[npt.NDArray[np.int64], pa.Array, pa.Array]:
         kernels = self.engine.kernels

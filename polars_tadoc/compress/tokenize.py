@@ -306,6 +306,9 @@ def _pieces(addresses: UInt64, lengths: UInt32, before: Int64, classes: kernels.
     return [kernels.Piece(*first, *last) for first, last in pairwise([*edges, (rows, 0)])]
 
 
+REGEX_BYTES = 1 << 22
+"""Text bytes that Polars' regex engine gets at once."""
+
 _NO_MATCHES = kernels.Matches(np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.int64))
 _NO_CLASSES = kernels.Classes(np.zeros(0, np.uint16), np.zeros(0, np.uint8), np.uint32(0), np.uint32(0))
 
@@ -321,17 +324,37 @@ def found_words(text: pl.Series, tokenizer: Tokenizer) -> kernels.Matches:
 
 
 def _regex_matches(text: pl.Series, pattern: str) -> kernels.Matches:
-    """Return where each non-empty match starts in its row, its bytes, and the matches up to the end of each row."""
+    """Return where each non-empty match starts in its row, its bytes, and the matches up to the end of each row.
+
+    Piece by piece: Polars cannot be interrupted while it matches.
+    """
     size = pl.element().str.len_bytes()
-    found = (
-        text.fill_null("")
-        .to_frame("text")
-        .select(
-            gaps=pl.col("text").str.split(pattern, literal=False).list.eval(size),
-            matches=pl.col("text").str.extract_all(pattern).list.eval(size),
+    before = np.append(0, np.cumsum(text.str.len_bytes().fill_null(0).to_numpy(), dtype=np.int64))
+    parts: list[kernels.Matches] = []
+    first = words = 0
+    while first < len(text) or not parts:
+        stop = max(first + 1, int(np.searchsorted(before, before[first] + REGEX_BYTES, side="right")) - 1)
+        found = (
+            text.slice(first, stop - first)
+            .fill_null("")
+            .to_frame("text")
+            .select(
+                gaps=pl.col("text").str.split(pattern, literal=False).list.eval(size),
+                matches=pl.col("text").str.extract_all(pattern).list.eval(size),
+            )
         )
-    )
-    gaps, matches = found["gaps"].explode(empty_as_null=False).to_numpy(), found["matches"]
+        own = _match_spans(found["gaps"], found["matches"], pattern)
+        own.ends[:] += words
+        parts.append(own)
+        words += len(own.starts)
+        first = stop
+    if len(parts) == 1:
+        return parts[0]
+    return kernels.Matches(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def _match_spans(all_gaps: pl.Series, matches: pl.Series, pattern: str) -> kernels.Matches:
+    gaps = all_gaps.explode(empty_as_null=False).to_numpy()
     counts, lengths = matches.list.len().to_numpy(), matches.explode(empty_as_null=False).to_numpy().copy()
     starts, ends = np.empty(len(lengths), np.uint32), np.zeros(len(counts), np.int64)
     if not lengths.any():  # an empty regex splits otherwise than it matches

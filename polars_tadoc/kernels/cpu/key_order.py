@@ -16,7 +16,7 @@ from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.key_buckets import NOTHING
 from polars_tadoc.kernels.cpu.key_counts import Counted
-from polars_tadoc.kernels.cpu.parallel import map_parallel
+from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
@@ -144,6 +144,17 @@ def in_result_order(counted: Counted, min_count: int = 1, top: int | None = None
         return ordered[rest], counts[: len(ordered[rest])]
     keys = np.concatenate([ordered[: len(many)][order], ordered[rest]])
     return keys, np.concatenate([many[order], counts[: len(ordered[rest])]])
+
+
+def order_of(keys: UInt64) -> npt.NDArray[np.intp]:
+    """Return what sorts distinct keys; stretches are sorted one by one, for NumPy cannot be interrupted meanwhile."""
+    if len(keys) < 64 * RANGE:  # a second at most
+        return np.argsort(keys)
+    stretches = even_chunks(len(keys), 8 * RANGE, len(keys) // (8 * RANGE))
+    parts = map_parallel(lambda own: own[0] + np.argsort(keys[slice(*own)]), stretches)
+    order = np.concatenate(parts)
+    joined: npt.NDArray[np.intp] = order[np.argsort(keys[order], kind="stable")]  # merges what is sorted
+    return joined
 
 
 def _order_of_many(keys: UInt64, counts: UInt64, top: int | None) -> npt.NDArray[np.intp]:

@@ -10,7 +10,7 @@ from polars_tadoc.kernels.cpu.key_buckets import NOTHING
 from polars_tadoc.kernels.cpu.key_counts import count
 from polars_tadoc.kernels.cpu.key_forms import Ranks, unpack
 from polars_tadoc.kernels.cpu.key_numbers import dense_ids
-from polars_tadoc.kernels.cpu.key_order import in_result_order
+from polars_tadoc.kernels.cpu.key_order import in_result_order, order_of
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 from polars_tadoc.kernels.cpu.posting_order import rank_postings
 
@@ -80,7 +80,7 @@ def join_postings(
     """
     places, numbers = number_sequences(sequences, rank)
     owners = np.repeat(numbers, sizes)
-    order = np.argsort(owners.astype(np.uint64) << np.uint64(32) | rows)
+    order = order_of(owners.astype(np.uint64) << np.uint64(32) | rows)
     offsets = np.append(0, np.cumsum(np.bincount(owners, minlength=len(places))))
     kept, starts, rows, counts = rank_postings(offsets, rows[order], counts[order], min_count, top)
     return sequences[places[kept]], starts, rows, counts
