@@ -6,7 +6,7 @@ import subprocess
 import sys
 from textwrap import dedent
 
-import pytest
+from benchmarks.corpora import SAMPLES
 
 START = """
 import os, signal, threading, time
@@ -33,14 +33,14 @@ def interrupt(after=0.2):
     threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT)).start()
     return time.monotonic() + after
 
-def times_told(work):
-    told, sent = 0, interrupt()
+def times_told(work, after=0.2):
+    told, sent = 0, interrupt(after)
     try:
         try:
             work()
         except KeyboardInterrupt:
             told += 1
-            assert time.monotonic() - sent < 1
+            assert time.monotonic() - sent < 2
         for _ in range(100):
             time.sleep(0.001)
     except KeyboardInterrupt:
@@ -56,30 +56,17 @@ LONG = 10**12
 
 def run(code: str) -> None:
     """Run a script that begins with ``START``."""
-    subprocess.run([sys.executable, "-c", START + dedent(code)], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", START + dedent(code)], check=True, timeout=300)
 
 
-@pytest.mark.parametrize(
-    "work",
-    [
-        "spin(LONG, 0)",
-        "map_parallel(lambda k: spin(LONG, k), range(5))",
-        "pl.select(pl.lit(LONG).map_batches(lambda s: spin(s[0], 0), return_dtype=pl.UInt64))",
-    ],
-)
-def test_a_kernel_ends(work: str) -> None:
-    run(f"""
-    with tadoc.Config(threads=2):
-        assert times_told(lambda: {work}) == 1
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # as notebooks do before each cell
-        time.sleep(0.1)
-        assert times_told(lambda: {work}) == 1
-        assert len(map_parallel(lambda k: spin(10, k), range(5))) == 5
-    """)
-
-
-def test_what_was_swallowed_or_made_another_error_of_is_told_once() -> None:
+def test_kernels_end_wherever_they_run() -> None:
     run("""
+    works = [
+        lambda: spin(LONG, 0),
+        lambda: map_parallel(lambda k: spin(LONG, k), range(5)),
+        lambda: pl.select(pl.lit(LONG).map_batches(lambda s: spin(s[0], 0), return_dtype=pl.UInt64)),
+    ]
+
     def swallowed():
         with interruptible():
             try:
@@ -94,8 +81,20 @@ def test_what_was_swallowed_or_made_another_error_of_is_told_once() -> None:
             except KeyboardInterrupt:
                 raise ValueError("cut short") from None
 
-    assert times_told(swallowed) == 1
-    assert times_told(other) == 1
+    with tadoc.Config(threads=2):
+        for work in [*works, swallowed, other]:
+            assert times_told(work) == 1
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # as notebooks do before each cell
+            time.sleep(0.1)
+        assert len(map_parallel(lambda k: spin(10, k), range(5))) == 5
+
+    if hasattr(os, "fork"):
+        before = count()
+        child = os.fork()
+        if child == 0:
+            os._exit(times_told(works[0]))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+        assert count() == before
     """)
 
 
@@ -105,9 +104,8 @@ def test_a_handler_of_the_program_decides() -> None:
     spin(1, 0)
     signal.signal(signal.SIGINT, lambda *_: seen.append(1))
     sent, whole = interrupt(), spin(3 * 10**8, 0)
-    while time.monotonic() < sent:
+    while not seen:
         time.sleep(0.01)
-    time.sleep(0.1)
     assert seen == [1] and count() == 0
     assert whole == spin(3 * 10**8, 0)
 
@@ -119,19 +117,44 @@ def test_a_handler_of_the_program_decides() -> None:
     try:
         map_parallel(lambda k: spin(LONG, k), range(5))  # the main thread waits: the handler runs, and cancels
     except SystemExit as error:
-        assert error.code == 7 and time.monotonic() - sent < 1
+        assert error.code == 7 and time.monotonic() - sent < 2
     else:
         raise AssertionError
     """)
 
 
-def test_a_forked_process_is_interrupted_by_itself() -> None:
-    run("""
-    spin(1, 0)
-    child = os.fork()
-    if child == 0:
-        told = times_told(lambda: spin(LONG, 0))
-        os._exit(told)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
-    assert count() == 0
+def test_calls_end_once_leave_nothing_and_work_again() -> None:
+    """At moments drawn at random; then the same call gives what it gave before, so that no cache kept half a table."""
+    run(f"""
+    import random
+    from pathlib import Path
+
+    files = sorted(Path({str(SAMPLES)!r}).glob("*.parquet"))
+    texts = [pl.read_parquet(file)["text"] for file in files if "text" in pl.read_parquet_schema(file)]
+    text = pl.concat(texts).alias("text").rechunk()
+    df = tadoc.compress(text).to_frame("text")
+    expected, draw = {{}}, random.Random(1)
+    calls = {{
+        "compress": lambda: tadoc.decompress(tadoc.compress(text)).to_frame(),
+        "lazy": lambda: text.to_frame().lazy().tadoc.compress("text").tadoc.word_count("text").collect(),
+        "decompress": lambda: tadoc.decompress(df["text"]).to_frame(),
+        "sequence_count": lambda: df.tadoc.sequence_count("text", n=3),
+        "ranked": lambda: df.tadoc.ranked_inverted_index("text", n=2),
+        "cooccurrence": lambda: df.tadoc.cooccurrence("text", window=3),
+        "bm25_weights": lambda: df.tadoc.bm25_weights("text", top=3),
+        "search": lambda: df.tadoc.build_index("text").search(["the of", "error"]),
+    }}
+    with tadoc.Config(threads=2):
+        for name, call in calls.items():
+            expected[name] = call()
+            started = time.monotonic()
+            call()
+            took = time.monotonic() - started
+
+            def loop():
+                while True:  # one interrupt ends the loop of calls
+                    call()
+
+            assert times_told(loop, draw.uniform(0, took)) == 1, name
+            assert call().equals(expected[name]), name
     """)

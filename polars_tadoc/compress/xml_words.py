@@ -79,7 +79,8 @@ def xml_words(addresses: UInt64, lengths: UInt32, *, is_content: bool) -> Matche
     for (first, last), parts in zip(chunks, found, strict=True):
         ends[first:last] += words
         words += sum(len(starts) for starts, _ in parts)
-    nothing = np.empty(0, np.uint32)
-    starts = np.concatenate([nothing, *(starts for parts in found for starts, _ in parts)])
-    sizes = np.concatenate([nothing, *(sizes for parts in found for _, sizes in parts)])
+    starts, sizes, at = np.empty(words, np.uint32), np.empty(words, np.uint32), 0
+    for own_starts, own_sizes in (part for parts in found for part in parts):  # interrupts come between parts
+        starts[at : at + len(own_starts)], sizes[at : at + len(own_starts)] = own_starts, own_sizes
+        at += len(own_starts)
     return Matches(starts, sizes, ends)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ALL_COMPLETED, FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
-from typing import TypeVar
+from queue import Empty, SimpleQueue
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -48,48 +49,84 @@ def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> l
         return [_checked(function, item) for item in items]
     arm()
     since = began()
-
-    def apply(item: Item) -> Result:
-        with interruptible(since):
-            return _checked(function, item)
-
-    futures: list[Future[Result]] = []
+    tasks = _Tasks(function, items, since)
     try:
         with suppress(RuntimeError):  # when the interpreter ends, pools take nothing more
-            futures.extend(_pool(thread_count()).submit(apply, item) for item in items)
-        _wait(futures, since, FIRST_EXCEPTION)
-        return [future.result() for future in futures] + [_checked(function, item) for item in items[len(futures) :]]
-    except (KeyboardInterrupt, SystemExit):
+            for k in range(len(items)):
+                _pool(thread_count()).submit(tasks.run, k)
+                tasks.submitted = k + 1
+        tasks.wait()
+        rest = [_checked(function, item) for item in items[tasks.submitted :]] if not tasks.errors else []
+    except BaseException:
         cancel(since)
         raise
     finally:
-        for future in futures:
-            future.cancel()
-        _wait(futures, since)
+        tasks.stop()
+    if tasks.errors:
+        raise tasks.first_error()
+    return [tasks.results[k] for k in range(tasks.submitted)] + rest
+
+
+class _Tasks(Generic[Item, Result]):
+    """Items that threads of a pool work on, for one that waits.
+
+    It waits for queues in machine code, not for futures: an interrupt within their conditions, which are Python,
+    would leave locks that the threads need.
+    """
+
+    def __init__(self, function: Callable[[Item], Result], items: Sequence[Item], since: int) -> None:
+        self._function, self._items, self._since = function, items, since
+        self.results: dict[int, Result] = {}
+        self.errors: dict[int, BaseException] = {}
+        self.submitted = 0
+        self._stopped = False
+        self._begun: list[int] = []
+        self._ended: list[int] = []
+        self._woken: SimpleQueue[int] = SimpleQueue()
+
+    def run(self, k: int) -> None:
+        """Work on an item, unless that is not wanted any more."""
+        self._begun.append(k)
+        try:
+            if not self._stopped:
+                with interruptible(self._since):
+                    self.results[k] = _checked(self._function, self._items[k])
+        except BaseException as error:
+            self.errors[k] = error
+            self._stopped = True
+        finally:
+            self._ended.append(k)
+            self._woken.put(k)
+
+    def wait(self) -> None:
+        """Wait until all items that were submitted are done."""
+        while len(self._ended) < self.submitted:
+            with suppress(Empty):
+                self._woken.get(timeout=WAITED)
+
+    def stop(self) -> None:
+        """Let nothing begin any more, and wait for what has begun; an interrupt meanwhile comes after that."""
+        self._stopped, interrupt = True, None
+        while len(self._ended) < len(self._begun):
+            try:
+                with suppress(Empty):
+                    self._woken.get(timeout=WAITED)
+            except BaseException as error:
+                interrupt = interrupt or error
+                cancel(self._since)
+        if interrupt is not None:
+            raise interrupt
+
+    def first_error(self) -> BaseException:
+        """Return the error of the first item that has one; items before one that has failed have all begun."""
+        error = self.errors[min(self.errors)]
+        self.errors.clear()  # its traceback names this
+        return error
 
 
 def _checked(function: Callable[[Item], Result], item: Item) -> Result:
     check()
     return function(item)
-
-
-def _wait(futures: list[Future[Result]], since: int, until: str = ALL_COMPLETED) -> None:
-    """Wait for futures; an error meanwhile, which is an interrupt's, cancels what they run, and comes after that."""
-    interrupt: BaseException | None = None
-    while True:
-        try:
-            done, waiting = wait(futures, WAITED, until)
-        except BaseException as error:
-            if interrupt is None:
-                interrupt = error
-                cancel(since)
-                for future in futures:
-                    future.cancel()
-            continue
-        if not waiting or (interrupt is None and until == FIRST_EXCEPTION and any(f.exception() for f in done)):
-            break
-    if interrupt is not None:
-        raise interrupt
 
 
 def map_apart(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
