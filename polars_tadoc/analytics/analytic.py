@@ -20,6 +20,9 @@ from polars_tadoc.errors import DeviceMemoryError, NotCompressedError
 from polars_tadoc.morphism import Morphism
 from polars_tadoc.traversal.options import Options
 
+RECORD_BYTES, COLUMN_BYTES = 16, 8
+"""A record of a partial result takes at most so many bytes for its count, and for each number of its key."""
+
 
 class Partial(Protocol):
     """What was found in some of the rows."""
@@ -123,6 +126,11 @@ class Analytic(ABC, Generic[Part, Made]):
     def pairs_per_word(self) -> int:
         """How many counts one word can add to."""
         return 1
+
+    @property
+    def bytes_per_word(self) -> int:
+        """Bytes that one word of the rows adds to a partial result, at most."""
+        return (RECORD_BYTES + COLUMN_BYTES * len(self.layout.columns)) * self.pairs_per_word
 
     @property
     def reading(self) -> Options:

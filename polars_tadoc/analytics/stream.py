@@ -20,6 +20,7 @@ import polars.selectors as cs
 
 from polars_tadoc.analytics.analytic import Analytic, Made, Part
 from polars_tadoc.analytics.kept_labels import KeptLabels
+from polars_tadoc.analytics.pieces import Pieces
 from polars_tadoc.column import split_one_by_one
 from polars_tadoc.config import MOST
 from polars_tadoc.corpus import Corpus
@@ -135,6 +136,7 @@ def run_packed(
             corpora = list(_labelled(question.corpora(others, cached=True), kept))
             yield analytic.answer(corpora, kept.all()).to_frame()
             return
+        require_fitting_footers(question, limit)
         with _Found(analytic, limit, checkpoint) as found:
             parts = _labelled(question.corpora(others, cached=False, gaps=analytic.reads_gaps), kept)
             # the next partition is read while one is worked on that leaves room for it
@@ -191,6 +193,23 @@ def _corpora(column: pl.Series, rows: npt.NDArray[np.int64], limit: int) -> Iter
         yield replace(_fitting(corpus, limit), rows=rows[corpus.rows])
 
 
+def require_fitting_footers(question: PackedQuestion, limit: int) -> None:
+    """Refuse a limit that a partition passes by what its file's footer says, before any is read.
+
+    Raises
+    ------
+    LimitExceededError
+        One grammar with its rows does not fit.
+
+    """
+    if question.limit is not None or question.scan.skips:  # not all partitions may be read
+        return
+    for place, symbols, word_bytes in question.grammar_sizes():
+        needed = SYMBOL_BYTES * symbols + word_bytes
+        if needed > limit:
+            raise _too_large(f"the grammar of {place}", needed, limit)
+
+
 def _needed(corpus: Corpus) -> int:
     """Bytes that a grammar with its rows takes, and the kernels that read it, about."""
     return corpus.grammar.nbytes + SYMBOL_BYTES * corpus.symbol_count
@@ -199,11 +218,15 @@ def _needed(corpus: Corpus) -> int:
 def _fitting(corpus: Corpus, limit: int) -> Corpus:
     needed = _needed(corpus)
     if needed > limit:
-        raise LimitExceededError(
-            f"{short_name(corpus.key)} and its rows take about {needed:,} bytes, more than memory_limit={limit:,}; "
-            "raise it, or make smaller grammars: compress(rows_per_grammar=…)"
-        )
+        raise _too_large(short_name(corpus.key), needed, limit)
     return corpus
+
+
+def _too_large(what: str, needed: int, limit: int) -> LimitExceededError:
+    return LimitExceededError(
+        f"{what} and its rows take about {needed:,} bytes, more than memory_limit={limit:,}; "
+        "raise it, or make smaller grammars: compress(rows_per_grammar=…)"
+    )
 
 
 def _without_gaps(column: pl.Series) -> pl.Series:
@@ -235,6 +258,7 @@ class _Found(Generic[Part]):
     def __init__(self, analytic: Analytic[Part, Any], limit: int, checkpoint: Checkpoint | None = None) -> None:
         self.analytic, self.every, self.limit = analytic, analytic.without_limits(), limit
         self.batches = DeviceBatches(analytic.name, analytic.options.engine)
+        self.pieces = Pieces(limit, analytic.bytes_per_word)
         self.fresh: list[Part] = []
         self.unfinished: list[int] = []
         self.words = 0
@@ -261,11 +285,16 @@ class _Found(Generic[Part]):
         """Answer for one corpus, all of a partition, and hand over what was found where it is much."""
         self.count(corpus)
         engine = self.analytic.choose_engine(corpus.symbol_count)
-        part = self.every.partial_in(self.batches, corpus, engine)
-        self.fresh.append(self.every.on_host(part))  # what waits to be merged takes no memory of a device
+        is_bounded = len(self.analytic.layout.columns) == 1  # by the words of the grammar, however many rows there are
+        for piece in [corpus] if is_bounded else self.pieces.of(corpus):
+            if self._is_much:  # of earlier pieces; the last one's partition is finished below
+                self._merge()
+            part = self.every.on_host(self.every.partial_in(self.batches, piece, engine))
+            self.fresh.append(part)  # what waits to be merged takes no memory of a device
+            self.pieces.found = part.nbytes
         if partition is not None:
             self.unfinished.append(partition)
-        if sum(part.nbytes for part in self.fresh) >= self.limit // FRESH_SHARE:
+        if self._is_much:
             self._hand_over()
 
     def count(self, corpus: Corpus) -> None:
@@ -292,12 +321,20 @@ class _Found(Generic[Part]):
         """Records that one frame is made of."""
         return max(1, min(MOST_FRAME, self.limit // (FRAME_BYTES * len(self.analytic.layout.columns))))
 
-    def _hand_over(self) -> None:
+    @property
+    def _is_much(self) -> bool:
+        return sum(part.nbytes for part in self.fresh) >= self.limit // FRESH_SHARE
+
+    def _merge(self) -> None:
         """Give what was found to the spill, which writes it to the disk where it is too much."""
         if self.fresh:
             part = self.fresh[0] if len(self.fresh) == 1 else self.every.merge(self.fresh)
             self.fresh.clear()
             self._spill().add(self.every.records(part))
+
+    def _hand_over(self) -> None:
+        """Do so, and tell the checkpoint which partitions that finishes."""
+        self._merge()
         self._spill().finish(*self.unfinished)
         self.unfinished.clear()
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import polars.selectors as cs
 
+from polars_tadoc.analytics.pieces import stop_of, words_before
 from polars_tadoc.analytics.stream import (
     MOST_ROWS,
     ROWS_SHARE,
@@ -18,6 +18,7 @@ from polars_tadoc.analytics.stream import (
     _fitting,
     _nbytes,
     _without_gaps,
+    require_fitting_footers,
 )
 from polars_tadoc.column import split_one_by_one
 from polars_tadoc.corpus import Corpus
@@ -116,6 +117,7 @@ def packed_windows(question: PackedQuestion, others: list[str], limit: int, gaps
         One grammar with its documents does not fit.
 
     """
+    require_fitting_footers(question, limit)
     first = 0
     yield Window(0, chosen(question.scan.schema.to_frame(), others), ())  # there may be no document
     for frame, corpus in question.corpora(others, cached=False, gaps=gaps):
@@ -136,26 +138,14 @@ def in_parts(window: Window, limit: int) -> Iterator[Window]:
     if corpus.word_total() <= most:
         yield window
         return
-    before = _words_before(corpus)
+    before = words_before(corpus)
     first, row = 0, window.first
     while first < corpus.document_count:
-        stop = int(np.searchsorted(before, before[first] + np.uint64(most), side="right")) - 1
-        stop = min(max(stop, first + 1), corpus.document_count)
+        stop = stop_of(before, first, most)
         is_last = stop == corpus.document_count
         next_row = window.first + window.height if is_last else int(corpus.rows[stop])
         yield Window(row, window.frame.slice(row - window.first, next_row - row), (corpus.some(first, stop),))
         first, row = stop, next_row
-
-
-def _words_before(corpus: Corpus) -> npt.NDArray[np.uint64]:
-    """Return the words of all documents before each one: uint64, documents + 1."""
-    grammar, roots = corpus.grammar, corpus.roots
-    sizes = np.ones(len(roots) + 1, np.uint64)
-    rules = roots >= grammar.vocabulary_size
-    sizes[1:][rules] = grammar.expansion_lengths[roots[rules] - np.uint32(grammar.vocabulary_size)]
-    sizes[0] = 0
-    words: npt.NDArray[np.uint64] = np.cumsum(sizes, dtype=np.uint64)[corpus.root_offsets]
-    return words
 
 
 def plan_windows(

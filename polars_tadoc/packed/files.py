@@ -142,6 +142,14 @@ class PackedFile:
         about = self._file.metadata.row_group(group)
         self._ranges.fetch(chunk_range(about.column(leaf)) for leaf in leaves)
 
+    def grammar_sizes(self, group: int) -> tuple[int, int]:
+        """Tell from the footer how many symbols rows and rules of a row group have, and the bytes of its words."""
+        start = self._leaves[self.column]
+        fields = {field.name: place for place, field in enumerate(self.schema[self.column].fields)}  # type: ignore[attr-defined]
+        chunks = self._file.metadata.row_group(group)
+        symbols = sum(chunks.column(start + fields[name]).num_values for name in ("symbols", "roots"))
+        return symbols, chunks.column(start + fields["vocabulary"]).total_uncompressed_size
+
     def _require_within_limit(self, group: int, names: list[str]) -> None:
         limit = settings().payload_limit_bytes
         leaves = [leaf for name in names for leaf in self._leaves_of(name)]

@@ -93,6 +93,13 @@ class PackedQuestion:
                 yield chosen(frame, others), corpus
                 first += frame.height
 
+    def grammar_sizes(self) -> Iterator[tuple[str, int, int]]:
+        """Tell of each row group that may be read its place, symbols and bytes of words; only footers are read."""
+        scan = self.scan
+        asked = Documents(scan.schema, scan.column, [scan.column], self.predicate, self.limit)
+        for row_group in scan.row_groups(asked):
+            yield row_group.place, *row_group.file.grammar_sizes(row_group.group)
+
 
 def _described(place: File) -> list[Any]:
     """Name a file, and say what tells it from another one of that name."""

@@ -174,9 +174,9 @@ class PackedScan:
 
     def frames(self, asked: Documents) -> Iterator[pl.DataFrame]:
         """Give the documents asked for: a frame for each packed row of which one may have passed."""
-        return asked.frames(self._reads(asked), self._faults.of_row_group)
+        return asked.frames(self.row_groups(asked), self._faults.of_row_group)
 
-    def _reads(self, asked: Documents) -> Iterator[RowGroup]:
+    def row_groups(self, asked: Documents) -> Iterator[RowGroup]:
         """Give the row groups that may hold a document that passes; all where a limit counts those that do not."""
         condition = asked.early_condition if asked.left is None else None
         skipping = None if condition is None else Skipping(condition, self.schema)
