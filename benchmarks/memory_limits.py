@@ -1,7 +1,7 @@
 """Measures the peak memory of calls under ``memory_limit=``, each in a process of its own.
 
 The files are packed (``lf.tadoc.sink_packed``); results go to a Parquet file. The peak is the largest resident set
-(``VmHWM``) of the process, Python, Polars and kernels included. A call passes where that is at most the limit and 0.3 GB.
+(``VmHWM``) of the process, Python, Polars and kernels included; it should be at most the limit and 0.3 GB.
 
 Examples
 --------
@@ -54,6 +54,7 @@ def peak() -> int:
 
 def measure(path: str, call: str, limit: str) -> None:
     """Run a call in this process and print its seconds, rows, and peaks before and after it."""
+    tadoc.Config.set(threads=pl.thread_pool_size())
     before = peak()
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:

@@ -11,14 +11,25 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
+from polars_tadoc.config import thread_count
 from polars_tadoc.corpus import Corpus
 
-PART_SHARE = 24
+PART_SHARE = 32
 """A partial result takes at most such a share of the limit; counting and sorting take four to seven times as much."""
 
 GROWTH = 4
 """The next piece has at most so many times the words of the one before: repeats may end anywhere."""
+
+RESERVED, RESERVED_BY_THREAD = 64 << 20, 8 << 20
+"""Bytes that Polars' sinks and threads take beside what a limit is shared out for."""
+
+
+def working_bytes(limit: int) -> int:
+    """Return what a limit leaves for partial results, records and frames, at least a quarter of it."""
+    threads = max(thread_count(), pl.thread_pool_size())
+    return max(limit - RESERVED - RESERVED_BY_THREAD * threads, limit // 4)
 
 
 def words_before(corpus: Corpus) -> npt.NDArray[np.uint64]:

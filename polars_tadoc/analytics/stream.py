@@ -20,12 +20,13 @@ import polars.selectors as cs
 
 from polars_tadoc.analytics.analytic import Analytic, Made, Part
 from polars_tadoc.analytics.kept_labels import KeptLabels
-from polars_tadoc.analytics.pieces import Pieces
+from polars_tadoc.analytics.pieces import Pieces, working_bytes
 from polars_tadoc.column import split_one_by_one
 from polars_tadoc.config import MOST
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.free_memory import give_back_memory
 from polars_tadoc.packed.question import PackedQuestion
 from polars_tadoc.payload import short_name
 from polars_tadoc.read_ahead import read_ahead
@@ -47,6 +48,9 @@ SPILL_SHARE = 3
 
 FRAME_BYTES = 1 << 9
 """What a record takes in a frame of the result, with what is at work on it, at most about."""
+
+FRAME_THREADS = 2
+"""Polars holds a frame for each of its threads; where it has more threads than this, frames are smaller."""
 
 MOST_FRAME = 1 << 20
 """Records of a frame: more are no faster."""
@@ -256,9 +260,9 @@ class _Found(Generic[Part]):
     """What was found so far: in memory as long as it is little, then in a spill."""
 
     def __init__(self, analytic: Analytic[Part, Any], limit: int, checkpoint: Checkpoint | None = None) -> None:
-        self.analytic, self.every, self.limit = analytic, analytic.without_limits(), limit
+        self.analytic, self.every, self.limit = analytic, analytic.without_limits(), working_bytes(limit)
         self.batches = DeviceBatches(analytic.name, analytic.options.engine)
-        self.pieces = Pieces(limit, analytic.bytes_per_word)
+        self.pieces = Pieces(self.limit, analytic.bytes_per_word)
         self.fresh: list[Part] = []
         self.unfinished: list[int] = []
         self.words = 0
@@ -313,13 +317,16 @@ class _Found(Generic[Part]):
         for records in self._spill().merged(*self.analytic.limits, batch=self.batch):
             given += 1
             yield self.analytic.ranged(records, labels.all()).to_frame()
+            del records
+            give_back_memory()
         if not given:
             yield self.analytic.finish(self.analytic.merge([]), labels.all(), self.batches).to_frame()
 
     @property
     def batch(self) -> int:
         """Records that one frame is made of."""
-        return max(1, min(MOST_FRAME, self.limit // (FRAME_BYTES * len(self.analytic.layout.columns))))
+        frames = max(1, pl.thread_pool_size() // FRAME_THREADS)
+        return max(1, min(MOST_FRAME, self.limit // (FRAME_BYTES * len(self.analytic.layout.columns) * frames)))
 
     @property
     def _is_much(self) -> bool:
@@ -331,6 +338,8 @@ class _Found(Generic[Part]):
             part = self.fresh[0] if len(self.fresh) == 1 else self.every.merge(self.fresh)
             self.fresh.clear()
             self._spill().add(self.every.records(part))
+            del part
+            give_back_memory()  # what was at work: else freed memory adds up to half of a small limit
 
     def _hand_over(self) -> None:
         """Do so, and tell the checkpoint which partitions that finishes."""

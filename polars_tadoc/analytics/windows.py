@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from polars_tadoc.analytics.pieces import stop_of, words_before
+from polars_tadoc.analytics.pieces import stop_of, words_before, working_bytes
 from polars_tadoc.analytics.stream import (
     MOST_ROWS,
     ROWS_SHARE,
@@ -23,12 +23,13 @@ from polars_tadoc.analytics.stream import (
 from polars_tadoc.column import split_one_by_one
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.free_memory import give_back_memory
 from polars_tadoc.packed.question import PackedQuestion, packed_question
 from polars_tadoc.packed.unpack import chosen
 from polars_tadoc.sources import batches
 from polars_tadoc.text_type import in_form, storage
 
-WORD_BYTES = 40
+WORD_BYTES = 60
 """What is made of the counts of documents takes, for each word of theirs, at most about so many bytes: where most words
 of a document differ."""
 
@@ -131,13 +132,13 @@ def in_parts(window: Window, limit: int) -> Iterator[Window]:
 
     Other windows are small, and given as they are.
     """
-    if len(window.corpora) != 1 or window.column is not None:
+    most = working_bytes(limit) // WORD_BYTES
+    is_packed_row = len(window.corpora) == 1 and window.column is None
+    if not is_packed_row or window.corpora[0].word_total() <= most:
         yield window
+        give_back_memory()
         return
-    corpus, most = window.corpora[0], limit // WORD_BYTES
-    if corpus.word_total() <= most:
-        yield window
-        return
+    corpus = window.corpora[0]
     before = words_before(corpus)
     first, row = 0, window.first
     while first < corpus.document_count:
@@ -145,6 +146,7 @@ def in_parts(window: Window, limit: int) -> Iterator[Window]:
         is_last = stop == corpus.document_count
         next_row = window.first + window.height if is_last else int(corpus.rows[stop])
         yield Window(row, window.frame.slice(row - window.first, next_row - row), (corpus.some(first, stop),))
+        give_back_memory()
         first, row = stop, next_row
 
 

@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from types import TracebackType
 
 import numpy as np
-import pyarrow as pa
 
 from polars_tadoc.analytics.records import Layout, Records
+from polars_tadoc.free_memory import give_back_memory
 from polars_tadoc.spill.batches import Rows, cut
 from polars_tadoc.spill.checkpoint import RUN, Checkpoint
 from polars_tadoc.spill.folder import SpillFolder
@@ -156,7 +156,7 @@ class Spill:
             self._runs.append(run)
             self._gathered = None
             self._is_committed = False
-        pa.default_memory_pool().release_unused()
+        give_back_memory()
 
     def _commit(self) -> None:
         """Write what was gathered, and tell the checkpoint which partitions its runs hold."""
