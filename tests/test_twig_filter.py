@@ -602,7 +602,7 @@ def test_the_column_comes_first(engine: str) -> None:
             NotCompressedError, match=r'no TADOC column; name the column: twig_filter\("xml", queries\)'
         ):
             held.tadoc.twig_filter(queries=queries)
-        for name, mended in (("lists", ".explode()"), ("fields", '.struct.field("…")')):
+        for name, mended in (("lists", '.list.join(" ")'), ("fields", '.struct.field("…")')):
             with pytest.raises(NotCompressedError) as caught:
                 held.tadoc.twig_filter(name, queries)
             assert str(caught.value).endswith(f'TADOC column; make strings of it: pl.col("{name}"){mended}')
