@@ -46,6 +46,7 @@ from polars_tadoc.rows.equals import equals
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.token_count import token_count
+from polars_tadoc.scan_parquet import scan_parquet
 from polars_tadoc.text_type import DTYPE, STORAGE, Text, as_storage, as_text, is_tadoc
 from polars_tadoc.twig.twig_set import TwigSet
 from polars_tadoc.typed import of
@@ -95,6 +96,7 @@ __all__ = [
     "ranked_inverted_index",
     "recompress",
     "scan_packed",
+    "scan_parquet",
     "sequence_count",
     "sort",
     "tail",

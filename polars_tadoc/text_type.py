@@ -107,6 +107,11 @@ def is_tadoc(dtype: object) -> bool:
     return dtype is Text or (isinstance(dtype, pl.Struct) and dtype == STORAGE)
 
 
+def is_compressed(dtype: object) -> bool:
+    """Tell whether :func:`as_text` converts columns of the type: those whose grammars have become strings, too."""
+    return is_tadoc(dtype) or _has_fields(dtype)
+
+
 def storage(column: pl.Series) -> pl.Series:
     """Return the struct under a compressed column in any form; nothing is copied."""
     bare: pl.Series = _series_storage(column.ext)

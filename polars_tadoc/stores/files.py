@@ -133,6 +133,11 @@ class OpenFile(File):
         if not (hasattr(file, "seek") and hasattr(file, "tell") and getattr(file, "seekable", lambda: True)()):
             raise TypeError(f"{call}: {self.name} cannot be read from any place; read it into io.BytesIO first")
 
+    @property
+    def opened(self) -> Any:
+        """What the caller gave."""
+        return self._file
+
     def open(self) -> tuple[pa.NativeFile, Ranges | None]:
         """Look at it from a place of one's own."""
         return pa.PythonFile(_Shared(self._file, self._lock, self.name), mode="r"), None
