@@ -17,6 +17,7 @@ from polars_tadoc.config import settings
 from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.cpu import expand as kernels
+from polars_tadoc.kernels.cpu.interrupts import interruptible
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 
 WRONG = {
@@ -59,7 +60,8 @@ def decompress(column: pl.Series) -> pl.Series:
 
     """
     column = require_tadoc(column, "decompress")
-    return write_texts(split(column), column.name, len(column), "decompress")
+    with interruptible():
+        return write_texts(split(column), column.name, len(column), "decompress")
 
 
 def write_texts(corpora: Sequence[Corpus], name: str, rows: int, call: str) -> pl.Series:

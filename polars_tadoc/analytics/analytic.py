@@ -17,6 +17,7 @@ from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.engine import GPU, GPU_REPAYS_AT, Engine, choose
 from polars_tadoc.errors import DeviceMemoryError, NotCompressedError
+from polars_tadoc.kernels.cpu.interrupts import interruptible
 from polars_tadoc.morphism import Morphism
 from polars_tadoc.traversal.options import Options
 
@@ -75,7 +76,8 @@ class Analytic(ABC, Generic[Part, Made]):
 
         """
         column = require_tadoc(column, self.name)
-        return self.answer(split(column), Labels.of(column, id, self.name))
+        with interruptible():
+            return self.answer(split(column), Labels.of(column, id, self.name))
 
     def answer(self, corpora: Sequence[Corpus], labels: Labels) -> Made:
         """Answer for corpora that are held in memory; errors as for :meth:`run`."""

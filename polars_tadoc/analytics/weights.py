@@ -25,6 +25,7 @@ from polars_tadoc.corpus import Corpus
 from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.engine import CPU, GPU, Engine
 from polars_tadoc.errors import DeviceMemoryError
+from polars_tadoc.kernels.cpu.interrupts import interruptible
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.cpu.spread import spread
 from polars_tadoc.traversal.options import Options, require_top
@@ -93,7 +94,8 @@ class Request(Analytic[Terms, WeightedWords]):
     def run(self, column: pl.Series, id: pl.Series | None = None) -> WeightedWords:
         """Answer for a compressed column or a String one; errors as for :meth:`Analytic.run`."""
         batches = DeviceBatches(self.name, self.options.engine)
-        return self.finish(self.counting.counted(column, batches), Labels.of(column, id, self.name), batches)
+        with interruptible():
+            return self.finish(self.counting.counted(column, batches), Labels.of(column, id, self.name), batches)
 
     @property
     def reading(self) -> Options:

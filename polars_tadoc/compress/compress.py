@@ -26,6 +26,7 @@ from polars_tadoc.dictionary.dictionary import Dictionary, require_dictionary
 from polars_tadoc.engine import CPU, GPU, Engine, require_engine
 from polars_tadoc.errors import EngineUnavailableError, InvalidGrammarError
 from polars_tadoc.grammar import Grammar
+from polars_tadoc.kernels.cpu.interrupts import interruptible
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.cpu.parallel import map_apart
 from polars_tadoc.kernels.cuda import compress as on_device
@@ -158,7 +159,7 @@ class Compression:
         ]
         # encoding with a grammar that exists asks Polars
         one_by_one = bool(self.recent) or any(self.uses_gpu(int(own.sum())) for _, own in blocks)
-        with bar_of(len(text), "compress", self.progress) as bar:
+        with interruptible(), bar_of(len(text), "compress", self.progress) as bar:
             batches = DeviceBatches("compress", self.engine)
 
             def make(rows: tuple[pl.Series, npt.NDArray[np.int64]]) -> pl.Series:

@@ -30,6 +30,7 @@ from polars_tadoc.decompress import Allowance, document_sizes
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels import cpu
 from polars_tadoc.kernels.cpu import append as kernels
+from polars_tadoc.kernels.cpu.interrupts import interruptible
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.kernels.cpu.tokenize import EMPTY_ID, SEPARATOR, SPACE_ID
 from polars_tadoc.text_type import STORAGE, in_form, storage
@@ -155,7 +156,7 @@ class Recompression:
         by_tokenizer: dict[str, list[Corpus]] = {}
         for corpus in corpora:
             by_tokenizer.setdefault(corpus.grammar.tokenizer, []).append(corpus)
-        with bar_of(len(column), "recompress", self.how.progress) as bar:
+        with interruptible(), bar_of(len(column), "recompress", self.how.progress) as bar:
             if len(by_tokenizer) <= 1:
                 return self._merge(corpora, np.arange(len(column)), allowance, bar).alias(column.name)
             place = np.full(len(column), -1, np.int64)

@@ -12,6 +12,7 @@ from polars_tadoc.index.analyzer import Analyzer
 from polars_tadoc.index.codecs import require_codec
 from polars_tadoc.index.collect import document_rows, documents_of, make_segment, require_rows
 from polars_tadoc.index.index import Index
+from polars_tadoc.kernels.cpu.interrupts import interruptible
 from polars_tadoc.traversal.options import Options
 
 
@@ -96,8 +97,9 @@ def build_index(
     column = require_tadoc(column, "build_index")
     require_bool("store", store, "build_index")
     require_rows(column, id, metadata)
-    corpora = split(column)
-    analyzer = Analyzer.of(corpora, options.morphism)
-    rows = document_rows(corpora)
-    segment = make_segment(corpora, rows, options, how)
-    return Index((segment,), analyzer, documents_of(column, rows, id, metadata, store), how.name)
+    with interruptible():
+        corpora = split(column)
+        analyzer = Analyzer.of(corpora, options.morphism)
+        rows = document_rows(corpora)
+        segment = make_segment(corpora, rows, options, how)
+        return Index((segment,), analyzer, documents_of(column, rows, id, metadata, store), how.name)

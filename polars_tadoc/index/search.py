@@ -23,6 +23,7 @@ from polars_tadoc.index.filter import bitmap, filter_mask
 from polars_tadoc.index.phrases import Phrases, phrase_lists, take_phrases
 from polars_tadoc.index.prepared import Prepared, prepare_segment
 from polars_tadoc.kernels import cuda
+from polars_tadoc.kernels.cpu.interrupts import interruptible
 from polars_tadoc.kernels.postings import Lists, Queries
 from polars_tadoc.scoring import Scoring
 from polars_tadoc.traversal.options import MOST_COUNT
@@ -143,7 +144,8 @@ def search(
     allowed = allowed_by_segment(index, filter, "search")
     batch = weigh(index, texts, form, "search")
     chosen = choose_engine(asked, index, batch, mode, k)
-    return frame(index, find(index, batch, k, mode, form, allowed, chosen))
+    with interruptible():
+        return frame(index, find(index, batch, k, mode, form, allowed, chosen))
 
 
 def as_series(queries: QueriesLike, call: str) -> pl.Series:
