@@ -14,14 +14,8 @@ from typing import Any
 import polars as pl
 
 from polars_tadoc.payload import short_name
-from polars_tadoc.rows.extract import head
+from polars_tadoc.preview import ROWS, first_words
 from polars_tadoc.text_type import is_tadoc, storage
-
-WORDS = 8
-"""Words that are shown of a row."""
-
-ROWS = 10
-"""Rows that Polars shows, unless ``pl.Config.set_tbl_rows`` says otherwise."""
 
 
 def load_ipython_extension(ipython: Any) -> None:
@@ -72,7 +66,7 @@ def _fields(column: pl.Series) -> pl.Series:
     fields = [
         pl.Series("grammar", [names.get(code) for code in codes], pl.String),
         symbols.list.len().alias("symbols"),
-        head(column, WORDS).alias("text"),
+        first_words(column).alias("text"),
     ]
     rows = pl.DataFrame([*fields, column.is_not_null().alias("valid")])
     return rows.select(pl.when("valid").then(pl.struct("grammar", "symbols", "text")).alias(column.name)).to_series()

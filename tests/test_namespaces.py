@@ -60,6 +60,8 @@ APPENDING = {"append_to"}
 """Methods that only frames have: their columns become ids and metadata."""
 SINKING = {"sink_parquet", "sink_index"}
 """Methods that only plans have: what they give need not fit into memory."""
+SHOWING = {"preview"}
+"""Methods that frames and series have: what is printed is there."""
 
 
 STREAMED = {*REQUESTS, "twig_filter"}
@@ -72,7 +74,9 @@ def every_method(accessor: type) -> dict[str, Any]:
 
 def methods(accessor: type) -> dict[str, Any]:
     return {
-        name: f for name, f in every_method(accessor).items() if name not in PACKING | INDEXING | APPENDING | SINKING
+        name: f
+        for name, f in every_method(accessor).items()
+        if name not in PACKING | INDEXING | APPENDING | SINKING | SHOWING
     }
 
 
@@ -138,6 +142,11 @@ def test_frames_and_series_build_indices() -> None:
     frame = {**options_in_a_frame(tadoc.build_index), "metadata": ("Iterable[str] | None", None)}
     assert options(TadocFrame.build_index) == frame
     assert "metadata\n    Names of columns" in inspect.getdoc(TadocFrame.build_index)
+
+
+def test_frames_and_series_are_shown() -> None:
+    for accessor in ACCESSORS:
+        assert (set(every_method(accessor)) >= SHOWING) == (accessor in (TadocFrame, TadocSeries))
 
 
 def test_plans_sink_the_index_that_frames_build() -> None:

@@ -43,6 +43,7 @@ from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.packed.pack import pack, pack_stream, packed_schema
 from polars_tadoc.packed.unpack import unpack
 from polars_tadoc.packed.write import write_packed
+from polars_tadoc.preview import ROWS, WORDS, preview
 from polars_tadoc.stores.store import Access
 from polars_tadoc.stores.writing import writable_place
 from polars_tadoc.twig.twig_set import TwigSet
@@ -173,6 +174,34 @@ class TadocFrame:
         """
         df = self._df
         return df.with_columns(decompress(df[compressed_column(df.schema, column, "decompress")]))
+
+    def preview(self, rows: int = ROWS, words: int = WORDS) -> pl.DataFrame:
+        """Take the first rows, with the first words of each in place of every compressed column, for printing.
+
+        Polars prints the whole grammar for each row of a compressed column; print the preview instead.
+
+        Parameters
+        ----------
+        rows
+            How many rows, from the first.
+        words
+            How many words of each.
+
+        Returns
+        -------
+        DataFrame
+            Compressed columns as String, other ones as they are.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"day": [1, 2], "text": ["to be, or not to be", "to do"]}).tadoc.compress("text")
+        >>> df.tadoc.preview(words=3).rows()
+        [(1, 'to be, or'), (2, 'to do')]
+
+        """
+        return preview(self._df, rows, words)
 
     def pack(self, column: str | None = None) -> pl.DataFrame:
         """Make one row of each run of rows that share a grammar, as ``implode`` makes lists of rows.

@@ -28,6 +28,7 @@ from polars_tadoc.index.build import build_index
 from polars_tadoc.index.index import Index
 from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.namespaces.uncached import uncached
+from polars_tadoc.preview import ROWS, WORDS, preview
 from polars_tadoc.rows import twig_filter as twig_filter_call
 from polars_tadoc.rows.bm25 import bm25
 from polars_tadoc.rows.content_hash import content_hash
@@ -151,6 +152,34 @@ class TadocSeries:
 
         """
         return token_count(self._series)
+
+    def preview(self, rows: int = ROWS, words: int = WORDS) -> pl.Series:
+        """Take the first words of the first rows, for printing.
+
+        Polars prints the whole grammar for each row of a compressed column; print the preview instead.
+
+        Parameters
+        ----------
+        rows
+            How many rows, from the first.
+        words
+            How many words of each.
+
+        Returns
+        -------
+        String series
+            The first words of each row; null for null.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> column = pl.Series("text", ["to be, or not to be", "to do"]).tadoc.compress()
+        >>> column.tadoc.preview(words=3).to_list()
+        ['to be, or', 'to do']
+
+        """
+        return preview(self._series, rows, words)
 
     @documented_by(content_hash)
     def content_hash(self) -> pl.Series:
