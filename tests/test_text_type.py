@@ -465,3 +465,18 @@ def test_nothing_is_said_when_frames_are_written_and_read() -> None:
         FRAME.write_parquet(file)
         file.seek(0)
         assert pl.read_parquet(file).schema["text"] == tadoc.DTYPE
+
+
+@pytest.mark.parametrize("call", ["inverted_index", "ranked_inverted_index", "term_vector"])
+@pytest.mark.parametrize("form", [tadoc.as_text, tadoc.as_storage])
+def test_compressed_columns_as_labels(call: str, form: Any) -> None:
+    df = form(pl.DataFrame({"text": ["to be or", "to do", None]}).tadoc.compress("text"))
+    n = {"n": 1} if call == "ranked_inverted_index" else {}
+    found = getattr(df.tadoc, call)("text", id="text", **n)
+    lazy = getattr(df.lazy().tadoc, call)("text", id="text", **n)
+    assert lazy.collect_schema() == lazy.collect().schema == found.schema
+    exploded = found if call == "term_vector" else found.explode("documents")
+    labels = exploded["id" if call == "term_vector" else "documents"]
+    if call == "ranked_inverted_index":
+        labels = labels.struct.field("id")
+    assert set(labels.tadoc.decompress().to_list()) == {"to be or", "to do"}

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.arrow import owned, view
+from polars_tadoc.text_type import STORAGE, Text
 from polars_tadoc.vocabulary import TAKEN, Vocabulary
 
 UInt32 = npt.NDArray[np.uint32]
@@ -143,11 +144,17 @@ class Labels:
 
     def typed(self, documents: pl.Series) -> pl.Series:
         """Give lists of labels that came through Arrow their type back: categories have no namespace there."""
+        if isinstance(self._dtype(), Text):  # Polars casts no storage to an extension type
+            return _typed(documents, STORAGE).list.eval(pl.element().ext.to(Text()))
         return _typed(documents, self._dtype())
 
     def typed_counts(self, documents: pl.Series) -> pl.Series:
         """The same for lists of labels and counts."""
-        return _typed(documents, pl.Struct({"id": self._dtype(), "count": pl.UInt64()}))
+        if isinstance(self._dtype(), Text):
+            fields = pl.element().struct
+            made = pl.struct(fields.field("id").ext.to(Text()), fields.field("count"))
+            return _typed(documents, _counts_of(STORAGE)).list.eval(made)
+        return _typed(documents, _counts_of(self._dtype()))
 
     def _dtype(self) -> pl.DataType:
         return self.dtype(None if self.values is None else self.values.dtype)
@@ -155,6 +162,10 @@ class Labels:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _counts_of(labels: pl.DataType) -> pl.DataType:
+    return pl.Struct({"id": labels, "count": pl.UInt64()})
 
 
 def _typed(documents: pl.Series, inner: pl.DataType) -> pl.Series:
