@@ -197,7 +197,7 @@ def as_storage(data: Data) -> Data:
     >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["to be or not to be"]).tadoc.compress()
     >>> tadoc.as_storage(column).struct.field("symbols").list.len().to_list()
-    [5]
+    [6]
 
     """
     return _converted(data, "as_storage", as_extension=False)

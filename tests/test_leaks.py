@@ -27,6 +27,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "contains_phrase": ("a b",),
     "contains_any": (["a b", "c"],),
     "bm25": ("a b",),
+    "eq": ("a b",),
 }
 """Of calls on rows; calls on frames take the column's name."""
 CALLS_ON_FRAMES = {
@@ -75,7 +76,8 @@ def test_a_frame_is_freed_after_each_call(
     monkeypatch.chdir(tmp_path)  # where the calls that write write
     held: Any = fresh() if accessor is TadocFrame else fresh().lazy()
     before = (fresh().tadoc.build_index("text"),) if name == "append_to" else ()
-    result = call(held, name, *before, "plain" if name == "compress" else "text")
+    column = () if name == "preview" else ("plain" if name == "compress" else "text",)
+    result = call(held, name, *before, *column)
     if isinstance(result, pl.LazyFrame):
         result.collect()
     gone = weakref.ref(held)

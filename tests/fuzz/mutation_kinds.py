@@ -152,7 +152,7 @@ def _parquet_samples() -> list[tuple[Files, list[Use]]]:
 
 
 def _payload_samples() -> list[tuple[Files, list[Use]]]:
-    column = frame()["text"]
+    column = tadoc.as_storage(frame()["text"])
     fields = {name: column.struct.field(name) for name in ("grammar", "symbols", "gaps")}
     grammars = fields["grammar"].cast(pl.String)
     found: list[tuple[Files, list[Use]]] = []
