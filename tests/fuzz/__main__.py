@@ -96,7 +96,9 @@ def fuzz(name: str, seconds: float, work: Path, *, checks_bounds: bool = False, 
         tokens = work / f"{name}.tokens"
         tokens.write_text("".join(f'"{_escaped(token)}"\n' for token in target.tokens), encoding="ascii")
         arguments.append(f"-dict={tokens}")
-    command = [sys.executable, "-m", "tests.fuzz.drive", name, *arguments, str(kept)]
+    # from a shell: Linux counts the memory of who forks as the peak of what is started, which libFuzzer limits
+    command = ["/bin/sh", "-c", '"$@"; exit $?', "sh"]
+    command += [sys.executable, "-m", "tests.fuzz.drive", name, *arguments, str(kept)]
     output, code = _run(command, environment, seconds + STARTING)
     new = tuple(sorted(set(findings.iterdir()) - before))
     if code and not new:
