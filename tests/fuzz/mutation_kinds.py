@@ -34,7 +34,7 @@ CHECKSUMMED = "checksummed"
 EDITED = "edited by hand"
 """A text: gives what it says, as a plain reader has it, or an error of this package."""
 PLAIN = "plain Parquet"
-"""Rows have no checksum, grammars have: other text, or an error of this package, Polars or PyArrow."""
+"""Grammars have checksums, rows have none of ours: gives what it gave before, what any reader reads, or an error."""
 UNVERIFIED = "verify=False"
 """May give other results, or an error of this package."""
 
@@ -55,6 +55,8 @@ class Kind:
         Errors that refuse it, but for the package's own.
     are_swapped
         Whether one file may be put in another's place: what a call writes into a folder of its own has no names.
+    judge
+        Says what another answer than before comes to: takes the path, the question and the answer.
 
     """
 
@@ -63,6 +65,7 @@ class Kind:
     samples: Callable[[], list[tuple[Files, list[Use]]]]
     refusals: tuple[type[BaseException], ...] = ()
     are_swapped: bool = True
+    judge: Callable[[Path, Use, Any], str] = lambda path, use, found: "other"
 
 
 TEXTS: list[str | None] = [
@@ -118,34 +121,112 @@ def _rows(found: Any) -> Any:
 # Row-aligned Parquet columns
 
 
+@dataclass(frozen=True)
+class OfColumn:
+    """A question to the column of a Parquet file.
+
+    Parameters
+    ----------
+    read
+        Gives the column.
+    ask
+        Gives what is compared.
+    has_checksums
+        Whether the file has checksums of pages, and the reader compares them.
+
+    """
+
+    read: Callable[[Path], pl.Series]
+    ask: Callable[[pl.Series], Any]
+    has_checksums: bool = False
+
+    def __call__(self, path: Path) -> Any:
+        """Answer for a file."""
+        return self.ask(self.read(path))
+
+
+QUESTIONS: list[Callable[[pl.Series], Any]] = [
+    _text,
+    lambda column: _rows(tadoc.word_count(column)),
+    lambda column: _rows(tadoc.term_vector(column)),
+    lambda column: tadoc.contains_phrase(column, "the cat").to_list(),
+    lambda column: _rows(tadoc.inverted_index(column)),
+]
+
+
+def _read(path: Path) -> pl.Series:
+    return pl.read_parquet(path)["text"]
+
+
+def _scan(path: Path) -> pl.Series:
+    return tadoc.scan_parquet(path).select("text").collect()["text"]
+
+
+def read_by_arrow(path: Path) -> pl.Series:
+    """Read the column as PyArrow does: it compares checksums of pages that have one, and checks Arrow's arrays."""
+    table = pq.ParquetFile(path, page_checksum_verification=True).read()
+    table.validate(full=True)
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame["text"]
+
+
 def _parquet_samples() -> list[tuple[Files, list[Use]]]:
     df = frame()
 
-    def read(path: Path) -> pl.Series:
-        return pl.read_parquet(path)["text"]
+    def by_pyarrow(version: str, compression: str) -> Callable[[Path], None]:
+        arrow = df.to_arrow(compat_level=pl.CompatLevel.oldest())
+        return lambda path: pq.write_table(
+            arrow,
+            path,
+            data_page_version=version,
+            data_page_size=64,
+            write_batch_size=4,  # after which a page may end: several of each column
+            compression=compression,
+            write_page_checksum=True,
+        )
 
-    def read_by_arrow(path: Path) -> pl.Series:
-        table = pq.ParquetFile(path, page_checksum_verification=True).read()
-        table.validate(full=True)
-        frame = pl.from_arrow(table)
-        assert isinstance(frame, pl.DataFrame)
-        return frame["text"]
+    def asked(read: Callable[[Path], pl.Series], **options: bool) -> list[Use]:
+        return [OfColumn(read, ask, **options) for ask in QUESTIONS]
 
-    uses: list[Use] = [
-        lambda path: _text(read(path)),
-        lambda path: _rows(tadoc.word_count(read(path))),
-        lambda path: _rows(tadoc.term_vector(read(path))),
-        lambda path: tadoc.contains_phrase(read(path), "the cat").to_list(),
+    return [
+        (_written(lambda path: df.write_parquet(path)), asked(_read)),
+        # its bytes are values: nothing is noticed by a decompressor
+        (_written(lambda path: df.write_parquet(path, compression="uncompressed")), asked(_scan)),
+        (_written(by_pyarrow("1.0", "zstd")), asked(read_by_arrow, has_checksums=True)),
+        (_written(by_pyarrow("2.0", "none")), asked(read_by_arrow, has_checksums=True)),
     ]
-    by_arrow: list[Use] = [
-        lambda path: _text(read_by_arrow(path)),
-        lambda path: _rows(tadoc.inverted_index(read_by_arrow(path))),
-    ]
 
-    def by_pyarrow(path: Path) -> None:
-        pq.write_table(df.to_arrow(compat_level=pl.CompatLevel.oldest()), path, write_page_checksum=True)
 
-    return [(_written(lambda path: df.write_parquet(path)), uses), (_written(by_pyarrow), by_arrow)]
+UNDETECTABLE, UNDETECTABLE_BY_PAGES = "undetectable", "undetectable by checksums of pages"
+"""PyArrow reads the damaged file, too, its values are valid and not those written, and answers for them are the same.
+
+Nothing in the file tells a reader that it is damaged; checksums of pages cover neither their headers nor the footer.
+"""
+READER = "wrong in Polars' reader alone"
+"""Polars reads other valid values than were written; PyArrow refuses the file, or reads something else."""
+
+
+def _judge_column(path: Path, use: Use, found: Any) -> str:
+    """Tell damage that no reader can see from an answer that is wrong for what was read."""
+    assert isinstance(use, OfColumn)
+    sound = _values(frame()["text"])
+    try:
+        by_arrow = read_by_arrow(path)
+        is_seen_by_arrow = _values(by_arrow) != sound and _equal(use.ask(by_arrow), found)
+    except (TadocError, *ARROW_OR_POLARS):
+        is_seen_by_arrow = False
+    if is_seen_by_arrow:
+        return UNDETECTABLE_BY_PAGES if use.has_checksums else UNDETECTABLE
+    if use.read is not read_by_arrow and _values(use.read(path)) != sound:
+        return READER
+    return "silently wrong"
+
+
+def _values(column: pl.Series) -> Any:
+    stored = tadoc.as_storage(column)
+    assert isinstance(stored, pl.Series)
+    return [stored.struct.field(name).to_list() for name in ("grammar", "symbols", "gaps")]
 
 
 # Payloads: the text of a grammar
@@ -318,39 +399,32 @@ def _named(layout: Layout, parts: list[Records]) -> Any:
 
 
 SPILLED = [records.LAYOUTS[0], records.LAYOUTS[2], records.LAYOUTS[4]]
+SPILLED_RUNS = 3
 
 
 def _spill_samples() -> list[tuple[Files, list[Use]]]:
-    """Runs as they lie in a temporary folder; they are put in the place of those that a call has just written."""
+    """Runs as they lie in a temporary folder; damaged ones stand where a call would have written its own."""
     found: list[tuple[Files, list[Use]]] = []
     for layout in SPILLED:
-        kept: list[Files] = []
-
-        def keep(own: Path, kept: list[Files] = kept) -> None:
-            kept.append({file.name: file.read_bytes() for file in sorted(own.iterdir())})
+        with Spill(layout, 1 << 16, "word_count") as spilled:
+            for part in range(SPILLED_RUNS):
+                spilled.add(records.sample(layout, part))
+                spilled._write()
+            files = {file.name: file.read_bytes() for file in sorted(spilled._folder.path.iterdir())}
 
         def use(path: Path, layout: Layout = layout) -> Any:
-            return _merged(layout, lambda own: _put(path, own))
+            with Spill(layout, 1 << 16, "word_count") as spilled:
+                spilled._runs = [spilled._next_run() for _ in range(SPILLED_RUNS)]
+                _put(path, spilled._folder.path)
+                return _named(layout, list(spilled.merged()))
 
-        _merged(layout, keep)
-        found.append((kept[0], [use]))
+        found.append((files, [use]))
     return found
 
 
 def _put(path: Path, own: Path) -> None:
-    for file in own.iterdir():
-        file.unlink()
     for file in path.iterdir():
-        shutil.copy(file, own / file.name)
-
-
-def _merged(layout: Layout, change: Callable[[Path], None]) -> Any:
-    with Spill(layout, 1 << 16, "word_count") as spilled:
-        for part in range(3):
-            spilled.add(records.sample(layout, part))
-            spilled._write()
-        change(spilled._folder.path)
-        return _named(layout, list(spilled.merged()))
+        shutil.copyfile(file, own / file.name)
 
 
 ARROW_OR_POLARS = (
@@ -371,7 +445,7 @@ KINDS: dict[str, Kind] = {
         Kind("checkpoint", CHECKSUMMED, _checkpoint_samples, (FileNotFoundError,)),
         Kind("spilled", CHECKSUMMED, _spill_samples, (FileNotFoundError,), are_swapped=False),
         Kind("twig_set", EDITED, _twig_samples, (FileNotFoundError,)),
-        Kind("parquet", PLAIN, _parquet_samples, ARROW_OR_POLARS),
+        Kind("parquet", PLAIN, _parquet_samples, ARROW_OR_POLARS, judge=_judge_column),
         Kind("index_unverified", UNVERIFIED, lambda: _index_samples(verify=False), (FileNotFoundError,)),
         Kind("dictionary_unverified", UNVERIFIED, lambda: _dictionary_samples(verify=False), (FileNotFoundError,)),
     )
@@ -408,7 +482,7 @@ def lay(files: Files, path: Path) -> None:
 
 
 def outcome(kind: Kind, use: Use, path: Path, expected: Any) -> str:
-    """Ask of damaged files; returns ``"same"``, ``"refused"`` or ``"other"``.
+    """Ask of damaged files; returns ``"same"``, ``"refused"``, or what another answer comes to.
 
     Raises
     ------
@@ -428,7 +502,7 @@ def outcome(kind: Kind, use: Use, path: Path, expected: Any) -> str:
         raise
     except kind.refusals:
         return "refused"
-    return "same" if _equal(found, expected) else "other"
+    return "same" if _equal(found, expected) else kind.judge(path, use, found)
 
 
 _SAID = ("is no checkpoint: it holds", "was made for another question")

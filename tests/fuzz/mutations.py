@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import json
+import os
 import random
 import subprocess
 import sys
@@ -27,7 +28,18 @@ from typing import Any
 import polars as pl
 
 import polars_tadoc as tadoc
-from tests.fuzz.mutation_kinds import CHECKSUMMED, KINDS, Files, lay, outcome, samples, small_runs
+from tests.fuzz.mutation_kinds import (
+    CHECKSUMMED,
+    KINDS,
+    READER,
+    UNDETECTABLE,
+    UNDETECTABLE_BY_PAGES,
+    Files,
+    lay,
+    outcome,
+    samples,
+    small_runs,
+)
 from tests.fuzz.target import MOST_DECODED, MOST_WORDS, folder
 
 MOST_SECONDS = 20
@@ -195,18 +207,19 @@ def run(kind: str, seed: int, numbers: range) -> Counter[str]:
     return found
 
 
-COUNTED = ("same", "refused", "other")
+COUNTED = ("same", "refused", "other", UNDETECTABLE, UNDETECTABLE_BY_PAGES, READER)
 
 
 def campaign(kind: str, count: int, seed: int, first: int = 0) -> tuple[Counter[str], list[str]]:
     """Do mutations in processes of their own; return how many came to what, and the findings."""
     found, findings, at, stop = Counter[str](), [], first, first + count
+    quiet = {**os.environ, "RUST_BACKTRACE": "0"}  # Polars' panics are refusals here, and a trace takes a second
     while at < stop:
         begun = at
         command = [sys.executable, "-m", "tests.fuzz.mutations", "--kind", kind, "--seed", str(seed)]
         command += ["--work", str(at), str(stop)]
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
-            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=quiet) as process:
                 assert process.stdout is not None
                 for line in process.stdout:
                     what, _, rest = line.rstrip().partition(" ")
