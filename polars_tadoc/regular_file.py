@@ -106,9 +106,17 @@ def arrow_file(path: Path, *, follow: bool = True) -> pa.NativeFile:
 
 
 def create_private(path: Path) -> int:
-    """Make an empty file that only this user may read, in place of what has the name; returns a descriptor to write."""
+    """Make an empty file that only this user may read, in place of a file or link; returns a descriptor to write.
+
+    Raises
+    ------
+    FileExistsError
+        Something else has the name.
+
+    """
     with suppress(FileNotFoundError):
-        path.unlink()
+        if stat.S_IFMT(path.lstat().st_mode) in (stat.S_IFREG, stat.S_IFLNK):
+            path.unlink()
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _NOT_WAITING
     return os.open(path, flags, 0o600)
 

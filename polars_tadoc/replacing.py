@@ -119,8 +119,20 @@ def _make_private(folder: Path) -> None:
 
 
 @contextmanager
-def replacing_folder(path: Path, call: str) -> Iterator[Path]:
-    """Give an empty folder beside another, or where there is none; parameters and errors as for :func:`replacing`."""
+def replacing_folder(path: Path, call: str, require: Callable[[Path], None]) -> Iterator[Path]:
+    """Give an empty folder beside another, or where there is none; parameters and errors as for :func:`replacing`.
+
+    An interrupt raises whenever it comes: before the new folder takes the name, and the old one stays, or after that,
+    and the new one is whole and the old one gone.
+
+    Parameters
+    ----------
+    path, call
+        As for :func:`replacing`.
+    require
+        Raises unless all that is at the path may go. It is asked at last, when the new folder is written.
+
+    """
     mode = PRIVATE_FOLDER
 
     def make(temporary: Path) -> None:
@@ -133,6 +145,7 @@ def replacing_folder(path: Path, call: str) -> Iterator[Path]:
             if file.is_file():
                 _flush(file)
         check()
+        require(path)
         if path.exists():
             take_over_files(path, temporary)
             take_over(path, temporary)
@@ -140,6 +153,12 @@ def replacing_folder(path: Path, call: str) -> Iterator[Path]:
         else:
             set_mode(temporary, mode)
             os.replace(temporary, path)
+
+
+def require_empty(path: Path, call: str) -> None:
+    """Refuse to replace anything but an empty folder."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise FileExistsError(f"{call}: {path} is there already; name a folder that is not, or an empty one")
 
 
 def _exchange(temporary: Path, path: Path) -> None:
@@ -152,7 +171,7 @@ def _exchange(temporary: Path, path: Path) -> None:
         os.replace(path, old)
         try:
             os.replace(temporary, path)
-        except OSError:
+        except BaseException:
             os.replace(old, path)
             raise
         set_mode(old, PRIVATE_FOLDER)  # a folder that may not be written to cannot be emptied either
@@ -300,7 +319,8 @@ def remove_left_behind(path: Path, folder: bool = False) -> None:
     with suppress(OSError):
         for left in [one for one in path.parent.iterdir() if form.fullmatch(one.name)]:
             with suppress(OSError):
-                _remove_unless_locked(left, path)
+                if left.is_dir() or not folder:  # of a folder, no file is left
+                    _remove_unless_locked(left, path)
 
 
 def _remove_unless_locked(left: Path, path: Path) -> None:
@@ -308,7 +328,7 @@ def _remove_unless_locked(left: Path, path: Path) -> None:
     if descriptor is None:
         return
     try:
-        if left.suffix == ".old" and not path.exists() and left.is_dir():
+        if left.suffix == ".old" and not path.exists():
             os.replace(left, path)
         else:
             remove(left)

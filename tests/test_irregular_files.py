@@ -243,7 +243,7 @@ def test_what_is_planted_beside_an_index(index: tadoc.Index, plant: Plant, tmp_p
 
 
 def test_what_is_planted_among_temporary_files(plant: Plant, tmp_path: Path) -> None:
-    planted = tmp_path / f"{PREFIX}x"
+    planted = tmp_path / f"{PREFIX}{'0' * 16}"
     plant(planted)
     with tadoc.Config(spill_folder=tmp_path), SpillFolder("spill") as folder:
         path = within(lambda: folder.path, planted)
@@ -255,7 +255,7 @@ def test_links_that_are_left_behind_are_not_followed(tmp_path: Path) -> None:
     own, inside = tmp_path / "own", tmp_path / "own" / "file"
     own.mkdir()
     inside.write_text("kept")
-    (tmp_path / f"{PREFIX}x").symlink_to(own)
+    (tmp_path / f"{PREFIX}{'0' * 16}").symlink_to(own)
     (tmp_path / ".new.01234567.tmp").symlink_to(own)
     (tmp_path / ".new.01234567.old").symlink_to(inside)
     with tadoc.Config(spill_folder=tmp_path), SpillFolder("spill") as folder:
@@ -268,11 +268,11 @@ def test_links_that_are_left_behind_are_not_followed(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files to others")
 def test_spill_folders_of_others_stay(tmp_path: Path) -> None:
-    (tmp_path / f"{PREFIX}x").mkdir(0o700)
-    os.chown(tmp_path / f"{PREFIX}x", 65534, 65534)
+    (tmp_path / f"{PREFIX}{'0' * 16}").mkdir(0o700)
+    os.chown(tmp_path / f"{PREFIX}{'0' * 16}", 65534, 65534)
     with tadoc.Config(spill_folder=tmp_path), SpillFolder("spill") as folder:
         assert folder.path.is_dir()
-    assert (tmp_path / f"{PREFIX}x").is_dir()
+    assert (tmp_path / f"{PREFIX}{'0' * 16}").is_dir()
 
 
 @pytest.mark.parametrize("make", [make_fifo, make_socket, make_device], ids=["fifo", "socket", "device"])

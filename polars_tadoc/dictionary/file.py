@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import reprlib
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
@@ -158,7 +159,7 @@ def parse(data: Any, verify: bool, name: str) -> tuple[dict[str, Any], Arrays]:
 def whole(number: object) -> int:
     """Return a header's number, or raise ``TypeError`` unless it is a whole one."""
     if type(number) is not int:
-        raise TypeError(f"{number!r} is no whole number")
+        raise TypeError(f"{reprlib.repr(number)} is no whole number")
     return number
 
 

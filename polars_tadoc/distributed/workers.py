@@ -39,7 +39,7 @@ from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.cuda.device import device_problem
 from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.packed.scan import scan_packed
-from polars_tadoc.replacing import replacing_folder
+from polars_tadoc.replacing import replacing_folder, require_empty
 from polars_tadoc.spill.folder import SpillFolder, parent_folder
 from polars_tadoc.stores.find import Source
 from polars_tadoc.traversal.options import require_memory_limit
@@ -227,9 +227,8 @@ class Workers:
         target = Path(os.path.realpath(require_path("target", target, "compress")))
         if not target.parent.is_dir():
             raise FileNotFoundError(f"compress: there is no folder {target.parent}")
-        if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise FileExistsError(f"compress: {target} is there already; name a folder that is not, or an empty one")
-        with replacing_folder(target, "compress") as folder:
+        require_empty(target, "compress")
+        with replacing_folder(target, "compress", lambda old: require_empty(old, "compress")) as folder:
             tasks = [
                 Task(str(piece), (folder, number, files.of(piece), piece, arguments))
                 for number, piece in enumerate(files.pieces or [files.nothing])

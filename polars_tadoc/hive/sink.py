@@ -8,7 +8,6 @@ other rows. So rows are brought together by partition first, and each partition'
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -85,21 +84,37 @@ def partition_target(path: Path, keys: Sequence[str], call: str) -> Path:
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{call}: there is no folder {path.parent}")
-    if path.exists() and not path.is_dir():
-        raise FileExistsError(f"{call}: {path} is a file; partition_by= writes a folder")
-    if path.exists():
-        start = re.compile(
-            "/".join(f"{re.escape(folder_name(key, '', call))}[^/]*" for key in keys) + r"/[^/]+\.parquet"
-        )
-        for place in path.rglob("*"):
-            inner = place.relative_to(path).as_posix()
-            if place.is_symlink() or (not place.is_dir() and not start.fullmatch(inner)):
-                shown = "/".join(f"{key}=…" for key in keys)
-                raise FileExistsError(
-                    f"{call}: {path} holds {inner}, and is replaced only where it holds nothing but {shown}/*.parquet; "
-                    "choose another folder"
-                )
+    _require_partitions(path, keys, call)
     return path
+
+
+def _require_partitions(path: Path, keys: Sequence[str], call: str) -> None:
+    """Refuse to replace anything but a folder that holds what :func:`sink_partitions` writes for the same keys."""
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise FileExistsError(f"{call}: {path} is a file; partition_by= writes a folder")
+    starts = [folder_name(key, "", call) for key in keys]
+    if foreign := _foreign(path, starts):
+        shown = "/".join([*(f"{key}=…" for key in keys), FILE])
+        raise FileExistsError(
+            f"{call}: {path} holds {foreign.relative_to(path).as_posix()}, and is replaced only where it holds nothing "
+            f"but {shown}; choose another folder"
+        )
+
+
+def _foreign(folder: Path, starts: Sequence[str]) -> Path | None:
+    """Return what is not ours: only folders whose names begin so, one below the other, and in the last the file are."""
+    with os.scandir(folder) as found:
+        for one in sorted(found, key=lambda one: one.name):
+            if not starts:
+                is_own = one.name == FILE and one.is_file(follow_symlinks=False)
+            else:
+                is_own = one.name.startswith(starts[0]) and one.is_dir(follow_symlinks=False)
+            foreign = _foreign(Path(one.path), starts[1:]) if is_own and starts else None
+            if not is_own or foreign:
+                return foreign or Path(one.path)
+    return None
 
 
 def sink_partitions(
@@ -142,7 +157,7 @@ def sink_partitions(
         Something else was put there meanwhile.
 
     """
-    with replacing_folder(place, call) as temporary:
+    with replacing_folder(place, call, lambda old: _require_partitions(old, keys, call)) as temporary:
         rows = _Rows(schema, keys, temporary / ".rows", call, most, limit)
         for batch in batches(lf):
             if batch.height:
@@ -152,7 +167,6 @@ def sink_partitions(
             folder.mkdir(parents=True)
             _write(frames, schema, folder / FILE, options or {})
         shutil.rmtree(rows.spilled, ignore_errors=True)
-        partition_target(place, keys, call)
 
 
 class _Rows:

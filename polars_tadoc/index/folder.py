@@ -12,6 +12,7 @@ import mmap
 import os
 import re
 import reprlib
+import stat
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -191,11 +192,16 @@ class Reader:
             raise self.damaged(HEADER, "it is not the header of an index")
         if header.get("format_version") != _VERSION:
             raise InvalidIndexError(
-                f"load_index: {path} has format version {header.get('format_version')!r}, this polars_tadoc reads "
-                f"version {_VERSION}: build the index again, or install the polars_tadoc that saved it"
+                f"load_index: {path} has format version {reprlib.repr(header.get('format_version'))}, this "
+                f"polars_tadoc reads version {_VERSION}: build the index again, or install the polars_tadoc that saved "
+                "it"
             )
         header.pop("crc32", None)
-        if text != _header_text(header):
+        try:
+            is_whole = text == _header_text(header)
+        except RecursionError:  # to write JSON needs a deeper stack than to read it
+            raise self.damaged(HEADER, "its JSON is nested too deeply") from None
+        if not is_whole:
             raise self.damaged(HEADER, "its checksum is another")
         return header
 
@@ -424,7 +430,8 @@ def new_folder(path: Path, overwrite: bool, call: str) -> Iterator[Path]:
     Raises
     ------
     FileExistsError
-        There is something already: any file or folder without ``overwrite``, what is no saved index with it.
+        There is something already: any file or folder without ``overwrite``; with it, a folder that holds anything
+        else than the files of a saved index.
     FileNotFoundError
         The folder that it should be made in is not there.
     DiskFullError
@@ -435,18 +442,50 @@ def new_folder(path: Path, overwrite: bool, call: str) -> Iterator[Path]:
     _require_free(path, overwrite, call)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{call}: there is no folder {path.parent}")
-    with replacing_folder(path, call) as temporary:
+    with replacing_folder(path, call, lambda old: _require_free(old, overwrite, call)) as temporary:
         yield temporary
-        _require_free(path, overwrite, call)
 
 
 def _require_free(path: Path, overwrite: bool, call: str) -> None:
+    """Refuse to replace anything but an empty folder and, with ``overwrite``, the files that a saved index lists."""
     if not path.exists():
         return
     if not overwrite:
         raise FileExistsError(f"{call}: {path} is there already; overwrite=True replaces a saved index")
-    if not path.is_dir() or (any(path.iterdir()) and not (path / HEADER).is_file()):
+    if not path.is_dir():
         raise FileExistsError(f"{call}: {path} is no saved index, and is not replaced; choose another name")
+    there = {one.name: one for one in path.iterdir()}
+    if not there:
+        return
+    listed = _files_of_index(path, call)
+    # of a damaged index, too: "build the index again and save it"
+    foreign = sorted(name for name, one in there.items() if name not in listed or not _is_file_or_link(one))
+    if foreign:
+        raise FileExistsError(
+            f'{call}: {path} holds "{foreign[0]}", which is no file of the saved index there, and is not replaced; '
+            "move it elsewhere, or choose another name"
+        )
+
+
+def _files_of_index(path: Path, call: str) -> set[str]:
+    """Return the names of the header and of the files that it lists, which may be gone or damaged."""
+    try:
+        header = json.loads(read_json_text(path / HEADER, call))
+    except (FileNotFoundError, IsADirectoryError, NotAFileError):
+        why = f"it has no file {HEADER}"
+    except (ValueError, RecursionError):
+        why = f"its {HEADER} is no JSON"
+    else:
+        if isinstance(header, dict) and header.get("format") == _FORMAT:
+            files = header.get("files")
+            return {HEADER, *(files if isinstance(files, dict) else ())}
+        why = f"its {HEADER} is not the header of an index"
+    raise FileExistsError(f"{call}: {path} is no saved index ({why}), and is not replaced; choose another name")
+
+
+def _is_file_or_link(path: Path) -> bool:
+    """Tell whether nothing but a file or a link goes when this is removed; an index may consist of links."""
+    return stat.S_IFMT(path.lstat().st_mode) in (stat.S_IFREG, stat.S_IFLNK)
 
 
 def _array_header(dtype: np.dtype[Any], length: int) -> bytes:

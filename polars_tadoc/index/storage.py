@@ -92,12 +92,12 @@ class _SegmentHeader(NamedTuple):
     def of(cls, known: Any) -> _SegmentHeader:
         """Read it; raises ``ValueError`` where it is something else."""
         if not isinstance(known, dict):
-            raise ValueError(f"a segment is {known!r}")
+            raise ValueError(f"a segment is {reprlib.repr(known)}")
         size, arrays = field(known, "documents", int), field(known, "arrays", list)
         if not 0 <= size <= MOST_DOCUMENTS:
             raise ValueError(f"a segment has {size:,} documents")
         if not all(isinstance(name, str) and re.fullmatch(r"[a-z_.]+", name) for name in arrays):
-            raise ValueError(f"a segment's arrays are {arrays!r}")
+            raise ValueError(f"a segment's arrays are {reprlib.repr(arrays)}")
         return cls(size, field(known, "deleted", bool), tuple(arrays))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
+import stat
 import weakref
 import zlib
 from collections.abc import Iterable, Mapping
@@ -15,8 +17,8 @@ from typing import Any
 from polars_tadoc.errors import InvalidRecordsError, NotAFileError
 from polars_tadoc.permissions import PRIVATE_FOLDER
 from polars_tadoc.regular_file import open_regular, read_json_text
-from polars_tadoc.replacing import lock, remove, replacing, unlock
-from polars_tadoc.spill.folder import PREFIX, explained
+from polars_tadoc.replacing import lock, remove, remove_left_behind, replacing, unlock
+from polars_tadoc.spill.folder import explained, remove_stale
 from polars_tadoc.spill.stretches import Stretches
 
 MANIFEST = "manifest.json"
@@ -26,8 +28,10 @@ RUN = "run-"
 MOST_PARTITIONS = 1 << 22
 """More are not believed where it is not known how many there are."""
 
-MOST_DIGITS = 18
-"""Of a run's number."""
+_RUN_NAME = rf"{RUN}(?:[0-9]{{6}}|[1-9][0-9]{{6,17}})"
+_RUN = re.compile(_RUN_NAME)
+_RUN_FILE = re.compile(rf"({_RUN_NAME})\.(?:keys|words|rows)\.parquet")
+_STARTED_MANIFEST = re.compile(rf"\.{re.escape(MANIFEST)}\.[0-9a-f]{{8}}\.tmp")
 
 MEND = "make room there and make the same call again: it goes on behind the partitions that are finished"
 
@@ -94,18 +98,34 @@ class Checkpoint:
         return descriptor
 
     def _open(self) -> None:
-        names = {one.name for one in self.path.iterdir()}
+        names = sorted(one.name for one in self.path.iterdir())
         if MANIFEST in names:
             self._read()
-        elif foreign := sorted(name for name in names if not _is_own(name)):
+            self._remove_unfinished(names)
+        elif foreign := [name for name in names if not self._is_started_manifest(name)]:
             raise ValueError(
                 f'{self._call}: {self.path} is no checkpoint: it holds "{foreign[0]}"; name a new or an empty folder'
             )
         else:
             self._write()
-        for name in names:
-            if name != MANIFEST and _is_own(name) and name.split(".")[0] not in self.runs:
-                remove(self.path / name)  # what was being written when a call was interrupted
+
+    def _is_started_manifest(self, name: str) -> bool:
+        """Tell whether this is all that a call leaves which is killed before the folder has a manifest."""
+        return bool(_STARTED_MANIFEST.fullmatch(name)) and _is_regular(self.path / name)
+
+    def _remove_unfinished(self, names: Iterable[str]) -> None:
+        """Remove what was being written when a call was interrupted; what other processes have locked stays."""
+        unfinished = [name for name in names if (run := _run_of(name)) is not None and run not in self.runs]
+        for name in unfinished:
+            if not _is_regular(self.path / name):
+                raise ValueError(
+                    f'{self._call}: {self.path} holds "{name}", which is no regular file, under the name of one that '
+                    "is to be written; move it elsewhere, or name another folder"
+                )
+        for name in unfinished:
+            remove(self.path / name)
+        remove_left_behind(self.path / MANIFEST)
+        remove_stale(self.path)
 
     @property
     def runs(self) -> list[str]:
@@ -182,7 +202,7 @@ class Checkpoint:
     def _flushed(self, run: str) -> dict[str, list[int]]:
         """Have the system write a run to the disk; returns sizes and checksums of its files."""
         found = {}
-        for file in sorted(self.path.glob(f"{run}.*")):
+        for file in sorted(file for file in self.path.glob(f"{run}.*") if _run_of(file.name) == run):
             with open_regular(file, follow=False) as opened:
                 os.fsync(opened.fileno())
             found[file.name] = _described(file)
@@ -218,22 +238,23 @@ def manifest_text(said: Mapping[str, Any]) -> str:
     return f'{text[:-1]}, "crc32": {zlib.crc32(text.encode())}}}'
 
 
-def _is_own(name: str) -> bool:
-    return _is_run(name.split(".")[0]) or name.startswith((f".{MANIFEST}.", PREFIX))
+def _is_regular(path: Path) -> bool:
+    """Tell whether a file is there, and no link."""
+    return stat.S_ISREG(path.lstat().st_mode)
 
 
-def _is_run(name: object) -> bool:
-    number = name[len(RUN) :] if isinstance(name, str) and name.startswith(RUN) else ""
-    return number.isdecimal() and number.isascii() and len(number) <= MOST_DIGITS
+def _run_of(name: str) -> str | None:
+    """Return the run that a file of this name is of; None where no run has such a file."""
+    found = _RUN_FILE.fullmatch(name)
+    return found and found[1]
 
 
 def _are_runs(runs: Any) -> bool:
     """Tell whether what was read is runs, by name, and their files with two numbers each."""
     return all(
-        _is_run(run)
+        _RUN.fullmatch(run)
         and all(
-            name.startswith(f"{run}.") and "/" not in name and [type(number) for number in said] == [int, int]
-            for name, said in files.items()
+            _run_of(name) == run and [type(number) for number in said] == [int, int] for name, said in files.items()
         )
         for run, files in runs.items()
     )

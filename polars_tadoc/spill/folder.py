@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 import tempfile
@@ -19,6 +20,8 @@ from polars_tadoc.regular_file import is_owned
 from polars_tadoc.replacing import lock, naming_full_disk, remove, unlock
 
 PREFIX = "tadoc-spill-"
+_NAME = re.compile(rf"{PREFIX}[0-9a-f]{{16}}")
+"""What a folder of ours is called; others may have one that begins alike."""
 
 SETTING = "tadoc.Config(spill_folder=…)"
 
@@ -116,7 +119,7 @@ def _remove(path: Path, descriptor: int | None, owner: int) -> None:
 def remove_stale(parent: Path) -> None:
     """Remove this user's spill folders in a folder whose owners were killed; what cannot be removed stays."""
     with suppress(OSError):
-        for left in [one for one in parent.iterdir() if one.name.startswith(PREFIX)]:
+        for left in [one for one in parent.iterdir() if _NAME.fullmatch(one.name)]:
             with suppress(OSError):
                 status = left.lstat()
                 if stat.S_ISDIR(status.st_mode) and is_owned(status) and (descriptor := lock(left)) is not None:

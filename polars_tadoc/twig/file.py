@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -62,8 +63,8 @@ def read(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     version = contents.get("version")
     if version != VERSION:
         raise InvalidTwigSetError(
-            f"TwigSet.load: {path} has format version {version!r}, this polars_tadoc reads version {VERSION}: install "
-            "the polars_tadoc that saved it"
+            f"TwigSet.load: {path} has format version {reprlib.repr(version)}, this polars_tadoc reads version "
+            f"{VERSION}: install the polars_tadoc that saved it"
         )
     return _strings(path, contents, "queries"), _strings(path, contents, "namespaces")
 
