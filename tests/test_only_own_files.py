@@ -87,7 +87,7 @@ def test_a_folder_with_a_header_of_something_else(save: Callable[[Path], None], 
     (path / HEADER).write_bytes(header.encode("latin-1"))
     (path / "thesis.tex").write_text("years of work")
     before = tree(tmp_path)
-    with pytest.raises(FileExistsError, match=r"project is no saved index.*header\.json.*is not replaced"):
+    with pytest.raises(FileExistsError, match=r"project is no saved index, and is not replaced: its header\.json is "):
         save(path)
     assert tree(tmp_path) == before
 

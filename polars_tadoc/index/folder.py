@@ -480,7 +480,7 @@ def _files_of_index(path: Path, call: str) -> set[str]:
             files = header.get("files")
             return {HEADER, *(files if isinstance(files, dict) else ())}
         why = f"its {HEADER} is not the header of an index"
-    raise FileExistsError(f"{call}: {path} is no saved index ({why}), and is not replaced; choose another name")
+    raise FileExistsError(f"{call}: {path} is no saved index, and is not replaced: {why}; choose another name")
 
 
 def _is_file_or_link(path: Path) -> bool:
