@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.arguments import require_text
 from polars_tadoc.kernels.codes import DELETED
 from polars_tadoc.once import cached_property
 from polars_tadoc.vocabulary import Vocabulary
@@ -102,6 +103,8 @@ class Morphism:
         words = frozenset(() if stopwords is None else stopwords)
         if not all(isinstance(word, str) for word in words):
             raise TypeError("stopwords: every one must be a string")
+        for word in words:
+            require_text(word, f"stopwords: {word!r}")
         if normalize is None and not lowercase and stopwords is None:
             return None
         return cls(normalize, lowercase, words)
@@ -112,7 +115,7 @@ class Morphism:
         Raises
         ------
         ValueError
-            ``normalize`` gives another length or type than one String per word.
+            ``normalize`` gives another length or type than one String per word, or fails on a word.
 
         Examples
         --------
@@ -129,7 +132,7 @@ class Morphism:
         """Map each word to its image as a string, null where it is deleted; errors as :meth:`apply`'s."""
         images = words
         if self.normalize is not None:
-            images = words.implode().list.eval(self.normalize).explode(empty_as_null=False)
+            images = self._normalized(words, self.normalize)
             if len(images) != len(words) or images.dtype not in (pl.String, pl.Null):
                 raise ValueError(
                     f"normalize gives {len(images)} values of type {images.dtype} for {len(words)} words; "
@@ -145,6 +148,19 @@ class Morphism:
         gone = images.is_in(pl.Series(sorted(deleted), dtype=pl.String).implode())
         return images.zip_with(~gone, _NOTHING).alias("word")
 
+    def _normalized(self, words: pl.Series, normalize: pl.Expr) -> pl.Series:
+        try:
+            return _evaluated(words, normalize)
+        except pl.exceptions.PolarsError as error:
+            word = _failing(words, normalize)
+            if word is None:
+                raise
+            said = str(error).split("\n")[0].strip()  # what follows is the plan
+            raise ValueError(
+                f"normalize: it fails on the word {word[:_LONGEST_SHOWN]!r}: {said}; make it give null where a word "
+                "has no image, as .cast(…, strict=False) does"
+            ) from error
+
     @cached_property
     def _deleted(self) -> frozenset[str]:
         """The empty string, and stop words as they are compared."""
@@ -156,6 +172,30 @@ FEW = 256
 """Words that are looked up one by one."""
 
 _NOTHING = pl.Series([None], dtype=pl.String)
+
+
+_LONGEST_SHOWN = 60
+"""Characters of a word that a message shows."""
+
+
+def _evaluated(words: pl.Series, normalize: pl.Expr) -> pl.Series:
+    return words.implode().list.eval(normalize).explode(empty_as_null=False)
+
+
+def _failing(words: pl.Series, normalize: pl.Expr) -> str | None:
+    """Find a word on which an expression fails, in halves; None where it fails on no word by itself."""
+    while len(words) > 1:
+        half = words.head(len(words) // 2)
+        words = half if _fails(half, normalize) else words.slice(len(half))
+    return words.item() if len(words) and _fails(words, normalize) else None
+
+
+def _fails(words: pl.Series, normalize: pl.Expr) -> bool:
+    try:
+        _evaluated(words, normalize)
+    except pl.exceptions.PolarsError:
+        return True
+    return False
 
 
 def encode(images: pl.Series) -> Image:

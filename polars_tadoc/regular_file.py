@@ -49,6 +49,27 @@ def open_regular(path: Path, *, follow: bool = True) -> BinaryIO:
     return os.fdopen(descriptor_of(path, follow=follow), "rb")
 
 
+def is_regular(path: Path) -> bool:
+    """Tell a regular file, or a link to one, from a folder; it is not opened.
+
+    Raises
+    ------
+    NotAFileError
+        It is something else, or a link to itself.
+    FileNotFoundError, PermissionError
+        It is not there, or may not be looked at.
+
+    """
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise NotAFileError(f"{path} is a link that leads back to itself, not a regular file") from None
+        raise
+    _require_regular(path, status, folders=True)
+    return stat.S_ISREG(status.st_mode)
+
+
 def descriptor_of(path: Path, *, follow: bool = True, folders: bool = False) -> int:
     """Open a regular file, or with ``folders`` a folder, for reading and return its descriptor; errors as above."""
     _require_regular(path, os.stat(path, follow_symlinks=follow), folders)  # opening a device may already do something

@@ -216,25 +216,54 @@ def _converted(data: Data, call: str, *, as_extension: bool) -> Data:
     if isinstance(data, pl.Series):
         dtype = data.dtype
         if not is_tadoc(dtype) and not _has_fields(dtype):
+            if _has_names(dtype):
+                raise NotCompressedError(_foreign(call, data.name, dtype))
             raise NotCompressedError.for_column(data.name, dtype, call)
         bare = storage(data)
-        bare = bare if is_tadoc(dtype) else bare.cast(STORAGE)
+        try:
+            bare = bare if is_tadoc(dtype) else bare.cast(STORAGE)
+        except pl.exceptions.PolarsError as error:
+            raise NotCompressedError(f"{_foreign(call, data.name, dtype)}: {error}") from error
         return in_form(bare, DTYPE) if as_extension else bare
     if not isinstance(data, pl.DataFrame | pl.LazyFrame):
         raise TypeError(f"{call} takes a Series, a DataFrame or a LazyFrame, not {type(data).__name__}")
     schema = data.collect_schema()
-    made = []
+    made: list[pl.Expr | pl.Series] = []
     for name, dtype in schema.items():
         column = cs.by_name(name).as_expr()  # a name is no pattern
         if is_tadoc(dtype):
             made.append(text_expr(column, as_extension=as_extension))
+        elif _has_fields(dtype) and isinstance(data, pl.DataFrame):
+            made.append(_converted(data.get_column(name), call, as_extension=as_extension))
         elif _has_fields(dtype):
             made.append(text_expr(text_expr(column, as_extension=False).cast(STORAGE), as_extension=as_extension))
     return data.with_columns(made)
 
 
 def _has_fields(dtype: object) -> bool:
-    """Tell whether it is a struct of a compressed column's fields, whatever became of their types."""
+    """Tell whether it is a struct of a compressed column's fields, of types that these become on their way."""
     if isinstance(dtype, pl.BaseExtension):
         return dtype.ext_name() == NAME and _has_fields(dtype.ext_storage())
+    if not (isinstance(dtype, pl.Struct) and _has_names(dtype)):
+        return False
+    grammar, symbols, gaps = (field.dtype for field in dtype.fields)
+    return (
+        isinstance(grammar, pl.String | pl.Categorical | pl.Enum | pl.Null)
+        and isinstance(symbols, pl.List)
+        and isinstance(symbols.inner, pl.DataType)
+        and (symbols.inner.is_integer() or symbols.inner == pl.Null)
+        and gaps in (pl.Binary, pl.Null)
+    )
+
+
+def _has_names(dtype: object) -> bool:
+    if isinstance(dtype, pl.BaseExtension):
+        return dtype.ext_name() == NAME and _has_names(dtype.ext_storage())
     return isinstance(dtype, pl.Struct) and tuple(field.name for field in dtype.fields) == COLUMN_FIELDS
+
+
+def _foreign(call: str, name: str, dtype: object) -> str:
+    return (
+        f'{call}: column "{name}" is {dtype}, whose fields are called as those of a compressed column but hold '
+        "something else"
+    )

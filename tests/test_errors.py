@@ -245,3 +245,35 @@ def test_what_is_no_path_of_this_machine(call: str) -> None:
         TAKES_A_PATH[call]("ftp://bucket/a")
     with pytest.raises(TypeError, match=rf"^{call}: path is int, not a path: a str or an os\.PathLike"):
         TAKES_A_PATH[call](5)
+
+
+HALF = "\ud800"
+"""Half of a character: Python's strings may have it, UTF-8 and Polars may not."""
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda df: df.select(pl.col("text").tadoc.eq(HALF)), "eq: other"),
+        (lambda df: df["text"].tadoc.eq(HALF), "eq: other"),
+        (lambda df: df.lazy().select(pl.col("text").tadoc.eq(HALF)).collect(), "eq: other"),
+        (lambda df: df.tadoc.word_count("text", stopwords=[HALF]), r"stopwords: '\\ud800'"),
+        (lambda df: df.select(pl.col("text").tadoc.contains_any(["a", HALF])), r"contains_any: phrases\[1\]"),
+        (lambda df: df.select(pl.col("text").tadoc.bm25(HALF)), "bm25: query"),
+        (lambda df: df.tadoc.build_index("text").search([HALF]), "search: query 0"),
+    ],
+)
+def test_half_a_character(call: Callable[[pl.DataFrame], Any], said: str) -> None:
+    df = pl.DataFrame({"text": ["to be", "or not"]}).tadoc.compress("text")
+    with pytest.raises(ValueError, match=rf"^{said} is not text: surrogates not allowed"):
+        call(df)
+
+
+def test_normalize_that_fails_on_a_word() -> None:
+    words = [*(str(number) for number in range(1_000)), "seven", *map(str, range(1_000))]
+    df = pl.DataFrame({"text": [" ".join(words)]}).tadoc.compress("text")
+    numbers = pl.element().cast(pl.Int64).cast(pl.String)
+    for call in (df.tadoc.word_count, df.tadoc.build_index, df.tadoc.term_vector):
+        with pytest.raises(ValueError, match=r"normalize: it fails on the word 'seven': .*strict=False"):
+            call("text", normalize=numbers)
+    assert df.tadoc.word_count("text", normalize=pl.element().cast(pl.Int64, strict=False).cast(pl.String)).height

@@ -307,3 +307,14 @@ def test_a_column_of_files_and_folders_has_the_folders_values(tmp_path: Path) ->
     assert lf.collect_schema() == {"key": pl.Int8, "text": tadoc.DTYPE}
     assert lf.select("key").collect().to_series().to_list() == [1, 1, 2, 2]
     assert lf.filter((pl.col("key") == 2) | (pl.col("key") == 9)).collect().height == 2
+
+
+@pytest.mark.parametrize("key", [".k", "..", "a/b", "k=v", "", "^k$", "*", "a%2Fb", "[a]", "é", "k\n"])
+def test_names_of_keys(tmp_path: Path, key: str) -> None:
+    frame = pl.DataFrame({key: ["x", ".y", None], "text": ["to be", "to do", "or not"]})
+    for _ in range(2):
+        frame.tadoc.compress("text").lazy().tadoc.sink_parquet(tmp_path / "out", partition_by=key)
+        for scanned in (tadoc.scan_parquet(tmp_path / "out"), tadoc.as_text(pl.scan_parquet(tmp_path / "out"))):
+            found = scanned.collect().tadoc.decompress("text")
+            rows = zip(found.get_column(key), found.get_column("text"), strict=True)
+            assert sorted(map(str, rows)) == sorted(map(str, frame.rows()))

@@ -84,6 +84,9 @@ def make_device(path: Path) -> None:
 PLANTS = [make_fifo, make_socket, make_device, Path.mkdir]
 
 
+SCANS = [tadoc.scan_packed, tadoc.scan_parquet, tadoc.parquet_info]
+
+
 @pytest.fixture(params=PLANTS, ids=["fifo", "socket", "device", "folder"])
 def plant(request: pytest.FixtureRequest) -> Plant:
     made: Plant = request.param
@@ -165,13 +168,83 @@ def test_packed_files(plant: Plant, tmp_path: Path) -> None:
     frame = pl.DataFrame({"text": TEXT}).tadoc.compress("text")
     frame.lazy().tadoc.sink_packed(tmp_path / "sound.parquet")
     (tmp_path / "below").mkdir()
-    for name in ("planted.parquet", "below/manifest.json", "below/header.json"):
+    for name in ("below/manifest.json", "below/header.json"):
         plant(tmp_path / name)
     found = within(lambda: tadoc.scan_packed(tmp_path).tadoc.decompress("text").collect(), tmp_path / "planted.parquet")
     assert found["text"].to_list() == TEXT
-    if plant is not Path.mkdir:
-        with pytest.raises(FileNotFoundError, match="names no Parquet file"):
-            within(lambda: tadoc.scan_packed(tmp_path / "planted.parquet"), tmp_path / "planted.parquet")
+
+
+@pytest.mark.parametrize("scan", SCANS, ids=lambda scan: scan.__name__)
+def test_a_parquet_file_that_is_none(scan: Callable[[Any], Any], plant: Plant, tmp_path: Path) -> None:
+    pl.DataFrame({"text": TEXT}).tadoc.compress("text").lazy().tadoc.sink_packed(tmp_path / "sound.parquet")
+    planted = tmp_path / "planted.parquet"
+    plant(planted)
+    for source in (tmp_path, planted, str(tmp_path / "*.parquet"), [tmp_path / "sound.parquet", planted]):
+        if plant is not Path.mkdir:
+            with pytest.raises(
+                NotAFileError, match=rf"{scan.__name__}: .*planted\.parquet is a (FIFO|socket|device), not"
+            ):
+                within(partial(scan, source), planted)
+        elif source in (planted, [tmp_path / "sound.parquet", planted]):
+            with pytest.raises(FileNotFoundError, match=r"planted\.parquet names no Parquet file"):
+                scan(source)
+        elif scan is not tadoc.parquet_info:
+            scan(source)  # what is in a folder of that name is read
+
+
+@pytest.mark.parametrize("scan", SCANS, ids=lambda scan: scan.__name__)
+def test_a_parquet_file_that_is_a_broken_link(scan: Callable[[Any], Any], tmp_path: Path) -> None:
+    pl.DataFrame({"text": TEXT}).tadoc.compress("text").lazy().tadoc.sink_packed(tmp_path / "sound.parquet")
+    broken = tmp_path / "broken.parquet"
+    for leads_to, error, said in (
+        ("gone.parquet", FileNotFoundError, "is a link to gone.parquet, which is not there"),
+        ("broken.parquet", NotAFileError, "is a link that leads back to itself, not a regular file"),
+    ):
+        broken.symlink_to(leads_to)
+        for source in (tmp_path, broken, str(tmp_path / "*.parquet"), [broken]):
+            with pytest.raises(error, match=rf"^{scan.__name__}: .*broken\.parquet {re.escape(said)}"):
+                scan(source)
+        broken.unlink()
+    (tmp_path / "broken").symlink_to("gone")  # of no concern
+    if scan is not tadoc.parquet_info:
+        scan(tmp_path)
+
+
+def test_links_to_folders_are_followed(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "folder", tmp_path / "outside"
+    (folder / "sub").mkdir(parents=True)
+    outside.mkdir()
+    for number, place in enumerate((folder / "a.parquet", folder / "sub" / "b.parquet", outside / "c.parquet")):
+        pl.DataFrame({"number": [number], "text": ["a"]}).tadoc.compress("text").write_parquet(place)
+    (folder / "link").symlink_to(outside)
+    numbers = pl.scan_parquet(folder).collect()["number"].to_list()
+    assert numbers == [0, 2, 1]  # as Polars has it
+    assert tadoc.scan_parquet(folder).collect()["number"].to_list() == numbers
+    assert tadoc.scan_parquet(folder / "**" / "*.parquet").collect()["number"].to_list() == numbers
+    (outside / "back").symlink_to(folder)  # two circles, one over two links
+    (folder / "sub" / "up").symlink_to(folder)
+    assert tadoc.scan_parquet(folder).collect()["number"].to_list() == numbers
+    assert tadoc.scan_parquet(folder / "**" / "*.parquet").collect()["number"].to_list() == numbers
+    (outside / "above").symlink_to(tmp_path)
+    with pytest.raises(NotAFileError, match=r"scan_parquet: .*above is a link to .*, which holds .*remove the link"):
+        tadoc.scan_parquet(folder)
+
+
+def test_links_to_indexes_are_passed_over(index: tadoc.Index, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    frame = pl.DataFrame({"text": TEXT}).tadoc.compress("text")
+    frame.lazy().tadoc.sink_packed(tmp_path / "folder" / "sound.parquet")
+    index.save(tmp_path / "index")
+    (tmp_path / "folder" / "link").symlink_to(tmp_path / "index")
+    assert tadoc.scan_packed(tmp_path / "folder").select(pl.len()).collect().item() == len(TEXT)
+
+
+@pytest.mark.skipif(getattr(os, "geteuid", lambda: 0)() == 0, reason="root may list any folder")
+def test_a_folder_that_may_not_be_listed(tmp_path: Path) -> None:
+    pl.DataFrame({"text": TEXT}).tadoc.compress("text").lazy().tadoc.sink_packed(tmp_path / "sound.parquet")
+    (tmp_path / "closed").mkdir(mode=0)
+    with pytest.raises(PermissionError, match="closed"):
+        tadoc.scan_packed(tmp_path)
 
 
 def test_a_packed_file_that_becomes_something_else(plant: Plant, tmp_path: Path) -> None:
@@ -186,7 +259,9 @@ def test_a_packed_file_that_becomes_something_else(plant: Plant, tmp_path: Path)
 
 def test_parquet_info(plant: Plant, tmp_path: Path) -> None:
     plant(tmp_path / "planted")
-    with pytest.raises(FileNotFoundError, match="planted names no Parquet file"):
+    with pytest.raises(
+        (FileNotFoundError, NotAFileError), match=r"planted (names no Parquet file|is a .*, not a regular)"
+    ):
         within(lambda: tadoc.parquet_info(tmp_path / "planted"), tmp_path / "planted")
 
 

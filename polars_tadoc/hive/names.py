@@ -38,7 +38,9 @@ def folder_name(column: str, value: str | None, call: str) -> str:
     """
     if value == NULL:
         raise ValueError(f'{call}: column "{column}" has the value "{NULL}", which means null in a folder\'s name')
-    name = f"{quote(column, safe=SAFE)}={NULL if value is None else quote(value, safe=SAFE)}"
+    key = quote(column, safe=SAFE)
+    key = f"%2E{key[1:]}" if key.startswith(".") else key  # or the folder would be a hidden one
+    name = f"{key}={NULL if value is None else quote(value, safe=SAFE)}"
     if len(name) > 255:
         raise ValueError(
             f'{call}: a value of column "{column}" makes a folder name of {len(name):,} characters, 255 are the most; '

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.arguments import require_bool
+from polars_tadoc.arguments import require_text as require_utf8
 from polars_tadoc.compress.compress import cut_blocks
 from polars_tadoc.decompress import decompress
 from polars_tadoc.rows.content_hash import content_hash, require_text
@@ -78,7 +79,7 @@ class Request:
 
     def with_any(self, a: pl.Series, b: str | pl.Series) -> pl.Series:
         """Compare with a text or a series; errors as :func:`equals`'s, and ``TypeError`` where it is neither."""
-        return self.run(a, _literal(b) if isinstance(b, str) else self.required(b))
+        return self.run(a, _literal(b, self.call) if isinstance(b, str) else self.required(b))
 
     def required(self, other: object) -> pl.Series:
         """Return a series; raises ``TypeError`` where it is none."""
@@ -113,10 +114,11 @@ class WithLiteral:
 
     def run(self, column: pl.Series) -> pl.Series:
         """Compare each row with it."""
-        return self.request.run(column, _literal(self.text))
+        return self.request.run(column, _literal(self.text, self.request.call))
 
 
-def _literal(text: str) -> pl.Series:
+def _literal(text: str, call: str) -> pl.Series:
+    require_utf8(text, f"{call}: other")
     return pl.Series("literal", [text], pl.String)
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 import polars as pl
 
-from polars_tadoc.regular_file import open_regular
+from polars_tadoc.errors import NotAFileError
+from polars_tadoc.regular_file import is_regular, open_regular
 from polars_tadoc.stores.addresses import Address, local_or_address
 from polars_tadoc.stores.files import File, LocalFile, OpenFile, StoredFile
 from polars_tadoc.stores.store import Access, Met, Store, split_pattern
@@ -46,7 +47,9 @@ def find(source: Source, call: str, access: Access | None = None) -> list[Found]
     Raises
     ------
     FileNotFoundError
-        One of them names no file.
+        One of them names no file, or a link to nothing.
+    NotAFileError
+        One of them, or a ``*.parquet`` in a folder, is a FIFO, a device or a socket.
     TypeError, ValueError
         It is something else, or an address that is not known.
     OSError
@@ -94,9 +97,10 @@ class _Finding:
             return self._stored(place)
         path = Path(place).expanduser()
         if path.is_dir():
-            return [_local(file, file.relative_to(path).parts[:-1], True) for file in _below(path) if file.is_file()]
-        paths = [path] if path.exists() else [Path(one) for one in sorted(glob.glob(str(path), recursive=True))]
-        return [_local(file, file.parts[:-1], False) for file in paths if file.is_file()]
+            below = [file for file in _below(path, self._call) if _is_file(file, self._call)]
+            return [_local(file, file.relative_to(path).parts[:-1], True) for file in below]
+        paths = [path] if os.path.lexists(path) else sorted(_matching(path, self._call))
+        return [_local(file, file.parts[:-1], False) for file in paths if _is_file(file, self._call)]
 
     def _stored(self, address: Address) -> list[Found]:
         if self._access is None:
@@ -132,13 +136,93 @@ _MARKS = {
 """How the files begin that checkpoints and saved indexes are known by."""
 
 
-def _below(folder: Path) -> list[Path]:
-    """List the Parquet files in a folder and below, without those of checkpoints, saved indexes and hidden folders."""
-    markers = [file for name in _MARKS for file in folder.rglob(name) if file.parent != folder]
-    ours = [file.parent for file in markers if _begins(file, _MARKS[file.name])]
-    found = sorted(folder.rglob("*.parquet"))
-    shown = [file for file in found if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
-    return [file for file in shown if not any(file.is_relative_to(one) for one in ours)]
+def _below(folder: Path, call: str) -> list[Path]:
+    """List the Parquet files in a folder and below, without those of checkpoints, saved indexes and hidden folders.
+
+    Links to folders are followed, as Polars follows them, but for those to a folder that they are in themselves: its
+    files are listed already.
+
+    Raises
+    ------
+    NotAFileError
+        A link leads out of the folder to one that holds it.
+    OSError
+        A folder cannot be listed.
+
+    """
+    found = []
+    for place, files in _folders(folder, call, passed_over=_is_ours):
+        found += [place / one for one in files if one.endswith(".parquet") and not one.startswith(".")]
+    return sorted(found)
+
+
+def _folders(
+    folder: Path, call: str, passed_over: Callable[[Path, list[str]], bool] | None = None
+) -> Iterator[tuple[Path, list[str]]]:
+    """Give a folder and those below with the names of their files; those around a circle of links once."""
+    within = {str(folder): (folder.resolve(),)}  # where folders really are: each, and those on the way to it
+    for name, folders, files in os.walk(folder, onerror=_raise, followlinks=True):
+        place, reals = Path(name), within.pop(name)
+        if passed_over is not None and place != folder and passed_over(place, files):
+            folders.clear()
+            continue
+        followed = []
+        for one in folders:
+            real = (place / one).resolve() if (place / one).is_symlink() else reals[-1] / one
+            if one.startswith(".") or real in reals:
+                continue
+            if reals[0].is_relative_to(real):
+                raise NotAFileError(
+                    f"{call}: {place / one} is a link to {real}, which holds {folder}: its files would be met again "
+                    "and again; remove the link, or name the files one by one"
+                )
+            within[os.path.join(name, one)] = (*reals, real)
+            followed.append(one)
+        folders[:] = followed
+        yield place, files
+
+
+def _is_ours(folder: Path, files: list[str]) -> bool:
+    """Tell whether a folder is a checkpoint or a saved index."""
+    return any(one in _MARKS and _begins(folder / one, _MARKS[one]) for one in files)
+
+
+def _matching(pattern: Path, call: str) -> set[Path]:
+    """List what a pattern matches; ``**`` goes around no circle of links, which :func:`glob.glob` goes around."""
+    if "**" not in pattern.parts:
+        return {Path(one) for one in glob.glob(str(pattern))}
+    place = pattern.parts.index("**")
+    rest = pattern.parts[place + 1 :] or ("*",)
+    found: set[Path] = set()
+    for start in glob.glob(str(Path(*pattern.parts[:place]))):  # "." where nothing is before it
+        if os.path.isdir(start):
+            for folder, _ in _folders(Path(start), call):
+                found |= _matching(Path(glob.escape(str(folder)), *rest), call)
+    return found
+
+
+def _raise(error: OSError) -> NoReturn:
+    raise error
+
+
+def _is_file(path: Path, call: str) -> bool:
+    """Tell a file from a folder.
+
+    Raises
+    ------
+    FileNotFoundError
+        It is a link to nothing.
+    NotAFileError
+        It is a FIFO, a device, a socket or a link to itself.
+
+    """
+    try:
+        return is_regular(path)
+    except FileNotFoundError:
+        what = f"is a link to {os.readlink(path)}, which is not there" if path.is_symlink() else "is not there any more"
+        raise FileNotFoundError(f"{call}: {path} {what}") from None
+    except NotAFileError as error:
+        raise NotAFileError(f"{call}: {error}") from None
 
 
 def _begins(file: Path, pattern: bytes) -> bool:
