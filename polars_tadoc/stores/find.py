@@ -160,7 +160,9 @@ def _folders(
     folder: Path, call: str, passed_over: Callable[[Path, list[str]], bool] | None = None
 ) -> Iterator[tuple[Path, list[str]]]:
     """Give a folder and those below with the names of their files; those around a circle of links once."""
-    within = {str(folder): (folder.resolve(),)}  # where folders really are: each, and those on the way to it
+    within: dict[str, tuple[Path, ...]] = {
+        str(folder): (folder.resolve(),)
+    }  # where folders really are: each, and those on the way to it
     for name, folders, files in os.walk(folder, onerror=_raise, followlinks=True):
         place, reals = Path(name), within.pop(name)
         if passed_over is not None and place != folder and passed_over(place, files):
