@@ -13,15 +13,20 @@ removes what was left.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
 import os
+import queue
 import random
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,6 +80,11 @@ def _of_packed(path: Path) -> Any:
 def _of_parquet(path: Path) -> Any:
     frame = pl.read_parquet(path)
     return _told(frame.tadoc.decompress("text") if "text" in frame.columns else frame)
+
+
+def _of_partitions(path: Path) -> Any:
+    parts = sorted(path.rglob("*.parquet"))
+    return len(parts), _told(tadoc.scan_parquet(path, hive_partitioning=True).tadoc.decompress("text").collect())
 
 
 def _of_index(path: Path) -> Any:
@@ -177,6 +187,12 @@ CALLS: dict[str, Kind] = {
     "sink_packed": Kind(_lazy, lambda lf, path: lf.tadoc.sink_packed(path), 60_000, _of_packed),
     "sink_index": Kind(_lazy, lambda lf, path: lf.tadoc.sink_index(path, overwrite=True), 60_000, _of_index),
     "sink_parquet": Kind(_lazy, lambda lf, path: lf.tadoc.sink_parquet(path), 100_000, _of_parquet),
+    "sink_parquet(partition_by)": Kind(
+        lambda f, n: texts(n).with_columns(part=pl.col("id") % 12),
+        lambda df, path: df.lazy().tadoc.compress("text").tadoc.sink_parquet(path, partition_by="part"),
+        60_000,
+        _of_partitions,
+    ),
     "write_packed": Kind(lambda f, n: compressed(n), lambda df, path: df.tadoc.write_packed(path), 400_000, _of_packed),
     "build_index, save": Kind(
         lambda f, n: compressed(n),
@@ -185,6 +201,7 @@ CALLS: dict[str, Kind] = {
         _of_index,
     ),
     "append, save": Kind(_index, _append, 150_000, _of_index),
+    "delete": Kind(_index, lambda made, _: _again(lambda: made[0].delete(made[1]["id"].gather_every(2)), 20), 50_000),
     "compact, save": Kind(_index, _compact, 200_000, _of_index),
     "load_index": Kind(_saved, lambda path, _: _again(lambda: tadoc.load_index(path), 40), 50_000),
     "search": Kind(_index, _searches, 50_000),
@@ -219,6 +236,23 @@ CALLS: dict[str, Kind] = {
     ),
     "twig_filter": Kind(_plays, lambda made, _: _again(lambda: made[0].tadoc.twig_filter("text", made[1]), 100), 2000),
     "to_csr": Kind(lambda f, n: compressed(n), lambda df, _: tadoc.to_csr(df["text"]), 100_000),
+    "content_hash": Kind(
+        lambda f, n: compressed(n), lambda df, _: _again(lambda: tadoc.content_hash(df["text"]), 20), 100_000
+    ),
+    "equals": Kind(
+        lambda f, n: compressed(n),
+        lambda df, _: _again(lambda: tadoc.equals(df["text"], df["text"].shift(1)), 20),
+        50_000,
+    ),
+    "extract": Kind(lambda f, n: compressed(n), lambda df, _: _again(lambda: tadoc.tail(df["text"], 9), 20), 100_000),
+    "count_phrase": Kind(
+        lambda f, n: compressed(n),
+        lambda df, _: _again(lambda: tadoc.count_phrase(df["text"], "the file"), 20),
+        100_000,
+    ),
+    "bm25": Kind(
+        lambda f, n: compressed(n), lambda df, _: _again(lambda: tadoc.bm25(df["text"], "the file list"), 20), 100_000
+    ),
     "Workers": Kind(lambda f, n: _packed(f / f"input-{n}.parquet", n), _workers, 60_000, _of_parquet),
 }
 
@@ -279,34 +313,109 @@ class Found:
     ended: list[float] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
 
-
-def _start(name: str, folder: Path, rows: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.interrupts", "--child", name, str(folder), str(rows)]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
-    )
-    assert process.stdout is not None
-    if process.stdout.readline() != "ready\n":
-        assert process.stderr is not None
-        raise RuntimeError(f"{name}: {process.stderr.read()}")
-    return process
+    def add(self, other: Found) -> None:
+        """Add what other moments showed."""
+        self.moments += other.moments
+        self.old += other.old
+        self.new += other.new
+        self.told += other.told
+        self.ended += other.ended
+        self.violations += other.violations
 
 
-def _said(process: subprocess.Popen[str], seconds: float) -> tuple[str, str]:
-    """Wait for the end; ``communicate`` would lose what came together with the line that was read."""
-    process.wait(timeout=seconds)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    with process.stdout, process.stderr:
-        return process.stdout.read(), process.stderr.read()
+class Warm:
+    """A process that has imported everything and runs nothing; a call's process is forked from it.
+
+    What is forked goes on as any process of Python does: a call is made, told of and ended from there on, and the
+    interpreter ends as it would have. Nothing is computed before the fork, so that no thread and no lock is missing.
+    """
+
+    def __init__(self) -> None:
+        self._problems = tempfile.TemporaryFile("w+")  # noqa: SIM115 (lives as long as the process)
+        command = [sys.executable, "-m", "tests.interrupts", "--warm"]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._problems, text=True, cwd=ROOT
+        )
+
+    def start(self, name: str, folder: Path, rows: int) -> Child:
+        """Start a call's process; returns when it is about to make the call."""
+        assert self._process.stdin is not None
+        print(json.dumps([name, str(folder), rows]), file=self._process.stdin, flush=True)
+        started = self.line()
+        if not started.startswith("pid "):
+            raise RuntimeError(f"{name}: {self.problems()}")
+        child = Child(self, int(started.split()[1]))
+        if (said := self.line()) != "ready\n":
+            raise RuntimeError(f"{name}: {said}{self.problems()}")
+        return child
+
+    def line(self) -> str:
+        """Return what it, or the call's process, says next."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+    def problems(self) -> str:
+        """Return what was written to the standard error since the last call, and forget it."""
+        self._problems.seek(0)
+        said = self._problems.read()
+        self._problems.truncate(0)
+        self._problems.seek(0)
+        return said
+
+    def close(self) -> None:
+        """End it."""
+        with self._problems, self._process:
+            self._process.kill()
 
 
-def _whole(name: str, folder: Path, rows: int) -> float:
+@dataclass
+class Child:
+    """A call's process."""
+
+    warm: Warm
+    pid: int
+
+    def end(self, seconds: float) -> tuple[int, float, str, str] | None:
+        """Wait; returns the exit status, when it ended, and what it said in two streams. None: it was killed."""
+        said, is_killed = "", threading.Event()
+
+        def kill() -> None:
+            is_killed.set()
+            os.killpg(self.pid, signal.SIGKILL)
+
+        timer = threading.Timer(seconds, kill)
+        timer.start()
+        while not (line := self.warm.line()).startswith("ended "):
+            if not line:
+                raise RuntimeError(self.warm.problems())
+            said += line
+        timer.cancel()
+        status, at = line.split()[1:]
+        return None if is_killed.is_set() else (int(status), float(at), said, self.warm.problems())
+
+
+def warm() -> None:
+    """Fork a process for each line that comes, and say when it ended; a forked one returns, to make its call."""
+    for line in sys.stdin:
+        if pid := os.fork():
+            _, status = os.waitpid(pid, 0)
+            at = time.monotonic()
+            # a call's process that was killed in the middle of a line leaves it without an end
+            print(f"\nended {os.waitstatus_to_exitcode(status)} {at}", flush=True)
+            continue
+        os.setsid()
+        print("pid", os.getpid(), flush=True)
+        name, folder, rows = json.loads(line)
+        child(name, Path(folder), rows)
+        return
+
+
+def _whole(warm: Warm, name: str, folder: Path, rows: int) -> float:
     """Make the call undisturbed; returns its seconds."""
-    said, problem = _said(_start(name, folder, rows), 600)
-    if not said.startswith("done "):
-        raise RuntimeError(f"{name}: {said}{problem}")
-    return float(said.split()[1])
+    ended = warm.start(name, folder, rows).end(600)
+    if ended is None or "done " not in ended[2]:
+        raise RuntimeError(f"{name}: {ended}")
+    return float(ended[2].split("done ")[1].split()[0])
 
 
 def _left(folder: Path) -> list[str]:
@@ -328,7 +437,9 @@ def _others(group: int) -> bool:
     return True
 
 
-def _moment(name: str, folder: Path, kept: Path, answers: list[Any], seconds: float, how: int, found: Found) -> None:
+def _moment(
+    warm: Warm, name: str, folder: Path, kept: Path, answers: list[Any], seconds: float, how: int, found: Found
+) -> None:
     kind, target = CALLS[name], folder / "targets" / "target"
     for path in (target, folder / "checkpoint"):
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -336,30 +447,26 @@ def _moment(name: str, folder: Path, kept: Path, answers: list[Any], seconds: fl
         shutil.copytree(kept, target)
     elif kept.exists():
         shutil.copy(kept, target)
-    process = _start(name, folder, kind.rows)
+    process = warm.start(name, folder, kind.rows)
     at = random.uniform(0, seconds)
     time.sleep(at)
     sent = time.monotonic()
-    process.send_signal(how)
+    os.kill(process.pid, how)
     where = f"{name}, {signal.Signals(how).name} after {at:.3f} s"
-    try:
-        process.wait(timeout=ENDED)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+    end = process.end(ENDED)
+    if end is None:
         found.violations.append(f"{where}: it had not ended after {ENDED} s")
         return
-    ended = time.monotonic()
+    status, ended, said, problem = end
     found.moments += 1
     if _others(process.pid):
         found.violations.append(f"{where}: processes are left")
-    said, problem = _said(process, ENDED)
     is_done = "done " in said
     if how == signal.SIGINT and not is_done:
         found.ended.append(ended - sent)
         last = problem.strip().splitlines()[-1:]
-        if "told " not in said or last != ["KeyboardInterrupt"] or process.returncode not in (-signal.SIGINT, 130):
-            found.violations.append(f"{where}: it ended with {process.returncode}, {problem[-600:]}")
+        if "told " not in said or last != ["KeyboardInterrupt"] or status not in (-signal.SIGINT, 130):
+            found.violations.append(f"{where}: it ended with {status}, {problem[-600:]}")
         else:
             told = float(said.split("told ")[1].split()[0]) - sent
             found.told.append(told)
@@ -378,50 +485,90 @@ def _moment(name: str, folder: Path, kept: Path, answers: list[Any], seconds: fl
             if answer not in answers:
                 found.violations.append(f"{where}: the target is neither the old nor the new one")
     if how == signal.SIGKILL and _left(folder):
-        _whole(name, folder, 300)
+        _whole(warm, name, folder, 300)
     if left := _left(folder):
         found.violations.append(f"{where}: {', '.join(left)} left over")
 
 
-def run(name: str, moments: int, hows: tuple[int, ...] = (signal.SIGINT, signal.SIGKILL)) -> tuple[float, Found]:
+def run(
+    name: str, moments: int, hows: tuple[int, ...] = (signal.SIGINT, signal.SIGKILL), warm: Warm | None = None
+) -> tuple[float, Found]:
     """Disturb a call at so many moments by each signal; returns its undisturbed seconds, and what was found."""
+    if warm is None:
+        with contextlib.closing(Warm()) as own:
+            return run(name, moments, hows, own)
     kind, found = CALLS[name], Found()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         for below in ("targets", "spill", "warm", "old"):
             (folder / below).mkdir()
         target, kept = folder / "targets" / "target", folder / "kept" / "target"
-        seconds = _whole(name, folder, kind.rows)
+        seconds = _whole(warm, name, folder, kind.rows)
         (folder / "old").rename(folder / "kept")
         answers = [] if kind.read is None else [kind.read(kept), kind.read(target)]
         if left := _left(folder):
             found.violations.append(f"{name}: {', '.join(left)} left over without an interrupt")
         for how in hows:
             for _ in range(moments):
-                _moment(name, folder, kept, answers, seconds, how, found)
+                _moment(warm, name, folder, kept, answers, seconds, how, found)
     return seconds, found
+
+
+MOMENTS_AT_ONCE = 10
+"""Moments by signal that one job takes, of a call's."""
+
+
+def run_all(names: list[str], moments: int, jobs: int) -> Iterator[tuple[str, float, Found | Exception]]:
+    """Disturb calls, so many at once, each on cores of its own; gives what was found for each in their order."""
+    cores: queue.SimpleQueue[set[int]] = queue.SimpleQueue()
+    own = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    for job in range(jobs):
+        each = len(own) // jobs
+        cores.put(set(own[job * each : (job + 1) * each] if each else own))
+
+    def part(name: str, some: int) -> tuple[float, Found]:
+        mine = cores.get()
+        try:
+            if mine:
+                os.sched_setaffinity(0, mine)  # of this thread: its processes keep to them
+            return run(name, some)
+        finally:
+            cores.put(mine)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        sizes = [min(MOMENTS_AT_ONCE, moments - k) for k in range(0, moments, MOMENTS_AT_ONCE)]
+        parts = [(name, [pool.submit(part, name, size) for size in sizes]) for name in names]
+        for name, tasks in parts:
+            found, seconds = Found(), 0.0
+            try:
+                for task in tasks:
+                    seconds, more = task.result()
+                    found.add(more)
+            except Exception as error:  # the others are run all the same
+                yield name, seconds, error
+            else:
+                yield name, seconds, found
 
 
 def main() -> None:
     """Run as the command line says."""
-    if sys.argv[1:2] == ["--child"]:
-        child(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]))
+    if sys.argv[1:2] == ["--warm"]:
+        warm()
         return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--moments", type=int, default=50, help="by call and signal")
     parser.add_argument("--calls", nargs="*", default=list(CALLS), help="their names")
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--jobs", "-j", type=int, default=1, help="calls at once; two cores or more for each are best")
     options = parser.parse_args()
     random.seed(options.seed)
     print(
         f"{'call':26} {'seconds':>7} {'moments':>7} {'old':>4} {'new':>4} {'violations':>10} {'told':>6} {'ended':>6}"
     )
     problems = 0
-    for name in options.calls:
-        try:
-            seconds, found = run(name, options.moments)
-        except Exception as error:  # the others are run all the same
-            print(f"{name:26} {error!r}", flush=True)
+    for name, seconds, found in run_all(options.calls, options.moments, options.jobs):
+        if isinstance(found, Exception):
+            print(f"{name:26} {found!r}", flush=True)
             problems += 1
             continue
         told, ended = (f"{max(times, default=0):.2f}" for times in (found.told, found.ended))
