@@ -103,6 +103,69 @@ def test_an_interrupt_leaves_the_old_file_or_none_and_is_told_once(tmp_path: Pat
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("sink", ["sink_index", "partition_by"])
+def test_an_interrupt_while_the_new_one_takes_its_name(tmp_path: Path, sink: str) -> None:
+    """It comes before and after each step: the target is the old one or the new one, and nothing else is left."""
+    folder = tmp_path / "targets"
+    folder.mkdir()
+    done = run(
+        """
+        from polars_tadoc import replacing
+        target, moments, at = folder / "target", 0, None
+
+        def moment():
+            global moments
+            if moments == at:  # this thread notices it at once, the main one soon
+                signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+            moments += 1
+
+        def stepped(function):
+            def call(*arguments, **named):
+                moment()
+                try:
+                    return function(*arguments, **named)
+                finally:
+                    moment()
+            return call
+
+        for place, name in ((os, "replace"), (os, "rename"), (os, "rmdir"), (os, "fsync"), (replacing, "check"),
+                            (replacing, "remove"), (replacing, "set_mode"), (replacing, "take_over")):
+            setattr(place, name, stepped(getattr(place, name)))
+
+        def texts(rows):
+            return pl.LazyFrame({"text": ["a b"] * rows, "k": [rows] * rows}).tadoc.compress("text")
+
+        WRITE = {
+            "sink_index": lambda rows: texts(rows).tadoc.sink_index(target, overwrite=True),
+            "partition_by": lambda rows: texts(rows).tadoc.sink_parquet(target, partition_by="k"),
+        }
+        write = WRITE[sys.argv[2]]
+
+        def rows():
+            if sys.argv[2] == "sink_index":
+                return tadoc.load_index(target, verify=True).documents
+            return pl.read_parquet(target).height
+
+        write(2)
+        moments = 0
+        write(2)
+        last, found = moments, []
+        for disturbed in range(last):
+            at = None
+            write(2)
+            moments, at = 0, disturbed
+            interrupted(lambda: write(3))
+            at = None
+            found.append(rows())
+            assert os.listdir(folder) == ["target"], os.listdir(folder)
+        assert found == sorted(found) and set(found) == {2, 3}, found
+        """,
+        folder,
+        sink,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_an_interrupt_that_something_swallows_is_told(tmp_path: Path) -> None:
     """A ``__del__`` drops what is raised in it: nothing is raised in the thread that runs the call."""
     done = run(

@@ -471,7 +471,7 @@ class Index(Collection):
         Raises
         ------
         FileExistsError
-            There is something of that name; with ``overwrite``, something that is no saved index.
+            There is something of that name; with ``overwrite``, a folder that holds anything but a saved index.
         FileNotFoundError
             The folder to make it in is not there.
         TypeError

@@ -340,7 +340,7 @@ class TadocLazyFrame:
             after them, ``system=sshd/``, as Hive, Polars and DuckDB read them. The grammars of each file are made of
             its own rows alone, as if each partition had been compressed by itself; Polars' own ``partition_by``
             repeats the grammars of all in each file. The folder as a whole is the old one or the new one; what is
-            there is replaced only where it holds nothing but partitions by the same keys.
+            there is replaced only where it holds nothing but what this call writes for the same keys.
         max_partitions
             Partitions at most.
         memory_limit
