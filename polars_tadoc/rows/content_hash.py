@@ -116,18 +116,17 @@ def hash_strings(text: pl.Series) -> pl.Series:
 class _Parts:
     """Hashes of a grammar's symbols, of which those of rows are put together.
 
-    Each is both polynomials, then both bases to the power of its bytes: uint64, four by gap code or symbol.
+    A part is both polynomials, then both bases to the power of its bytes. All is uint64.
     """
 
     gaps: UInt64
-    symbols: UInt64
-    """With the gaps predicted inside."""
+    """Parts by gap code; the last one is that of no gap."""
+    known: UInt64
+    """By symbol: its part, with the gaps predicted inside, and what else a row needs of it."""
     led: UInt64
-    """With the gap in front that is predicted, too."""
-    placed: UInt64
-    """By place of the rules' bodies: the symbol there with the gap in front; the first one of a body without."""
-    place_words: npt.NDArray[np.int64]
-    """Words that the symbol at each place stands for."""
+    """By symbol: its part with the gap in front that is predicted, too."""
+    places: UInt64
+    """By place of the rules' bodies: the symbol there and the gap in front of it."""
 
     @classmethod
     def of(cls, corpus: Corpus) -> _Parts:
@@ -138,39 +137,40 @@ class _Parts:
     def _hash(cls, grammar: Grammar) -> _Parts:
         gap_data = np.concatenate([np.frombuffer(b" ", np.uint8), grammar.gaps.data])
         gap_offsets = np.concatenate([[0], grammar.gaps.offsets + 1])
-        gaps = _parts_of(len(gap_offsets) - 1)
+        gaps = _lines(len(gap_offsets), 4)
+        gaps[-1] = 0, 0, 1, 1
         limbs_at = _LIMBS.ctypes.data
         kernels.hash_words(gap_offsets, gap_data.ctypes.data, _POWERS, limbs_at, gaps)
-        symbols = _parts_of(grammar.vocabulary_size + grammar.rule_count)
+        known = _lines(grammar.vocabulary_size + grammar.rule_count, kernels.LINE)
         word_offsets, word_data = grammar.words.offsets, grammar.words.data
-        kernels.hash_words(word_offsets, word_data.ctypes.data, _POWERS, limbs_at, symbols)
-        placed, place_words = _parts_of(len(grammar.symbols)), np.empty(len(grammar.symbols), np.int64)
+        kernels.hash_words(word_offsets, word_data.ctypes.data, _POWERS, limbs_at, known)
+        places = np.empty(len(grammar.symbols), np.uint64)
+        leading_gaps = grammar.leading_gaps
         kernels.hash_rules(
             grammar.vocabulary_size,
             grammar.rule_offsets,
             grammar.symbols,
             grammar.expansion_lengths,
+            leading_gaps,
             grammar.predicted_gaps,
             gaps,
-            symbols,
-            placed,
-            place_words,
+            known,
+            places,
         )
-        led = _parts_of(len(symbols))
-        kernels.lead(grammar.leading_gaps, gaps, symbols, led)
-        return cls(gaps, symbols, led, placed, place_words)
+        led = _lines(len(known), 4)
+        kernels.lead(leading_gaps, gaps, known, led)
+        return cls(gaps, known, led, places)
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.gaps, self.symbols, self.led, self.placed, self.place_words)
-        return sum(array.nbytes for array in arrays)
+        return sum(array.nbytes for array in (self.gaps, self.known, self.led, self.places))
 
 
-def _parts_of(count: int) -> UInt64:
-    """Allocate parts, contents undefined, none of which lies in two cache lines."""
-    room = np.empty(4 * count + 8, np.uint64)
+def _lines(count: int, width: int) -> UInt64:
+    """Allocate lines of 4 or 8 numbers, contents undefined, none of which lies in two cache lines."""
+    room = np.empty(width * count + 8, np.uint64)
     start = -room.ctypes.data // 8 % 8
-    return room[start : start + 4 * count].reshape(count, 4)
+    return room[start : start + width * count].reshape(count, width)
 
 
 _parts: ByteLRU[_Parts] = ByteLRU(lambda: settings().host_cache_bytes // 4, lambda parts: parts.nbytes)
@@ -181,24 +181,16 @@ def _hash_rows(corpus: Corpus) -> tuple[UInt64, UInt64]:
     """Lower and upper half of each document's hash."""
     grammar, parts = corpus.grammar, _Parts.of(corpus)
     addresses, gap_sizes, owner = binary_views(corpus.gaps)
-    expansion_lengths, leading_gaps = grammar.expansion_lengths, grammar.leading_gaps  # made here, not on threads
     low, high = np.empty(corpus.document_count, np.uint64), np.empty(corpus.document_count, np.uint64)
 
     def hash_some(rows: tuple[int, int]) -> tuple[int, int]:
         first, stop = rows
         code, row = kernels.hash_rows(
-            grammar.vocabulary_size,
-            grammar.rule_offsets,
-            grammar.symbols,
             grammar.level_count,
-            expansion_lengths,
-            leading_gaps,
-            grammar.predicted_gaps,
             parts.gaps,
-            parts.symbols,
+            parts.known,
             parts.led,
-            parts.placed,
-            parts.place_words,
+            parts.places,
             corpus.root_offsets[first : stop + 1],
             corpus.roots,
             addresses[first:stop],

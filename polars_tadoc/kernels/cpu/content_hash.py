@@ -30,7 +30,14 @@ digest of that and so on, each taken modulo the prime. They make the hash what i
 BLOCK = 256
 """Bytes summed up before a reduction: the most for which no sum of :func:`dot` passes 31 bits."""
 
+WORDS, BODY, LEADING_GAP = 4, 5, 6
+"""What follows the part in a symbol's line: the words it stands for, where its body begins and (from bit 32 on) ends,
+the code of the gap that is predicted in front of it within a row."""
+LINE = 8
+"""Numbers of a symbol's line."""
+
 _NEVER = 1 << 62
+_LOW = np.uint64((1 << 32) - 1)
 _AHEAD = 12
 """Symbols ahead of time at which their parts are fetched."""
 _STRIDE = np.uint64(2 * BLOCK)
@@ -163,41 +170,45 @@ def _join(parts: UInt64, left: int, more: UInt64, right: int) -> Any:
     )
 
 
-@njit(nogil=True, inline="always")
-def _words_of(symbol: int, vocabulary_size: int, expansion_lengths: UInt64) -> Any:
-    return nb.int64(expansion_lengths[symbol - vocabulary_size]) if symbol >= vocabulary_size else nb.int64(1)
-
-
 @njit(nogil=True)
 def hash_rules(
     vocabulary_size: int,
     rule_offsets: UInt32,
     symbols: UInt32,
     expansion_lengths: UInt64,
+    leading_gaps: UInt32,
     predicted_gaps: UInt32,
     gaps: UInt64,
-    parts: UInt64,
-    placed: UInt64,
-    place_words: Int64,
+    known: UInt64,
+    places: UInt64,
 ) -> None:
-    """Fill the parts of rules, whose words' are there, with the gaps predicted inside them, and of places of bodies.
+    """Fill what is known of each symbol, whose words' parts are there, and the places of bodies.
 
-    ``gaps`` are the parts of gaps by code. A rule names words and earlier rules only. A place's part begins with the
-    gap in front of it, but the first one's of a body; ``place_words`` are the words that its symbol stands for.
+    ``gaps`` are the parts of gaps by code, the last one that of no gap. A rule names words and earlier rules only. A
+    symbol's line is its part, with the gaps predicted inside, then ``WORDS``, ``BODY`` and ``LEADING_GAP``: all that a
+    row needs of it is in one cache line. A place is its symbol and, from bit 32 on, the code of the gap in front of it,
+    that of no gap for the first one of a body: the gap there is the one in front of the rule.
     """
+    no_gap = nb.uint64(len(gaps) - 1)
+    for symbol in range(len(known)):
+        known[symbol, WORDS], known[symbol, BODY] = 1, 0
+        known[symbol, LEADING_GAP] = leading_gaps[symbol]
     for rule in range(len(rule_offsets) - 1):
         own = vocabulary_size + rule
-        start = nb.int64(rule_offsets[rule])
-        for i in range(start, nb.int64(rule_offsets[rule + 1])):
+        start, stop = nb.int64(rule_offsets[rule]), nb.int64(rule_offsets[rule + 1])
+        known[own, WORDS] = expansion_lengths[rule]
+        known[own, BODY] = nb.uint64(start) | (nb.uint64(stop) << nb.uint64(32))
+        for i in range(start, stop):
             symbol = nb.int64(symbols[i])
-            place_words[i] = _words_of(symbol, vocabulary_size, expansion_lengths)
             if i == start:
+                places[i] = nb.uint64(symbol) | (no_gap << nb.uint64(32))
                 for k in range(4):
-                    parts[own, k] = placed[i, k] = parts[symbol, k]
+                    known[own, k] = known[symbol, k]
                 continue
-            code = predicted_gaps[vocabulary_size + i]
-            placed[i, 0], placed[i, 1], placed[i, 2], placed[i, 3] = _join(gaps, code, parts, symbol)
-            parts[own, 0], parts[own, 1], parts[own, 2], parts[own, 3] = _join(parts, own, placed, i)
+            code = nb.int64(predicted_gaps[vocabulary_size + i])
+            places[i] = nb.uint64(symbol) | (nb.uint64(code) << nb.uint64(32))
+            known[own, 0], known[own, 1], known[own, 2], known[own, 3] = _join(known, own, gaps, code)
+            known[own, 0], known[own, 1], known[own, 2], known[own, 3] = _join(known, own, known, symbol)
 
 
 @njit(nogil=True)
@@ -238,18 +249,11 @@ def _next_special(before: int, address: int, left: int, codes: int) -> Any:
 @polled
 @njit(nogil=True)
 def hash_rows(
-    vocabulary_size: int,
-    rule_offsets: UInt32,
-    symbols: UInt32,
     levels: int,
-    expansion_lengths: UInt64,
-    leading_gaps: UInt32,
-    predicted_gaps: UInt32,
     gaps: UInt64,
-    parts: UInt64,
+    known: UInt64,
     led: UInt64,
-    placed: UInt64,
-    place_words: Int64,
+    places: UInt64,
     root_offsets: Int64,
     roots: UInt32,
     gap_addresses: UInt64,
@@ -264,7 +268,7 @@ def hash_rows(
     began = interrupts()
     position = np.empty(levels + 1, np.int64)
     stop = np.empty(levels + 1, np.int64)
-    codes = len(gaps)
+    codes = no_gap = nb.int64(len(gaps) - 1)
     last = nb.int64(len(roots)) - 1
     for row in range(len(low)):
         if interrupts() != began:
@@ -274,7 +278,7 @@ def hash_rows(
         left = nb.int64(gap_sizes[row])
         if left == 0:
             if start < end:
-                first, second = _continued(first, second, parts, roots[start])
+                first, second = _continued(first, second, known, roots[start])
             for i in range(start + 1, end):
                 prefetch(led, nb.int64(roots[min(i + _AHEAD, last)]) * 4)
                 first, second = _continued(first, second, led, roots[i])
@@ -287,49 +291,35 @@ def hash_rows(
         for i in range(start, end):
             if i & 0xFF == 0 and interrupts() != began:
                 return OK, row
+            prefetch(known, nb.int64(roots[min(i + _AHEAD, last)]) * LINE)
             symbol = nb.int64(roots[i])
-            prefetch(led, nb.int64(roots[min(i + _AHEAD, last)]) * 4)
-            length = _words_of(symbol, vocabulary_size, expansion_lengths)
-            if i > start and word != special and special >= word + length:
-                first, second = _continued(first, second, led, symbol)
-                word += length
-                continue
-            code = nb.int64(leading_gaps[symbol]) if i > start else nb.int64(-1)
+            code = nb.int64(known[symbol, LEADING_GAP]) if i > start else no_gap
             depth = 0
-            while True:  # a symbol whose gap in front, or one inside, is a special one
+            while True:
                 if word == special:
                     code = special_code
                     wrong, special, special_code, address, left = _next_special(special, address, left, codes)
                     if wrong != OK:
                         return wrong, row
-                if code >= 0:
-                    first, second = _continued(first, second, gaps, code)
-                body_start = nb.int64(-1)  # of the body opened now
+                # no gap is a part, too: a branch that is often mispredicted costs more than the multiplications
+                first, second = _continued(first, second, gaps, code)
+                length = nb.int64(known[symbol, WORDS])
                 if special >= word + length:
-                    first, second = _continued(first, second, parts, symbol)
+                    first, second = _continued(first, second, known, symbol)
                     word += length
-                else:
-                    rule = symbol - vocabulary_size
-                    body_start = nb.int64(rule_offsets[rule])
-                    position[depth] = body_start
-                    stop[depth] = nb.int64(rule_offsets[rule + 1])
-                    depth += 1
-                while depth > 0:  # what is as predicted, up to the next special gap or the end of the opened rules
-                    place, body_end = position[depth - 1], stop[depth - 1]
-                    while place < body_end and word != special and special >= word + place_words[place]:
-                        first, second = _continued(first, second, placed, place)
-                        word += place_words[place]
-                        place += 1
-                    if place < body_end:
-                        position[depth - 1] = place + 1
+                    while depth > 0 and position[depth - 1] == stop[depth - 1]:
+                        depth -= 1
+                    if depth == 0:
                         break
-                    depth -= 1
-                if depth == 0:
-                    break
-                # the gap in front of a body's first symbol is the one in front of the rule
-                code = nb.int64(predicted_gaps[vocabulary_size + place]) if place != body_start else nb.int64(-1)
-                symbol = nb.int64(symbols[place])
-                length = place_words[place]
+                else:
+                    body = known[symbol, BODY]
+                    position[depth] = nb.int64(body & _LOW)
+                    stop[depth] = nb.int64(body >> nb.uint64(32))
+                    depth += 1
+                place = position[depth - 1]
+                position[depth - 1] = place + 1
+                symbol = nb.int64(places[place] & _LOW)
+                code = nb.int64(places[place] >> nb.uint64(32))
         if word == special:
             if special_code == 0:
                 return GAP_RANGE, row  # one space between words
