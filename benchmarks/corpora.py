@@ -37,12 +37,12 @@ def load(name: str) -> tuple[str, pl.Series]:
     return path.stem, pl.read_parquet(path, columns=["text"])["text"].rechunk()
 
 
-def names(given: list[str]) -> list[str]:
-    """Resolve what to run on: as given, else the standard corpora, else the samples in the tree."""
+def names(given: list[str], default: list[str] = STANDARD) -> list[str]:
+    """Resolve what to run on: as given, else the default corpora, else the samples in the tree."""
     if given:
         return given
     if SHARED.is_dir():
-        return STANDARD
+        return default
     return sorted(str(path) for path in SAMPLES.glob("*.parquet"))
 
 

@@ -45,6 +45,9 @@ from tests.fuzz.target import MOST_DECODED, MOST_WORDS, folder
 MOST_SECONDS = 20
 """For one mutation."""
 
+COUNTED_AT_A_TIME = 100
+"""Mutations after which a process tells its counts."""
+
 MOST_SHOWN = 10
 """Findings of a kind that are printed."""
 
@@ -251,7 +254,10 @@ def main() -> int:
     parser.add_argument("--work", type=int, nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:
-        print(f"counted {json.dumps(run(given.kind, given.seed, range(*given.work)))}", flush=True)
+        first, stop = given.work
+        for start in range(first, stop, COUNTED_AT_A_TIME):  # a process that ends has told of those before
+            found = run(given.kind, given.seed, range(start, min(start + COUNTED_AT_A_TIME, stop)))
+            print(f"counted {json.dumps(found)}", flush=True)
         return 0
     if given.only is not None:
         print(mutation(given.kind, given.seed, given.only)[1:])
