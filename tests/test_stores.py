@@ -161,6 +161,33 @@ def test_an_upload_that_fails_leaves_what_was_there(s3: Server, monkeypatch: pyt
     assert [key for key in s3.keys if key.startswith("half")] == []
 
 
+def test_objects_of_others_are_not_replaced_by_an_index(s3: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    from polars_tadoc.stores.store import Store
+
+    index = COMPRESSED.tadoc.build_index("text", id="year")
+    held = {"taken/ids.arrow": b"years of work", "taken/below/notes": b"more"}
+    for key, body in held.items():
+        s3.client.put_object(Bucket="bucket", Key=key, Body=body)
+    for overwrite in (False, True):
+        with pytest.raises(FileExistsError, match=r"save: s3://bucket/taken holds taken/(ids\.arrow|below/notes), "):
+            index.save("s3://bucket/taken", overwrite=overwrite, storage_options=s3.options)
+        with pytest.raises(FileExistsError, match=r"sink_index: s3://bucket/taken holds taken/"):
+            COMPRESSED.lazy().tadoc.sink_index("s3://bucket/taken", overwrite=overwrite, storage_options=s3.options)
+    s3.client.put_object(Bucket="bucket", Key="filled2/notes", Body=b"beside")
+    write = Store.write
+
+    def meanwhile(self: Store, path: str, file: Path) -> None:
+        write(self, path, file)
+        raise OSError("the line is down")
+
+    monkeypatch.setattr(Store, "write", meanwhile)
+    with pytest.raises(OSError, match="the line is down"):
+        index.save("s3://bucket/filled", storage_options=s3.options)
+    assert [key for key in s3.keys if key.startswith(("taken", "filled"))] == ["filled2/notes", *sorted(held)]
+    for key, body in held.items():
+        assert s3.client.get_object(Bucket="bucket", Key=key)["Body"].read() == body
+
+
 def test_a_replaced_object_is_not_read_on(s3: Server) -> None:
     COMPRESSED.tadoc.write_packed("s3://bucket/replaced.parquet", storage_options=s3.options)
     lf = tadoc.scan_packed("s3://bucket/replaced.parquet", storage_options=s3.options)

@@ -185,6 +185,12 @@ class Store:
             found = [_met(one) for some in self._obstore.list(self._store, prefix=folder or None) for one in some]
         return sorted(found, key=lambda met: met.path)
 
+    def first_below(self, folder: str) -> str | None:
+        """Return the name of an object whose name begins with a folder's; None where there is none."""
+        with self._naming(folder):
+            found = (one["path"] for some in self._obstore.list(self._store, prefix=folder) for one in some)
+            return next((str(name) for name in found if name.startswith(f"{folder}/")), None)
+
     def write(self, path: str, file: Path) -> None:
         """Copy a file of this machine to an object: it is there whole, or as it was."""
         with self._naming(path):

@@ -86,10 +86,16 @@ def scratch_folder(call: str) -> Iterator[Path]:
 
 
 def require_no_folder(address: Address, last: str, overwrite: bool, call: str, access: Access) -> None:
-    """Raise where an object store has a complete folder of that name; parameters and errors as for what uploads it."""
+    """Raise where an object store has a folder of that name; parameters and errors as for what uploads it."""
     if not address.path:
         raise FileExistsError(f"{call}: {address} is a bucket; name a folder in it")
-    if Store(address.root, access, call).find(f"{address.path}/{last}") is None:
+    store = Store(address.root, access, call)
+    if store.find(f"{address.path}/{last}") is None:
+        if held := store.first_below(address.path):
+            raise FileExistsError(
+                f"{call}: {address} holds {held}, and no saved index; choose another name, or delete what a killed "
+                "upload has left"
+            )
         return
     if overwrite:
         raise ValueError(
