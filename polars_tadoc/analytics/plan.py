@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
@@ -15,9 +15,10 @@ import polars.selectors as cs
 from polars_tadoc.analytics import weights
 from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.row_stream import stream_rows
-from polars_tadoc.analytics.stream import run_packed, run_stream
+from polars_tadoc.analytics.stream import run_packed, run_stream, suits_gpu
 from polars_tadoc.analytics.weight_stream import run_checkpointed
 from polars_tadoc.analytics.windows import packed_windows, plan_windows
+from polars_tadoc.engine_memory import share_out, telling_share
 from polars_tadoc.packed.question import PackedQuestion, most_partitions, packed_question
 from polars_tadoc.sources import at_work, register
 from polars_tadoc.spill import Checkpoint
@@ -91,8 +92,12 @@ def ask(
     ValueError
         There is a checkpoint, but no limit, or the plan does more than to choose documents of a packed scan, or the
         scan skips what it cannot read.
+    LimitExceededError
+        A GPU was asked for, and CuPy alone takes more than the limit.
 
     """
+    if limit is not None:
+        share_out(analytic.options.engine, limit, analytic.name)  # refuses now; the engine is chosen when the plan runs
     if checkpoint is not None and limit is None:
         raise ValueError(f'{analytic.name}: checkpoint= is for calls with memory_limit=, as memory_limit="2GB"')
     question = None
@@ -152,10 +157,13 @@ def stream_columns(
     def source(
         _columns: list[str] | None, _predicate: pl.Expr | None, _rows: int | None, _size: int | None
     ) -> Iterator[pl.DataFrame]:
-        if analytic.layout.columns[0] == "row":  # rows need not wait for others
-            windows = plan_windows(plan, column, [] if labels is None else [labels], limit, analytic.reads_gaps)
-            return stream_rows(windows, analytic, labels, limit)
-        return run_stream(plan, column, labels, analytic, limit)
+        own, room = _shared_out(analytic, limit)
+        with telling_share(limit, room):
+            if analytic.layout.columns[0] == "row":  # rows need not wait for others
+                windows = plan_windows(plan, column, [] if labels is None else [labels], room, analytic.reads_gaps)
+                yield from stream_rows(windows, own, labels, room)
+            else:
+                yield from run_stream(plan, column, labels, own, room)
 
     key = (id(plan), analytic, column, labels, limit)  # the node holds the plan: no other has its number
     return _node(key, source, analytic.name, None, schema)
@@ -178,16 +186,30 @@ def ask_packed(
         if checkpoint is not None:
             about = {**analytic.asked, **question.asked}
             opened = Checkpoint(checkpoint, about, analytic.name, most_partitions(about))
-        if limit is None or analytic.layout.columns[0] != "row":
-            return run_packed(question, labels, analytic, limit, opened)
-        if opened is None:  # rows need not wait for others
-            windows = packed_windows(question, [] if labels is None else [labels], limit, analytic.reads_gaps)
-            return stream_rows(windows, analytic, labels, limit)
-        if isinstance(analytic, weights.Request):
-            return run_checkpointed(question, labels, analytic, limit, opened)
-        return run_packed(question, labels, analytic, limit, opened)
+        if limit is None:
+            yield from run_packed(question, labels, analytic, None, opened)
+            return
+        own, room = _shared_out(analytic, limit, question)
+        with telling_share(limit, room):
+            if opened is None and analytic.layout.columns[0] == "row":  # rows need not wait for others
+                windows = packed_windows(question, [] if labels is None else [labels], room, analytic.reads_gaps)
+                yield from stream_rows(windows, own, labels, room)
+            elif opened is not None and isinstance(own, weights.Request):
+                yield from run_checkpointed(question, labels, own, room, opened)
+            else:
+                yield from run_packed(question, labels, own, room, opened)
 
     return _node((*question.key, analytic, labels, limit, checkpoint), source, analytic.name, question.shown, schema)
+
+
+def _shared_out(
+    analytic: Analytic[Any, Any], limit: int, question: PackedQuestion | None = None
+) -> tuple[Analytic[Any, Any], int]:
+    """Return an analytic on the engine that a limit leaves room for, and what is left for its work."""
+    engine, room = share_out(analytic.options.engine, limit, analytic.name)
+    if engine == "auto" and question is not None and not suits_gpu(question, room, analytic.gpu_repays_at):
+        engine, room = "cpu", limit
+    return replace(analytic, options=replace(analytic.options, engine=engine)), room  # type: ignore[type-var]
 
 
 def _node(key: tuple[Any, ...], source: Any, name: str, detail: str | None, schema: pl.Schema) -> pl.LazyFrame:

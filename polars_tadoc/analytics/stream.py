@@ -206,12 +206,25 @@ def require_fitting_footers(question: PackedQuestion, limit: int) -> None:
         One grammar with its rows does not fit.
 
     """
-    if question.limit is not None or question.scan.skips:  # not all partitions may be read
+    if _may_read_some(question):
         return
     for place, symbols, word_bytes in question.grammar_sizes():
         needed = SYMBOL_BYTES * symbols + word_bytes
         if needed > limit:
             raise _too_large(f"the grammar of {place}", needed, limit)
+
+
+def suits_gpu(question: PackedQuestion, limit: int, repays_at: float) -> bool:
+    """Tell by footers whether a GPU repays on some partition, and each fits the limit that CuPy leaves."""
+    if _may_read_some(question):
+        return True
+    sizes = [(symbols, SYMBOL_BYTES * symbols + word_bytes) for _, symbols, word_bytes in question.grammar_sizes()]
+    return any(symbols >= repays_at for symbols, _ in sizes) and all(needed <= limit for _, needed in sizes)
+
+
+def _may_read_some(question: PackedQuestion) -> bool:
+    """Tell whether perhaps not all partitions are read that a question may read."""
+    return question.limit is not None or question.scan.skips
 
 
 def _needed(corpus: Corpus) -> int:

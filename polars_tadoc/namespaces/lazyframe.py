@@ -32,6 +32,7 @@ from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.compress.stream import compress_stream
 from polars_tadoc.decompress import decompress
 from polars_tadoc.dictionary.dictionary import Dictionary
+from polars_tadoc.engine_memory import share_out, telling_share
 from polars_tadoc.fork import require_threads
 from polars_tadoc.hive.sink import HELD_BYTES, MOST_PARTITIONS, partition_keys, partition_target, sink_partitions
 from polars_tadoc.index.build import build_index
@@ -67,7 +68,8 @@ from polars_tadoc.twig.twig_set import TwigSet
 MEMORY_LIMIT = """Bytes, or a number with a unit ("2GB", "512MiB"): the plan runs batch by batch, and what is held stays
     within so many; Polars' and Python's own memory, about 0.4 GB, comes on top. What is found and does not fit waits on
     the disk (``tadoc.Config(spill_folder=…)``), and the result comes frame by frame. One grammar with its rows has to
-    fit, and one row of the result; else ``LimitExceededError`` is raised."""
+    fit, and one row of the result; else ``LimitExceededError`` is raised. CuPy and a CUDA context count, about 400 MB:
+    with ``engine="auto"`` a limit below 800 MB means the CPU."""
 
 
 CHECKPOINT = """Folder of this machine where what was found in finished partitions of a packed scan is kept. The same
@@ -959,7 +961,9 @@ class TadocLazyFrame:
         labels = None if id is None else label_column(schema, id, call)
         listed = None if metadata is None else metadata_columns(list(schema), metadata, call)
         documents = DocumentsWriter(labels, listed or None, store, schema)
-        windows, kept = windows_of(lf, name, documents.columns, limit, gaps=store), None
+        own_engine, room = share_out(engine, limit, call)
+        options = replace(options, engine=own_engine)
+        windows, kept = windows_of(lf, name, documents.columns, room, gaps=store), None
         if checkpoint is not None:
             path_of_checkpoint = require_path("checkpoint", checkpoint, call)
             question = question_of(lf, name, documents.columns)
@@ -968,8 +972,8 @@ class TadocLazyFrame:
             require_always_the_same(question, call)
             asked = {"call": call, **(options.morphism or Morphism()).described, **question.asked}
             kept = Checkpoint(path_of_checkpoint, asked, call, most_partitions(asked))
-        with index_folder(place, overwrite, call, access) as (folder, replaces):
-            sink_index(windows, folder, replaces, documents, options, how, limit, kept)
+        with telling_share(limit, room), index_folder(place, overwrite, call, access) as (folder, replaces):
+            sink_index(windows, folder, replaces, documents, options, how, room, kept)
 
     def _analytic(
         self,
