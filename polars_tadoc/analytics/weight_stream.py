@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from polars_tadoc.analytics.frequencies import FrequencyTable
 from polars_tadoc.analytics.kept_labels import KeptLabels
+from polars_tadoc.analytics.pieces import working_bytes
 from polars_tadoc.analytics.records import Layout, Records
 from polars_tadoc.analytics.results import Labels, to_arrow
 from polars_tadoc.analytics.terms import Terms, Totals
@@ -39,7 +40,7 @@ FREQUENCIES = Layout(("word",), 1)
 """How many rows hold each word."""
 
 WAITING_SHARE = 8
-"""Counts that wait in memory take at most such a share of the limit."""
+"""Counts that wait in memory take at most such a share of what a limit leaves (:func:`.pieces.working_bytes`)."""
 
 SPILL_SHARE = 4
 """So do words that were not merged yet."""
@@ -57,10 +58,10 @@ def stream_weights(
     windows: Iterable[Window], request: Request, labels: str | None, limit: int
 ) -> Iterator[pl.DataFrame]:
     """Weigh words; parameters and errors as for :func:`polars_tadoc.analytics.row_stream.stream_rows`."""
-    counting = WindowCounting(request)
+    counting, room = WindowCounting(request), working_bytes(limit)
     with ExitStack() as stack:
-        waiting = _Waiting(stack.enter_context(SpillFolder(request.name)), limit // WAITING_SHARE)
-        totals = stack.enter_context(_AllRows(request.name, waiting.folder, limit))
+        waiting = _Waiting(stack.enter_context(SpillFolder(request.name)), room // WAITING_SHARE)
+        totals = stack.enter_context(_AllRows(request.name, waiting.folder, room))
         for window in chain.from_iterable(in_parts(window, limit) for window in windows):
             terms = _of_own_words(counting.part(window))
             totals.add(terms)
@@ -97,11 +98,12 @@ def run_checkpointed(
 
     """
     counting, others = WindowCounting(request), [] if labels is None else [labels]
+    room = working_bytes(limit)
     with ExitStack() as stack:
-        kept = stack.enter_context(KeptLabels(labels, request.name, limit))
+        kept = stack.enter_context(KeptLabels(labels, request.name, room))
         folder = stack.enter_context(SpillFolder(request.name))
-        totals = stack.enter_context(_AllRows(request.name, folder, limit))
-        counts = stack.enter_context(Spill(request.layout, limit // WAITING_SHARE, request.name, checkpoint))
+        totals = stack.enter_context(_AllRows(request.name, folder, room))
+        counts = stack.enter_context(Spill(request.layout, room // WAITING_SHARE, request.name, checkpoint))
         for number, window in enumerate(packed_windows(question, others, limit)):
             kept.keep(window.frame)
             if number and number - 1 not in counts.covered:  # the first window is of no partition
@@ -126,15 +128,15 @@ class _AllRows:
         What messages begin with.
     folder
         Where words go that memory does not hold.
-    limit
-        Bytes.
+    room
+        Bytes that a limit leaves beside what threads hold.
 
     """
 
-    def __init__(self, call: str, folder: SpillFolder, limit: int) -> None:
+    def __init__(self, call: str, folder: SpillFolder, room: int) -> None:
         self._call = call
-        self._spill = Spill(FREQUENCIES, limit // SPILL_SHARE, call)
-        self._table = FrequencyTable(folder, limit // TABLE_SHARE)
+        self._spill = Spill(FREQUENCIES, room // SPILL_SHARE, call)
+        self._table = FrequencyTable(folder, room // TABLE_SHARE)
         self._documents = self._words = 0
 
     def add(self, terms: Terms) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from polars_tadoc.analytics.pieces import working_bytes
 from polars_tadoc.analytics.records import Layout, Records
 from polars_tadoc.analytics.windows import Window, in_parts
 from polars_tadoc.compress.tokenize import Tokenizer
@@ -71,7 +72,8 @@ def sink_index(
 
     """
     require_saved(options.morphism, CALL)
-    with Spill(LAYOUT, limit // SPILL_SHARE, CALL, checkpoint) as spill, new_folder(path, overwrite, CALL) as folder:
+    room = working_bytes(limit) // SPILL_SHARE
+    with Spill(LAYOUT, room, CALL, checkpoint) as spill, new_folder(path, overwrite, CALL) as folder:
         writer, scratch = Writer(folder), folder / "scratch"
         scratch.mkdir()
         building = _Building(options, documents, spill)
