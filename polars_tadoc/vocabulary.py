@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from polars_tadoc.kernels.cpu import grammar as kernels
 from polars_tadoc.once import cached_property
 
 
@@ -74,7 +74,11 @@ class Vocabulary:
     @cached_property
     def ascending(self) -> npt.NDArray[np.bool_]:
         """Whether each word but the last stands before its successor in code point order, bool."""
-        return kernels.ascending_strings(self.offsets, self.data)  # type: ignore[no-any-return]
+        before = pc.less(self.strings[:-1], self.strings[1:])  # UTF-8 bytes have the order of code points
+        if before.null_count:
+            before = before.fill_null(False)
+        result: npt.NDArray[np.bool_] = before.to_numpy(zero_copy_only=False)
+        return result
 
     @cached_property
     def rank(self) -> npt.NDArray[np.uint32]:

@@ -104,18 +104,3 @@ def sum_bytes(
         for i in range(first + 1, rule_offsets[rule + 1]):
             total = min(total + gap_bytes[i] + sums[symbols[i]], most)
         sums[vocabulary_size + rule] = total
-
-
-@njit(nogil=True)
-def ascending_strings(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Any:
-    """Tell for each string but the last whether it stands before its successor in byte order."""
-    strings = len(offsets) - 1
-    result = np.zeros(max(strings - 1, 0), np.bool_)
-    for s in range(strings - 1):
-        a, b, end = offsets[s], offsets[s + 1], offsets[s + 2]
-        shorter = min(b - a, end - b)
-        i = 0
-        while i < shorter and data[a + i] == data[b + i]:
-            i += 1
-        result[s] = data[a + i] < data[b + i] if i < shorter else b - a < end - b
-    return result

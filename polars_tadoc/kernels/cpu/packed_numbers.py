@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.compiled import njit
-from polars_tadoc.kernels.cpu.memory import bit_length, count_ones, load_u64, trailing_zeros
+from polars_tadoc.kernels.cpu.memory import bit_length, count_ones, trailing_zeros
 
 UInt8 = npt.NDArray[np.uint8]
 UInt64 = npt.NDArray[np.uint64]
@@ -62,30 +62,6 @@ def split(numbers: UInt64, width: int, low: UInt8, steps: UInt64, highs: UInt64)
             after = i + 1
     if filled:
         low[at] = nb.uint8(word)
-
-
-@njit(nogil=True)
-def read_low(data: UInt8, at: int, width: int, numbers: UInt64) -> None:
-    """Unpack numbers of ``width`` bits from byte ``at`` on; up to eight bytes beyond the last one are read."""
-    base = nb.uint64(data.ctypes.data) + nb.uint64(at)
-    mask = (nb.uint64(1) << width) - nb.uint64(1)
-    bit = nb.uint64(0)
-    for i in range(len(numbers)):
-        numbers[i] = (load_u64(base + (bit >> nb.uint64(3))) >> (bit & nb.uint64(7))) & mask
-        bit += width
-
-
-@njit(nogil=True)
-def add_highs(numbers: UInt64, width: int, steps: UInt64, highs: UInt64) -> Any:
-    """Put the other bits above the lowest ``width``; tell whether all places lie within the numbers."""
-    left = nb.uint64(len(numbers))  # places still to come: no sum of steps can wrap round
-    for e in range(len(steps)):
-        if steps[e] >= left:
-            return False
-        left -= steps[e] + nb.uint64(1)
-        i = len(numbers) - 1 - nb.int64(left)
-        numbers[i] |= (highs[e] + nb.uint64(1)) << width
-    return True
 
 
 @njit(nogil=True)
