@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -40,12 +41,15 @@ class Morphism:
         Lower-case words (and the stop words with them).
     stopwords
         Words to delete, in their normalised form.
+    evaluate
+        Applies ``normalize`` to each of some words, where Polars alone should not: where a file holds it.
 
     """
 
     normalize: pl.Expr | None = None
     lowercase: bool = False
     stopwords: frozenset[str] = frozenset()
+    evaluate: Callable[[pl.Series], pl.Series] | None = None
 
     def __eq__(self, other: object) -> bool:
         """Compare; expressions are equal where they are one object: ``==`` of theirs makes another."""
@@ -150,9 +154,9 @@ class Morphism:
 
     def _normalized(self, words: pl.Series, normalize: pl.Expr) -> pl.Series:
         try:
-            return _evaluated(words, normalize)
+            return _evaluated(words, normalize) if self.evaluate is None else self.evaluate(words)
         except pl.exceptions.PolarsError as error:
-            word = _failing(words, normalize)
+            word = _failing(words, self.evaluate or partial(_evaluated, normalize=normalize))
             if word is None:
                 raise
             said = str(error).split("\n")[0].strip()  # what follows is the plan
@@ -182,17 +186,17 @@ def _evaluated(words: pl.Series, normalize: pl.Expr) -> pl.Series:
     return words.implode().list.eval(normalize).explode(empty_as_null=False)
 
 
-def _failing(words: pl.Series, normalize: pl.Expr) -> str | None:
+def _failing(words: pl.Series, evaluate: Callable[[pl.Series], pl.Series]) -> str | None:
     """Find a word on which an expression fails, in halves; None where it fails on no word by itself."""
     while len(words) > 1:
         half = words.head(len(words) // 2)
-        words = half if _fails(half, normalize) else words.slice(len(half))
-    return words.item() if len(words) and _fails(words, normalize) else None
+        words = half if _fails(half, evaluate) else words.slice(len(half))
+    return words.item() if len(words) and _fails(words, evaluate) else None
 
 
-def _fails(words: pl.Series, normalize: pl.Expr) -> bool:
+def _fails(words: pl.Series, evaluate: Callable[[pl.Series], pl.Series]) -> bool:
     try:
-        _evaluated(words, normalize)
+        evaluate(words)
     except pl.exceptions.PolarsError:
         return True
     return False

@@ -14,9 +14,11 @@ import pyarrow as pa
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc.errors import InvalidIndexError
+from polars_tadoc.errors import InvalidIndexError, LimitExceededError
 from polars_tadoc.index import expressions
+from polars_tadoc.index.bounded import Bounded, _Steps, evaluated
 from polars_tadoc.index.folder import HEADER
+from polars_tadoc.index.growth import GROWTH, Reckoning, measured
 from polars_tadoc.index.operations import OPERATIONS
 from tests.fuzz.expressions import MARK, apply, every, places, planted, plants, serialized, was_run
 from tests.test_hostile_files import put, reseal
@@ -353,3 +355,128 @@ def test_the_header_holds_no_code(tmp_path: Path) -> None:
 
 
 plants_are_live = pl.element().map_elements(lambda one: one, return_dtype=pl.String)
+
+
+# What words become
+
+
+def nested(form: Any, *operations: Callable[[Any], Any]) -> Any:
+    for operation in operations:
+        form = operation(form)
+    return form
+
+
+def text(value: str) -> list[Any]:
+    return ["lit", {"dtype": "String", "value": value}]
+
+
+def widened(form: Any) -> Any:
+    return ["str.replace", {"n": -1, "literal": False}, form, text(""), text("x" * 20_000)]
+
+
+def joined(form: Any) -> Any:
+    return [
+        "list.join",
+        {"ignore_nulls": True},
+        ["str.split", {"inclusive": False}, form, text("")],
+        text("y" * 20_000),
+    ]
+
+
+def in_lists(form: Any) -> Any:
+    each = nested("element", widened, widened, widened)
+    parts = ["list.eval", {}, ["str.split", {"inclusive": False}, form, text("a")], each]
+    return ["list.get", {"null_on_oob": True}, parts, ["int", {"value": 0}]]
+
+
+def hexed(form: Any) -> Any:
+    return ["str.encode.hex", {}, form]
+
+
+def many(form: Any) -> Any:
+    values = [["list", {"dtype": "String", "values": [value]}] for value in ("x", "x" * 20_000)]
+    return ["str.replace_many", {"ascii_case_insensitive": False, "leftmost": False}, widened(form), *values]
+
+
+def padded(form: Any) -> Any:
+    return ["str.pad_end", {"fill_char": "x"}, form, ["int", {"value": 1 << 16}]]
+
+
+BOMBS: dict[str, Any] = {
+    "three replacements": nested("element", widened, widened, widened),
+    "hex": nested("element", *[hexed] * 60),
+    "base64": nested("element", *[lambda form: ["str.encode.base64", {}, form]] * 120),
+    "joined letters": nested("element", widened, joined, joined),
+    "elements of lists": in_lists("element"),
+    "many": many("element"),
+    "padded": nested("element", padded, widened, widened),
+    "in a condition": ["when", {}, ["is_null", {}, nested("element", widened, widened, widened)], "element", "element"],
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_words_that_become_too_long(name: str, tmp_path: Path) -> None:
+    path = save(tmp_path / "index")
+    reseal(path, put("analyzer/morphism/normalize", BOMBS[name]))
+    index = tadoc.load_index(path)
+    limit = 4 << 30 if name == "three replacements" else 64 << 20
+    with tadoc.Config(payload_limit_bytes=limit):
+        with pytest.raises(LimitExceededError, match=r"normalize: .* the limit is .*payload_limit_bytes="):
+            index.search("b")
+        with pytest.raises(LimitExceededError, match=r"normalize: .* the limit is .*payload_limit_bytes="):
+            index.append(pl.Series("text", ["a b", "b"]).tadoc.compress())
+
+
+def test_literals_that_become_too_long(tmp_path: Path) -> None:
+    path = save(tmp_path / "index")
+    constant = nested(text("a"), widened, widened, widened)
+    for form in (constant, ["coalesce", {}, "element", constant]):
+        reseal(path, put("analyzer/morphism/normalize", form))
+        with pytest.raises(LimitExceededError, match="load_index: the index's normalize: its literals become up to"):
+            tadoc.load_index(path)
+
+
+def test_all_images_together_have_a_limit() -> None:
+    widen = pl.element().str.pad_end(1 << 12)
+    evaluate = Bounded(expressions.encode(widen), widen)
+    words = pl.Series([str(number) for number in range(2_000)])
+    with (
+        tadoc.Config(payload_limit_bytes=4 << 20),
+        pytest.raises(LimitExceededError, match="more than 4,194,304"),
+    ):
+        evaluate(words)
+    with tadoc.Config(payload_limit_bytes=9 << 20):
+        assert evaluate(words).equals(evaluated(words, widen))
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_operations_one_by_one_give_the_same(name: str) -> None:
+    words = pl.Series("word", [*WORDS, "", *WORDS])
+    form = expressions.encode(SAVED[name])
+    made, expected = _Steps(words, 1 << 30).value(form), evaluated(words, SAVED[name])
+    assert made.to_list() == expected.to_list()
+    assert made.dtype == expected.dtype
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_no_operation_gives_more_than_is_reckoned(name: str) -> None:
+    every_letter = "".join(map(chr, [*range(0x20, 0x2000, 7), 0xFDFA, 0x390, 0x130, 0xDF]))
+    words = pl.Series([*WORDS, "", every_letter, "ﷺΐİ" * 100, "aa" * 50])
+    with suppress(pl.exceptions.PolarsError):
+        made = measured(evaluated(words, SAVED[name]))
+        most = Reckoning(len(words)).of(expressions.encode(SAVED[name]), measured(words))
+        assert made.bytes <= most.bytes
+        assert made.longest <= most.longest
+        assert made.items <= most.items
+
+
+def test_every_operation_is_reckoned() -> None:
+    assert set(GROWTH) | {"list.eval"} == set(OPERATIONS) | set(expressions._OWN)
+
+
+def test_long_chains_that_make_nothing_longer() -> None:
+    chain: Any = word
+    for _ in range(15):
+        chain = chain.str.replace_all(r"\d", "0").str.to_uppercase()
+    words = pl.Series([f"{letter}{number}" for letter in "abc" for number in range(10_000)])
+    assert Bounded(expressions.encode(chain), chain)(words).equals(evaluated(words, chain))

@@ -22,6 +22,8 @@ import pyarrow as pa
 
 from polars_tadoc import arrow_sizes
 from polars_tadoc.arrow import ARROW_ERRORS
+from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.index.growth import constant_cost, operation_limit
 from polars_tadoc.index.operations import (
     BINARY,
     CASTS,
@@ -76,7 +78,7 @@ def encode(expression: pl.Expr) -> Form:
         if _calls_code(tree):
             raise CallsCodeError("a Python function or a library") from None
         raise
-    if _translated(_serialized(_built(form))) != form:
+    if _translated(_serialized(built(form))) != form:
         raise ValueError(f"{expression}, which this Polars, {pl.__version__}, makes another expression of")
     return form
 
@@ -88,6 +90,8 @@ def read(saved: Any) -> pl.Expr:
     ------
     ValueError
         It is neither, or this Polars cannot do what it says.
+    LimitExceededError
+        What it does to its literals may take too much memory.
 
     Examples
     --------
@@ -104,11 +108,16 @@ def read(saved: Any) -> pl.Expr:
     try:
         try:
             form = saved if isinstance(saved, list) or saved == "element" else _translated(saved)
-            expression = _built(form)
+            expression = built(form)
         except ValueError as error:
             raise ValueError(f"it has {error}, which is no operation on words") from None
         if _translated(_serialized(expression)) != form:
             raise ValueError("it has what this Polars makes another expression of")
+        if (size := constant_cost(form)) > (most := operation_limit()):
+            raise LimitExceededError(
+                f"its literals become up to {size:,.0f} bytes, the limit is {most:,}; if the index is trusted, raise "
+                "it: tadoc.Config(payload_limit_bytes=…)"
+            )
         _NO_WORDS.list.eval(expression)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, OverflowError) as error:
         raise ValueError(str(error)) from None
@@ -391,7 +400,7 @@ def _require_inputs(known: str, one: Operation, forms: Sequence[Any]) -> None:
             raise ValueError(f"{known} to another length than a number up to {LONGEST_PAD:,}")
 
 
-def _built(form: Any, depth: int = 0) -> pl.Expr:
+def built(form: Any, depth: int = 0) -> pl.Expr:
     """Make the expression of a form; all that it says is checked as what Polars writes is."""
     if form == "element":
         return pl.element()
@@ -401,12 +410,10 @@ def _built(form: Any, depth: int = 0) -> pl.Expr:
     name, parameters, *inner = form
     if name in _LITERALS:
         return _built_literal(name, parameters, inner)
-    one = _OWN.get(name) or OPERATIONS.get(name)
-    if one is None:
-        raise ValueError(_shown(name))
+    one = operation(name)
     _require_parameters(name, one, parameters)
     _require_inputs(name, one, inner)
-    return one.build(*[_built(part, depth + 1) for part in inner], **parameters)
+    return one.build(*[built(part, depth + 1) for part in inner], **parameters)
 
 
 def _built_literal(name: str, parameters: Any, inner: Sequence[Any]) -> pl.Expr:
@@ -420,6 +427,14 @@ def _built_literal(name: str, parameters: Any, inner: Sequence[Any]) -> pl.Expr:
     if name == "list":
         return pl.lit(parameters["values"], pl.List(own))
     return pl.lit(pl.Series("", parameters["values"], own))
+
+
+def operation(name: str) -> Operation:
+    """Return the operation that is saved under a name; ``ValueError`` where none is."""
+    one = _OWN.get(name) or OPERATIONS.get(name)
+    if one is None:
+        raise ValueError(_shown(name))
+    return one
 
 
 _OWN: dict[str, Operation] = {

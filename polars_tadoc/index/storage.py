@@ -15,9 +15,10 @@ import polars as pl
 
 from polars_tadoc.compress.compress import require_known
 from polars_tadoc.compress.tokenize import Tokenizer
-from polars_tadoc.errors import InvalidIndexError
+from polars_tadoc.errors import InvalidIndexError, LimitExceededError
 from polars_tadoc.index import expressions
 from polars_tadoc.index.analyzer import Analyzer
+from polars_tadoc.index.bounded import Bounded
 from polars_tadoc.index.codecs import Codec, require_codec
 from polars_tadoc.index.collect import MOST_DOCUMENTS
 from polars_tadoc.index.documents import Documents
@@ -316,17 +317,24 @@ def _analyzer(tokenizer: Tokenizer, own: _MorphismHeader | None, normalize: pl.E
             "pass the same expression, load_index(path, normalize=…)"
         )
     if own.normalize is not None:
-        normalize = _saved_normalize(own.normalize, normalize)
+        saved = _saved_normalize(own.normalize, normalize)
+        if saved is not None:
+            evaluate = Bounded(expressions.encode(saved), saved)
+            return Analyzer(tokenizer, Morphism(saved, own.lowercase, own.stopwords, evaluate))
     return Analyzer(tokenizer, Morphism(normalize, own.lowercase, own.stopwords))
 
 
-def _saved_normalize(serialized: Any, given: pl.Expr | None) -> pl.Expr:
-    """Return the expression that was saved; where it cannot be read, the one given."""
+def _saved_normalize(serialized: Any, given: pl.Expr | None) -> pl.Expr | None:
+    """Return the expression that was saved; None where it cannot be read, and one is given."""
     try:
         saved = expressions.read(serialized)
+    except LimitExceededError as error:
+        if given is not None:
+            return None
+        raise LimitExceededError(f"load_index: the index's normalize: {error}") from None
     except ValueError as error:
         if given is not None:
-            return given
+            return None
         raise InvalidIndexError(
             f"load_index: cannot read the index's normalize: {error}; if the index is trusted, pass what it was "
             "built with, load_index(path, normalize=…)"
