@@ -9,14 +9,15 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc.kernels import compiled
+from polars_tadoc.kernels.machine_code import entries, folders
+from tests.kernel_samples import compile_twice
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="this system has no such permissions")
 
@@ -28,18 +29,11 @@ IMPORT = """
 import warnings
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
-    import numpy as np
-    import polars as pl
     import polars_tadoc as tadoc
-    from polars_tadoc.kernels.cpu.text_words import *
     from polars_tadoc.kernels.compiled import njit
     assert njit(nogil=True)(lambda number: number + 1)(1) == 2
 own = [str(one.message) for one in told if one.category is tadoc.errors.KernelCacheWarning]
 print(tadoc.__file__, *own, sep="\\n")
-"""
-JOB = """
-frame = pl.DataFrame({"text": ["to be or not to be", "to do is to be"]}).tadoc.compress("text")
-assert frame.tadoc.word_count("text", top=2).rows() == [("to", 4), ("be", 3)]
 """
 
 
@@ -77,13 +71,13 @@ def run(code: str, site: Path, temporary: Path | str) -> list[str]:
 
 
 def test_a_temporary_folder_is_taken(site: Path, tmp_path: Path) -> None:
-    told = run(IMPORT + JOB, site, tmp_path)
+    told = run(IMPORT, site, tmp_path)
     folder = tmp_path / f"polars_tadoc-kernels-{os.geteuid()}"
     assert len(told) == 1
     assert f"is kept in {folder}: " in told[0]
     assert "set NUMBA_CACHE_DIR to a folder that only you can write to" in told[0]
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert len(list(folder.rglob("*.nbc"))) > 10
+    assert len(list(folder.rglob(f"*{entries.SUFFIX}"))) == 1
 
 
 def planted_link(path: Path, other: Path) -> None:
@@ -116,29 +110,86 @@ def test_it_is_done_without(plant: object, site: Path, tmp_path: Path) -> None:
 
 def test_the_folder_of_another_user_is_not_taken(tmp_path: Path) -> None:
     with patch("tempfile.gettempdir", return_value=str(tmp_path)):
-        compiled.private_folder.cache_clear()
-        folder = compiled.private_folder()
+        folders.private_folder.cache_clear()
+        folder = folders.private_folder()
         assert folder == tmp_path.resolve() / f"polars_tadoc-kernels-{os.geteuid()}"
-        compiled.private_folder.cache_clear()
-        with patch.object(compiled, "is_owned", return_value=False):
-            assert compiled.private_folder() is None
-        compiled.private_folder.cache_clear()
+        folders.private_folder.cache_clear()
+        with patch.object(folders, "is_owned", return_value=False):
+            assert folders.private_folder() is None
+        folders.private_folder.cache_clear()
 
 
-def test_a_cache_that_fails_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "_warned", [])
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A user's cache folder, empty."""
     monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(folders, "_warned", [])
+    for found in (folders.readable, folders.writable):
+        found.cache_clear()
+    yield tmp_path / "polars_tadoc-kernels"
+    for found in (folders.readable, folders.writable):
+        found.cache_clear()
 
-    def twice(number: int) -> int:
-        return 2 * number
 
-    assert compiled.njit(nogil=True)(twice)(21) == 42
-    index = next(tmp_path.rglob("*.nbi"))
-    index.write_bytes(index.read_bytes()[:10])  # the machine lost power
-    assert compiled.njit(nogil=True)(twice)(21) == 42
-    full = patch("numba.core.caching.IndexDataCacheFile.save", side_effect=OSError(28, "No space left on device"))
+DAMAGES = {
+    "empty": lambda data: b"",
+    "cut short": lambda data: data[:-10],  # the machine lost power
+    "a bit flipped": lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:],
+    "another format": lambda data: b"\x80\x04N." + data,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_what_is_damaged_is_compiled_again(damage: Callable[[bytes], bytes], own_folder: Path) -> None:
+    assert compile_twice() == (0, 1)
+    folders.readable.cache_clear()
+    assert compile_twice() == (1, 0)
+    (entry,) = own_folder.rglob(f"*{entries.SUFFIX}")
+    entry.write_bytes(damage(entry.read_bytes()))
+    assert compile_twice() == (0, 1)
+    assert compile_twice() == (1, 0)
+
+
+def test_a_full_disk_is_done_without(own_folder: Path) -> None:
+    full = patch.object(entries.os, "replace", side_effect=OSError(28, "No space left on device"))
     with full, pytest.warns(tadoc.errors.KernelCacheWarning, match=r"cannot be written to .*No space left on device"):
-        assert compiled.njit(nogil=True)(twice)(21.0) == 42.0
+        assert compile_twice() == (0, 1)
+    assert [path for path in own_folder.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_a_folder_that_others_may_write_to_is_not_taken(own_folder: Path, mode: int) -> None:
+    own_folder.mkdir()
+    own_folder.chmod(mode)
+    assert own_folder not in folders.readable()
+    assert folders.writable() != own_folder
+    own_folder.chmod(0o755)
+    folders.readable.cache_clear()
+    folders.writable.cache_clear()
+    assert own_folder in folders.readable()
+    assert folders.writable() == own_folder
+
+
+def test_the_cache_folder_of_another_user_is_not_taken(own_folder: Path) -> None:
+    own_folder.mkdir()
+    other = os.stat_result((stat.S_IFDIR | 0o755, 0, 0, 1, os.geteuid() + 1, 0, 0, 0, 0, 0))
+    with patch.object(Path, "lstat", return_value=other):
+        assert not folders._is_trusted(own_folder)
+
+
+def test_entries_that_nobody_reads_are_deleted(own_folder: Path) -> None:
+    compile_twice()
+    (entry,) = own_folder.rglob(f"*{entries.SUFFIX}")
+    months_ago = entry.stat().st_mtime - 40 * 24 * 60 * 60
+    old, own = entry.with_name(f"old{entries.SUFFIX}"), entry.with_name("other.txt")
+    for path in (old, own, entry):
+        path.write_bytes(entry.read_bytes())
+        os.utime(path, (months_ago, months_ago))
+    folders.readable.cache_clear()
+    assert compile_twice() == (1, 0)  # in use again
+    folders.writable.cache_clear()
+    folders.writable()
+    assert (entry.exists(), own.exists(), old.exists()) == (True, True, False)
 
 
 def test_every_kernel_is_compiled_there() -> None:

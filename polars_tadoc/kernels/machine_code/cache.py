@@ -1,0 +1,161 @@
+"""Gives Numba the machine code of a kernel by what the kernel is made of, and keeps what Numba compiles.
+
+It's looked up in the package, as wheels ship it, then in the user's folders. Code for a level runs on any processor
+of that level; what is compiled here is for this very processor, because Numba compiles for no other without a setting
+that would be the whole process's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+from numba.core import caching, compiler, sigutils
+from numba.core.errors import NumbaWarning
+
+from polars_tadoc.kernels.machine_code import entries, folders, targets
+from polars_tadoc.kernels.machine_code.content import UnknownContentError, content_of, sources_of
+from polars_tadoc.kernels.machine_code.entries import Entry
+from polars_tadoc.permissions import PRIVATE_FOLDER
+
+
+class KernelCache(caching._Cache):  # type: ignore[misc]
+    """Machine code of one function; a folder that cannot be read or written is done without."""
+
+    def __init__(self, function: FunctionType, *, is_callback: bool = False) -> None:
+        self._function, self._is_callback, self._is_enabled = function, is_callback, True
+        sources_of(function.__module__)  # read now, while the files are what Python imports
+
+    @property
+    def cache_path(self) -> str:
+        """Where new machine code goes."""
+        return str(folders.writable() or "")
+
+    def enable(self) -> None:
+        """Look code up and keep it, as from the beginning."""
+        self._is_enabled = True
+
+    def disable(self) -> None:
+        """Neither look code up nor keep it."""
+        self._is_enabled = False
+
+    def flush(self) -> None:
+        """Do nothing: a key stands for one content, and what is under it is never out of date."""
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        """Return what was compiled before for a signature; None where nothing was."""
+        context.refresh()
+        described = context.codegen().magic_tuple()
+        if not self._is_enabled or (key := self._key(signature)) is None:
+            return None
+        for path in self._places(key, described):
+            entry = entries.read(path)
+            if entry is None or not self._is_for(entry, signature):
+                continue
+            try:
+                found = compiler.CompileResult._rebuild(context, *entry.code)
+            except Exception:  # another Numba's, in spite of its number
+                continue
+            if not path.is_relative_to(folders.SHIPPED):
+                folders.touch(path)
+            return found
+        _announce()
+        return None
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        """Keep what was compiled for a signature."""
+        if not self._is_enabled or (key := self._key(signature)) is None or not _can_be_kept(data):
+            return
+        folder = folders.writable()
+        if folder is None:
+            return
+        target, _ = _targets(data.codegen.magic_tuple())
+        path = folder / target / self._file(key, target)
+        entry = Entry(*self._identity, sigutils.normalize_signature(signature), data._reduce())
+        try:
+            path.parent.mkdir(PRIVATE_FOLDER, exist_ok=True)
+            entries.write(path, entry)
+        except OSError as error:
+            self.disable()
+            folders.warn(f"cannot be written to {folder} ({error.strerror})")
+
+    def _places(self, key: str, described: tuple[str, str, str]) -> Iterator[Path]:
+        exact, levels = _targets(described)
+        for level in levels:
+            name = self._file(key, level)
+            if name in _shipped(level):
+                yield folders.SHIPPED / level / name
+        for folder in folders.readable():
+            for target in dict.fromkeys((exact, *levels)):
+                yield folder / target / self._file(key, target)
+
+    def _file(self, key: str, target: str) -> str:
+        digest = hashlib.sha256(f"{key} {target}".encode()).hexdigest()[:32]
+        name = "".join(letter if letter.isalnum() or letter == "_" else "-" for letter in self._function.__qualname__)
+        return f"{name[:60]}-{digest}{entries.SUFFIX}"
+
+    def _key(self, signature: Any) -> str | None:
+        """Return the key of one specialisation; None where it can't be kept."""
+        text = repr(sigutils.normalize_signature(signature))
+        if self._content is None or " at 0x" in text:  # a function as an argument
+            return None
+        return f"{self._content} {_compiler()} {self._is_callback} {text}"
+
+    @cached_property
+    def _content(self) -> str | None:
+        try:
+            return content_of(self._function)
+        except UnknownContentError:
+            return None
+
+    @property
+    def _identity(self) -> tuple[str, str, bool]:
+        return self._function.__module__, self._function.__qualname__, self._is_callback
+
+    def _is_for(self, entry: Entry, signature: Any) -> bool:
+        """Tell whether an entry is what it was looked up as: names of types may be equal where types differ."""
+        given, returned = sigutils.normalize_signature(signature)
+        own = (entry.module, entry.qualname, entry.is_callback)
+        return own == self._identity and entry.signature == (tuple(given), returned)
+
+
+def _can_be_kept(compiled: Any) -> bool:
+    dynamic = compiled.library.has_dynamic_globals
+    if dynamic or any(not lifted.can_cache for lifted in compiled.lifted):
+        reason = "dynamic globals (addresses, large global arrays)" if dynamic else "lifted code"
+        name = compiled.fndesc.qualname
+        warnings.warn(f"the machine code of {name} cannot be kept: it uses {reason}", NumbaWarning, stacklevel=2)
+        return False
+    return True
+
+
+_compiler = lru_cache(maxsize=1)(targets.compiler)
+_targets = lru_cache(maxsize=4)(targets.targets_of)
+
+
+@lru_cache(maxsize=4)
+def _shipped(level: str) -> frozenset[str]:
+    try:
+        return frozenset(os.listdir(folders.SHIPPED / level))
+    except OSError:
+        return frozenset()
+
+
+_announced: list[bool] = []
+
+
+def _announce() -> None:
+    """Say once in a process why it takes so long."""
+    if not _announced and sys.stderr is not None:
+        _announced.append(True)
+        print(
+            "polars_tadoc: compiling kernels, once: about 12 s (`python -m polars_tadoc warmup` compiles all)",
+            file=sys.stderr,
+        )

@@ -1,0 +1,205 @@
+"""What a kernel is made of, as one key: its source and bytecode, and those of everything that it depends on.
+
+Numba tells by a file's time and size whether machine code is current, and not at all for what a kernel calls in other
+files. This key is the same for equal content, wherever and whenever it was written. It covers
+
+- the source of the kernel's module and of all modules of kernels that this one imports, directly or not: types,
+  intrinsics and whatever else is made when a module is imported;
+- bytecode, options, and values of globals and closures, of the kernel and of each function that it reaches by name:
+  what differs between two processes of the same source (a number of the environment), and modules without a source.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+from numba.core.dispatcher import Dispatcher
+
+KERNELS = "polars_tadoc.kernels"
+CACHING = (f"{KERNELS}.machine_code", f"{KERNELS}.compiled")
+"""Modules that keep machine code, and so have no part in it."""
+
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]+(?P<names>\([^)]*\)|[^\n#]*)"
+    r"|import[ \t]+(?P<modules>[^\n#]*))",
+    re.MULTILINE,
+)
+_SIMPLE = (type(None), bool, int, float, complex, str, bytes, np.generic)
+
+
+class UnknownContentError(Exception):
+    """A closure holds a value that has no key."""
+
+
+def content_of(function: FunctionType) -> str:
+    """Return the key of a function that is to be compiled.
+
+    Raises
+    ------
+    UnknownContentError
+        A closure holds a value that has no key; the machine code can't be kept.
+
+    """
+    parts, modules = set(), set()
+    left, reached = [function], {function}
+    while left:
+        part = _part_of(left.pop())
+        parts.add(part.key)
+        modules.add(part.module)
+        left += part.functions - reached
+        reached |= part.functions
+    sources = {name: source for module in modules for name, source in sources_of(module).items()}
+    own = f"{function.__module__}.{function.__qualname__}"
+    return _hash(own, _part_of(function).key, *sorted(parts), *(f"{name}={sources[name]}" for name in sorted(sources)))
+
+
+class _Part(NamedTuple):
+    key: str
+    module: str
+    functions: frozenset[FunctionType]
+
+
+@cache
+def _part_of(function: FunctionType) -> _Part:
+    """Return the key of what a function itself consists of, and the functions that it reaches by name."""
+    code = function.__code__
+    found: list[FunctionType] = []
+    names = {name for one in _nested(code) for name in one.co_names}
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    values = [f"{function.__module__}.{function.__qualname__}", _key_of_code(code)]
+    known = sorted(names & function.__globals__.keys())
+    values += [f"{name}={_key_of(function.__globals__[name], found)}" for name in known]
+    for name in sorted(cells):
+        key = _key_of(cells[name].cell_contents, found)
+        if key is None:
+            raise UnknownContentError(f"{function.__qualname__}: {name} is {type(cells[name].cell_contents).__name__}")
+        values.append(f"{name}={key}")
+    return _Part(_hash(*values), function.__module__, frozenset(found))
+
+
+def _key_of(value: Any, functions: list[FunctionType]) -> str | None:
+    """Return the key of a value, None where it has none; functions among it are listed for their own keys."""
+    if isinstance(value, _SIMPLE):
+        return f"{type(value).__name__} {value!r}"
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return f"{value.dtype.descr} {value.shape} {hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}"
+    if isinstance(value, tuple | frozenset):
+        keys = [_key_of(one, functions) for one in value]
+        ordered = keys if isinstance(value, tuple) else sorted(str(key) for key in keys)
+        return None if None in keys else f"{type(value).__name__} {ordered}"
+    options = ""
+    if isinstance(value, Dispatcher):
+        options, value = repr(sorted(value.targetoptions.items(), key=repr)), value.py_func
+    elif isinstance(getattr(value, "_defn", None), FunctionType):  # an intrinsic
+        value = value._defn
+    if isinstance(value, FunctionType):
+        if _is_followed(value.__module__):
+            functions.append(value)
+        return f"function {value.__module__}.{value.__qualname__} {options}"
+    if isinstance(value, ModuleType):
+        return f"module {value.__name__}"
+    if isinstance(value, types.Type | np.dtype):
+        return repr(value)
+    if isinstance(value, type | BuiltinFunctionType | np.ufunc):
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value.__name__)}"
+    return None
+
+
+_OTHERS = ("numba", "numpy", "llvmlite")
+"""Packages whose versions are part of every key."""
+
+
+def _is_followed(module: str | None) -> bool:
+    name = module or ""
+    top = name.partition(".")[0]
+    own = top == "__main__" or not (top in _OTHERS or top in sys.stdlib_module_names)
+    return own and not name.startswith(CACHING)
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _nested(constant)
+
+
+def _key_of_code(code: CodeType) -> str:
+    """Return a key of bytecode that leaves out file names and lines."""
+    constants = [_key_of_code(one) if isinstance(one, CodeType) else _key_of(one, []) for one in code.co_consts]
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_flags)
+    return _hash(code.co_name, code.co_code.hex(), repr(constants), repr(names))
+
+
+@cache
+def sources_of(module: str) -> dict[str, str]:
+    """Return a hash of the source of a module, and of each of its package's kernels that it imports, by name.
+
+    A module without a source, as in frozen applications, has none: then bytecode alone is looked at.
+    """
+    found: dict[str, str] = {}
+    left = [module]
+    while left:
+        name = left.pop()
+        read = _read(name)
+        if name not in found and read is not None and not name.startswith(CACHING):
+            found[name] = read.hash
+            left += [one for one in imports_of(name) if _belongs(one, module)]
+    return found
+
+
+def _belongs(imported: str, module: str) -> bool:
+    own = KERNELS if module.startswith("polars_tadoc.") else module.partition(".")[0]
+    return any(imported == root or imported.startswith(f"{root}.") for root in (own, KERNELS))
+
+
+class _Source(NamedTuple):
+    text: str
+    hash: str
+    is_package: bool
+
+
+@cache
+def _read(name: str) -> _Source | None:
+    """Return the source of a module; read once, as it is when kernels of it are first decorated."""
+    try:
+        spec = importlib.util.find_spec(name)
+        text = spec.loader.get_source(name)  # type: ignore[union-attr]
+    except (ImportError, ValueError, AttributeError, OSError):  # no such module, made by hand, or run by `python -c`
+        return None
+    if spec is None or text is None:  # a frozen application
+        return None
+    return _Source(text, _hash(text), spec.submodule_search_locations is not None)
+
+
+@cache
+def imports_of(name: str) -> frozenset[str]:
+    """Return the names of modules that a module imports, anywhere in it."""
+    source, found = _read(name), set()
+    for match in _IMPORT.finditer(source.text if source else ""):
+        if match["modules"]:
+            found |= {one.split(" as ")[0].strip() for one in match["modules"].split(",")}
+            continue
+        module, names = match["module"], re.sub(r"#[^\n]*", "", match["names"].strip("()"))
+        if module.startswith("."):
+            within = name if source and source.is_package else name.rpartition(".")[0]
+            module = importlib.util.resolve_name(module, within)
+        parent = _read(module) if _belongs(module, name) else None
+        listed = [one.split(" as ")[0].strip() for one in names.split(",") if one.strip()]
+        if parent is None or not parent.is_package:
+            found.add(module)
+        else:  # a package's own names, or its modules
+            found |= {f"{module}.{one}" if _read(f"{module}.{one}") else module for one in listed}
+    return frozenset(found)
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

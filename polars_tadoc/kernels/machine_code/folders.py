@@ -1,0 +1,144 @@
+"""Which folders hold machine code: the package's own, and the user's, where only trusted users may write.
+
+An entry is a pickle: whoever can write to the folder can run code.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+import time
+import warnings
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+
+from numba import config
+from numba.misc.appdirs import AppDirs
+
+from polars_tadoc.errors import KernelCacheWarning
+from polars_tadoc.kernels.machine_code.entries import SUFFIX
+from polars_tadoc.permissions import PRIVATE_FOLDER
+from polars_tadoc.regular_file import is_owned
+
+NAME = "polars_tadoc-kernels"
+SHIPPED = Path(__file__).parents[1] / "_compiled"
+"""Comes with a wheel and is only read; whoever may write here may write the package."""
+_BESIDE = SHIPPED.parent / "__pycache__" / NAME
+_DAYS = 24 * 60 * 60
+_KEPT = 30 * _DAYS
+"""Entries that nobody read for so long are deleted."""
+
+
+def candidates() -> list[Path]:
+    """Return the user's folders, the preferred one first; none of them need exist."""
+    with suppress(RuntimeError):  # no home folder can be told
+        return [Path(AppDirs(appname=NAME, appauthor=False).user_cache_dir), _BESIDE]
+    return [_BESIDE]
+
+
+def _named() -> Path | None:
+    """Return the folder in ``NUMBA_CACHE_DIR``; None where there is none that others can't write to."""
+    if not config.CACHE_DIR:
+        return None
+    folder = Path(config.CACHE_DIR) / NAME
+    with suppress(OSError):
+        folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+    return folder if _is_trusted(folder) else None
+
+
+@lru_cache(maxsize=1)
+def readable() -> tuple[Path, ...]:
+    """Return the user's folders that are there and that others can't write to."""
+    named = _named()
+    found = [named] if named else [folder for folder in candidates() if _is_trusted(folder)]
+    temporary = private_folder()
+    return (*found, *([temporary] if temporary else []))
+
+
+@lru_cache(maxsize=1)
+def writable() -> Path | None:
+    """Return the folder for what is compiled now; warns where it's a temporary one, or there is none."""
+    named = _named()
+    for folder in ([named] if named else []) + candidates():
+        with suppress(OSError):
+            folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+            if _is_trusted(folder):
+                tempfile.TemporaryFile(dir=folder).close()
+                _delete_old(folder)
+                return folder
+    temporary = private_folder()
+    warn(
+        "is kept nowhere, and made again in each process, which takes up to a minute"
+        if temporary is None
+        else f"is kept in {temporary}"
+    )
+    return temporary
+
+
+def _is_trusted(folder: Path) -> bool:
+    """Tell whether a folder is this user's or root's, and nobody else may write to it."""
+    try:
+        status = folder.lstat()
+    except OSError:
+        return False
+    if not stat.S_ISDIR(status.st_mode) or not hasattr(os, "geteuid"):
+        return stat.S_ISDIR(status.st_mode)
+    return (is_owned(status) or status.st_uid == 0) and not status.st_mode & 0o022
+
+
+@lru_cache(maxsize=1)
+def private_folder() -> Path | None:
+    """Return a temporary folder that nobody but this user can write to; None where there is none."""
+    with suppress(OSError):
+        parent = Path(tempfile.gettempdir()).resolve()
+        folder = parent / f"{NAME}-{os.geteuid() if hasattr(os, 'geteuid') else 'user'}"
+        if parent != Path.cwd() and all(_is_safe(one) for one in (parent, *parent.parents)):
+            with suppress(FileExistsError):
+                folder.mkdir(PRIVATE_FOLDER)
+            status = folder.lstat()
+            others = hasattr(os, "geteuid") and status.st_mode & 0o077
+            if stat.S_ISDIR(status.st_mode) and is_owned(status) and not others:
+                return folder
+    return None
+
+
+def _is_safe(folder: Path) -> bool:
+    """Tell whether others can neither rename nor replace what this user has in a folder."""
+    status = folder.stat()
+    if not hasattr(os, "geteuid"):
+        return True
+    is_trusted = status.st_uid in (0, os.geteuid())
+    return is_trusted and bool(not status.st_mode & 0o022 or status.st_mode & stat.S_ISVTX)
+
+
+def touch(path: Path) -> None:
+    """Note that an entry is in use, once a day at most."""
+    with suppress(OSError):
+        if time.time() - path.stat().st_mtime > _DAYS:
+            os.utime(path)
+
+
+def _delete_old(folder: Path) -> None:
+    """Delete entries that nobody read for a month: keys of content change with each edit and version."""
+    now = time.time()
+    for path in (*folder.glob(f"*/*{SUFFIX}"), *folder.glob("*/*.tmp")):
+        with suppress(OSError):
+            if now - path.stat().st_mtime > _KEPT:
+                path.unlink()
+
+
+_warned: list[str] = []
+
+
+def warn(what: str) -> None:
+    """Warn about the folders, once in a process."""
+    if not _warned:
+        _warned.append(what)
+        warnings.warn(
+            f"the machine code of polars_tadoc {what}: its folder and your cache folder cannot be written to; "
+            "set NUMBA_CACHE_DIR to a folder that only you can write to",
+            KernelCacheWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,62 @@
+"""Which processors machine code runs on: this very one, or all from a level upwards."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import sys
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numba import config
+
+_V2 = frozenset(["cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"])
+_V3 = _V2 | frozenset(["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"])
+_V4 = _V3 | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])
+LEVELS = {"x86-64-v4": _V4, "x86-64-v3": _V3, "x86-64-v2": _V2}
+"""Levels of the x86-64 psABI, highest first, by what LLVM calls their features."""
+ARM = "aarch64"
+"""The one level of ARM processors: what all of 64 bits have."""
+
+_OPTIONS = ("OPT", "BOUNDSCHECK", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "EXTEND_VARIABLE_LIFETIMES")
+"""Settings of Numba that change the machine code that it makes."""
+
+
+def environment_of(level: str) -> dict[str, str]:
+    """Return variables under which a new process compiles for a level."""
+    processor, features = ("generic", "+neon") if level == ARM else (level, "+64bit")
+    return {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": features, "NUMBA_DISABLE_INTEL_SVML": "1"}
+
+
+def targets_of(described: tuple[str, str, str]) -> tuple[str, list[str]]:
+    """Return the name of what this process compiles for, and of the levels that run here, best first.
+
+    Takes Numba's own description: triple, processor, features.
+    """
+    triple, processor, features = described
+    is_arm = triple.startswith(("aarch64", "arm64"))
+    for level in (ARM,) if is_arm else LEVELS:
+        own = environment_of(level)
+        if (processor, features) == (own["NUMBA_CPU_NAME"], own["NUMBA_CPU_FEATURES"]):
+            return level, [level]
+    uses_svml = getattr(config, "USING_SVML", False)
+    exact = hashlib.sha256(repr((triple, processor, features, uses_svml)).encode()).hexdigest()[:12]
+    has = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
+    levels = [ARM] if is_arm and "neon" in has else [level for level, needs in LEVELS.items() if needs <= has]
+    return f"{processor}-{exact}", levels
+
+
+def compiler() -> str:
+    """Describe what compiles, leaving out the processor; Numba's patches change neither files nor calls."""
+    options = {name: str(getattr(config, name, None)) for name in _OPTIONS}
+    versions = [".".join(version.split(".")[:2]) for version in (nb.__version__, _llvmlite())]
+    python = (sys.implementation.name, *sys.version_info[:2], getattr(sys, "abiflags", ""))
+    return repr((versions, python, np.__version__.split(".")[0], sys.platform, platform.machine(), options))
+
+
+def _llvmlite() -> str:
+    import llvmlite
+
+    version: Any = llvmlite.__version__
+    return str(version)

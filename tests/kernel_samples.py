@@ -1,0 +1,43 @@
+"""Functions that tests compile, here and in processes of their own: pytest rewrites only modules of tests."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+
+from numba.core.dispatcher import Dispatcher
+
+import polars_tadoc.kernels.cpu
+from polars_tadoc.kernels.compiled import njit
+from polars_tadoc.kernels.machine_code.content import content_of
+
+
+def twice(number: int) -> int:
+    return 2 * number
+
+
+def compile_twice(number: int = 21) -> tuple[int, int]:
+    """Compile a function anew, and return how often its machine code was found and how often not."""
+    made = njit(nogil=True)(twice)
+    assert made(number) == 2 * number
+    return sum(made.stats.cache_hits.values()), sum(made.stats.cache_misses.values())
+
+
+def keys() -> dict[str, str]:
+    """Return the key of each kernel of the package, by name."""
+    folder = polars_tadoc.kernels.cpu
+    modules = [
+        importlib.import_module(found.name) for found in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}.")
+    ]
+    kernels = {value for module in modules for value in vars(module).values() if isinstance(value, Dispatcher)}
+    return {f"{one.py_func.__module__}.{one.py_func.__qualname__}": content_of(one.py_func) for one in kernels}
+
+
+def main() -> None:
+    """Print the keys."""
+    print(json.dumps(keys()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,301 @@
+"""Machine code is found again for equal content alone: sources, values, versions, processors."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numba as nb
+import pytest
+from numba.core.codegen import JITCPUCodegen
+
+import polars_tadoc as tadoc
+from polars_tadoc.kernels.compiled import njit
+from polars_tadoc.kernels.machine_code import cache, content, entries, folders, targets
+from tests.kernel_samples import compile_twice, twice
+
+PACKAGE = Path(tadoc.__file__).parent
+
+SOURCES = {
+    "__init__": "",
+    "shapes": "from typing import NamedTuple\nclass Shape(NamedTuple):\n    width: int\n",
+    "emit": (
+        "from numba import types\nfrom numba.extending import intrinsic\n"
+        "def amount():\n    return 5\n"
+        "@intrinsic\ndef five(typing):\n"
+        "    def generate(context, builder, signature, values):\n"
+        "        return context.get_constant(types.int64, amount())\n"
+        "    return types.int64(), generate\n"
+    ),
+    "inner": (
+        "import os\nfrom polars_tadoc.kernels.compiled import njit\n"
+        "ADDED = int(os.environ.get('TADOC_TEST_ADDED', '1'))\nTIMES = 3\n"
+        "@njit(nogil=True)\ndef grow(number):\n    return TIMES * number + ADDED\n"
+    ),
+    "outer": (
+        "from polars_tadoc.kernels.compiled import njit\n"
+        "from tadoc_test_kernels.inner import (\n    grow,  # a kernel\n)\n"
+        "from tadoc_test_kernels import emit\nfrom tadoc_test_kernels.emit import five\n"
+        "def _types():\n    from tadoc_test_kernels.shapes import Shape\n    return Shape\n"
+        "@njit(nogil=True)\ndef outer(number):\n    return grow(number) + five()\n"
+    ),
+    "other": "OTHER = 1\n",
+}
+
+
+def outer(folder: Path) -> Any:
+    """Import the package anew from a folder and return its outermost kernel."""
+    for name in [name for name in sys.modules if name.startswith("tadoc_test_kernels")]:
+        del sys.modules[name]
+    for kept in (content._read, content.imports_of, content.sources_of):
+        kept.cache_clear()
+    importlib.invalidate_caches()
+    sys.path.insert(0, str(folder))
+    sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+    try:
+        return importlib.import_module("tadoc_test_kernels.outer").outer
+    finally:
+        sys.path.remove(str(folder))
+        sys.dont_write_bytecode = before
+
+
+def write(folder: Path, changed: dict[str, str] | None = None) -> Path:
+    (folder / "tadoc_test_kernels").mkdir(parents=True, exist_ok=True)
+    for name, source in {**SOURCES, **(changed or {})}.items():
+        (folder / "tadoc_test_kernels" / f"{name}.py").write_text(source)
+    return folder
+
+
+def key(folder: Path) -> str:
+    return content.content_of(outer(folder).py_func)
+
+
+def edit(name: str, old: str, new: str) -> dict[str, str]:
+    assert old in SOURCES[name]
+    return {name: SOURCES[name].replace(old, new)}
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("inner", "+ ADDED", "- ADDED"),
+        ("inner", "TIMES = 3", "TIMES = 4"),
+        ("inner", "nogil=True", "nogil=True, inline='always'"),
+        ("emit", "return 5", "return 6"),
+        ("shapes", "width: int", "width: float"),
+        ("outer", "+ five", "- five"),
+    ],
+)
+def test_an_edit_of_what_a_kernel_depends_on_is_another_key(name: str, old: str, new: str, tmp_path: Path) -> None:
+    before = key(write(tmp_path))
+    assert key(write(tmp_path, edit(name, old, new))) != before
+    assert key(write(tmp_path)) == before
+
+
+def test_neither_place_nor_time_nor_other_modules_matter(tmp_path: Path) -> None:
+    before = key(write(tmp_path / "one"))
+    moved = write(tmp_path / "two", {"other": "OTHER = 2\n"})
+    os.utime(moved / "tadoc_test_kernels" / "inner.py", (1, 1))
+    assert key(moved) == before
+
+
+def test_values_of_equal_sources_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = key(write(tmp_path))
+    monkeypatch.setenv("TADOC_TEST_ADDED", "2")
+    assert key(tmp_path) != before
+
+
+def adds(amount: Any) -> FunctionType:
+    def add(number: int) -> int:
+        return number + amount
+
+    return add  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("amounts", [(1, 2), (1, 1.0), (True, 1)])
+def test_values_of_closures_are_told_apart(amounts: tuple[Any, Any]) -> None:
+    one, other = (adds(amount) for amount in amounts)
+    assert content.content_of(one) != content.content_of(other)
+    assert content.content_of(one) == content.content_of(adds(amounts[0]))
+    assert [njit(nogil=True)(each)(1) for each in (one, other)] == [1 + amount for amount in amounts]
+
+
+def test_a_closure_over_something_unknown_is_kept_nowhere() -> None:
+    with pytest.raises(content.UnknownContentError, match="amount is object"):
+        content.content_of(adds(object()))
+
+
+def test_an_edited_inner_kernel_is_compiled_into_its_callers(tmp_path: Path) -> None:
+    assert outer(write(tmp_path))(2) == 12
+    assert outer(write(tmp_path, edit("inner", "TIMES = 3", "TIMES = 4")))(2) == 14
+    again = outer(write(tmp_path))
+    assert again(2) == 12
+    assert sum(again.stats.cache_hits.values()) == 1
+
+
+def kernel_modules() -> list[str]:
+    files = (PACKAGE / "kernels").rglob("*.py")
+    return sorted(".".join(("polars_tadoc", *path.relative_to(PACKAGE).with_suffix("").parts)) for path in files)
+
+
+def test_imports_are_those_that_python_sees() -> None:
+    names = set(kernel_modules())
+    assert len(names) > 100
+    for name in names:
+        source = content._read(name)
+        if source is None:
+            assert name.endswith("__init__")
+            continue
+        imported = set()
+        for node in ast.walk(ast.parse(source.text)):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                assert not node.level
+                imported |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        own = {one for one in imported if one in names}
+        own -= {one for one in own if f"{one}.__init__" in names}  # packages: their names may be modules
+        assert own <= content.imports_of(name), name
+
+
+def test_keys_do_not_depend_on_the_process() -> None:
+    runs = []
+    for seed in ("1", "2"):
+        command, given = [sys.executable, "-m", "tests.kernel_samples"], {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(command, env=given, cwd=PACKAGE.parent, stdout=subprocess.PIPE, check=True)
+        runs.append(json.loads(done.stdout))
+    assert runs[0] == runs[1]
+    assert len(runs[0]) > 200
+    assert len(set(runs[0].values())) == len(runs[0])
+
+
+def test_versions_and_settings_are_part_of_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = targets.compiler()
+    monkeypatch.setattr(nb, "__version__", f"{nb.__version__}.patched")
+    assert targets.compiler() == before  # a patch
+    for name, value in (("nb.__version__", "0.999.0"), ("np.__version__", "9.0.0"), ("config.BOUNDSCHECK", 1)):
+        with monkeypatch.context() as changed:
+            changed.setattr(f"polars_tadoc.kernels.machine_code.targets.{name}", value)
+            assert targets.compiler() != before, name
+    with monkeypatch.context() as changed:
+        changed.setattr(sys, "version_info", (3, 99, 0))
+        assert targets.compiler() != before
+
+
+def features(level: str) -> str:
+    return ",".join(f"+{one}" for one in sorted(targets.LEVELS[level]))
+
+
+def test_a_processor_takes_its_level_and_those_below() -> None:
+    triple = "x86_64-unknown-linux-gnu"
+    for level, levels in (
+        ("x86-64-v4", ["x86-64-v4", "x86-64-v3", "x86-64-v2"]),
+        ("x86-64-v3", ["x86-64-v3", "x86-64-v2"]),
+        ("x86-64-v2", ["x86-64-v2"]),
+    ):
+        assert targets.targets_of((triple, "some", features(level)))[1] == levels
+        own = targets.environment_of(level)
+        described = (triple, own["NUMBA_CPU_NAME"], own["NUMBA_CPU_FEATURES"])
+        assert targets.targets_of(described) == (level, [level])
+    assert targets.targets_of((triple, "generic", ""))[1] == []
+    without = features("x86-64-v3").replace("+avx2", "-avx2")  # NUMBA_ENABLE_AVX=0, or a virtual machine
+    assert targets.targets_of((triple, "haswell", without))[1] == ["x86-64-v2"]
+    assert targets.targets_of(("arm64-apple-darwin", "apple-m1", "+neon,+sve"))[1] == ["aarch64"]
+    exact = {targets.targets_of((triple, "some", features(level)))[0] for level in targets.LEVELS}
+    assert len(exact) == 3
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what a process that compiles for level 2 has kept."""
+    folder = tmp_path_factory.mktemp("built")
+    code = "from tests.kernel_samples import compile_twice; compile_twice()"
+    environment = {**os.environ, **targets.environment_of("x86-64-v2"), "NUMBA_CACHE_DIR": str(folder)}
+    subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        cwd=PACKAGE.parent,
+        check=True,
+    )
+    return folder / folders.NAME
+
+
+def runs_level_2() -> bool:
+    described = nb.core.registry.cpu_target.target_context.codegen().magic_tuple()
+    return "x86-64-v2" in targets.targets_of(described)[1]
+
+
+@pytest.mark.skipif(not runs_level_2(), reason="another processor family")
+def test_code_of_a_lower_level_is_loaded_from_the_package(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert [path.name for path in built.iterdir()] == ["x86-64-v2"]
+    monkeypatch.setattr(folders, "SHIPPED", tmp_path / "_compiled")
+    monkeypatch.setattr(folders, "readable", lambda: ())
+    monkeypatch.setattr(folders, "writable", lambda: None)
+    monkeypatch.setattr(cache, "_announced", [])
+    cache._shipped.cache_clear()
+
+    try:
+        assert compile_twice() == (0, 1)  # nothing is shipped
+        assert capsys.readouterr().err.count("compiling kernels, once") == 1
+        shutil.copytree(built, tmp_path / "_compiled")
+        cache._shipped.cache_clear()
+        assert compile_twice() == (1, 0)
+        with monkeypatch.context() as other:  # a processor that lacks what level 2 needs
+            other.setattr(JITCPUCodegen, "magic_tuple", lambda self: ("x86_64-unknown-linux-gnu", "k8", "+sse2"))
+            assert compile_twice() == (0, 1)
+        with monkeypatch.context() as other:  # another Numba
+            other.setattr(cache, "_compiler", lambda: "0.999")
+            assert compile_twice() == (0, 1)
+        for path in (tmp_path / "_compiled").rglob(f"*{entries.SUFFIX}"):
+            path.write_bytes(path.read_bytes()[:100])
+        assert compile_twice() == (0, 1)
+        assert capsys.readouterr().err == ""  # once in a process
+    finally:
+        cache._shipped.cache_clear()
+
+
+def test_settings_of_numba_are_the_users() -> None:
+    code = (
+        "import os, polars, numba.core.config as config\n"
+        "def settings(): return {n: repr(v) for n, v in vars(config).items() if n.isupper()}\n"
+        "before, variables = settings(), dict(os.environ)\n"
+        "import numba; own = numba.njit(cache=True); kinds = dict(vars(numba.core.caching))\n"
+        "import polars_tadoc\n"
+        "from polars_tadoc.kernels.compiled import njit\n"
+        "assert njit(nogil=True)(lambda number: number + 1)(1) == 2\n"
+        "assert settings() == before and dict(os.environ) == variables\n"
+        "assert dict(vars(numba.core.caching)) == kinds\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_spawned_processes_find_what_was_compiled() -> None:
+    compile_twice()
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.map(compile_twice, [4]) == [(1, 0)]
+
+
+def test_a_function_as_an_argument_is_compiled_each_time() -> None:
+    def apply(function: Callable[[int], int], number: int) -> int:
+        return function(number)
+
+    for expected, function in ((-14, twice), (7, abs_of)):
+        made = njit(nogil=True)(apply)
+        assert made(njit(nogil=True)(function), -7) == expected
+        assert sum(made.stats.cache_hits.values()) == 0
+
+
+def abs_of(number: int) -> int:
+    return abs(number)
