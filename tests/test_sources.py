@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from polars_tadoc.kernels.machine_code.cache import COMPILING
+
 ENDS = """
 import sys, threading, time
 import polars as pl
@@ -125,7 +127,7 @@ def test_threads_that_outlive_the_main_one_can_still_ask(tmp_path: Path) -> None
     """Python has shut its pools down then."""
     command = [sys.executable, "-c", LATE, str(tmp_path / "late.parquet")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
-    assert (done.stdout, done.stderr) == ("('and', 60000)\n", "")
+    assert (done.stdout, done.stderr.replace(COMPILING, "")) == ("('and', 60000)\n", "")
 
 
 @pytest.mark.parametrize("how", ["alone", "fork", "old function"])
@@ -135,7 +137,7 @@ def test_functions_at_exit_can_run_plans(how: str) -> None:
         [sys.executable, "-c", AFTERWARDS, how], capture_output=True, text=True, check=True, timeout=100
     )
     assert done.stdout == "6 6\nTrue\n" * (2 if how == "fork" else 1)
-    assert done.stderr == ""
+    assert done.stderr.replace(COMPILING, "") == ""
 
 
 @pytest.mark.parametrize("where", ["working", "between", "waiting", "function", "called"])
@@ -145,4 +147,4 @@ def test_the_interpreter_ends_while_polars_is_at_a_source(where: str) -> None:
         done = subprocess.run(
             [sys.executable, "-c", ENDS, where], capture_output=True, text=True, check=True, timeout=100
         )
-        assert (done.stdout, done.stderr) == ("True\n", "")
+        assert (done.stdout, done.stderr.replace(COMPILING, "")) == ("True\n", "")

@@ -148,6 +148,7 @@ def _shipped(level: str) -> frozenset[str]:
         return frozenset()
 
 
+COMPILING = "polars_tadoc: compiling kernels, once: about 12 s\n"
 _announced: list[bool] = []
 
 
@@ -155,7 +156,4 @@ def _announce() -> None:
     """Say once in a process why it takes so long."""
     if not _announced and sys.stderr is not None:
         _announced.append(True)
-        print(
-            "polars_tadoc: compiling kernels, once: about 12 s (`python -m polars_tadoc warmup` compiles all)",
-            file=sys.stderr,
-        )
+        sys.stderr.write(COMPILING)
