@@ -136,7 +136,7 @@ def test_calls_end_once_leave_nothing_and_work_again() -> None:
     texts = [pl.read_parquet(file)["text"] for file in files if "text" in pl.read_parquet_schema(file)]
     text = pl.concat(texts).alias("text").rechunk()
     df = tadoc.compress(text).to_frame("text")
-    expected, draw = {{}}, random.Random(1)
+    expected, draw = {{"words": df.tadoc.word_count("text")["word"]}}, random.Random(1)
     calls = {{
         "compress": lambda: tadoc.decompress(tadoc.compress(text)).to_frame(),
         "lazy": lambda: text.to_frame().lazy().tadoc.compress("text").tadoc.word_count("text").collect(),
@@ -146,6 +146,11 @@ def test_calls_end_once_leave_nothing_and_work_again() -> None:
         "cooccurrence": lambda: df.tadoc.cooccurrence("text", window=3),
         "bm25_weights": lambda: df.tadoc.bm25_weights("text", top=3),
         "search": lambda: df.tadoc.build_index("text").search(["the of", "error"]),
+        "to_csr": lambda: tadoc.to_csr(df["text"])[1].to_frame(),
+        "tail": lambda: tadoc.tail(df["text"], 5).to_frame(),
+        "contains_any": lambda: tadoc.contains_any(df["text"], ["of the", "error"]).to_frame(),
+        "append": lambda: df.tadoc.append_to(df.tadoc.build_index("text"), "text").search(["the of"]),
+        "dictionary": lambda: tadoc.Dictionary.from_words(expected["words"]).ids(expected["words"]).to_frame(),
     }}
     with tadoc.Config(threads=2):
         for name, call in calls.items():

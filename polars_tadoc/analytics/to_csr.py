@@ -19,6 +19,7 @@ from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.engine import GPU, require_engine
 from polars_tadoc.errors import DeviceMemoryError
 from polars_tadoc.kernels import cpu
+from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.traversal.options import require_min_count
 from polars_tadoc.weighting import BM25, TFIDF, Weighting
@@ -73,6 +74,7 @@ class Request:
             )
         return cls(least, weights, counting)
 
+    @ends_on_interrupt
     def run(self, column: pl.Series) -> tuple[CSR, pl.Series]:
         """Count the words of each row, or weigh them."""
         sparse = _sparse()

@@ -24,6 +24,7 @@ from polars_tadoc.corpus import Corpus
 from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.engine import Engine
 from polars_tadoc.errors import InvalidXmlError
+from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.payload import short_name
 from polars_tadoc.traversal.options import MOST_COUNT, Options
@@ -96,6 +97,7 @@ class Request(Analytic[Matches, MatchedRows]):
         require_series(column, self.name)
         return self.result(self.matches(column), Labels.of(column, id, self.name))
 
+    @ends_on_interrupt
     def matches(self, column: pl.Series) -> Matches:
         """Match each row; errors as for :func:`twig_filter`."""
         require_series(column, self.name)

@@ -19,6 +19,7 @@ from polars_tadoc.engine import CPU, Engine, choose
 from polars_tadoc.errors import InvalidDictionaryError
 from polars_tadoc.fork import require_threads
 from polars_tadoc.kernels import cpu
+from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
 from polars_tadoc.kernels.trie import Trie
 from polars_tadoc.once import cached_property
@@ -71,6 +72,7 @@ class Dictionary:
             )
 
     @classmethod
+    @ends_on_interrupt
     def from_words(cls, words: pl.Series) -> Dictionary:
         """Make a dictionary of words.
 
@@ -106,6 +108,7 @@ class Dictionary:
         return cls(cpu.build_trie(ordered.offsets, ordered.data))
 
     @classmethod
+    @ends_on_interrupt
     def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Dictionary:
         """Load what :meth:`save` wrote. The file is mapped into memory: processes that load it share what they read.
 
@@ -154,6 +157,7 @@ class Dictionary:
         return cls(storage.read(require_path("path", path, "Dictionary.load"), verify), verify)
 
     @apart
+    @ends_on_interrupt
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the dictionary in one file, in place of the one that is there; it appears when it is complete.
 
@@ -252,6 +256,7 @@ class Dictionary:
             return load(self.trie)
         return engine.keep(f"{self.digest}:trie", lambda: load(self.trie))
 
+    @ends_on_interrupt
     def ids(self, words: pl.Series, *, engine: str | None = None) -> pl.Series:
         """Look words up.
 
@@ -294,6 +299,7 @@ class Dictionary:
             ids = ids.zip_with(text.is_not_null(), pl.Series([None], dtype=pl.UInt32))
         return ids.alias(words.name)  # type: ignore[no-any-return]
 
+    @ends_on_interrupt
     def words(self, ids: pl.Series, *, engine: str | None = None) -> pl.Series:
         """Spell the words of ids.
 

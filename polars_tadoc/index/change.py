@@ -21,6 +21,7 @@ from polars_tadoc.index.documents import Documents, find, held, named
 from polars_tadoc.index.filter import bitmap, filter_mask
 from polars_tadoc.index.merge import merge
 from polars_tadoc.index.segment import Segment
+from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
 from polars_tadoc.traversal.options import Options, require_strategy
 
 Bool = npt.NDArray[np.bool_]
@@ -45,6 +46,7 @@ class Content(NamedTuple):
         return np.concatenate([none, *parts])
 
 
+@ends_on_interrupt
 def append(
     content: Content,
     column: pl.Series,
@@ -126,6 +128,7 @@ def _without_held(content: Content, id: pl.Series, rows: npt.NDArray[np.int64], 
     return _marked(content, live, stays)
 
 
+@ends_on_interrupt
 def delete(content: Content, ids: Any) -> Content:
     """Mark documents as deleted; arguments and errors as for :meth:`polars_tadoc.Index.delete`."""
     live = content.live
@@ -151,6 +154,7 @@ def _marked(content: Content, live: Bool, stays: Bool) -> Content:
     return content._replace(segments=tuple(segments))
 
 
+@ends_on_interrupt
 def compact(content: Content) -> Content:
     """Make one segment of all, without deleted documents."""
     if len(content.segments) == 1 and content.segments[0].live is None:

@@ -14,11 +14,13 @@ from polars_tadoc.free_memory import give_back_memory
 from polars_tadoc.index import storage
 from polars_tadoc.index.folder import HEADER, listed_sizes
 from polars_tadoc.index.index import Index
+from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
 from polars_tadoc.stores.find import one_file
 from polars_tadoc.stores.store import Access
 from polars_tadoc.stores.writing import downloaded_folder
 
 
+@ends_on_interrupt
 def load_index(
     path: str | os.PathLike[str],
     *,

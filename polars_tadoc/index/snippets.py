@@ -28,6 +28,7 @@ from polars_tadoc.index.search import Batch, QueriesLike, as_series, weigh
 from polars_tadoc.kernels.cpu import load_rules
 from polars_tadoc.kernels.cpu import snippets as kernels
 from polars_tadoc.kernels.cpu.arrays import read_only
+from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.rows.cut import cut_words
 from polars_tadoc.rows.term_counts import Terms, find_holders, kept_lengths
@@ -73,6 +74,7 @@ class _Stretches:
     run_stops: Int64
 
 
+@ends_on_interrupt
 def snippets(
     index: Collection, results: pl.DataFrame, queries: QueriesLike, words: int, before: str, after: str
 ) -> pl.DataFrame:

@@ -18,6 +18,7 @@ from polars_tadoc.arrow import allocate
 from polars_tadoc.column import in_rows, require_tadoc, split
 from polars_tadoc.compress.compress import named_tokenizer, require_known
 from polars_tadoc.corpus import Corpus, require_countable
+from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
 from polars_tadoc.kernels.cpu.term_counts import score_rows
 from polars_tadoc.morphism import Morphism
 from polars_tadoc.rows.phrase_words import PhraseWords
@@ -137,12 +138,14 @@ class Request:
         morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
         return cls(query, Scoring(scoring, k1, b, delta), morphism)
 
+    @ends_on_interrupt
     def run(self, column: pl.Series) -> pl.Series:
         """Score the rows of a column."""
         column = require_tadoc(column, "bm25")
         return self._score(column, np.array([0, len(column)], np.int64))
 
     @at_work()
+    @ends_on_interrupt
     def run_lists(self, imploded: pl.Series) -> pl.Series:
         """Score the rows of each list among themselves; one list of scores for each."""
         column = imploded.explode(empty_as_null=False, keep_nulls=False)

@@ -17,6 +17,7 @@ from polars_tadoc.decompress import WRONG
 from polars_tadoc.errors import InvalidGrammarError, NotCompressedError
 from polars_tadoc.grammar import Grammar
 from polars_tadoc.kernels.cpu import content_hash as kernels
+from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
 from polars_tadoc.kernels.cpu.lists import running_sum
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 from polars_tadoc.text_type import is_tadoc
@@ -30,6 +31,7 @@ _2_64 = 1 << 64
 _POWERS, _LIMBS = kernels.POWERS, kernels.LIMBS
 
 
+@ends_on_interrupt
 def content_hash(column: pl.Series) -> pl.Series:
     """Hash the text of each row: a key for ``unique``, ``group_by`` and ``join``.
 

@@ -13,6 +13,7 @@ from polars_tadoc.arguments import require_bool
 from polars_tadoc.arguments import require_text as require_utf8
 from polars_tadoc.compress.compress import cut_blocks
 from polars_tadoc.decompress import decompress
+from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
 from polars_tadoc.rows.content_hash import content_hash, require_text
 from polars_tadoc.rows.numbers import common_rows
 from polars_tadoc.rows.token_count import token_count
@@ -93,6 +94,7 @@ class Request:
             self.required(other)
         return cast(pl.Expr, other)
 
+    @ends_on_interrupt
     def run(self, a: pl.Series, b: pl.Series) -> pl.Series:
         """Compare two series; errors as :func:`equals`'s."""
         require_text(a, self.call)

@@ -11,6 +11,7 @@ import polars as pl
 from polars_tadoc.column import require_tadoc, split
 from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.decompress import write_texts
+from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
 from polars_tadoc.rows.cut import cut_words
 from polars_tadoc.rows.numbers import MOST, TO_THE_END, Numbers, common_rows, lengths_of
 from polars_tadoc.rows.token_count import document_words, token_count
@@ -175,6 +176,7 @@ class _Cuts:
     offsets: Numbers
     lengths: npt.NDArray[np.uint64]
 
+    @ends_on_interrupt
     def run(self, column: pl.Series, rows: int) -> pl.Series:
         """Take them for that many rows; one row for all offsets where the column has but one."""
         valid = self.offsets.valid

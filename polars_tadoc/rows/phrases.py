@@ -18,6 +18,7 @@ from polars_tadoc.compress.compress import named_tokenizer, require_known
 from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.kernels.cpu import load_rules
 from polars_tadoc.kernels.cpu.image import map_roots, map_rules
+from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
 from polars_tadoc.morphism import Morphism, encode
 from polars_tadoc.rows.matching import Target
 from polars_tadoc.rows.phrase_words import PhraseWords
@@ -240,6 +241,7 @@ class Request:
         """Type of the result."""
         return pl.Boolean() if self.once else pl.UInt64()
 
+    @ends_on_interrupt
     def run(self, column: pl.Series) -> pl.Series:
         """Find the phrases in each row."""
         column = require_tadoc(column, self.call)

@@ -9,9 +9,11 @@ import polars as pl
 from polars_tadoc.column import in_rows, require_tadoc, split
 from polars_tadoc.corpus import Corpus, require_countable
 from polars_tadoc.kernels.cpu import extract as kernels
+from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
 from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
 
 
+@ends_on_interrupt
 def token_count(column: pl.Series) -> pl.Series:
     """Count the words of each row.
 

@@ -22,7 +22,8 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import llvmlite.binding as llvm
 import numba as nb
@@ -32,6 +33,9 @@ from numba import types
 from numba.extending import intrinsic, typeof_impl
 
 from polars_tadoc.kernels.compiled import callback
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 _BETWEEN_LOOKS = 0.05
 """Seconds in which the handler is taken to be where it was."""
@@ -222,6 +226,17 @@ class interruptible:  # noqa: N801 (used as a function)
             raise
         if not isinstance(error, KeyboardInterrupt):
             raise KeyboardInterrupt from error
+
+
+def ends_on_interrupt(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Make all of a function's work :class:`interruptible`."""
+
+    @wraps(function)
+    def call(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+        with interruptible():
+            return function(*arguments, **named)
+
+    return call
 
 
 def _tell() -> None:

@@ -14,6 +14,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.cpu.interrupts import interrupts, polled
 from polars_tadoc.kernels.cpu.jit import inner, kernel
 from polars_tadoc.kernels.cpu.memory import bit_length
 from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel
@@ -74,11 +75,15 @@ def _slot(keys: UInt64, key: Any) -> Any:
     return nb.int64(slot)
 
 
+@polled
 @kernel
 def _count_phrases(data: UInt8, starts: Int64, lengths: UInt32, keys: UInt64, counts: UInt32) -> None:
     """Count the phrases of edges, until the table is nearly full."""
     found, room = 0, len(keys) // 4 * 3
+    began = interrupts()
     for edge in range(len(starts)):
+        if edge & 0xFF == 0 and interrupts() != began:
+            break
         start, end = starts[edge], starts[edge] + lengths[edge]
         for at in range(start, end - 1):
             key = nb.uint64(data[at])
@@ -118,10 +123,14 @@ def _parse(data: UInt8, start: int, end: int, table: Table, parsed: Parsed) -> N
         parsed.codes[i] = fewest
 
 
+@polled
 @kernel
 def _count_uses(data: UInt8, starts: Int64, lengths: UInt32, table: Table, parsed: Parsed, uses: Int64) -> None:
     """Count how often each phrase is used."""
+    began = interrupts()
     for edge in range(len(starts)):
+        if edge & 0xFF == 0 and interrupts() != began:
+            break
         _parse(data, starts[edge], starts[edge] + lengths[edge], table, parsed)
         i, size = nb.int64(0), nb.int64(lengths[edge]) - 1
         while i < size:
@@ -129,13 +138,17 @@ def _count_uses(data: UInt8, starts: Int64, lengths: UInt32, table: Table, parse
             i += parsed.steps[i]
 
 
+@polled
 @kernel
 def _count_joined(
     data: UInt8, starts: Int64, lengths: UInt32, table: Table, parsed: Parsed, joined: UInt64, counts: UInt32
 ) -> None:
     """Count what two phrases that follow each other make together, where that is short enough to be a phrase."""
     found, room = 0, len(joined) // 4 * 3
+    began = interrupts()
     for edge in range(len(starts)):
+        if edge & 0xFF == 0 and interrupts() != began:
+            break
         start, size = starts[edge], nb.int64(lengths[edge]) - 1
         _parse(data, start, start + size + 1, table, parsed)
         i, steps = nb.int64(0), parsed.steps
@@ -154,13 +167,17 @@ def _count_joined(
             i += steps[i]
 
 
+@polled
 @kernel
 def _write_codes(
     data: UInt8, starts: Int64, lengths: UInt32, table: Table, parsed: Parsed, codes: UInt16, ends: UInt8
 ) -> int:
     """Write the phrases of tails one after another, and which are a tail's last; returns how many."""
     written = 0
+    began = interrupts()
     for edge in range(len(starts)):
+        if edge & 0xFF == 0 and interrupts() != began:
+            break
         _parse(data, starts[edge], starts[edge] + lengths[edge], table, parsed)
         i, size = nb.int64(0), nb.int64(lengths[edge]) - 1
         while i < size:
