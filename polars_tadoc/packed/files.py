@@ -18,7 +18,7 @@ from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotPack
 from polars_tadoc.once import cached_property
 from polars_tadoc.packed.partition import is_packed
 from polars_tadoc.packed.skip import Bounds
-from polars_tadoc.parquet_footer import open_parquet
+from polars_tadoc.parquet_footer import open_parquet, without_arrow_types
 from polars_tadoc.parquet_sizes import leaf_types, unfolded_bytes
 from polars_tadoc.stores.files import File, LocalFile, Ranges, chunk_range
 from polars_tadoc.thrift import MalformedError
@@ -100,9 +100,11 @@ class PackedFile:
         try:
             self._fetch(group, [leaf for name in names for leaf in self._leaves_of(name)])
             self._require_within_limit(group, names)
-            table = self._file.read_row_group(group, columns=names)
+            fixed = _NO_FIXED_LISTS and any(_holds_fixed_lists(self.schema[name]) for name in names)
+            table = (self._as_stored if fixed else self._file).read_row_group(group, columns=names)
             table.validate(full=True)
             frame = frame_of(table)
+            frame = frame.cast({name: self.schema[name] for name in frame.columns}) if fixed else frame
         except (*ARROW_ERRORS, MalformedError) as error:
             if isinstance(error, OSError) and error.errno:
                 raise
@@ -128,6 +130,11 @@ class PackedFile:
             raise InvalidGrammarError(
                 f"{self.place}, row group {group}: the data is damaged: {_said(error)}"
             ) from error
+
+    @cached_property
+    def _as_stored(self) -> Any:
+        """The file without Arrow's types, in those of Parquet: lists of a fixed length are lists."""
+        return without_arrow_types(self._source)
 
     def _path(self, leaf: int) -> str:
         return str(self._file.schema.column(leaf).path)
@@ -198,6 +205,16 @@ class PackedFile:
     def _leaves(self) -> dict[str, int]:
         """The first leaf column of each column."""
         return dict(zip(self._counts, accumulate(self._counts.values(), initial=0), strict=False))
+
+
+_NO_FIXED_LISTS = int(pa.__version__.split(".")[0]) < 26
+"""PyArrow 25 reads no lists of a fixed length of which one is null."""
+
+
+def _holds_fixed_lists(dtype: Any) -> bool:
+    if isinstance(dtype, pl.Struct):
+        return any(_holds_fixed_lists(field.dtype) for field in dtype.fields)
+    return isinstance(dtype, pl.Array) or (isinstance(dtype, pl.List) and _holds_fixed_lists(dtype.inner))
 
 
 @dataclass(frozen=True, eq=False)
