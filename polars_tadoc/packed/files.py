@@ -105,7 +105,7 @@ class PackedFile:
             table.validate(full=True)
             frame = frame_of(table)
             frame = frame.cast({name: self.schema[name] for name in frame.columns}) if fixed else frame
-        except (*ARROW_ERRORS, MalformedError) as error:
+        except (*ARROW_ERRORS, MalformedError, pl.exceptions.PolarsError) as error:
             if isinstance(error, OSError) and error.errno:
                 raise
             raise InvalidGrammarError(
