@@ -22,8 +22,8 @@ import pyarrow as pa
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.compress import PeakMemory
-from polars_tadoc.compress.tokenize import Tokenizer, tokenize
 from polars_tadoc.errors import TadocError
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 
 SENTENCE = "The quick brown fox, having jumped over the lazy dog (twice), lay down.\n"
 

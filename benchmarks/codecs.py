@@ -17,12 +17,12 @@ import numpy.typing as npt
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.side_by_side import times
-from polars_tadoc.index.build import build_index
+from polars_tadoc.index.build.build import build_index
 from polars_tadoc.index.codecs import CODECS, Codec
-from polars_tadoc.kernels.cpu.decoding import View, decode_counts, decode_documents, view_of
-from polars_tadoc.kernels.cpu.jit import kernel
-from polars_tadoc.kernels.cpu.memory import move
-from polars_tadoc.kernels.postings import BLOCK, RICE, Postings
+from polars_tadoc.kernels.postings.coded import BLOCK, RICE, Postings
+from polars_tadoc.kernels.postings.decode_cpu import View, decode_counts, decode_documents, view_of
+from polars_tadoc.runtime.addresses import move
+from polars_tadoc.runtime.jit import kernel
 
 DENSITIES = [0.5, 0.1, 0.01, 0.001]
 LENGTHS = [1 << 10, 1 << 13, 1 << 16, 1 << 20, 1 << 22]

@@ -24,7 +24,7 @@ import psutil
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.stages import by_stage
-from polars_tadoc.compress import batch_repair
+from polars_tadoc.kernels.repair import batch_repair
 
 compress_module = import_module("polars_tadoc.compress.compress")  # the package's attribute is the function
 STAGES = [(compress_module, "tokenize"), (batch_repair, "build")]

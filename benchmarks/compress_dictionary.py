@@ -15,7 +15,7 @@ import polars as pl
 
 import polars_tadoc as tadoc
 from benchmarks import corpora, side_by_side
-from polars_tadoc.vocabulary import unify
+from polars_tadoc.model.vocabulary import unify
 
 GRAMMARS = 8
 SIZES = [1_000, 10_000, 100_000, 1_000_000]

@@ -17,12 +17,12 @@ import pyarrow as pa
 from sksequitur import Grammar, Mark, Parser
 
 from benchmarks import corpora, side_by_side
-from polars_tadoc.compress import batch_repair, sequitur
-from polars_tadoc.compress.batch_repair import BinaryRules
-from polars_tadoc.compress.prune import LevelledRules, prune
-from polars_tadoc.compress.tokenize import Tokenizer, Tokens, tokenize
 from polars_tadoc.config import thread_count
-from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
+from polars_tadoc.kernels.repair import batch_repair, sequitur
+from polars_tadoc.kernels.repair.batch_repair import BinaryRules
+from polars_tadoc.kernels.repair.prune import LevelledRules, prune
+from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, Tokens, tokenize
 from tests import exact_repair
 
 PEER_WORDS = 50_000

@@ -13,8 +13,8 @@ import polars as pl
 
 import polars_tadoc as tadoc
 from benchmarks import corpora
-from polars_tadoc.compress.tokenize import Tokenizer, tokenize
-from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
+from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 
 
 def main() -> None:

@@ -30,11 +30,11 @@ import numpy.typing as npt
 
 import polars_tadoc as tadoc
 from benchmarks import corpora
-from polars_tadoc.engine import choose
-from polars_tadoc.kernels import cpu
-from polars_tadoc.kernels.cpu.coding import encode
-from polars_tadoc.kernels.cpu.parallel import map_parallel
-from polars_tadoc.kernels.postings import PFORDELTA, RICE, Postings, Queries
+from polars_tadoc.engine import cpu
+from polars_tadoc.engine.choose import choose
+from polars_tadoc.kernels.postings.coded import PFORDELTA, RICE, Postings, Queries
+from polars_tadoc.kernels.postings.encode_cpu import encode
+from polars_tadoc.runtime.parallel import map_parallel
 
 DOCUMENTS = 25_200_000
 POSTINGS = 3_700_000

@@ -28,12 +28,15 @@ import polars as pl
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.gpu_word_count import Device, time_histogram
-from polars_tadoc.compress.tokenize import Tokenizer, tokenize
 from polars_tadoc.config import thread_count
-from polars_tadoc.kernels import cpu, cuda
-from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
-from polars_tadoc.kernels.cuda import document_keys, primitives, tables
-from polars_tadoc.kernels.rules import Rules
+from polars_tadoc.engine import cpu, cuda
+from polars_tadoc.kernels.documents import document_keys_cuda as document_keys
+from polars_tadoc.kernels.primitives import primitives_cuda as primitives
+from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
+from polars_tadoc.kernels.traverse import tables_cuda as tables
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.runtime.device import with_headers
 
 CORPORA = ("logs_dmesg", "versioned_longhorn", "docs_peps", "prose_books")
 STRATEGIES = ("top_down", "bottom_up")
@@ -56,9 +59,7 @@ class Uncompressed:
         owners = np.repeat(np.arange(self.documents, dtype=np.uint32), np.diff(document_offsets))
         self.keys = cupy.asarray(words << np.uint32(self.document_bits) | owners)
         text = (ROOT / "benchmarks" / "uncompressed.cu").read_text("utf-8")
-        for header in (ROOT / "polars_tadoc" / "kernels" / "cuda").glob("*.cuh"):
-            text = text.replace(f'#include "{header.name}"', header.read_text("utf-8"))
-        self.module = cupy.RawModule(code=text, options=("-std=c++17",))
+        self.module = cupy.RawModule(code=with_headers(text), options=("-std=c++17",))
 
     def launch(self, kernel: str, items: int, *arguments: Any) -> None:
         """Launch a kernel with one thread for each item."""

@@ -21,9 +21,9 @@ import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.side_by_side import median_ms, ratio, times
 from benchmarks.stages import by_stage
-from polars_tadoc import column, payload
-from polars_tadoc.kernels.cuda import batch_repair
-from polars_tadoc.kernels.cuda import compress as on_device
+from polars_tadoc.kernels.repair import batch_repair_cuda as batch_repair
+from polars_tadoc.kernels.repair import compress_cuda as on_device
+from polars_tadoc.model import column, payload
 
 STAGES = [
     (on_device, "tokenize"),

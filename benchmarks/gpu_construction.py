@@ -20,12 +20,13 @@ import numpy as np
 import polars as pl
 
 from benchmarks import corpora
-from polars_tadoc.compress import batch_repair as rules_on_host
-from polars_tadoc.compress import prune as prune_on_host
-from polars_tadoc.compress.tokenize import Tokenizer, tokenize
-from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
-from polars_tadoc.kernels.cuda import batch_repair, prune
-from polars_tadoc.kernels.cuda.device import get_kernel
+from polars_tadoc.kernels.repair import batch_repair as rules_on_host
+from polars_tadoc.kernels.repair import batch_repair_cuda as batch_repair
+from polars_tadoc.kernels.repair import prune as prune_on_host
+from polars_tadoc.kernels.repair import prune_cuda as prune
+from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
+from polars_tadoc.runtime.device import get_kernel
 
 DESIGNS = {
     "default": batch_repair.Design(),

@@ -24,13 +24,19 @@ import pyarrow as pa
 
 from benchmarks import corpora, drawn_text
 from benchmarks.gpu_sequences import device_ms, wall_ms
-from polars_tadoc.arrow import binary_views
-from polars_tadoc.compress import characters
-from polars_tadoc.compress import tokenize as on_cpu
-from polars_tadoc.compress.tokenize import Tokenizer
-from polars_tadoc.kernels import cpu, cuda
-from polars_tadoc.kernels.cuda import intern, primitives, tokenize, trie, upload, word_table
-from polars_tadoc.vocabulary import Vocabulary
+from polars_tadoc.engine import cpu, cuda
+from polars_tadoc.kernels.primitives import primitives_cuda as primitives
+from polars_tadoc.kernels.primitives import upload_cuda as upload
+from polars_tadoc.kernels.tokenize import characters
+from polars_tadoc.kernels.tokenize import intern_cuda as intern
+from polars_tadoc.kernels.tokenize import tokenize_cuda as tokenize
+from polars_tadoc.kernels.tokenize import tokenizer as on_cpu
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.kernels.trie import trie_cuda as trie
+from polars_tadoc.kernels.trie import word_table_cuda as word_table
+from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.arrow_memory import binary_views
+from polars_tadoc.runtime.device import with_headers
 
 WORDS = Tokenizer("words")
 _THREADS = 256
@@ -113,10 +119,7 @@ def by_sorting(words: trie.ResidentTrie, tokens: Tokens) -> Any:
 def _hash_kernel() -> Any:
     if "hash" not in _kernels:
         text = Path(__file__).with_name("word_hashes.cu").read_text("utf-8")
-        folder = Path(cuda.__file__).parent
-        for header in ("counters.cuh", "bytes.cuh"):
-            text = text.replace(f'#include "{header}"', (folder / header).read_text("utf-8"))
-        _kernels["hash"] = cupy.RawModule(code=text, options=("-std=c++17",)).get_function("hash_tokens")
+        _kernels["hash"] = cupy.RawModule(code=with_headers(text), options=("-std=c++17",)).get_function("hash_tokens")
     return _kernels["hash"]
 
 

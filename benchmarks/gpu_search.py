@@ -25,11 +25,12 @@ import numpy as np
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.search import Collection, passages
-from polars_tadoc.kernels import cpu, cuda
-from polars_tadoc.kernels.cpu import coding
-from polars_tadoc.kernels.cuda import coded_postings
-from polars_tadoc.kernels.cuda.primitives import exclusive_scan
-from polars_tadoc.kernels.postings import BLOCK, PFORDELTA, RICE, Postings, Queries
+from polars_tadoc.engine import cpu, cuda
+from polars_tadoc.kernels.postings import coded_postings_cuda as coded_postings
+from polars_tadoc.kernels.postings import encode_cpu as coding
+from polars_tadoc.kernels.postings.coded import BLOCK, PFORDELTA, RICE, Postings, Queries
+from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan
+from polars_tadoc.runtime.device import with_headers
 
 CODECS = {"pfordelta": PFORDELTA, "rice": RICE}
 LENGTHS = [1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26]
@@ -44,9 +45,7 @@ LARGE_LISTS = [100_000, 400_000, 1_000_000, 2_200_000]
 @cache
 def _delay() -> Any:
     text = (corpora.ROOT / "benchmarks" / "histogram.cu").read_text("utf-8")
-    header = corpora.ROOT / "polars_tadoc" / "kernels" / "cuda" / "counters.cuh"
-    code = text.replace('#include "counters.cuh"', header.read_text("utf-8"))
-    return cupy.RawModule(code=code, options=("-std=c++17",)).get_function("delay")
+    return cupy.RawModule(code=with_headers(text), options=("-std=c++17",)).get_function("delay")
 
 
 def device_seconds(call: Callable[[], Any], repeat: int) -> float:

@@ -24,10 +24,15 @@ import polars as pl
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.word_ids import uncompressed
-from polars_tadoc.engine import choose
-from polars_tadoc.kernels import cpu, cuda
-from polars_tadoc.kernels.cuda import keys as window_keys
-from polars_tadoc.kernels.cuda import primitives, sequences, window_counts, window_postings, windows
+from polars_tadoc.engine import cpu
+from polars_tadoc.engine.choose import choose
+from polars_tadoc.kernels.keys import keys_cuda as window_keys
+from polars_tadoc.kernels.primitives import primitives_cuda as primitives
+from polars_tadoc.kernels.sequences import sequences_cuda as sequences
+from polars_tadoc.kernels.sequences import window_counts_cuda as window_counts
+from polars_tadoc.kernels.sequences import window_postings_cuda as window_postings
+from polars_tadoc.kernels.sequences import windows_cuda as windows
+from polars_tadoc.runtime.device import with_headers
 from polars_tadoc.traversal.source import Source, prepare
 
 STRATEGIES = ("top_down", "bottom_up")
@@ -124,9 +129,7 @@ def pack(kernel: str) -> Any:
     """A kernel of ``word_runs.cu``."""
     if kernel not in _kernels:
         text = Path(__file__).with_name("word_runs.cu").read_text("utf-8")
-        header = Path(cuda.__file__).with_name("counters.cuh")
-        text = text.replace('#include "counters.cuh"', header.read_text("utf-8"))
-        _kernels[kernel] = cupy.RawModule(code=text, options=("-std=c++17",)).get_function(kernel)
+        _kernels[kernel] = cupy.RawModule(code=with_headers(text), options=("-std=c++17",)).get_function(kernel)
     return _kernels[kernel]
 
 

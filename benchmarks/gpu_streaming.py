@@ -21,14 +21,14 @@ import numpy as np
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from polars_tadoc.analytics import sequence_count, word_count
-from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.corpus import Corpus
-from polars_tadoc.device_batches import DeviceBatches
-from polars_tadoc.engine import CPU, GPU, Engine
+from polars_tadoc.engine import cuda
+from polars_tadoc.engine.choose import CPU, GPU, Engine
+from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import DeviceMemoryWarning
-from polars_tadoc.kernels import cuda
-from polars_tadoc.packed.question import packed_question
-from polars_tadoc.read_ahead import read_ahead
+from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.packed.pushdown import packed_question
+from polars_tadoc.runtime.prefetch import read_ahead
 
 CALLS: dict[str, Analytic[Any, Any]] = {
     "word_count": word_count.Request.from_arguments(),

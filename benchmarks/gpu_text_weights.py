@@ -24,13 +24,15 @@ import pyarrow as pa
 
 import polars_tadoc as tadoc
 from benchmarks import corpora, drawn_text
-from polars_tadoc.arrow import binary_views
-from polars_tadoc.compress.number_words import Known
-from polars_tadoc.compress.tokenize import Tokenizer
-from polars_tadoc.engine import choose
-from polars_tadoc.kernels.cpu.spread import spread
-from polars_tadoc.kernels.cuda import text_terms, text_words
-from polars_tadoc.kernels.cuda.primitives import radix_sort
+from polars_tadoc.engine.choose import choose
+from polars_tadoc.kernels.documents import text_terms_cuda as text_terms
+from polars_tadoc.kernels.primitives.primitives_cuda import radix_sort
+from polars_tadoc.kernels.primitives.to_arrow_cpu import spread
+from polars_tadoc.kernels.tokenize import number_words_cuda as text_words
+from polars_tadoc.kernels.tokenize.number_words_cpu import Known
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.traversal.text_source import prepare_text
 
 WORDS = Tokenizer("words")
@@ -132,7 +134,7 @@ def steps(text: pl.Series, dictionary: tadoc.Dictionary, repeat: int, bounds: tu
         taken = milliseconds(lambda number=number: number(words.text, words.starts, words.stops), repeat)  # type: ignore[misc]
         report(f"number words: {mapping}", taken, size + 12.0 * count, on_device)
         found[mapping] = number(words.text, words.starts, words.stops)
-    known = Known(dictionary.on(chosen), len(dictionary))
+    known = Known(dictionary.on(chosen), len(dictionary), Vocabulary)
     taken = milliseconds(lambda: text_words._number_known(words, known), repeat)
     report("number words: dictionary", taken, size + 12.0 * count, on_device)
     ids, vocabulary = found["hash"].ids, len(found["hash"].distinct)

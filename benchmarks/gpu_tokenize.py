@@ -17,13 +17,19 @@ import numpy as np
 import polars as pl
 
 from benchmarks import corpora
-from polars_tadoc.arrow import binary_views
-from polars_tadoc.compress import batch_repair, characters
-from polars_tadoc.compress import tokenize as on_cpu
-from polars_tadoc.compress.prune import prune
-from polars_tadoc.compress.tokenize import Tokenizer
-from polars_tadoc.kernels.cuda import bitmap, device, gaps, intern, tokenize, upload
-from polars_tadoc.kernels.cuda.prune import DeviceLevelledRules
+from polars_tadoc.kernels.primitives import bitmap_cuda as bitmap
+from polars_tadoc.kernels.primitives import upload_cuda as upload
+from polars_tadoc.kernels.repair import batch_repair
+from polars_tadoc.kernels.repair import gaps_cuda as gaps
+from polars_tadoc.kernels.repair.prune import prune
+from polars_tadoc.kernels.repair.prune_cuda import DeviceLevelledRules
+from polars_tadoc.kernels.tokenize import characters
+from polars_tadoc.kernels.tokenize import intern_cuda as intern
+from polars_tadoc.kernels.tokenize import tokenize_cuda as tokenize
+from polars_tadoc.kernels.tokenize import tokenizer as on_cpu
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.runtime import device
+from polars_tadoc.runtime.arrow_memory import binary_views
 
 WORDS = Tokenizer("words")
 VARIANTS = {

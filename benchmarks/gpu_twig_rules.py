@@ -21,8 +21,8 @@ import polars as pl
 
 import polars_tadoc as tadoc
 from benchmarks import corpora
-from polars_tadoc import column
-from polars_tadoc.engine import CPU, GPU
+from polars_tadoc.engine.choose import CPU, GPU
+from polars_tadoc.model import column
 from polars_tadoc.twig.events import parse_documents
 from polars_tadoc.twig.words import namespace_contexts, word_events
 
@@ -48,7 +48,7 @@ def write(folder: Path) -> None:
 def measure(compressed: pl.Series, twigs: tadoc.TwigSet, threads: int, repeat: int) -> dict[str, float]:
     """Time all ways over one column of one grammar; megabytes of XML a second."""
     from benchmarks.gpu_sequences import device_ms, wall_ms
-    from polars_tadoc.kernels import cuda
+    from polars_tadoc.engine import cuda
 
     (part,) = column.split(compressed)
     text = tadoc.decompress(compressed)

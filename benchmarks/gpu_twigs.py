@@ -26,7 +26,7 @@ import polars as pl
 
 import polars_tadoc as tadoc
 from benchmarks import corpora, line_chart
-from polars_tadoc.engine import CPU, GPU
+from polars_tadoc.engine.choose import CPU, GPU
 from polars_tadoc.twig.events import parse_documents
 
 BATCHES = [500, 1000]
@@ -54,7 +54,7 @@ def measure(text: pl.Series, queries: dict[str, str], threads: int, repeat: int)
     import cupy
 
     from benchmarks.gpu_sequences import device_ms, wall_ms
-    from polars_tadoc.kernels import cuda
+    from polars_tadoc.engine import cuda
 
     compiled = tadoc.TwigSet(queries)._compiled()
     start = time.perf_counter()
@@ -130,7 +130,7 @@ def main() -> None:
         return None
     import cupy
 
-    from polars_tadoc.kernels import cuda
+    from polars_tadoc.engine import cuda
 
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     print(f"machine: {corpora.machine()}; {name}, CuPy {cupy.__version__}; CPU on {args.threads} threads; MB/s of XML")

@@ -29,9 +29,9 @@ import polars as pl
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.gpu_sequences import STRATEGIES, device_ms, wall_ms
-from polars_tadoc.engine import choose
-from polars_tadoc.kernels import cpu, cuda
-from polars_tadoc.kernels.cuda import primitives
+from polars_tadoc.engine import cpu, cuda
+from polars_tadoc.engine.choose import choose
+from polars_tadoc.kernels.primitives import primitives_cuda as primitives
 from polars_tadoc.traversal.source import Source, prepare
 
 TOP = 10

@@ -31,9 +31,10 @@ package = types.ModuleType("polars_tadoc")  # the kernels without the package ar
 package.__path__ = [str(ROOT / "polars_tadoc")]
 sys.modules.setdefault("polars_tadoc", package)
 
-from polars_tadoc.kernels import cuda  # noqa: E402
-from polars_tadoc.kernels.cuda import device as cuda_device  # noqa: E402
-from polars_tadoc.kernels.cuda import fuse_levels  # noqa: E402
+from polars_tadoc.engine import cuda  # noqa: E402
+from polars_tadoc.kernels.traverse import fuse_levels_cuda as fuse_levels  # noqa: E402
+from polars_tadoc.runtime import device as cuda_device  # noqa: E402
+from polars_tadoc.runtime.device import with_headers  # noqa: E402
 
 REPEAT = 60
 DELAY_NS = 200_000  # more than the host takes to queue one run
@@ -74,9 +75,7 @@ struct Variant {
 
 def baseline(name: str, *defines: str) -> Any:
     text = (ROOT / "benchmarks" / "histogram.cu").read_text("utf-8")
-    header = ROOT / "polars_tadoc" / "kernels" / "cuda" / "counters.cuh"
-    text = text.replace('#include "counters.cuh"', header.read_text("utf-8"))
-    return cupy.RawModule(code=text, options=("-std=c++17", *defines)).get_function(name)
+    return cupy.RawModule(code=with_headers(text), options=("-std=c++17", *defines)).get_function(name)
 
 
 class Device:

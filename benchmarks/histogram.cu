@@ -1,5 +1,5 @@
 // Word counts of uncompressed word ids: what the counts on the grammar are measured against.
-#include "counters.cuh"
+#include "primitives/counters.cuh"
 
 #ifndef THREADS
 #define THREADS 1024

@@ -22,8 +22,8 @@ import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.search import passages
 from benchmarks.side_by_side import Contenders, median_ms, ratio, times
-from polars_tadoc.cache import grammars
 from polars_tadoc.index.codecs import CODECS
+from polars_tadoc.model.grammar_cache import grammars
 
 COLLECTIONS = ["docs_tldr", "logs_elastic", "xml_acl_papers", "prose_books", "ir_vaswani_docs"]
 PARTS = ("gaps", "counts", "heads", "frequencies", "terms", "lengths", "ids", "other")

@@ -25,7 +25,7 @@ from benchmarks import corpora
 from benchmarks.compress import PeakMemory
 from benchmarks.side_by_side import median_ms, times
 from benchmarks.streaming import write_source
-from polars_tadoc.cache import grammars
+from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.packed.unpack import payloads
 
 PARTITIONS = 50

@@ -14,10 +14,10 @@ import numpy as np
 
 from benchmarks import corpora
 from benchmarks.side_by_side import times
-from polars_tadoc.compress import batch_repair
-from polars_tadoc.compress.prune import LevelledRules, prune
-from polars_tadoc.compress.tokenize import Tokenizer, tokenize
-from polars_tadoc.kernels.cpu import counts
+from polars_tadoc.kernels.repair import batch_repair
+from polars_tadoc.kernels.repair.prune import LevelledRules, prune
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
+from polars_tadoc.kernels.traverse import counts_cpu as counts
 
 MARGINS = (0, 1, 2, 4, 8)
 

@@ -21,9 +21,9 @@ import polars as pl
 
 import polars_tadoc as tadoc
 from benchmarks import corpora
-from polars_tadoc.kernels import cpu
-from polars_tadoc.kernels.cpu import coding
-from polars_tadoc.kernels.postings import PFORDELTA, RICE, Queries
+from polars_tadoc.engine import cpu
+from polars_tadoc.kernels.postings import encode_cpu as coding
+from polars_tadoc.kernels.postings.coded import PFORDELTA, RICE, Queries
 
 CORPORA = ["prose_books", "docs_tldr", "logs_elastic", "xml_acl_papers"]
 QUERIES = 1000

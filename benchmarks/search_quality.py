@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from benchmarks.corpora import SHARED, machine
-from polars_tadoc.scoring import IDFS
+from polars_tadoc.scoring.bm25 import IDFS
 
 COLLECTIONS = ["cranfield", "cisi", "vaswani"]
 

@@ -17,10 +17,15 @@ import numpy as np
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.side_by_side import median_ms, ratio, times
-from polars_tadoc.column import split
-from polars_tadoc.kernels import cpu
-from polars_tadoc.kernels.cpu import key_counts, key_forms, key_numbers, posting_order, sequences, word_pairs
-from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
+from polars_tadoc.engine import cpu
+from polars_tadoc.kernels.keys import key_counts_cpu as key_counts
+from polars_tadoc.kernels.keys import key_forms_cpu as key_forms
+from polars_tadoc.kernels.keys import key_numbers_cpu as key_numbers
+from polars_tadoc.kernels.keys import posting_order_cpu as posting_order
+from polars_tadoc.kernels.sequences import sequences_cpu as sequences
+from polars_tadoc.kernels.sequences import word_pairs_cpu as word_pairs
+from polars_tadoc.model.column import split
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
 STANDARD = [*corpora.STANDARD, "logs_elastic", "versioned_powershell"]
 WINDOW = 5

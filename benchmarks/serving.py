@@ -35,19 +35,19 @@ import pyarrow as pa
 import polars_tadoc as tadoc
 from benchmarks import corpora, gov2
 from benchmarks.strategies import Measured, fit
-from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.config import one_thread, thread_count
-from polars_tadoc.engine import choose
-from polars_tadoc.index.analyzer import Analyzer
-from polars_tadoc.index.costs import BATCH_SECONDS, COSTS, CROWDING, OVERHEADS, features_of, predict, together
+from polars_tadoc.engine.choose import choose
 from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.index import Index
-from polars_tadoc.index.scheduler import Scheduler, Traits
-from polars_tadoc.index.search import find, frame, weigh
+from polars_tadoc.index.query.analyzer import Analyzer
+from polars_tadoc.index.query.costs import BATCH_SECONDS, COSTS, CROWDING, OVERHEADS, features_of, predict, together
+from polars_tadoc.index.query.search import find, frame, weigh
 from polars_tadoc.index.segment import Segment
-from polars_tadoc.kernels.postings import PFORDELTA, Queries
-from polars_tadoc.scoring import Scoring
-from polars_tadoc.vocabulary import Vocabulary
+from polars_tadoc.index.serve.scheduler import Scheduler, Traits
+from polars_tadoc.kernels.postings.coded import PFORDELTA, Queries
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.scoring.bm25 import Scoring
 
 DEADLINE = 0.5
 LATE = 0.01

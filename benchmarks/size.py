@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 import polars_tadoc as tadoc
 from benchmarks import corpora
-from polars_tadoc import payload
+from polars_tadoc.model import payload
 
 FAMILIES = ("logs", "versioned", "docs", "prose", "multi", "wiki")
 LEVEL = 9

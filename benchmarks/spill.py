@@ -18,11 +18,11 @@ import polars as pl
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.near_copies import NearCopies, base
-from polars_tadoc.analytics.records import Records
 from polars_tadoc.analytics.sequence_count import Request
-from polars_tadoc.column import split
-from polars_tadoc.engine import choose
-from polars_tadoc.spill import Spill
+from polars_tadoc.engine.choose import choose
+from polars_tadoc.model.column import split
+from polars_tadoc.records import Spill
+from polars_tadoc.records.records import Records
 
 
 def trigrams(texts: NearCopies, copies: int) -> list[Records]:

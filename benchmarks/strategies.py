@@ -29,8 +29,8 @@ from polars_tadoc.analytics import (
     term_vector,
     word_count,
 )
-from polars_tadoc.column import split
-from polars_tadoc.corpus import Corpus
+from polars_tadoc.model.column import split
+from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.traversal.options import Options
 from polars_tadoc.traversal.selector import FAMILIES, STRATEGIES, choose_strategy, features_of
 from polars_tadoc.traversal.source import Source, sources

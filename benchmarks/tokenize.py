@@ -12,7 +12,7 @@ import statistics
 import polars as pl
 
 from benchmarks import corpora, side_by_side
-from polars_tadoc.compress.tokenize import Tokenizer, tokenize
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 
 OURS = "words"
 

@@ -29,14 +29,14 @@ import polars as pl
 import polars_tadoc as tadoc
 from benchmarks import corpora, dblp
 from benchmarks.twig_queries import Drawn, Sample, Shape
-from polars_tadoc.analytics.twig_documents import Filtering
-from polars_tadoc.column import split
 from polars_tadoc.config import thread_count
-from polars_tadoc.engine import CPU
-from polars_tadoc.kernels.cpu.memory import trailing_zeros
-from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
-from polars_tadoc.kernels.reference_twigs import nodes_in, nodes_of
-from polars_tadoc.kernels.twigs import CLOSE, NO_NODE, Events, Twigs
+from polars_tadoc.engine.choose import CPU
+from polars_tadoc.execute.twig_documents import Filtering
+from polars_tadoc.kernels.twigs.arrays import CLOSE, NO_NODE, Events, Twigs
+from polars_tadoc.kernels.twigs.reference import nodes_in, nodes_of
+from polars_tadoc.model.column import split
+from polars_tadoc.runtime.addresses import trailing_zeros
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 from polars_tadoc.twig.events import parse_documents
 from polars_tadoc.twig.words import namespace_contexts
 

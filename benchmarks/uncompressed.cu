@@ -1,7 +1,7 @@
 // Inverted index and term vector of uncompressed text, for gpu_analytics.py to compare with. A key holds a word
 // above its document; keys come in the documents' order.
-#include "counters.cuh"
-#include "scan.cuh"
+#include "primitives/counters.cuh"
+#include "primitives/scan.cuh"
 
 using i64 = long long;
 

@@ -31,10 +31,10 @@ import polars_tadoc as tadoc
 from benchmarks import corpora, drawn_text, weights_peers
 from benchmarks.weights_peers import K1, B, Weights
 from polars_tadoc.analytics.bm25_weights import Request
-from polars_tadoc.analytics.results import Labels
-from polars_tadoc.analytics.terms import Terms
-from polars_tadoc.compress.tokenize import Tokenizer
-from polars_tadoc.engine import choose
+from polars_tadoc.engine.choose import choose
+from polars_tadoc.execute.terms import Terms
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.traversal.text_source import prepare_text
 
 SAMPLES = 20

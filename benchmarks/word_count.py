@@ -16,7 +16,7 @@ import polars as pl
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.side_by_side import median_ms, ratio, times
-from polars_tadoc.cache import grammars
+from polars_tadoc.model.grammar_cache import grammars
 
 POLARS_WORDS = pl.col("text").str.extract_all(r"\w+").explode().alias("word")
 RE2_WORD = r"[\pL\pM\p{Nd}\p{Nl}\p{Pc}]+"  # RE2's \w is ASCII

@@ -1,6 +1,6 @@
 // Hashes of tokens, for benchmarks/gpu_dictionary.py: what its contender that sorts is ordered by.
-#include "counters.cuh"
-#include "bytes.cuh"
+#include "primitives/counters.cuh"
+#include "primitives/bytes.cuh"
 
 extern "C" __global__ void hash_tokens(const unsigned char* __restrict__ text, const u32* __restrict__ starts,
     const u32* __restrict__ stops, u32 tokens, u64* __restrict__ hashes)

@@ -21,12 +21,12 @@ import numpy.typing as npt
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.side_by_side import median_ms, ratio, times
-from polars_tadoc.column import split
-from polars_tadoc.kernels import cpu
-from polars_tadoc.kernels.cpu.kept import kept
-from polars_tadoc.kernels.cpu.order import COUNTERS, FEW, order_documents
-from polars_tadoc.kernels.cpu.parallel import even_chunks, map_parallel, weighted_chunks
-from polars_tadoc.kernels.rules import Rules
+from polars_tadoc.engine import cpu
+from polars_tadoc.kernels.documents.order_cpu import COUNTERS, FEW, order_documents
+from polars_tadoc.kernels.traverse.kept_tables_cpu import kept
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.model.column import split
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]

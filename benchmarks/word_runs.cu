@@ -1,5 +1,5 @@
 // Windows and pairs of uncompressed words: what sequences on the grammar are measured against.
-#include "counters.cuh"
+#include "primitives/counters.cuh"
 
 // A document has `after` words at least behind this one.
 __device__ __forceinline__ bool has_after(const u32* __restrict__ starts, u64 size, u64 i, u32 after)

@@ -13,12 +13,13 @@ Examples
 
 """
 
-from polars_tadoc import column, distributed, errors, namespaces, notebook, testing
+from polars_tadoc import distributed, errors, namespaces, testing
 from polars_tadoc.analytics.bm25_weights import bm25_weights
 from polars_tadoc.analytics.cooccurrence import cooccurrence
 from polars_tadoc.analytics.explain import explain
 from polars_tadoc.analytics.info import info
 from polars_tadoc.analytics.inverted_index import inverted_index
+from polars_tadoc.analytics.parquet_info import parquet_info
 from polars_tadoc.analytics.ranked_inverted_index import ranked_inverted_index
 from polars_tadoc.analytics.sequence_count import sequence_count
 from polars_tadoc.analytics.sort import sort
@@ -28,30 +29,34 @@ from polars_tadoc.analytics.to_csr import to_csr
 from polars_tadoc.analytics.twig_filter import twig_filter
 from polars_tadoc.analytics.word_count import word_count
 from polars_tadoc.compress.compress import compress
+from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.config import Config
-from polars_tadoc.corpus import Corpus
-from polars_tadoc.decompress import decompress
 from polars_tadoc.dictionary.dictionary import Dictionary
-from polars_tadoc.grammar import Grammar
-from polars_tadoc.index.build import build_index
+from polars_tadoc.index.build.build import build_index
 from polars_tadoc.index.index import Index
-from polars_tadoc.index.load import load_index
+from polars_tadoc.index.store.load import load_index
+from polars_tadoc.model import column
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.grammar import Grammar
+from polars_tadoc.model.text_type import DTYPE, STORAGE, Text, as_storage, as_text, is_tadoc
+from polars_tadoc.namespaces import notebook
+from polars_tadoc.namespaces.typed import of
 from polars_tadoc.packed.partition import PACKED_DTYPE, is_packed
 from polars_tadoc.packed.scan import scan_packed
-from polars_tadoc.parquet_info import parquet_info
+from polars_tadoc.packed.scan_parquet import scan_parquet
 from polars_tadoc.rows.bm25 import bm25
 from polars_tadoc.rows.content_hash import content_hash
 from polars_tadoc.rows.equals import equals
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.token_count import token_count
-from polars_tadoc.scan_parquet import scan_parquet
-from polars_tadoc.text_type import DTYPE, STORAGE, Text, as_storage, as_text, is_tadoc
+from polars_tadoc.runtime import moved_modules
+from polars_tadoc.scoring.weighting import BM25, TFIDF
 from polars_tadoc.twig.twig_set import TwigSet
-from polars_tadoc.typed import of
 from polars_tadoc.version import __version__ as __version__
-from polars_tadoc.weighting import BM25, TFIDF
+
+moved_modules.install()
 
 __all__ = [
     "BM25",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from polars_tadoc.kernels import cuda
+from polars_tadoc.engine import cuda
 
 
 def engines() -> list[str]:

@@ -21,7 +21,7 @@ import polars as pl
 from polars.testing import assert_frame_equal
 
 import polars_tadoc as tadoc
-from polars_tadoc.cache import grammars
+from polars_tadoc.model.grammar_cache import grammars
 
 THREADS = 8
 BUDGETS = (0, 1 << 14, 1 << 20, 2 << 30)

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.compress.batch_repair import BinaryRules
-from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
+from polars_tadoc.kernels.repair.batch_repair import BinaryRules
+from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 
 Pair = tuple[int, int]
 

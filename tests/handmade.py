@@ -13,8 +13,8 @@ import polars as pl
 import pyarrow as pa
 
 import polars_tadoc as tadoc
-from polars_tadoc import payload
-from polars_tadoc.grammar import ARROW_TYPE
+from polars_tadoc.model import payload
+from polars_tadoc.model.grammar import ARROW_TYPE
 
 SEPARATOR = 0xFFFFFFFF
 

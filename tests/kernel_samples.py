@@ -8,9 +8,9 @@ import pkgutil
 
 from numba.core.dispatcher import Dispatcher
 
-import polars_tadoc.kernels.cpu
-from polars_tadoc.kernels.compiled import njit
+import polars_tadoc.engine.cpu
 from polars_tadoc.kernels.machine_code.content import content_of
+from polars_tadoc.runtime.compiled import njit
 
 
 def twice(number: int) -> int:
@@ -26,7 +26,7 @@ def compile_twice(number: int = 21) -> tuple[int, int]:
 
 def keys() -> dict[str, str]:
     """Return the key of each kernel of the package, by name."""
-    folder = polars_tadoc.kernels.cpu
+    folder = polars_tadoc.engine.cpu
     modules = [
         importlib.import_module(found.name) for found in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}.")
     ]

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.cache import grammars
 from polars_tadoc.compress import append
-from polars_tadoc.kernels import reference
-from polars_tadoc.kernels.cpu import append as kernels
+from polars_tadoc.kernels.host.grammars import append as kernels
+from polars_tadoc.kernels.traverse import reference
+from polars_tadoc.model.grammar_cache import grammars
 from tests import handmade, strategies
 
 

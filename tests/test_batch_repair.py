@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 
 import polars_tadoc as tadoc
-from polars_tadoc.compress import batch_repair
-from polars_tadoc.compress.tokenize import Tokenizer, tokenize
-from polars_tadoc.kernels import reference
+from polars_tadoc.kernels.repair import batch_repair
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
+from polars_tadoc.kernels.traverse import reference
 from tests.handmade import flatten, unflatten
 from tests.strategies import sequences
 

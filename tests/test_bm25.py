@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import NotCompressedError
-from polars_tadoc.morphism import Morphism
+from polars_tadoc.model.word_map import Morphism
 from tests import handmade, oracle, strategies
 from tests.analytic_cases import COLUMN, NOTHING, Case, cases
 

@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.analytics import bm25_weights, counting, stream
+from polars_tadoc.analytics import bm25_weights
 from polars_tadoc.dictionary import dictionary
-from polars_tadoc.engine import CPU, Engine
-from polars_tadoc.engine import choose as chosen
+from polars_tadoc.engine.choose import CPU, Engine
+from polars_tadoc.engine.choose import choose as chosen
+from polars_tadoc.execute import counting, stream
 from tests import handmade, oracle
 from tests import weights_oracle as weighed
 from tests.analytic_cases import (

@@ -18,12 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc import arrow_sizes
 from polars_tadoc.errors import InvalidIndexError, LimitExceededError, SkippedPartitionWarning
-from polars_tadoc.index.folder import HEADER, _header_text
-from polars_tadoc.kernels.cpu import parquet_pages as kernels
-from polars_tadoc.parquet_sizes import unfolded_bytes
-from polars_tadoc.thrift import MalformedError
+from polars_tadoc.index.store.folder import HEADER, _header_text
+from polars_tadoc.kernels.host.grammars import parquet_pages as kernels
+from polars_tadoc.untrusted import arrow_sizes
+from polars_tadoc.untrusted.parquet_sizes import unfolded_bytes
+from polars_tadoc.untrusted.thrift import MalformedError
 
 FRAME = pl.DataFrame({"number": range(9), "text": [f"row {row} of nine" for row in range(9)]}).tadoc.compress("text")
 RAISE_IT = r"if the data is trusted, raise it: tadoc\.Config\(payload_limit_bytes=…\)"

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc import engine
+from polars_tadoc.engine import choose as engine
 from polars_tadoc.errors import BrokenCuPyWarning, EngineUnavailableError
-from polars_tadoc.kernels.cuda import device
+from polars_tadoc.runtime import device
 
 FAULTS = {
     "raise RuntimeError('no driver for it')": "RuntimeError: no driver for it",

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import ColumnMissingError, InvalidGrammarError, LimitExceededError, NotCompressedError
-from polars_tadoc.kernels.cpu import decoding as kernels
-from polars_tadoc.kernels.reference_search import decode_list
+from polars_tadoc.kernels.postings import decode_cpu as kernels
+from polars_tadoc.kernels.search.reference import decode_list
 from tests import handmade
 from tests.analytic_cases import COLUMN, LABELS, STRATEGIES, Case, cases, strategies
 

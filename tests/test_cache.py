@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.cache import ByteLRU, grammars
+from polars_tadoc.model.grammar_cache import grammars
+from polars_tadoc.runtime.cache import ByteLRU
 
 
 @given(

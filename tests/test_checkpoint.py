@@ -15,11 +15,11 @@ import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc.analytics import stream
-from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.errors import InvalidGrammarError, InvalidRecordsError
-from polars_tadoc.replacing import lock
-from polars_tadoc.spill import Checkpoint, spill
+from polars_tadoc.execute import stream
+from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.records import Checkpoint, spill
+from polars_tadoc.storage.atomic_write import lock
 from tests.test_memory_limit import CALLS, LABELLED
 
 CALLS_OF_FRAMES = (*CALLS, "twig_filter")

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from polars_tadoc.engine.cpu import decode_lists
 from polars_tadoc.errors import InvalidIndexError, LimitExceededError
 from polars_tadoc.index.codecs import CODECS, Codec, require_codec
 from polars_tadoc.index.codecs.numbers import pack_numbers, unpack_numbers
-from polars_tadoc.kernels import reference_search
-from polars_tadoc.kernels.cpu import decode_lists
-from polars_tadoc.kernels.postings import BLOCK, PFORDELTA, RICE, SPARE_BYTES, Postings, Stream
+from polars_tadoc.kernels.postings.coded import BLOCK, PFORDELTA, RICE, SPARE_BYTES, Postings, Stream
+from polars_tadoc.kernels.search import reference as reference_search
 
 Lists = list[tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]]
 MOST_DOCUMENTS = (1 << 32) - 2

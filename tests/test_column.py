@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc import payload
-from polars_tadoc.column import split
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
+from polars_tadoc.model import payload
+from polars_tadoc.model.column import split
 from tests import handmade
 from tests.handmade import cut
 

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 
 import polars_tadoc as tadoc
-from polars_tadoc import payload
-from polars_tadoc.compress import batch_repair
 from polars_tadoc.compress import compress as module
-from polars_tadoc.compress.gaps import predict_gaps
-from polars_tadoc.compress.prune import prune
-from polars_tadoc.compress.tokenize import Tokenizer, tokenize
-from polars_tadoc.engine import Engine
-from polars_tadoc.kernels.cuda import compress as on_device
+from polars_tadoc.engine.choose import Engine
 from polars_tadoc.kernels.machine_code.cache import COMPILING
+from polars_tadoc.kernels.repair import batch_repair
+from polars_tadoc.kernels.repair import compress_cuda as on_device
+from polars_tadoc.kernels.repair.gaps import predict_gaps
+from polars_tadoc.kernels.repair.prune import prune
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
+from polars_tadoc.model import payload
 from tests.handmade import cut
 from tests.strategies import columns
 
@@ -157,7 +157,7 @@ def test_progress_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_grammars_are_cached_as_they_are_made() -> None:
     tadoc.compress(pl.Series([f"words of this test only {i}" for i in range(5)]))
-    from polars_tadoc.cache import grammars as cache
+    from polars_tadoc.model.grammar_cache import grammars as cache
 
     column = tadoc.compress(pl.Series([f"words of this test only {i}" for i in range(5)]))
     key = payload.key(str(column.ext.storage().struct.field("grammar").cast(pl.String)[0]))

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc import payload
-from polars_tadoc.vocabulary import Vocabulary, common_start, unify
+from polars_tadoc.model import payload
+from polars_tadoc.model.vocabulary import Vocabulary, common_start, unify
 from tests import oracle
 from tests.analytic_cases import STRATEGIES
 from tests.strategies import columns

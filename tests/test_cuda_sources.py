@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polars_tadoc.kernels import reference
-from polars_tadoc.kernels.cuda.fuse_levels import fuse_levels
+from polars_tadoc.kernels.traverse import reference
+from polars_tadoc.kernels.traverse.fuse_levels_cuda import fuse_levels
 from tests.strategies import grammars
 
 ROOT = Path(__file__).parents[1]
@@ -28,25 +28,25 @@ def test_every_source_compiles_without_a_warning() -> None:
         pytest.skip("nvcc is not on PATH; CI runs .ci/compile_cuda, which fetches NVRTC")
     run = subprocess.run([sys.executable, ROOT / ".ci" / "compile_cuda"], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
-    for source in (ROOT / "polars_tadoc" / "kernels" / "cuda").glob("*.cu"):
+    for source in (ROOT / "polars_tadoc" / "kernels").rglob("*.cu"):
         assert source.name in run.stdout
 
 
-@pytest.mark.parametrize("module", ["polars_tadoc", "polars_tadoc.kernels.cuda"])
+@pytest.mark.parametrize("module", ["polars_tadoc", "polars_tadoc.engine.cuda"])
 def test_importing_the_package_does_not_import_cupy(module: str) -> None:
     assert in_fresh_python(f"import sys, {module}; print('cupy' in sys.modules)") == "False"
 
 
 def test_without_cupy_the_mend_is_named() -> None:
     missing = "import sys; sys.modules['cupy'] = None\n"
-    problem = in_fresh_python(missing + "from polars_tadoc.kernels import cuda; print(cuda.device_problem())")
+    problem = in_fresh_python(missing + "from polars_tadoc.engine import cuda; print(cuda.device_problem())")
     assert problem.startswith("CuPy cannot be imported")
     assert "pip install 'polars-tadoc[gpu-cuda13]'" in problem
     assert "[gpu-cuda12]" in problem
     asked = in_fresh_python(
         missing + "import numpy\n"
         "from polars_tadoc.errors import EngineUnavailableError\n"
-        "from polars_tadoc.kernels import cuda\n"
+        "from polars_tadoc.engine import cuda\n"
         "try: cuda.load_symbols(numpy.zeros(3, numpy.uint32))\n"
         "except EngineUnavailableError as error: print(error)"
     )

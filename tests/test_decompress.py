@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal, assert_series_equal
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotCompressedError, TadocError
-from polars_tadoc.kernels import reference
+from polars_tadoc.kernels.traverse import reference
 from tests import handmade
 from tests.strategies import columns
 

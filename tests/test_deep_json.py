@@ -16,9 +16,9 @@ import pytest
 import polars_tadoc as tadoc
 from polars_tadoc.dictionary import file as dictionary
 from polars_tadoc.errors import InvalidDictionaryError, InvalidIndexError, InvalidRecordsError, InvalidTwigSetError
-from polars_tadoc.index.folder import HEADER, _header_text
-from polars_tadoc.spill import Checkpoint
-from polars_tadoc.spill.checkpoint import MANIFEST, manifest_text
+from polars_tadoc.index.store.folder import HEADER, _header_text
+from polars_tadoc.records import Checkpoint
+from polars_tadoc.records.checkpoint import MANIFEST, manifest_text
 from tests.test_only_own_files import compressed
 
 DEPTH = 250

@@ -16,17 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc import device_batches
-from polars_tadoc.analytics import analytic, bm25_weights, by_group, counting, weights
-from polars_tadoc.analytics.window_counting import WindowCounting
-from polars_tadoc.analytics.windows import Window
-from polars_tadoc.cache import ByteLRU
-from polars_tadoc.column import split
-from polars_tadoc.device_batches import DeviceBatches
-from polars_tadoc.engine import CPU, Engine
+from polars_tadoc.analytics import bm25_weights, by_group
+from polars_tadoc.engine import cpu, device_batches
+from polars_tadoc.engine.choose import CPU, Engine
+from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import DeviceMemoryError, DeviceMemoryWarning
-from polars_tadoc.index import collect
-from polars_tadoc.kernels import cpu
+from polars_tadoc.execute import analytic, counting, weights
+from polars_tadoc.execute.window_counting import WindowCounting
+from polars_tadoc.execute.windows import Window
+from polars_tadoc.index.build import collect
+from polars_tadoc.model.column import split
+from polars_tadoc.runtime.cache import ByteLRU
 from tests.analytic_cases import Case, cases
 
 MEND = 'the GPU has too little memory .* for .*, which go {where}; take fewer rows at a time, or engine="cpu"'

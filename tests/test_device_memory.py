@@ -12,8 +12,8 @@ import pytest
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import DeviceMemoryError, EngineUnavailableError
-from polars_tadoc.kernels.cuda import memory
-from polars_tadoc.kernels.cuda.device import device_errors
+from polars_tadoc.runtime import device_memory as memory
+from polars_tadoc.runtime.device import device_errors
 
 
 class OutOfMemoryError(MemoryError):

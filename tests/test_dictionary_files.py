@@ -22,9 +22,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc import payload
 from polars_tadoc.dictionary import file, storage
 from polars_tadoc.errors import InvalidDictionaryError
+from polars_tadoc.model import payload
 from tests.test_dictionary import word_sets
 
 WORDS = [*(f"word{number}{'é' * (number % 5)}" for number in range(900)), "a", "ab", "日本", "x" * 400]

@@ -14,10 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.engine import choose
-from polars_tadoc.kernels import reference_analytics as reference
-from polars_tadoc.kernels.cpu import classes, results, tables
-from polars_tadoc.kernels.rules import Rules
+from polars_tadoc.engine.choose import choose
+from polars_tadoc.kernels.documents import classes_cpu as classes
+from polars_tadoc.kernels.traverse import analytics_reference as reference
+from polars_tadoc.kernels.traverse import results_cpu as results
+from polars_tadoc.kernels.traverse import tables_cpu as tables
+from polars_tadoc.kernels.traverse.rules import Rules
 from tests import handmade
 from tests.strategies import grammars
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 import polars_tadoc as tadoc
-from polars_tadoc.once import cached_property
+from polars_tadoc.runtime.cached_property import cached_property
 from tests.eight_threads import CALLS, THREADS
 
 PATIENCE = 240

@@ -12,11 +12,12 @@ import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc import engine, engine_memory
-from polars_tadoc.analytics import plan
 from polars_tadoc.analytics.word_count import Request
-from polars_tadoc.engine_memory import GPU_BYTES, share_out, telling_share
+from polars_tadoc.engine import choose as engine
+from polars_tadoc.engine import host_memory as engine_memory
+from polars_tadoc.engine.host_memory import GPU_BYTES, share_out, telling_share
 from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.execute import plan
 
 ENOUGH = engine_memory.WORK_SHARE * GPU_BYTES
 
@@ -27,7 +28,7 @@ import sys
 import polars as pl
 import polars_tadoc as tadoc
 from polars_tadoc import engine
-from polars_tadoc.analytics.analytic import Analytic
+from polars_tadoc.execute.analytic import Analytic
 
 Analytic.gpu_repays_at = 0
 engine.choose.__defaults__ = (0,)

@@ -16,7 +16,8 @@ from polars.testing import assert_frame_equal, assert_series_equal
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotCompressedError
-from polars_tadoc.kernels import reference, reference_rows
+from polars_tadoc.kernels.host.rows import reference as reference_rows
+from polars_tadoc.kernels.traverse import reference
 from polars_tadoc.rows import extract as extract_module
 from polars_tadoc.rows.cut import cut_words
 from tests import handmade

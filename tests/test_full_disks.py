@@ -19,7 +19,7 @@ from polars.testing import assert_frame_equal
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import DiskFullError, TadocError
-from polars_tadoc.replacing import lock, naming_full_disk, remove_left_behind, replacing, replacing_folder
+from polars_tadoc.storage.atomic_write import lock, naming_full_disk, remove_left_behind, replacing, replacing_folder
 
 WRITES = """
 import json, random, resource, sys
@@ -172,7 +172,7 @@ def test_other_errors_are_as_they_were(tmp_path: Path, error: BaseException) -> 
 WRITER = """
 import signal, sys
 from pathlib import Path
-from polars_tadoc.replacing import replacing, replacing_folder
+from polars_tadoc.storage.atomic_write import replacing, replacing_folder
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs this may have it ignored
 path, make = Path(sys.argv[1]), {"file": replacing, "folder": replacing_folder}[sys.argv[2]]
 with make(path, "call") as temporary:

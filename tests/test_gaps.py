@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.compress.gaps import predict_gaps
-from polars_tadoc.compress.prune import LevelledRules
-from polars_tadoc.compress.tokenize import Tokens
-from polars_tadoc.kernels import reference
+from polars_tadoc.kernels.repair.gaps import predict_gaps
+from polars_tadoc.kernels.repair.prune import LevelledRules
+from polars_tadoc.kernels.tokenize.tokenizer import Tokens
+from polars_tadoc.kernels.traverse import reference
 from tests import handmade
 from tests.strategies import grammars
 

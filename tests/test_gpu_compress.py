@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
+from polars_tadoc.engine import cuda
 from polars_tadoc.errors import EngineUnavailableError
-from polars_tadoc.kernels import cuda
-from polars_tadoc.kernels.cuda import compress as on_device
+from polars_tadoc.kernels.repair import compress_cuda as on_device
 from tests.strategies import columns
 from tests.xml_strategies import glued, near_xml
 

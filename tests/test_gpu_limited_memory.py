@@ -15,12 +15,13 @@ import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.engine import GPU
+from polars_tadoc.engine import cuda
+from polars_tadoc.engine.choose import GPU
 from polars_tadoc.errors import DeviceMemoryError, DeviceMemoryWarning
-from polars_tadoc.kernels import cuda
-from polars_tadoc.kernels.cuda import document_keys, key_ranges
-from polars_tadoc.kernels.cuda.memory import shares_host_memory
+from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.kernels.documents import document_keys_cuda as document_keys
+from polars_tadoc.kernels.keys import key_ranges_cuda as key_ranges
+from polars_tadoc.runtime.device_memory import shares_host_memory
 
 pytestmark = pytest.mark.skipif(cuda.device_problem() is not None, reason=str(cuda.device_problem()))
 

@@ -13,9 +13,14 @@ import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc.kernels import cpu, cuda
-from polars_tadoc.kernels.cuda import device_problem, document_keys, documents, marked_documents, postings, vectors
-from polars_tadoc.kernels.rules import Rules
+from polars_tadoc.engine import cpu, cuda
+from polars_tadoc.engine.cuda import device_problem
+from polars_tadoc.kernels.documents import document_keys_cuda as document_keys
+from polars_tadoc.kernels.documents import documents_cuda as documents
+from polars_tadoc.kernels.documents import marked_documents_cuda as marked_documents
+from polars_tadoc.kernels.documents import postings_cuda as postings
+from polars_tadoc.kernels.documents import vectors_cuda as vectors
+from polars_tadoc.kernels.traverse.rules import Rules
 
 pytestmark = pytest.mark.skipif(device_problem() is not None, reason=str(device_problem()))
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polars_tadoc.kernels import reference_primitives as reference
-from polars_tadoc.kernels.cuda import device_problem, primitives
+from polars_tadoc.engine.cuda import device_problem
+from polars_tadoc.kernels.primitives import primitives_cuda as primitives
+from polars_tadoc.kernels.primitives import reference
 
 pytestmark = pytest.mark.skipif(device_problem() is not None, reason=str(device_problem()))
 

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polars_tadoc.compress import batch_repair as rules_on_host
-from polars_tadoc.compress import prune as on_host
-from polars_tadoc.compress.tokenize import Tokenizer, tokenize
-from polars_tadoc.kernels import reference
-from polars_tadoc.kernels.cuda import batch_repair, device_problem, prune
+from polars_tadoc.engine.cuda import device_problem
+from polars_tadoc.kernels.repair import batch_repair as rules_on_host
+from polars_tadoc.kernels.repair import batch_repair_cuda as batch_repair
+from polars_tadoc.kernels.repair import prune as on_host
+from polars_tadoc.kernels.repair import prune_cuda as prune
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
+from polars_tadoc.kernels.traverse import reference
 from tests.handmade import SEPARATOR, cut, flatten
 from tests.strategies import sequences
 

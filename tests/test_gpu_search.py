@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from polars_tadoc.kernels import cpu, cuda
-from polars_tadoc.kernels.cpu import coding, decoding
-from polars_tadoc.kernels.cuda import device_problem, ranked_queries
-from polars_tadoc.kernels.postings import PFORDELTA, RICE, Lists, Postings, Queries
+from polars_tadoc.engine import cpu, cuda
+from polars_tadoc.engine.cuda import device_problem
+from polars_tadoc.kernels.postings import decode_cpu as decoding
+from polars_tadoc.kernels.postings import encode_cpu as coding
+from polars_tadoc.kernels.postings.coded import PFORDELTA, RICE, Lists, Postings, Queries
+from polars_tadoc.kernels.search import ranked_queries_cuda as ranked_queries
 
 pytestmark = pytest.mark.skipif(device_problem() is not None, reason=str(device_problem()))
 

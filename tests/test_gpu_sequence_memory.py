@@ -12,9 +12,10 @@ import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc.kernels import cpu, cuda
-from polars_tadoc.kernels.cuda import device_problem, key_ranges
-from polars_tadoc.kernels.rules import Rules
+from polars_tadoc.engine import cpu, cuda
+from polars_tadoc.engine.cuda import device_problem
+from polars_tadoc.kernels.keys import key_ranges_cuda as key_ranges
+from polars_tadoc.kernels.traverse.rules import Rules
 from tests.test_gpu_memory import FLOOR, nbytes, peak_memory
 
 pytestmark = pytest.mark.skipif(device_problem() is not None, reason=str(device_problem()))

@@ -15,20 +15,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.compress.number_words import Choice
-from polars_tadoc.compress.number_words import number_words as number_on_host
-from polars_tadoc.compress.tokenize import Tokenizer
-from polars_tadoc.engine import choose
+from polars_tadoc.engine import cuda
+from polars_tadoc.engine.choose import choose
 from polars_tadoc.errors import EngineUnavailableError
-from polars_tadoc.kernels import cuda, reference
-from polars_tadoc.kernels import reference_analytics as definitions
-from polars_tadoc.kernels.codes import DELETED, UNKNOWN
-from polars_tadoc.kernels.cpu import spread
-from polars_tadoc.kernels.cpu.text_terms import terms_of_text as terms_on_host
-from polars_tadoc.kernels.cuda import download, intern, text_terms, tokenize
-from polars_tadoc.kernels.cuda.text_words import number_words as number_on_device
+from polars_tadoc.kernels.documents import text_terms_cuda as text_terms
+from polars_tadoc.kernels.documents.text_terms_cpu import terms_of_text as terms_on_host
+from polars_tadoc.kernels.primitives import to_arrow_cpu as spread
+from polars_tadoc.kernels.primitives import to_arrow_cuda as download
+from polars_tadoc.kernels.primitives.codes import DELETED, UNKNOWN
+from polars_tadoc.kernels.tokenize import intern_cuda as intern
+from polars_tadoc.kernels.tokenize import tokenize_cuda as tokenize
+from polars_tadoc.kernels.tokenize.number_words_cpu import Choice
+from polars_tadoc.kernels.tokenize.number_words_cpu import number_words as number_on_host
+from polars_tadoc.kernels.tokenize.number_words_cuda import number_words as number_on_device
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.kernels.traverse import analytics_reference as definitions
+from polars_tadoc.kernels.traverse import reference
+from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.traversal.text_source import prepare_text
-from polars_tadoc.vocabulary import Vocabulary
 from tests.strategies import columns, columns_without_nulls
 
 on_device = pytest.mark.skipif(cuda.device_problem() is not None, reason=f"no device: {cuda.device_problem()}")

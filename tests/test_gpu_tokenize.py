@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polars_tadoc.compress import batch_repair
-from polars_tadoc.compress.gaps import predict_gaps
-from polars_tadoc.compress.prune import prune
-from polars_tadoc.compress.tokenize import Tokenizer, tokenize
-from polars_tadoc.kernels import cuda
-from polars_tadoc.kernels.cuda import intern
-from polars_tadoc.kernels.cuda.gaps import encode_gaps
-from polars_tadoc.kernels.cuda.gaps import predict_gaps as predict_gaps_on_device
-from polars_tadoc.kernels.cuda.prune import DeviceLevelledRules
-from polars_tadoc.kernels.cuda.tokenize import tokenize as tokenize_on_device
+from polars_tadoc.engine import cuda
+from polars_tadoc.kernels.repair import batch_repair
+from polars_tadoc.kernels.repair.gaps import predict_gaps
+from polars_tadoc.kernels.repair.gaps_cuda import encode_gaps
+from polars_tadoc.kernels.repair.gaps_cuda import predict_gaps as predict_gaps_on_device
+from polars_tadoc.kernels.repair.prune import prune
+from polars_tadoc.kernels.repair.prune_cuda import DeviceLevelledRules
+from polars_tadoc.kernels.tokenize import intern_cuda as intern
+from polars_tadoc.kernels.tokenize.tokenize_cuda import tokenize as tokenize_on_device
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from tests.strategies import columns, columns_without_nulls
 
 pytestmark = pytest.mark.skipif(cuda.device_problem() is not None, reason=f"no device: {cuda.device_problem()}")

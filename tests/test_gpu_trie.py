@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polars_tadoc.kernels import cpu, cuda
-from polars_tadoc.kernels.cuda import trie, word_rows, word_table
-from polars_tadoc.kernels.cuda.upload import PADDING
+from polars_tadoc.engine import cpu, cuda
+from polars_tadoc.kernels.primitives.upload_cuda import PADDING
+from polars_tadoc.kernels.trie import trie_cuda as trie
+from polars_tadoc.kernels.trie import word_rows_cuda as word_rows
+from polars_tadoc.kernels.trie import word_table_cuda as word_table
 
 pytestmark = pytest.mark.skipif(cuda.device_problem() is not None, reason=f"no device: {cuda.device_problem()}")
 

@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc import column
-from polars_tadoc.engine import choose
-from polars_tadoc.kernels import cuda
-from polars_tadoc.kernels.cuda import device_problem, twig_rules
-from polars_tadoc.kernels.reference_twigs import twig_rule_matches
-from polars_tadoc.kernels.twigs import CLOSE, EMPTY, OPEN, SHUT, SOUND, UNSOUND, WordEvents
+from polars_tadoc.engine import cuda
+from polars_tadoc.engine.choose import choose
+from polars_tadoc.engine.cuda import device_problem
+from polars_tadoc.kernels.twigs import twig_rules_cuda as twig_rules
+from polars_tadoc.kernels.twigs.arrays import CLOSE, EMPTY, OPEN, SHUT, SOUND, UNSOUND, WordEvents
+from polars_tadoc.kernels.twigs.reference import twig_rule_matches
+from polars_tadoc.model import column
 from polars_tadoc.twig.twig_set import TwigSet
 from polars_tadoc.twig.words import namespace_contexts, word_events
 from tests.test_twig_rule_matches import ATTRIBUTES, SYMBOLS, WORDS, A, B, Case, Word, below, cases, matched

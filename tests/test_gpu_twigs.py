@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polars_tadoc.kernels import cpu, cuda
-from polars_tadoc.kernels.cuda import device_problem
-from polars_tadoc.kernels.cuda import twigs as cuda_twigs
-from polars_tadoc.kernels.reference_twigs import twig_matches
-from polars_tadoc.kernels.twigs import CLOSE, OTHER, Events, Twigs
+from polars_tadoc.engine import cpu, cuda
+from polars_tadoc.engine.cuda import device_problem
+from polars_tadoc.kernels.twigs import twigs_cuda as cuda_twigs
+from polars_tadoc.kernels.twigs.arrays import CLOSE, OTHER, Events, Twigs
+from polars_tadoc.kernels.twigs.reference import twig_matches
 from tests.twig_strategies import Node, compile_twigs, make_events, twigs_and_events
 
 pytestmark = pytest.mark.skipif(device_problem() is not None, reason=str(device_problem()))

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polars_tadoc.kernels import cpu, cuda
-from polars_tadoc.kernels.cuda import device_problem, weights
+from polars_tadoc.engine import cpu, cuda
+from polars_tadoc.engine.cuda import device_problem
+from polars_tadoc.kernels.weights import weights_cuda as weights
 from tests.test_gpu_memory import random_documents
 
 pytestmark = pytest.mark.skipif(device_problem() is not None, reason=str(device_problem()))

@@ -11,7 +11,7 @@ from hypothesis import given
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
-from polars_tadoc.grammar import ARROW_TYPE
+from polars_tadoc.model.grammar import ARROW_TYPE
 from tests import handmade
 from tests.strategies import columns, grammars
 

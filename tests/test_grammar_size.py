@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 from hypothesis import given
 
-from polars_tadoc.compress import batch_repair
-from polars_tadoc.compress.batch_repair import BinaryRules
-from polars_tadoc.compress.prune import prune
-from polars_tadoc.compress.tokenize import Tokenizer, Tokens, tokenize
+from polars_tadoc.kernels.repair import batch_repair
+from polars_tadoc.kernels.repair.batch_repair import BinaryRules
+from polars_tadoc.kernels.repair.prune import prune
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, Tokens, tokenize
 from tests import exact_repair
 from tests.handmade import flatten, unflatten
 from tests.strategies import sequences

@@ -70,7 +70,7 @@ def test_rows_that_wait_on_the_disk(tmp_path: Path, limit: int | str) -> None:
 
 
 def test_a_partition_of_several_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polars_tadoc.hive.sink.ROWS_PER_GRAMMAR", 300)
+    monkeypatch.setattr("polars_tadoc.execute.partitioned_sink.ROWS_PER_GRAMMAR", 300)
     df = pl.DataFrame({"key": [1] * 1000 + [2] * 50, "text": lines(1050), "row": range(1050)})
     df.tadoc.compress("text").tadoc.write_parquet(tmp_path / "out", partition_by="key")
     info = tadoc.parquet_info(tmp_path / "out/key=1").to_pylist()[0]

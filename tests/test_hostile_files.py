@@ -17,9 +17,9 @@ from polars.plugins import register_plugin_function
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import InvalidGrammarError, InvalidIndexError, InvalidRecordsError, TadocError
-from polars_tadoc.index.folder import HEADER, _header_text
+from polars_tadoc.index.store.folder import HEADER, _header_text
 from polars_tadoc.packed.files import PackedFile
-from polars_tadoc.spill import Checkpoint
+from polars_tadoc.records import Checkpoint
 
 # Saved indexes
 

@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc.analytics import twig_documents
-from polars_tadoc.corpus import Corpus
-from polars_tadoc.decompress import Allowance, Sizes
+from polars_tadoc.compress.decompress import Allowance, Sizes
 from polars_tadoc.errors import InvalidXmlError
+from polars_tadoc.execute import twig_documents
+from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.twig import tags as stage
 from polars_tadoc.twig.tags import parse_tags
 from tests.handmade import column, grammar

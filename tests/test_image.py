@@ -8,10 +8,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polars_tadoc.kernels import cpu
-from polars_tadoc.kernels.codes import DELETED
-from polars_tadoc.kernels.cpu.image import map_roots, map_rules
-from polars_tadoc.kernels.reference_analytics import expand_documents
+from polars_tadoc.engine import cpu
+from polars_tadoc.kernels.host.rows.word_map import map_roots, map_rules
+from polars_tadoc.kernels.primitives.codes import DELETED
+from polars_tadoc.kernels.traverse.analytics_reference import expand_documents
 from tests import handmade
 from tests.strategies import grammars
 

@@ -26,8 +26,8 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import InvalidIndexError
-from polars_tadoc.index import folder as folder_module
-from polars_tadoc.index.folder import HEADER
+from polars_tadoc.index.store import folder as folder_module
+from polars_tadoc.index.store.folder import HEADER
 from tests.test_hostile_files import put, reseal
 
 CODECS = ["pfordelta", "rice"]

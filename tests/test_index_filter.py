@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import ColumnMissingError
-from polars_tadoc.index.filter import bitmap, filter_mask
+from polars_tadoc.index.query.filter import bitmap, filter_mask
 
 TEXTS = [f"a{' b' * (i % 4)} c{i % 3} {'x ' * (i % 5)}" for i in range(70)]
 FRAME = pl.DataFrame(

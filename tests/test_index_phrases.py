@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.kernels.reference_phrases import count_phrase
-from polars_tadoc.morphism import Morphism
+from polars_tadoc.kernels.host.rows.phrases_reference import count_phrase
+from polars_tadoc.model.word_map import Morphism
 from tests import oracle
 from tests.analytic_cases import Case, cases
 from tests.test_bm25 import one_term

@@ -31,7 +31,7 @@ from polars_tadoc.analytics import (
     to_csr,
     word_count,
 )
-from polars_tadoc.column import split
+from polars_tadoc.model.column import split
 
 ROWS = [*(f"line {i % 7} of {i % 3}:\tthe end,日本" for i in range(500)), None, "", "\r\n x\x00", "é" * 50]
 PLAIN = pl.DataFrame({"text": ROWS}).with_row_index("id")

@@ -14,8 +14,8 @@ import numba as nb
 import numpy as np
 import polars as pl
 import polars_tadoc as tadoc
-from polars_tadoc.kernels.cpu.interrupts import count, interrupts, interruptible, polled
-from polars_tadoc.kernels.cpu.parallel import map_parallel
+from polars_tadoc.runtime.interrupts import count, interrupts, interruptible, polled
+from polars_tadoc.runtime.parallel import map_parallel
 
 @polled
 @nb.njit(nogil=True)

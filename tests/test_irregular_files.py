@@ -18,7 +18,6 @@ import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc import regular_file
 from polars_tadoc.errors import (
     InvalidDictionaryError,
     InvalidGrammarError,
@@ -28,10 +27,11 @@ from polars_tadoc.errors import (
     LimitExceededError,
     NotAFileError,
 )
-from polars_tadoc.replacing import beside, lock, replacing, target
-from polars_tadoc.spill.folder import PREFIX, SpillFolder
-from polars_tadoc.spill.runs import KeysFile
-from polars_tadoc.spill.words import WordsFile
+from polars_tadoc.records.runs import KeysFile
+from polars_tadoc.records.spill_folder import PREFIX, SpillFolder
+from polars_tadoc.records.word_runs import WordsFile
+from polars_tadoc.runtime import regular_file
+from polars_tadoc.storage.atomic_write import beside, lock, replacing, target
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
 

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc.kernels.cpu import kept, load_rules, terminal_counts
-from polars_tadoc.kernels.rules import Rules
+from polars_tadoc.engine.cpu import load_rules, terminal_counts
+from polars_tadoc.kernels.traverse import kept_tables_cpu as kept
+from polars_tadoc.kernels.traverse.rules import Rules
 from tests import handmade
 
 STRATEGIES = ["top_down", "bottom_up"]

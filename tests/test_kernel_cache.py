@@ -30,7 +30,7 @@ import warnings
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     import polars_tadoc as tadoc
-    from polars_tadoc.kernels.compiled import njit
+    from polars_tadoc.runtime.compiled import njit
     assert njit(nogil=True)(lambda number: number + 1)(1) == 2
 own = [str(one.message) for one in told if one.category is tadoc.errors.KernelCacheWarning]
 print(tadoc.__file__, *own, sep="\\n")

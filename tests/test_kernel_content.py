@@ -20,8 +20,8 @@ import pytest
 from numba.core.codegen import JITCPUCodegen
 
 import polars_tadoc as tadoc
-from polars_tadoc.kernels.compiled import njit
 from polars_tadoc.kernels.machine_code import cache, content, entries, folders, targets
+from polars_tadoc.runtime.compiled import njit
 from tests.kernel_samples import compile_twice, twice
 
 PACKAGE = Path(tadoc.__file__).parent
@@ -38,12 +38,12 @@ SOURCES = {
         "    return types.int64(), generate\n"
     ),
     "inner": (
-        "import os\nfrom polars_tadoc.kernels.compiled import njit\n"
+        "import os\nfrom polars_tadoc.runtime.compiled import njit\n"
         "ADDED = int(os.environ.get('TADOC_TEST_ADDED', '1'))\nTIMES = 3\n"
         "@njit(nogil=True)\ndef grow(number):\n    return TIMES * number + ADDED\n"
     ),
     "outer": (
-        "from polars_tadoc.kernels.compiled import njit\n"
+        "from polars_tadoc.runtime.compiled import njit\n"
         "from tadoc_test_kernels.inner import (\n    grow,  # a kernel\n)\n"
         "from tadoc_test_kernels import emit\nfrom tadoc_test_kernels.emit import five\n"
         "def _types():\n    from tadoc_test_kernels.shapes import Shape\n    return Shape\n"
@@ -273,7 +273,7 @@ def test_settings_of_numba_are_the_users() -> None:
         "before, variables = settings(), dict(os.environ)\n"
         "import numba; own = numba.njit(cache=True); kinds = dict(vars(numba.core.caching))\n"
         "import polars_tadoc\n"
-        "from polars_tadoc.kernels.compiled import njit\n"
+        "from polars_tadoc.runtime.compiled import njit\n"
         "assert njit(nogil=True)(lambda number: number + 1)(1) == 2\n"
         "assert settings() == before and dict(os.environ) == variables\n"
         "assert dict(vars(numba.core.caching)) == kinds\n"

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.engine import choose
-from polars_tadoc.kernels import reference
-from polars_tadoc.kernels.codes import DELETED
-from polars_tadoc.vocabulary import Vocabulary
+from polars_tadoc.engine.choose import choose
+from polars_tadoc.kernels.primitives.codes import DELETED
+from polars_tadoc.kernels.traverse import reference
+from polars_tadoc.model.vocabulary import Vocabulary
 from tests import handmade
 from tests.strategies import grammars, texts
 

@@ -13,9 +13,9 @@ import pytest
 
 import polars_tadoc as tadoc
 from polars_tadoc.analytics import info as info_analytic
-from polars_tadoc.analytics import plan
-from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.analytics.explain import REQUESTS
+from polars_tadoc.execute import plan
+from polars_tadoc.execute.analytic import Analytic
 
 ROWS = ["the cat", "the dog", None, "a cat"]
 DF = pl.DataFrame({"year": [1, 2, 3, 4], "text": ROWS, "other": ["x"] * 4}).tadoc.compress("text")

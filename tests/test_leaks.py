@@ -247,8 +247,8 @@ import json, sys
 import psutil
 import polars as pl
 import polars_tadoc as tadoc
-from polars_tadoc.cache import grammars
-from polars_tadoc.kernels.cpu.kept import kept
+from polars_tadoc.model.grammar_cache import grammars
+from polars_tadoc.kernels.traverse.kept_tables_cpu import kept
 
 budget = 1 << 20
 tadoc.Config.set(host_cache_bytes=budget, engine="cpu")

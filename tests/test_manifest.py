@@ -14,8 +14,8 @@ import pytest
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import InvalidRecordsError
-from polars_tadoc.spill import Checkpoint
-from polars_tadoc.spill.checkpoint import manifest_text
+from polars_tadoc.records import Checkpoint
+from polars_tadoc.records.checkpoint import manifest_text
 
 PARTITIONS = 3
 MUTATIONS = int(os.environ.get("TADOC_MANIFEST_MUTATIONS", "600"))

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from polars.io.plugins import register_io_source
 
 import polars_tadoc as tadoc
-from polars_tadoc.analytics import plan, stream
 from polars_tadoc.analytics.explain import REQUESTS
-from polars_tadoc.analytics.results import Labels
-from polars_tadoc.column import split
-from polars_tadoc.engine import CPU
+from polars_tadoc.engine.choose import CPU
 from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.execute import plan, stream
+from polars_tadoc.model.column import split
+from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.traversal.options import require_memory_limit
 from tests.analytic_cases import Case, cases, labels, least, strategies, tops, with_labels
 
@@ -164,7 +164,7 @@ def test_from_a_file(tmp_path: Path) -> None:
 
 
 def test_keeps_no_grammar(tmp_path: Path) -> None:
-    from polars_tadoc.cache import grammars
+    from polars_tadoc.model.grammar_cache import grammars
 
     path = tmp_path / "rows.parquet"
     COLUMN.to_frame().write_parquet(path)

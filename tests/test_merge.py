@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polars_tadoc.kernels.cpu.lists import gather_lists
-from polars_tadoc.kernels.cpu.merge import join_postings, number_sequences, sum_sequences
+from polars_tadoc.kernels.keys.merge_cpu import join_postings, number_sequences, sum_sequences
+from polars_tadoc.kernels.primitives.lists import gather_lists
 
 Ranks = npt.NDArray[np.uint32]
 Made = tuple[list[tuple[list[int], dict[int, int]]], int, Ranks]

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from polars_tadoc import notebook
+from polars_tadoc.namespaces import notebook
 
 formatters = pytest.importorskip("IPython.core.formatters")
 

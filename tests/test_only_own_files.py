@@ -16,13 +16,13 @@ import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc import replacing
-from polars_tadoc.hive import sink as hive
-from polars_tadoc.index.folder import HEADER
-from polars_tadoc.regular_file import create_private
-from polars_tadoc.replacing import lock, remove_left_behind
-from polars_tadoc.spill import Checkpoint
-from polars_tadoc.spill.folder import PREFIX, SpillFolder
+from polars_tadoc.execute import partitioned_sink as hive
+from polars_tadoc.index.store.folder import HEADER
+from polars_tadoc.records import Checkpoint
+from polars_tadoc.records.spill_folder import PREFIX, SpillFolder
+from polars_tadoc.runtime.regular_file import create_private
+from polars_tadoc.storage import atomic_write as replacing
+from polars_tadoc.storage.atomic_write import lock, remove_left_behind
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
 

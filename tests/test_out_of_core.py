@@ -17,8 +17,9 @@ import pytest
 from hypothesis import given
 
 import polars_tadoc as tadoc
-from polars_tadoc.analytics import kept_labels, stream
-from polars_tadoc.analytics.kept_labels import KeptLabels
+from polars_tadoc.execute import labels as kept_labels
+from polars_tadoc.execute import stream
+from polars_tadoc.execute.labels import KeptLabels
 from tests.analytic_cases import LABELS
 from tests.test_memory_limit import (
     CALLS,

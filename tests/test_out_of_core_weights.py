@@ -15,16 +15,18 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import polars_tadoc as tadoc
-from polars_tadoc.analytics import bm25_weights, frequencies, term_vector, tfidf, weight_stream, windows
-from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.analytics.row_stream import stream_rows
-from polars_tadoc.analytics.weight_stream import run_checkpointed
-from polars_tadoc.analytics.weights import Request
-from polars_tadoc.analytics.window_counting import WindowCounting
-from polars_tadoc.analytics.windows import Window, windows_of
-from polars_tadoc.packed.question import packed_question
-from polars_tadoc.spill import Checkpoint, SpillFolder
-from polars_tadoc.vocabulary import Vocabulary
+from polars_tadoc.analytics import bm25_weights, term_vector, tfidf
+from polars_tadoc.execute import document_frequencies as frequencies
+from polars_tadoc.execute import weight_stream, windows
+from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.row_stream import stream_rows
+from polars_tadoc.execute.weight_stream import run_checkpointed
+from polars_tadoc.execute.weights import Request
+from polars_tadoc.execute.window_counting import WindowCounting
+from polars_tadoc.execute.windows import Window, windows_of
+from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.packed.pushdown import packed_question
+from polars_tadoc.records import Checkpoint, SpillFolder
 from tests.strategies import texts
 
 LIMIT = 1 << 20

@@ -15,7 +15,6 @@ from hypothesis import given
 from polars.testing import assert_frame_equal
 
 import polars_tadoc as tadoc
-from polars_tadoc.cache import grammars
 from polars_tadoc.errors import (
     ColumnMissingError,
     InvalidGrammarError,
@@ -23,6 +22,7 @@ from polars_tadoc.errors import (
     NotCompressedError,
     NotPackedError,
 )
+from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.packed import pack as packing
 from polars_tadoc.packed.partition import PACKED_DTYPE, corpora_of_packed, partitions
 from tests.packed_cases import every_column, frames

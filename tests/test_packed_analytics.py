@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import polars_tadoc as tadoc
-from polars_tadoc import payload
 from polars_tadoc.analytics.explain import REQUESTS
-from polars_tadoc.cache import grammars
 from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.model import payload
+from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.packed import scan as packed_scan
 from polars_tadoc.packed import unpack
 from polars_tadoc.packed.files import PackedFile
-from polars_tadoc.packed.question import packed_question
+from polars_tadoc.packed.pushdown import packed_question
 from tests.packed_cases import every_column, frames
 
 FRAME = every_column(60, 8)

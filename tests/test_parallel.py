@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.config import thread_count
-from polars_tadoc.kernels.cpu.parallel import even_chunks, map_apart, map_parallel, weighted_chunks
+from polars_tadoc.runtime.parallel import even_chunks, map_apart, map_parallel, weighted_chunks
 
 
 @given(size=st.integers(0, 300), smallest=st.integers(1, 50), threads=st.integers(1, 9))
@@ -57,7 +57,7 @@ def test_items_apart_are_on_one_thread_each(items: int) -> None:
 FORK = """
 import os, sys
 from polars_tadoc.config import Config
-from polars_tadoc.kernels.cpu.parallel import map_parallel
+from polars_tadoc.runtime.parallel import map_parallel
 Config.set(threads=2)
 assert map_parallel(abs, [-1, -2]) == [1, 2]
 child = os.fork()

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc import parquet_seal
 from polars_tadoc.errors import InvalidGrammarError
-from polars_tadoc.thrift import MalformedError
+from polars_tadoc.untrusted import parquet_seal
+from polars_tadoc.untrusted.thrift import MalformedError
 
 
 def packed(path: Path) -> pl.DataFrame:

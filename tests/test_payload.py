@@ -12,8 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc import payload
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, TadocError
+from polars_tadoc.model import payload
 from tests import handmade
 from tests.strategies import columns, grammars
 from tests.test_grammar import assert_same

@@ -15,8 +15,9 @@ import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc import permissions, replacing
-from polars_tadoc.spill.folder import SpillFolder
+from polars_tadoc.records.spill_folder import SpillFolder
+from polars_tadoc.runtime import permissions
+from polars_tadoc.storage import atomic_write as replacing
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="this system has no such permissions")
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc.cache import grammars
+from polars_tadoc.model.grammar_cache import grammars
 
 ROWS = [*(f"line {i % 7} of {i % 3}:\tthe end,日本" for i in range(500)), None, "", "\r\n x\x00", "é" * 50]
 PLAIN = pl.DataFrame({"text": ROWS}).with_row_index("id")

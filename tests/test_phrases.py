@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.compress.compress import named_tokenizer
-from polars_tadoc.compress.tokenize import Tokenizer, tokenize
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotCompressedError
-from polars_tadoc.kernels import reference_phrases as reference
-from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
-from polars_tadoc.kernels.reference import expand
+from polars_tadoc.kernels.host.rows import phrases_reference as reference
+from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
+from polars_tadoc.kernels.traverse.reference import expand
 from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
 from tests import handmade, oracle, strategies
 from tests.analytic_cases import Case, cases
@@ -351,7 +351,7 @@ def test_damaged_rows_are_refused() -> None:
 
 
 def test_kernels_are_compiled_once() -> None:
-    from polars_tadoc.kernels.cpu import phrases as kernels
+    from polars_tadoc.kernels.host.rows import phrases as kernels
 
     column = tadoc.compress(pl.Series("text", ["a b", "b c", ""]))
     for rows in (column, column.slice(2), column.slice(2, 0)):

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.index import search as search_module
-from polars_tadoc.index.prepared import Prepared
-from polars_tadoc.kernels.cpu.coding import encode
-from polars_tadoc.kernels.cuda.posting_cache import Arena, PostingCache
-from polars_tadoc.kernels.postings import BLOCK, PFORDELTA, RICE, Postings, Queries, Stream
-from polars_tadoc.kernels.reference_search import decode_list, search
+from polars_tadoc.index.query import search as search_module
+from polars_tadoc.index.query.prepared import Prepared
+from polars_tadoc.kernels.postings.coded import BLOCK, PFORDELTA, RICE, Postings, Queries, Stream
+from polars_tadoc.kernels.postings.encode_cpu import encode
+from polars_tadoc.kernels.postings.posting_cache_cuda import Arena, PostingCache
+from polars_tadoc.kernels.search.reference import decode_list, search
 
 DOCUMENTS = 3000
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polars_tadoc.compress import batch_repair
-from polars_tadoc.compress import prune as prune_module
-from polars_tadoc.compress.prune import prune
-from polars_tadoc.grammar import Grammar
-from polars_tadoc.kernels import reference
+from polars_tadoc.kernels.repair import batch_repair
+from polars_tadoc.kernels.repair import prune as prune_module
+from polars_tadoc.kernels.repair.prune import prune
+from polars_tadoc.kernels.traverse import reference
+from polars_tadoc.model.grammar import Grammar
 from tests.handmade import cut, flatten, unflatten, words
 from tests.strategies import sequences
 
@@ -20,7 +20,7 @@ def tiny_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut everywhere, so that rows lie across stretches."""
     even_chunks = prune_module.even_chunks
     monkeypatch.setattr(prune_module, "even_chunks", lambda size, smallest=1, each=1: even_chunks(size, 1, each))
-    monkeypatch.setattr("polars_tadoc.kernels.cpu.parallel.thread_count", lambda: 3)
+    monkeypatch.setattr("polars_tadoc.runtime.parallel.thread_count", lambda: 3)
 
 
 @pytest.mark.usefixtures("tiny_stretches")

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polars_tadoc.kernels.cpu.query_words import (
+from polars_tadoc.kernels.host.rows.query_words import (
     UNKNOWN,
     copy_words,
     fill_keys,
@@ -15,7 +15,7 @@ from polars_tadoc.kernels.cpu.query_words import (
     number_words,
     word_keys,
 )
-from polars_tadoc.vocabulary import Vocabulary
+from polars_tadoc.model.vocabulary import Vocabulary
 
 pieces = st.lists(st.sampled_from([b"", b"a", b"ab", b"\x00", b"\xff", b"common prefix", "日本".encode()]), max_size=4)
 strings = pieces.map(b"".join) | st.binary(max_size=20)

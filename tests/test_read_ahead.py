@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from polars_tadoc.read_ahead import read_ahead
+from polars_tadoc.runtime.prefetch import read_ahead
 
 
 class Event:

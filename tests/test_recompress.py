@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from polars_tadoc.compress import compress as module
 from polars_tadoc.compress.recompress import tail_start
-from polars_tadoc.kernels import reference
-from polars_tadoc.kernels.cpu import append as kernels
+from polars_tadoc.kernels.host.grammars import append as kernels
+from polars_tadoc.kernels.traverse import reference
 from tests import handmade, strategies
 
 
@@ -89,7 +89,7 @@ def test_drops_words_and_rules_that_no_row_uses() -> None:
 
 
 def test_sequitur_and_batch_repair_change_into_each_other() -> None:
-    pytest.importorskip("polars_tadoc.compress.sequitur")
+    pytest.importorskip("polars_tadoc.kernels.repair.sequitur")
     text = pl.Series("t", ["a b c d a b c d", "a b c d"] * 9)
     for before, after in (("batch_repair", "sequitur"), ("sequitur", "batch_repair")):
         column = tadoc.compress(text, method=before)

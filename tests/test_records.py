@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from polars_tadoc.analytics import twig_filter
 from polars_tadoc.analytics.explain import REQUESTS
-from polars_tadoc.analytics.records import Layout, Records, decode, encode, merge_records, split
-from polars_tadoc.analytics.results import Labels
-from polars_tadoc.column import split as corpora_of
-from polars_tadoc.engine import CPU, GPU
+from polars_tadoc.engine.choose import CPU, GPU
 from polars_tadoc.errors import InvalidRecordsError
+from polars_tadoc.model.column import split as corpora_of
+from polars_tadoc.records.labelled_results import Labels
+from polars_tadoc.records.records import Layout, Records, decode, encode, merge_records, split
 from tests.analytic_cases import Case, cases, least, tops
 from tests.test_memory_limit import CALLS, arguments_of
 

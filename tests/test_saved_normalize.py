@@ -15,11 +15,11 @@ import pytest
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import InvalidIndexError, LimitExceededError
-from polars_tadoc.index import expressions
-from polars_tadoc.index.bounded import Bounded, _Steps, evaluated
-from polars_tadoc.index.folder import HEADER
-from polars_tadoc.index.growth import GROWTH, Reckoning, measured
-from polars_tadoc.index.operations import OPERATIONS
+from polars_tadoc.index.store import saved_expressions as expressions
+from polars_tadoc.index.store.bounded import Bounded, _Steps, evaluated
+from polars_tadoc.index.store.folder import HEADER
+from polars_tadoc.index.store.growth import GROWTH, Reckoning, measured
+from polars_tadoc.index.store.saved_operations import OPERATIONS
 from tests.fuzz.expressions import MARK, apply, every, places, planted, plants, serialized, was_run
 from tests.test_hostile_files import put, reseal
 

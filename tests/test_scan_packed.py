@@ -22,7 +22,7 @@ from polars.testing import assert_frame_equal
 import polars_tadoc as tadoc
 from polars_tadoc.errors import ColumnMissingError, InvalidGrammarError, LimitExceededError, NotPackedError
 from polars_tadoc.packed.files import PackedFile
-from polars_tadoc.packed.skip import Skipping, _Column
+from polars_tadoc.packed.row_group_pruning import Skipping, _Column
 from polars_tadoc.packed.unpack import Documents
 from tests.packed_cases import VALUES, every_column, frames
 

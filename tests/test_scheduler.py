@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.engine import CPU, Engine
+from polars_tadoc.engine.choose import CPU, Engine
 from polars_tadoc.errors import DeadlineMissedError, EngineUnavailableError
-from polars_tadoc.index import search as search_module
-from polars_tadoc.index import server as server_module
-from polars_tadoc.index.batches import join, select
 from polars_tadoc.index.index import Index
-from polars_tadoc.index.scheduler import CLEARLY, Scheduler, Traits, Work
-from polars_tadoc.index.search import Batch, Found, find, frame, weigh
-from polars_tadoc.scoring import Scoring
+from polars_tadoc.index.query import search as search_module
+from polars_tadoc.index.query.batches import join, select
+from polars_tadoc.index.query.search import Batch, Found, find, frame, weigh
+from polars_tadoc.index.serve import server as server_module
+from polars_tadoc.index.serve.scheduler import CLEARLY, Scheduler, Traits, Work
+from polars_tadoc.scoring.bm25 import Scoring
 
 PAIR = {"cpu": Traits(2, 0.1, 1.0), "gpu": Traits(overhead=0.5, batch_seconds=2.0)}
 

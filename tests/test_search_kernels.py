@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polars_tadoc.engine import choose
-from polars_tadoc.kernels import cpu, reference_search
-from polars_tadoc.kernels.cpu import coding
-from polars_tadoc.kernels.postings import BLOCK, PFORDELTA, RICE, Lists, Postings, Queries
+from polars_tadoc.engine import cpu
+from polars_tadoc.engine.choose import choose
+from polars_tadoc.kernels.postings import encode_cpu as coding
+from polars_tadoc.kernels.postings.coded import BLOCK, PFORDELTA, RICE, Lists, Postings, Queries
+from polars_tadoc.kernels.search import reference as reference_search
 
 CODECS = pytest.mark.parametrize("codec", [PFORDELTA, RICE])
 MODES = pytest.mark.parametrize("require_all", [False, True])

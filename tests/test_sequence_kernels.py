@@ -13,15 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.engine import choose
+from polars_tadoc.engine import cpu
+from polars_tadoc.engine.choose import choose
 from polars_tadoc.errors import LimitExceededError
-from polars_tadoc.kernels import cpu
-from polars_tadoc.kernels import reference_analytics as reference
-from polars_tadoc.kernels.cpu import expanded_documents, owned_windows, word_pairs
-from polars_tadoc.kernels.cpu.key_counts import Tally, count
-from polars_tadoc.kernels.cpu.key_numbers import dense_ids
-from polars_tadoc.kernels.cpu.key_order import in_result_order
-from polars_tadoc.kernels.rules import Rules
+from polars_tadoc.kernels.keys.key_counts_cpu import Tally, count
+from polars_tadoc.kernels.keys.key_numbers_cpu import dense_ids
+from polars_tadoc.kernels.keys.key_order_cpu import in_result_order
+from polars_tadoc.kernels.sequences import expanded_documents_cpu as expanded_documents
+from polars_tadoc.kernels.sequences import owned_windows_cpu as owned_windows
+from polars_tadoc.kernels.sequences import word_pairs_cpu as word_pairs
+from polars_tadoc.kernels.traverse import analytics_reference as reference
+from polars_tadoc.kernels.traverse.rules import Rules
 from tests import handmade
 from tests.handmade import cut
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import ColumnMissingError
-from polars_tadoc.index import snippets as module
+from polars_tadoc.index.query import snippets as module
 
 WORD = re.compile(r"\w+")
 

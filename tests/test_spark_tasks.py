@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.compress.compress import Compression
-from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.distributed import spark_tasks
-from polars_tadoc.distributed.cells import unpack
+from polars_tadoc.distributed.binary_cells import unpack
 from polars_tadoc.distributed.spark_tasks import Asked, Compressing, Rows
 from polars_tadoc.errors import ColumnMissingError, DeviceMemoryWarning, InvalidGrammarError, NotPackedError
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from tests.spark_cases import Case, cases, rows
 from tests.strategies import columns
 from tests.test_device_batches import chosen, tight_engine

@@ -12,12 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.analytics.records import Layout, Records, merge_records
-from polars_tadoc.kernels.cpu import packed_keys
-from polars_tadoc.kernels.cpu.by_count import by_falling_count
-from polars_tadoc.kernels.cpu.merge_words import merge_words
-from polars_tadoc.kernels.cpu.packed_keys import KeyForm, merge_sorted, pack, repack, unpack
-from polars_tadoc.spill import Spill, SpillFolder, merging, order, spill, words
+from polars_tadoc.kernels.host.records import packed_keys
+from polars_tadoc.kernels.host.records.by_count import by_falling_count
+from polars_tadoc.kernels.host.records.merge_words import merge_words
+from polars_tadoc.kernels.host.records.packed_keys import KeyForm, merge_sorted, pack, repack, unpack
+from polars_tadoc.records import Spill, SpillFolder, spill
+from polars_tadoc.records import count_order as order
+from polars_tadoc.records import run_merge as merging
+from polars_tadoc.records import word_runs as words
+from polars_tadoc.records.records import Layout, Records, merge_records
 
 LAYOUTS = {
     "word_count": Layout(("word",), 1, by_count=True),

@@ -19,13 +19,15 @@ import pyarrow as pa
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc.analytics.records import Layout, Records, merge_records
 from polars_tadoc.errors import DiskFullError, InvalidRecordsError
-from polars_tadoc.kernels.cpu.packed_keys import KeyForm
-from polars_tadoc.spill import Checkpoint, Spill, SpillFolder, merging, packed, spill
-from polars_tadoc.spill.ranges import Source, read_ranges
-from polars_tadoc.spill.runs import KeysFile, KeysWriter
-from polars_tadoc.spill.words import WordsFile, WordsWriter
+from polars_tadoc.kernels.host.records.packed_keys import KeyForm
+from polars_tadoc.records import Checkpoint, Spill, SpillFolder, spill
+from polars_tadoc.records import packed_records as packed
+from polars_tadoc.records import run_merge as merging
+from polars_tadoc.records.key_ranges import Source, read_ranges
+from polars_tadoc.records.records import Layout, Records, merge_records
+from polars_tadoc.records.runs import KeysFile, KeysWriter
+from polars_tadoc.records.word_runs import WordsFile, WordsWriter
 
 # ruff: noqa: PT012 - what is to raise goes on for a while
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and locks are those of POSIX")
@@ -460,7 +462,7 @@ FORKS = """
 import os, sys
 from pathlib import Path
 import polars_tadoc as tadoc
-from polars_tadoc.spill import Checkpoint, SpillFolder
+from polars_tadoc.records import Checkpoint, SpillFolder
 
 folder = SpillFolder("call", Path(sys.argv[1]))
 checkpoint = Checkpoint(Path(sys.argv[1]) / "kept", {}, "call")

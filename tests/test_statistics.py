@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 
 import polars_tadoc as tadoc
-from polars_tadoc.kernels.cpu import load_rules
-from polars_tadoc.kernels.cpu.statistics import MOST, Statistics, corpus_statistics
-from polars_tadoc.kernels.cpu.tables import SHORT
+from polars_tadoc.engine.cpu import load_rules
+from polars_tadoc.kernels.host.grammars.statistics import MOST, Statistics, corpus_statistics
+from polars_tadoc.kernels.traverse.tables_cpu import SHORT
 from tests import handmade
 from tests.strategies import grammars
 

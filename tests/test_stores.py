@@ -135,7 +135,7 @@ def test_an_index_that_is_not_whole(s3: Server) -> None:
 
 
 def test_an_upload_that_fails_leaves_what_was_there(s3: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    from polars_tadoc.stores.store import Store
+    from polars_tadoc.storage.object_store import Store
 
     COMPRESSED.head(10).tadoc.write_packed("s3://bucket/kept.parquet", storage_options=s3.options)
     before = s3.client.get_object(Bucket="bucket", Key="kept.parquet")["Body"].read()
@@ -162,7 +162,7 @@ def test_an_upload_that_fails_leaves_what_was_there(s3: Server, monkeypatch: pyt
 
 
 def test_objects_of_others_are_not_replaced_by_an_index(s3: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    from polars_tadoc.stores.store import Store
+    from polars_tadoc.storage.object_store import Store
 
     index = COMPRESSED.tadoc.build_index("text", id="year")
     held = {"taken/ids.arrow": b"years of work", "taken/below/notes": b"more"}
@@ -192,7 +192,7 @@ def test_a_replaced_object_is_not_read_on(s3: Server) -> None:
     COMPRESSED.tadoc.write_packed("s3://bucket/replaced.parquet", storage_options=s3.options)
     lf = tadoc.scan_packed("s3://bucket/replaced.parquet", storage_options=s3.options)
     batches = iter(lf.collect_batches(chunk_size=1, maintain_order=True))
-    from polars_tadoc.stores.store import Access, Store
+    from polars_tadoc.storage.object_store import Access, Store
 
     store = Store("s3://bucket", Access(s3.options), "scan_packed")
     met, _ = store.tail("replaced.parquet", 10)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polars_tadoc.spill.stretches import Stretches
+from polars_tadoc.records.interval_set import Stretches
 
 NUMBERS = st.sets(st.integers(0, 40))
 

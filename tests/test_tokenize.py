@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.compress import characters, unicode_ranges
-from polars_tadoc.compress import tokenize as stage
-from polars_tadoc.compress.tokenize import Tokenizer, Tokens, tokenize
-from polars_tadoc.kernels import reference
-from polars_tadoc.kernels.cpu import tokenize as kernels
+from polars_tadoc.kernels.tokenize import characters, unicode_ranges
+from polars_tadoc.kernels.tokenize import tokenize_cpu as kernels
+from polars_tadoc.kernels.tokenize import tokenizer as stage
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, Tokens, tokenize
+from polars_tadoc.kernels.traverse import reference
 from tests import regenerate_characters
 from tests.handmade import unflatten
 from tests.strategies import columns, columns_without_nulls, texts

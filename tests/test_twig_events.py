@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polars_tadoc.config import Config
-from polars_tadoc.kernels.cpu.xml_events import PIECE_BYTES
-from polars_tadoc.kernels.twigs import CLOSE, OTHER
+from polars_tadoc.kernels.host.xml.xml_events import PIECE_BYTES
+from polars_tadoc.kernels.twigs.arrays import CLOSE, OTHER
 from polars_tadoc.twig import events, expat
 from polars_tadoc.twig.alphabet import Alphabet, GrowingAlphabet
 from polars_tadoc.twig.events import Parsed, parse_documents

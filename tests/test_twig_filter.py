@@ -19,13 +19,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.analytics import stream, twig_documents, twig_matches
 from polars_tadoc.errors import (
     ColumnMissingError,
     InvalidTwigError,
     InvalidXmlError,
     NotCompressedError,
 )
+from polars_tadoc.execute import stream, twig_documents, twig_matches
 from polars_tadoc.twig.words import Declarations, JudgedWords
 from tests import twig_oracle
 from tests.analytic_cases import LABELS

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from polars_tadoc.engine import choose
-from polars_tadoc.kernels.cpu import twig_automaton
-from polars_tadoc.kernels.cpu import twigs as cpu_twigs
-from polars_tadoc.kernels.reference_twigs import twig_matches
-from polars_tadoc.kernels.twigs import CLOSE, OTHER, Events, Twigs
+from polars_tadoc.engine.choose import choose
+from polars_tadoc.kernels.twigs import twig_automaton_cpu as twig_automaton
+from polars_tadoc.kernels.twigs import twigs_cpu as cpu_twigs
+from polars_tadoc.kernels.twigs.arrays import CLOSE, OTHER, Events, Twigs
+from polars_tadoc.kernels.twigs.reference import twig_matches
 from tests.twig_strategies import Node, compile_twigs, make_events, twigs_and_events
 
 A, B, C, D, E, X = range(2, 8)

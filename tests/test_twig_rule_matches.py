@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc import column
-from polars_tadoc.engine import choose
-from polars_tadoc.kernels.cpu import twig_automaton, twig_kept, twig_pruning, twig_rules
-from polars_tadoc.kernels.cpu.twig_folding import fold
-from polars_tadoc.kernels.reference_twigs import twig_rule_matches
-from polars_tadoc.kernels.rules import Rules
-from polars_tadoc.kernels.twigs import (
+from polars_tadoc.engine.choose import choose
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.kernels.twigs import twig_automaton_cpu as twig_automaton
+from polars_tadoc.kernels.twigs import twig_kept_cpu as twig_kept
+from polars_tadoc.kernels.twigs import twig_pruning_cpu as twig_pruning
+from polars_tadoc.kernels.twigs import twig_rules_cpu as twig_rules
+from polars_tadoc.kernels.twigs.arrays import (
     CLOSE,
     DOUBTFUL,
     EMPTY,
@@ -35,6 +35,9 @@ from polars_tadoc.kernels.twigs import (
     Twigs,
     WordEvents,
 )
+from polars_tadoc.kernels.twigs.reference import twig_rule_matches
+from polars_tadoc.kernels.twigs.twig_folding_cpu import fold
+from polars_tadoc.model import column
 from polars_tadoc.twig.events import parse_documents
 from polars_tadoc.twig.twig_set import TwigSet
 from polars_tadoc.twig.words import namespace_contexts, word_events

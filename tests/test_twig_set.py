@@ -20,11 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from polars_tadoc.engine import CPU
+from polars_tadoc.engine.choose import CPU
 from polars_tadoc.errors import InvalidTwigError, InvalidTwigSetError, TwigMissingError
-from polars_tadoc.kernels.cpu.xml_names import ENTRY
-from polars_tadoc.kernels.reference_twigs import twig_matches
-from polars_tadoc.kernels.twigs import CLOSE, NO_ENTRY, NO_NODE, OTHER, Events, Twigs
+from polars_tadoc.kernels.host.xml.xml_names import ENTRY
+from polars_tadoc.kernels.twigs.arrays import CLOSE, NO_ENTRY, NO_NODE, OTHER, Events, Twigs
+from polars_tadoc.kernels.twigs.reference import twig_matches
 from polars_tadoc.twig.alphabet import FIRST_SYMBOL, Alphabet
 from polars_tadoc.twig.compiled import CompiledTwigs
 from polars_tadoc.twig.name_table import Names

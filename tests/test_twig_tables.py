@@ -10,9 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polars_tadoc.kernels.cuda.twig_tables import WORD, Layout, lay_out, lay_out_in_preorder, list_nodes, make_tables
-from polars_tadoc.kernels.reference_twigs import twig_matches
-from polars_tadoc.kernels.twigs import CLOSE, OTHER, Events, Twigs
+from polars_tadoc.kernels.twigs.arrays import CLOSE, OTHER, Events, Twigs
+from polars_tadoc.kernels.twigs.reference import twig_matches
+from polars_tadoc.kernels.twigs.twig_tables_cuda import (
+    WORD,
+    Layout,
+    lay_out,
+    lay_out_in_preorder,
+    list_nodes,
+    make_tables,
+)
 from tests.twig_strategies import Node, compile_twigs, count_nodes, make_events, twigs_and_events
 
 ALL = (1 << WORD) - 1

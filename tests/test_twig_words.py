@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.column import split
-from polars_tadoc.corpus import Corpus
-from polars_tadoc.kernels.reference_twigs import is_sound, twig_matches
-from polars_tadoc.kernels.twigs import CLOSE, DOUBTFUL, EMPTY, NOTHING, OPEN, SHUT, TEXT, Events, WordEvents
+from polars_tadoc.kernels.twigs.arrays import CLOSE, DOUBTFUL, EMPTY, NOTHING, OPEN, SHUT, TEXT, Events, WordEvents
+from polars_tadoc.kernels.twigs.reference import is_sound, twig_matches
+from polars_tadoc.model.column import split
+from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.twig import words as stage
 from polars_tadoc.twig.alphabet import Alphabet
 from polars_tadoc.twig.events import parse_documents

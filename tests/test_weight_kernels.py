@@ -15,10 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.engine import choose
-from polars_tadoc.kernels import reference_analytics, reference_weights
-from polars_tadoc.kernels.cpu import results, tables
-from polars_tadoc.kernels.reference_analytics import Counted
+from polars_tadoc.engine.choose import choose
+from polars_tadoc.kernels.traverse import analytics_reference as reference_analytics
+from polars_tadoc.kernels.traverse import results_cpu as results
+from polars_tadoc.kernels.traverse import tables_cpu as tables
+from polars_tadoc.kernels.traverse.analytics_reference import Counted
+from polars_tadoc.kernels.weights import reference as reference_weights
 from tests import handmade
 from tests.strategies import grammars
 

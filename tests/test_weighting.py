@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc.scoring import IDFS, Scoring
-from polars_tadoc.weighting import BM25, TFIDF
+from polars_tadoc.scoring.bm25 import IDFS, Scoring
+from polars_tadoc.scoring.weighting import BM25, TFIDF
 from tests import bm25_oracle
 
 

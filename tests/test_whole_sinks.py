@@ -15,9 +15,9 @@ import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc.apart import apart
-from polars_tadoc.compress import bar
-from polars_tadoc.sources import batches, register
+from polars_tadoc.compress import progress_bar as bar
+from polars_tadoc.runtime.io_source import batches, register
+from polars_tadoc.runtime.writer_thread import apart
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
 
@@ -27,8 +27,8 @@ from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs this may have it ignored
 import polars as pl
 import polars_tadoc as tadoc
-from polars_tadoc.apart import apart
-from polars_tadoc.sources import batches, register
+from polars_tadoc.runtime.writer_thread import apart
+from polars_tadoc.runtime.io_source import batches, register
 
 folder = Path(sys.argv[1])
 frames = [pl.DataFrame({"text": [f"w{n} w{k % 70} and so on" for k in range(400)]}) for n in range(40)]

@@ -26,8 +26,9 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal as assert_nearly_equal
 
 import polars_tadoc as tadoc
-from polars_tadoc.analytics.records import Layout, Records
-from polars_tadoc.distributed import Workers, answering, sources, workers
+from polars_tadoc.distributed import Workers, workers
+from polars_tadoc.distributed import file_splits as sources
+from polars_tadoc.distributed import worker_tasks as answering
 from polars_tadoc.distributed.pool import FINISH, Kept, Pool, Task, _Stage
 from polars_tadoc.distributed.process import WorkerProcess
 from polars_tadoc.errors import (
@@ -36,6 +37,7 @@ from polars_tadoc.errors import (
     NotCompressedError,
     WorkerLostError,
 )
+from polars_tadoc.records.records import Layout, Records
 from tests import workers_faults
 
 CALLS: dict[str, dict[str, Any]] = {

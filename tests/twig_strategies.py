@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from polars_tadoc.kernels.twigs import CLOSE, NO_ENTRY, NO_NODE, OTHER, Events, Twigs
+from polars_tadoc.kernels.twigs.arrays import CLOSE, NO_ENTRY, NO_NODE, OTHER, Events, Twigs
 
 
 class Node(NamedTuple):

@@ -15,18 +15,18 @@ import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.analytics import cooccurrence, sequence_count, sort, term_vector, word_count
-from polars_tadoc.analytics.results import from_arrow, lists, sequence_series
-from polars_tadoc.column import require_tadoc, split
-from polars_tadoc.corpus import Corpus, require_countable
-from polars_tadoc.device_batches import DeviceBatches
-from polars_tadoc.engine import Engine, choose
-from polars_tadoc.kernels.cpu.merge import number_sequences
-from polars_tadoc.kernels.rules import Rules
-from polars_tadoc.sources import at_work
+from polars_tadoc.engine.choose import Engine, choose
+from polars_tadoc.engine.device_batches import DeviceBatches
+from polars_tadoc.kernels.keys.merge_cpu import number_sequences
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.model.column import require_tadoc, split
+from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.model.vocabulary import Vocabulary, unify
+from polars_tadoc.records.labelled_results import from_arrow, lists, sequence_series
+from polars_tadoc.runtime.io_source import at_work
 from polars_tadoc.traversal.options import Options
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import Source, prepare
-from polars_tadoc.vocabulary import Vocabulary, unify
 
 Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]

@@ -16,11 +16,11 @@ from polars_tadoc.analytics import (
     sort,
     term_vector,
     tfidf,
-    weights,
     word_count,
 )
-from polars_tadoc.column import require_series, require_tadoc, split
-from polars_tadoc.payload import short_name
+from polars_tadoc.execute import weights
+from polars_tadoc.model.column import require_series, require_tadoc, split
+from polars_tadoc.model.payload import short_name
 from polars_tadoc.traversal.selector import STRATEGIES, choose_strategy, is_settled, weigh
 from polars_tadoc.traversal.source import Source, sources
 

@@ -15,9 +15,12 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics import inverted_index, ranked_inverted_index
-from polars_tadoc.analytics.analytic import Analytic, Part
 from polars_tadoc.analytics.by_group import Groups
-from polars_tadoc.analytics.results import (
+from polars_tadoc.engine.device_batches import DeviceBatches
+from polars_tadoc.execute.analytic import Analytic, Part
+from polars_tadoc.model.column import split
+from polars_tadoc.model.corpus import require_countable
+from polars_tadoc.records.labelled_results import (
     INDEX,
     Labels,
     from_arrow,
@@ -26,10 +29,7 @@ from polars_tadoc.analytics.results import (
     sequence_series,
     to_arrow,
 )
-from polars_tadoc.column import split
-from polars_tadoc.corpus import require_countable
-from polars_tadoc.device_batches import DeviceBatches
-from polars_tadoc.sources import at_work
+from polars_tadoc.runtime.io_source import at_work
 
 Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]

@@ -12,11 +12,11 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.by_group import Groups
-from polars_tadoc.column import require_tadoc, split
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR
-from polars_tadoc.corpus import Corpus
-from polars_tadoc.decompress import Allowance, document_sizes
+from polars_tadoc.compress.decompress import Allowance, document_sizes
 from polars_tadoc.errors import RepeatedGrammarsWarning
+from polars_tadoc.model.column import require_tadoc, split
+from polars_tadoc.model.corpus import Corpus
 
 SCHEMA = pl.Schema(
     {

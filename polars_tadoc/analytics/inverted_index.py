@@ -11,16 +11,16 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.analytics.records import Layout, Records, put_in_order
-from polars_tadoc.analytics.results import Labels, dictionary, from_arrow, lists
-from polars_tadoc.corpus import Corpus
-from polars_tadoc.engine import Engine
-from polars_tadoc.kernels.cpu.lists import gather_lists
+from polars_tadoc.engine.choose import Engine
+from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.kernels.primitives.lists import gather_lists
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.vocabulary import Vocabulary, take, unify
+from polars_tadoc.records.labelled_results import Labels, dictionary, from_arrow, lists
+from polars_tadoc.records.records import Layout, Records, put_in_order
 from polars_tadoc.traversal.options import CountOptions
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
-from polars_tadoc.vocabulary import Vocabulary, take, unify
 
 
 def schema(id_type: pl.DataType | None = None) -> pl.Schema:

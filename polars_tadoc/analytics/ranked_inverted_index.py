@@ -11,18 +11,18 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.analytics.records import Layout, Records, put_in_order, stretches, word_columns
-from polars_tadoc.analytics.results import Labels, from_arrow, lists, sequence_lists, sequence_series, to_arrow
-from polars_tadoc.arguments import require_integer
-from polars_tadoc.corpus import Corpus
-from polars_tadoc.engine import Engine
-from polars_tadoc.kernels import cpu
-from polars_tadoc.kernels.cpu.posting_order import rank_postings
+from polars_tadoc.engine import cpu
+from polars_tadoc.engine.choose import Engine
+from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.vocabulary import Vocabulary, unify
+from polars_tadoc.records.labelled_results import Labels, from_arrow, lists, sequence_lists, sequence_series, to_arrow
+from polars_tadoc.records.records import Layout, Records, put_in_order, stretches, word_columns
+from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.traversal.options import MOST_WORDS, Options, require_min_count, require_top
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
-from polars_tadoc.vocabulary import Vocabulary, unify
 
 
 def schema(id_type: pl.DataType | None = None) -> pl.Schema:

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.analytics.results import Labels
 from polars_tadoc.analytics.word_count import SCHEMA as SCHEMA
 from polars_tadoc.analytics.word_count import CountsWords, Selection, WordCounts
+from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.traversal.options import CountOptions
 
 

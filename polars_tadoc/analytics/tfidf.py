@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.analytics import weights
-from polars_tadoc.analytics.weights import schema as schema
-from polars_tadoc.weighting import TFIDF
+from polars_tadoc.execute import weights
+from polars_tadoc.execute.weights import schema as schema
+from polars_tadoc.scoring.weighting import TFIDF
 
 if TYPE_CHECKING:
     from polars_tadoc.dictionary.dictionary import Dictionary

@@ -11,18 +11,18 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.analytics.counting import Counting
-from polars_tadoc.analytics.terms import Terms
-from polars_tadoc.analytics.weights import weigh_in_batches
-from polars_tadoc.device_batches import DeviceBatches
 from polars_tadoc.dictionary.dictionary import Dictionary
-from polars_tadoc.engine import GPU, require_engine
+from polars_tadoc.engine import cpu
+from polars_tadoc.engine.choose import GPU, require_engine
+from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import DeviceMemoryError
-from polars_tadoc.kernels import cpu
-from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
-from polars_tadoc.kernels.cpu.lists import running_sum
+from polars_tadoc.execute.counting import Counting
+from polars_tadoc.execute.terms import Terms
+from polars_tadoc.execute.weights import weigh_in_batches
+from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.runtime.interrupts import ends_on_interrupt
+from polars_tadoc.scoring.weighting import BM25, TFIDF, Weighting
 from polars_tadoc.traversal.options import require_min_count
-from polars_tadoc.weighting import BM25, TFIDF, Weighting
 
 CSR = Any
 """``scipy.sparse.csr_array``: SciPy is imported when a matrix is asked for."""

@@ -12,24 +12,24 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.analytics.records import Layout, Records, put_in_order, stretches
-from polars_tadoc.analytics.results import Labels
-from polars_tadoc.analytics.twig_documents import Answer, Filtering, WrongRow
-from polars_tadoc.analytics.twig_matches import MatchedRows, Matches
-from polars_tadoc.analytics.twig_matches import schema as schema
-from polars_tadoc.arguments import require_integer
-from polars_tadoc.column import call_of, require_series, require_tadoc, split
-from polars_tadoc.corpus import Corpus
-from polars_tadoc.device_batches import DeviceBatches
-from polars_tadoc.engine import Engine
+from polars_tadoc.engine.choose import Engine
+from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import InvalidXmlError
-from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
-from polars_tadoc.kernels.cpu.lists import running_sum
-from polars_tadoc.payload import short_name
+from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.twig_documents import Answer, Filtering, WrongRow
+from polars_tadoc.execute.twig_matches import MatchedRows, Matches
+from polars_tadoc.execute.twig_matches import schema as schema
+from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.model.column import call_of, require_series, require_tadoc, split
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.payload import short_name
+from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.records.labelled_results import Labels
+from polars_tadoc.records.records import Layout, Records, put_in_order, stretches
+from polars_tadoc.runtime.arguments import require_integer
+from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.traversal.options import MOST_COUNT, Options
 from polars_tadoc.twig.twig_set import TwigSet
-from polars_tadoc.vocabulary import Vocabulary
 
 MAX_DEPTH = 10_000
 """Elements that may be open at once."""

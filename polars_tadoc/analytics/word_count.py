@@ -11,13 +11,13 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.analytics.records import Layout, Records, put_in_order
-from polars_tadoc.analytics.results import Labels, dictionary, to_arrow
-from polars_tadoc.corpus import Corpus
-from polars_tadoc.engine import CPU, Engine
+from polars_tadoc.engine.choose import CPU, Engine
+from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.vocabulary import Vocabulary, common_start, unify
+from polars_tadoc.records.labelled_results import Labels, dictionary, to_arrow
+from polars_tadoc.records.records import Layout, Records, put_in_order
 from polars_tadoc.traversal.options import Options, require_min_count, require_top
-from polars_tadoc.vocabulary import Vocabulary, common_start, unify
 
 SCHEMA = pl.Schema({"word": pl.String, "count": pl.UInt64})
 

@@ -9,19 +9,19 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc import column as columns
-from polars_tadoc.cache import ByteLRU
-from polars_tadoc.compress.gaps import GapKeys
-from polars_tadoc.compress.prune import LevelledRules
-from polars_tadoc.compress.tokenize import Tokens
 from polars_tadoc.config import settings
-from polars_tadoc.corpus import Corpus
-from polars_tadoc.grammar import Grammar
-from polars_tadoc.kernels.cpu import append as kernels
-from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
-from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
-from polars_tadoc.text_type import storage
-from polars_tadoc.vocabulary import Vocabulary
+from polars_tadoc.kernels.host.grammars import append as kernels
+from polars_tadoc.kernels.repair.gaps import GapKeys
+from polars_tadoc.kernels.repair.prune import LevelledRules
+from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
+from polars_tadoc.kernels.tokenize.tokenizer import Tokens
+from polars_tadoc.model import column as columns
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.grammar import Grammar
+from polars_tadoc.model.text_type import storage
+from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.cache import ByteLRU
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]

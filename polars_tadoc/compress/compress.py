@@ -11,27 +11,27 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc import column, payload
-from polars_tadoc.cache import grammars
-from polars_tadoc.column import require_series, require_string, require_tadoc
-from polars_tadoc.compress import batch_repair, sequitur
 from polars_tadoc.compress.append import Recent, encode, row_bytes
-from polars_tadoc.compress.bar import Bar, bar_of
-from polars_tadoc.compress.gaps import predict_gaps
 from polars_tadoc.compress.known_words import number_by
-from polars_tadoc.compress.prune import LevelledRules, prune
-from polars_tadoc.compress.tokenize import BUILT_IN, Tokenizer, Tokens, require_utf8, tokenize
-from polars_tadoc.device_batches import DeviceBatches
+from polars_tadoc.compress.progress_bar import Bar, bar_of
 from polars_tadoc.dictionary.dictionary import Dictionary, require_dictionary
-from polars_tadoc.engine import CPU, GPU, Engine, require_engine
+from polars_tadoc.engine.choose import CPU, GPU, Engine, require_engine
+from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import EngineUnavailableError, InvalidGrammarError
-from polars_tadoc.grammar import Grammar
-from polars_tadoc.kernels.cpu.interrupts import interruptible
-from polars_tadoc.kernels.cpu.lists import running_sum
-from polars_tadoc.kernels.cpu.parallel import map_apart
-from polars_tadoc.kernels.cuda import compress as on_device
-from polars_tadoc.kernels.cuda import device
-from polars_tadoc.text_type import DTYPE, STORAGE, in_form, result_type
+from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.kernels.repair import batch_repair, sequitur
+from polars_tadoc.kernels.repair import compress_cuda as on_device
+from polars_tadoc.kernels.repair.gaps import predict_gaps
+from polars_tadoc.kernels.repair.prune import LevelledRules, prune
+from polars_tadoc.kernels.tokenize.tokenizer import BUILT_IN, Tokenizer, Tokens, require_utf8, tokenize
+from polars_tadoc.model import column, payload
+from polars_tadoc.model.column import require_series, require_string, require_tadoc
+from polars_tadoc.model.grammar import Grammar
+from polars_tadoc.model.grammar_cache import grammars
+from polars_tadoc.model.text_type import DTYPE, STORAGE, in_form, result_type
+from polars_tadoc.runtime import device
+from polars_tadoc.runtime.interrupts import interruptible
+from polars_tadoc.runtime.parallel import map_apart
 
 ROWS_PER_GRAMMAR = 250_000
 """About a Parquet row group's worth, so that a file holds little more than one copy of each payload."""
@@ -215,7 +215,7 @@ def compress(
         their attributes, comments, CDATA sections and the like whole, and the words of the text between them; or a
         compiled regex whose matches are the words (run by Polars' regex engine: no look-around, no back-references).
     method
-        How rules are made: ``"batch_repair"`` (:mod:`polars_tadoc.compress.batch_repair`), or ``"sequitur"``, the
+        How rules are made: ``"batch_repair"`` (:mod:`polars_tadoc.kernels.repair.batch_repair`), or ``"sequitur"``, the
         TADOC papers' own algorithm (Nevill-Manning and Witten, 1997), for comparison.
     lossless
         Keep what stands between words; by default as in ``like``, else true. Without it ``decompress`` gives the words

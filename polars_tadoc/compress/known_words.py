@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from polars_tadoc.compress.prune import LevelledRules
 from polars_tadoc.dictionary.dictionary import Dictionary, damaged
-from polars_tadoc.vocabulary import Vocabulary
+from polars_tadoc.kernels.repair.prune import LevelledRules
+from polars_tadoc.model.vocabulary import Vocabulary
 
 UInt32 = npt.NDArray[np.uint32]
 

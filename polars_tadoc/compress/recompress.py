@@ -10,10 +10,6 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc import column as columns
-from polars_tadoc.arrow import binary_views
-from polars_tadoc.column import require_tadoc
-from polars_tadoc.compress.bar import Bar, bar_of
 from polars_tadoc.compress.compress import (
     ROWS_PER_GRAMMAR,
     Compression,
@@ -22,18 +18,22 @@ from polars_tadoc.compress.compress import (
     cut_blocks,
     named_tokenizer,
 )
-from polars_tadoc.compress.gaps import GapKeys
-from polars_tadoc.compress.prune import LevelledRules
-from polars_tadoc.compress.tokenize import Tokens
-from polars_tadoc.corpus import Corpus
-from polars_tadoc.decompress import Allowance, document_sizes
+from polars_tadoc.compress.decompress import Allowance, document_sizes
+from polars_tadoc.compress.progress_bar import Bar, bar_of
+from polars_tadoc.engine import cpu
 from polars_tadoc.errors import LimitExceededError
-from polars_tadoc.kernels import cpu
-from polars_tadoc.kernels.cpu import append as kernels
-from polars_tadoc.kernels.cpu.interrupts import interruptible
-from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
-from polars_tadoc.kernels.cpu.tokenize import EMPTY_ID, SEPARATOR, SPACE_ID
-from polars_tadoc.text_type import STORAGE, in_form, storage
+from polars_tadoc.kernels.host.grammars import append as kernels
+from polars_tadoc.kernels.repair.gaps import GapKeys
+from polars_tadoc.kernels.repair.prune import LevelledRules
+from polars_tadoc.kernels.tokenize.tokenize_cpu import EMPTY_ID, SEPARATOR, SPACE_ID
+from polars_tadoc.kernels.tokenize.tokenizer import Tokens
+from polars_tadoc.model import column as columns
+from polars_tadoc.model.column import require_tadoc
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.text_type import STORAGE, in_form, storage
+from polars_tadoc.runtime.arrow_memory import binary_views
+from polars_tadoc.runtime.interrupts import interruptible
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]

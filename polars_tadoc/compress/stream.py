@@ -9,7 +9,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_tadoc.compress.compress import BYTES_PER_GRAMMAR, Compression
-from polars_tadoc.sources import batches, register
+from polars_tadoc.runtime.io_source import batches, register
 
 ROWS_PER_BLOCK = 100_000
 """What ``sink_parquet`` makes one row group of: so each group holds one grammar, and no grammar stands in two."""

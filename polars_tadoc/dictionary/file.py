@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.errors import InvalidDictionaryError, NotAFileError
-from polars_tadoc.regular_file import open_regular
-from polars_tadoc.replacing import replacing, target
+from polars_tadoc.runtime.regular_file import open_regular
+from polars_tadoc.storage.atomic_write import replacing, target
 
 MAGIC = b"TADOCDIC"
 VERSION = 1

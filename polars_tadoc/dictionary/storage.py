@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from polars_tadoc.dictionary import file
-from polars_tadoc.kernels.trie import DTYPES, Trie, problem
+from polars_tadoc.kernels.trie.arrays import DTYPES, Trie, problem
 from polars_tadoc.version import __version__
 
 

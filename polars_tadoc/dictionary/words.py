@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.column import require_string
-from polars_tadoc.text_type import is_tadoc
-from polars_tadoc.vocabulary import Vocabulary
+from polars_tadoc.model.column import require_string
+from polars_tadoc.model.text_type import is_tadoc
+from polars_tadoc.model.vocabulary import Vocabulary
 
 SHOWN = 5
 """Rows that a message names."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from polars_tadoc.compress.compress import Compression
-from polars_tadoc.distributed.sources import Files, Piece
-from polars_tadoc.distributed.turns import computing
+from polars_tadoc.distributed.compute_lock import computing
+from polars_tadoc.distributed.file_splits import Files, Piece
 from polars_tadoc.packed.pack import pack_stream, packed_schema
 from polars_tadoc.packed.write import write_packed
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.analytics.records import Layout, Records, merge_records, split
+from polars_tadoc.records.records import Layout, Records, merge_records, split
 
 UInt32 = npt.NDArray[np.uint32]
 

@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from polars_tadoc.apart import NOTICED
 from polars_tadoc.config import Settings
 from polars_tadoc.distributed.process import WorkerGoneError, WorkerProcess
 from polars_tadoc.errors import WorkerLostError
-from polars_tadoc.kernels.cpu.interrupts import check
+from polars_tadoc.runtime.interrupts import check
+from polars_tadoc.runtime.writer_thread import NOTICED
 
 MOST_TRIES = 3
 """So many workers may be lost over one task before it is given up."""

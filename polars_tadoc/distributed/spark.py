@@ -32,15 +32,15 @@ from polars_tadoc.analytics import term_vector as term_vector_analytic
 from polars_tadoc.analytics import tfidf as tfidf_analytic
 from polars_tadoc.analytics import twig_filter as twig_filter_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
-from polars_tadoc.analytics.analytic import Analytic
 from polars_tadoc.compress.compress import Compression
 from polars_tadoc.compress.compress import compress as compress_column
-from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.dictionary.dictionary import Dictionary
-from polars_tadoc.distributed.cells import unpack as unpack
+from polars_tadoc.distributed.binary_cells import unpack as unpack
 from polars_tadoc.distributed.spark_tasks import FOUND, TERMS, Asked, Compressing, Rows
 from polars_tadoc.errors import ColumnMissingError
-from polars_tadoc.namespaces.documented import documented_by
+from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.twig.twig_set import TwigSet
 
 if TYPE_CHECKING:

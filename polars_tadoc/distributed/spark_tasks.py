@@ -20,16 +20,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.analytics.records import Layout, Records, decode, encode, merge_records, split
-from polars_tadoc.analytics.results import Labels
-from polars_tadoc.analytics.terms import Totals
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, cut_blocks
-from polars_tadoc.compress.tokenize import Tokenizer
 from polars_tadoc.config import own_threads
-from polars_tadoc.corpus import Corpus, require_countable
-from polars_tadoc.device_batches import DeviceBatches
-from polars_tadoc.distributed.cells import cells, partitions_of
+from polars_tadoc.distributed.binary_cells import cells, partitions_of
 from polars_tadoc.distributed.labelled import (
     Labelled,
     decode_labels,
@@ -39,9 +32,16 @@ from polars_tadoc.distributed.labelled import (
     split_labelled,
 )
 from polars_tadoc.distributed.text import corpus_of_text
+from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import InvalidGrammarError
-from polars_tadoc.kernels.cpu.lists import gather_lists
-from polars_tadoc.vocabulary import Vocabulary, unify
+from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.terms import Totals
+from polars_tadoc.kernels.primitives.lists import gather_lists
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.model.vocabulary import Vocabulary, unify
+from polars_tadoc.records.labelled_results import Labels
+from polars_tadoc.records.records import Layout, Records, decode, encode, merge_records, split
 
 Batches = Iterable[pa.RecordBatch]
 UInt32 = npt.NDArray[np.uint32]

@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.compress.tokenize import Tokenizer
-from polars_tadoc.corpus import Corpus
-from polars_tadoc.engine import CPU
-from polars_tadoc.grammar import Grammar
+from polars_tadoc.engine.choose import CPU
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.traversal.text_source import prepare_text
 
 
@@ -33,7 +33,7 @@ def corpus_of_text(text: pl.Series, tokenizer: Tokenizer) -> Corpus:
     Examples
     --------
     >>> import polars as pl
-    >>> from polars_tadoc.compress.tokenize import Tokenizer
+    >>> from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
     >>> from polars_tadoc.distributed.text import corpus_of_text
     >>> corpus = corpus_of_text(pl.Series(["to be", None, "to do"]), Tokenizer("words"))
     >>> corpus.rows.tolist(), corpus.root_offsets.tolist(), corpus.grammar.vocabulary.to_pylist()

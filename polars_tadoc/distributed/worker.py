@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from polars_tadoc import config
 from polars_tadoc.config import Settings
-from polars_tadoc.engine import require_engine
+from polars_tadoc.engine.choose import require_engine
 
 Answer = tuple[int, str, Any]
 """The number of a call, what became of it ("result", "error" or "memory"), and the result, the error or its text."""

@@ -25,23 +25,23 @@ from polars_tadoc.analytics import term_vector as term_vector_analytic
 from polars_tadoc.analytics import tfidf as tfidf_analytic
 from polars_tadoc.analytics import twig_filter as twig_filter_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
-from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.apart import apart
-from polars_tadoc.arguments import require_integer, require_path
 from polars_tadoc.compress.compress import Compression, compress
 from polars_tadoc.config import EngineName, settings
 from polars_tadoc.dictionary.dictionary import Dictionary
-from polars_tadoc.distributed import answering
+from polars_tadoc.distributed import worker_tasks as answering
 from polars_tadoc.distributed.compressing import compress_piece
+from polars_tadoc.distributed.file_splits import Files
 from polars_tadoc.distributed.pool import Pool, Task
-from polars_tadoc.distributed.sources import Files
 from polars_tadoc.errors import EngineUnavailableError
-from polars_tadoc.kernels.cuda.device import device_problem
-from polars_tadoc.namespaces.documented import documented_by
+from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.packed.scan import scan_packed
-from polars_tadoc.replacing import replacing_folder, require_empty
-from polars_tadoc.spill.folder import SpillFolder, parent_folder
-from polars_tadoc.stores.find import Source
+from polars_tadoc.records.spill_folder import SpillFolder, parent_folder
+from polars_tadoc.runtime.arguments import require_integer, require_path
+from polars_tadoc.runtime.device import device_problem
+from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.writer_thread import apart
+from polars_tadoc.storage.atomic_write import replacing_folder, require_empty
+from polars_tadoc.storage.find import Source
 from polars_tadoc.traversal.options import require_memory_limit
 from polars_tadoc.twig.twig_set import TwigSet
 

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.index.analyzer import Analyzer
 from polars_tadoc.index.documents import Documents
+from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.index.segment import Segment
-from polars_tadoc.once import cached_property
+from polars_tadoc.runtime.cached_property import cached_property
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,7 +26,7 @@ class Collection:
     codec: str
     """Name of the codec of its postings."""
     prepared: OrderedDict[Any, Any] = field(default_factory=OrderedDict, init=False)
-    """What searches keep for the next ones (:mod:`polars_tadoc.index.prepared`)."""
+    """What searches keep for the next ones (:mod:`polars_tadoc.index.query.prepared`)."""
 
     @cached_property
     def documents(self) -> int:

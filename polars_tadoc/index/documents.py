@@ -13,10 +13,10 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.decompress import decompress
-from polars_tadoc.index.stored_text import StoredText
+from polars_tadoc.compress.decompress import decompress
+from polars_tadoc.index.store.stored_text import StoredText
+from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.rows.content_hash import content_hash
-from polars_tadoc.text_type import is_tadoc
 
 Bool = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]

@@ -9,18 +9,19 @@ from typing import Any
 
 import polars as pl
 
-from polars_tadoc.apart import apart
-from polars_tadoc.arguments import require_bool
-from polars_tadoc.index import change, storage
+from polars_tadoc.index.build import change
 from polars_tadoc.index.collection import Collection
-from polars_tadoc.index.explain import explain
-from polars_tadoc.index.place import index_folder
-from polars_tadoc.index.search import FilterLike, QueriesLike, search
-from polars_tadoc.index.server import Server
-from polars_tadoc.index.snippets import snippets
-from polars_tadoc.scoring import Scoring
-from polars_tadoc.stores.find import one_file
-from polars_tadoc.stores.store import Access
+from polars_tadoc.index.query.explain import explain
+from polars_tadoc.index.query.search import FilterLike, QueriesLike, search
+from polars_tadoc.index.query.snippets import snippets
+from polars_tadoc.index.serve.server import Server
+from polars_tadoc.index.store import storage
+from polars_tadoc.index.store.place import index_folder
+from polars_tadoc.runtime.arguments import require_bool
+from polars_tadoc.runtime.writer_thread import apart
+from polars_tadoc.scoring.bm25 import Scoring
+from polars_tadoc.storage.find import one_file
+from polars_tadoc.storage.object_store import Access
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu import live_postings
-from polars_tadoc.kernels.cpu.arrays import read_only
-from polars_tadoc.kernels.cpu.query_words import fill_keys
-from polars_tadoc.kernels.postings import Postings, Stream
-from polars_tadoc.once import cached_property
-from polars_tadoc.vocabulary import Vocabulary
+from polars_tadoc.kernels.host.rows.query_words import fill_keys
+from polars_tadoc.kernels.postings import live_postings
+from polars_tadoc.kernels.postings.coded import Postings, Stream
+from polars_tadoc.kernels.primitives.arrays import read_only
+from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.cached_property import cached_property
 
 UInt32 = npt.NDArray[np.uint32]
 

@@ -21,16 +21,12 @@ from polars_tadoc.analytics import to_csr as to_csr_analytic
 from polars_tadoc.analytics import twig_filter as twig_filter_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.info import info
-from polars_tadoc.apart import apart
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
+from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import recompress
-from polars_tadoc.decompress import decompress
 from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.errors import ColumnMissingError
-from polars_tadoc.fork import require_threads
-from polars_tadoc.index.build import build_index
-from polars_tadoc.index.index import Index
-from polars_tadoc.namespaces.columns import (
+from polars_tadoc.execute.columns import (
     compressed_column,
     label_column,
     metadata_columns,
@@ -38,16 +34,20 @@ from polars_tadoc.namespaces.columns import (
     string_column,
     text_column,
 )
-from polars_tadoc.namespaces.documented import documented_by
+from polars_tadoc.fork import require_threads
+from polars_tadoc.index.build.build import build_index
+from polars_tadoc.index.index import Index
 from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.packed.pack import pack, pack_stream, packed_schema
 from polars_tadoc.packed.unpack import unpack
 from polars_tadoc.packed.write import write_packed
-from polars_tadoc.preview import ROWS, WORDS, preview
-from polars_tadoc.stores.store import Access
-from polars_tadoc.stores.writing import writable_place
+from polars_tadoc.rows.preview import ROWS, WORDS, preview
+from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.writer_thread import apart
+from polars_tadoc.scoring.weighting import BM25, TFIDF
+from polars_tadoc.storage.object_store import Access
+from polars_tadoc.storage.writing import writable_place
 from polars_tadoc.twig.twig_set import TwigSet
-from polars_tadoc.weighting import BM25, TFIDF
 
 LABELS = "Name of a column of the frame whose values label the rows; by default their numbers."
 

@@ -17,19 +17,19 @@ from polars_tadoc.analytics import ranked_inverted_index as ranked_inverted_inde
 from polars_tadoc.analytics import sequence_count as sequence_count_analytic
 from polars_tadoc.analytics import sort as sort_analytic
 from polars_tadoc.analytics import term_vector as term_vector_analytic
+from polars_tadoc.analytics import twig_filter_rows as twig_filter_call
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.twig_filter import MAX_BYTES, MAX_DEPTH, twig_filter
+from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
+from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import Recompression, recompress
-from polars_tadoc.decompress import decompress
 from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.fork import require_threads
-from polars_tadoc.morphism import Morphism
-from polars_tadoc.namespaces.documented import documented_by
+from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.rows import bm25 as bm25_call
 from polars_tadoc.rows import phrases as phrase_calls
-from polars_tadoc.rows import twig_filter as twig_filter_call
 from polars_tadoc.rows.content_hash import DTYPE as HASH_DTYPE
 from polars_tadoc.rows.content_hash import content_hash
 from polars_tadoc.rows.equals import Request as Comparison
@@ -37,8 +37,8 @@ from polars_tadoc.rows.equals import WithLiteral, equals
 from polars_tadoc.rows.expressions import by_row, elementwise
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.token_count import token_count
-from polars_tadoc.rows.twig_filter import AS_STRUCT
-from polars_tadoc.sources import at_work
+from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.io_source import at_work
 from polars_tadoc.twig.twig_set import TwigSet
 
 Integers = int | str | pl.Expr | pl.Series

@@ -22,26 +22,14 @@ from polars_tadoc.analytics import term_vector as term_vector_analytic
 from polars_tadoc.analytics import tfidf as tfidf_analytic
 from polars_tadoc.analytics import twig_filter as twig_filter_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
-from polars_tadoc.analytics.analytic import Analytic
-from polars_tadoc.analytics.plan import CHECKPOINTED, ask, read_columns, require_always_the_same
-from polars_tadoc.analytics.windows import question_of, windows_of
-from polars_tadoc.apart import apart
-from polars_tadoc.arguments import require_bool, require_integer, require_path
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
+from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.compress.stream import compress_stream
-from polars_tadoc.decompress import decompress
 from polars_tadoc.dictionary.dictionary import Dictionary
-from polars_tadoc.engine_memory import share_out, telling_share
-from polars_tadoc.fork import require_threads
-from polars_tadoc.hive.sink import HELD_BYTES, MOST_PARTITIONS, partition_keys, partition_target, sink_partitions
-from polars_tadoc.index.build import build_index
-from polars_tadoc.index.codecs import require_codec
-from polars_tadoc.index.place import index_folder
-from polars_tadoc.index.sink import sink_index
-from polars_tadoc.index.sink_documents import DocumentsWriter
-from polars_tadoc.morphism import Morphism
-from polars_tadoc.namespaces.columns import (
+from polars_tadoc.engine.host_memory import share_out, telling_share
+from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.columns import (
     compressed_column,
     label_column,
     metadata_columns,
@@ -49,19 +37,37 @@ from polars_tadoc.namespaces.columns import (
     string_column,
     text_column,
 )
+from polars_tadoc.execute.partitioned_sink import (
+    HELD_BYTES,
+    MOST_PARTITIONS,
+    partition_keys,
+    partition_target,
+    sink_partitions,
+)
+from polars_tadoc.execute.plan import CHECKPOINTED, ask, read_columns, require_always_the_same
+from polars_tadoc.execute.windows import question_of, windows_of
+from polars_tadoc.fork import require_threads
+from polars_tadoc.index.build.build import build_index
+from polars_tadoc.index.build.sink import sink_index
+from polars_tadoc.index.build.sink_documents import DocumentsWriter
+from polars_tadoc.index.codecs import require_codec
+from polars_tadoc.index.store.place import index_folder
+from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.namespaces.dataframe import LABELS
-from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.packed.pack import pack_stream, packed_schema
 from polars_tadoc.packed.plan import pack_plan, unpack_plan
-from polars_tadoc.packed.question import most_partitions
+from polars_tadoc.packed.pushdown import most_partitions
 from polars_tadoc.packed.write import write_packed
-from polars_tadoc.sources import batches
-from polars_tadoc.spill import Checkpoint
-from polars_tadoc.stores.addresses import Address
-from polars_tadoc.stores.find import one_file
-from polars_tadoc.stores.store import Access
-from polars_tadoc.stores.writing import writable_place, writing
+from polars_tadoc.records import Checkpoint
+from polars_tadoc.runtime.arguments import require_bool, require_integer, require_path
+from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.io_source import batches
+from polars_tadoc.runtime.writer_thread import apart
+from polars_tadoc.storage.addresses import Address
+from polars_tadoc.storage.find import one_file
+from polars_tadoc.storage.object_store import Access
+from polars_tadoc.storage.writing import writable_place, writing
 from polars_tadoc.traversal.options import Options, require_memory_limit
 from polars_tadoc.twig.twig_set import TwigSet
 

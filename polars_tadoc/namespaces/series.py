@@ -16,30 +16,30 @@ from polars_tadoc.analytics import sort as sort_analytic
 from polars_tadoc.analytics import term_vector as term_vector_analytic
 from polars_tadoc.analytics import tfidf as tfidf_analytic
 from polars_tadoc.analytics import to_csr as to_csr_analytic
+from polars_tadoc.analytics import twig_filter_rows as twig_filter_call
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.info import info
 from polars_tadoc.analytics.twig_filter import MAX_BYTES, MAX_DEPTH, twig_filter
+from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
+from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import recompress
-from polars_tadoc.decompress import decompress
 from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.fork import require_threads
-from polars_tadoc.index.build import build_index
+from polars_tadoc.index.build.build import build_index
 from polars_tadoc.index.index import Index
-from polars_tadoc.namespaces.documented import documented_by
 from polars_tadoc.namespaces.uncached import uncached
-from polars_tadoc.preview import ROWS, WORDS, preview
-from polars_tadoc.rows import twig_filter as twig_filter_call
 from polars_tadoc.rows.bm25 import bm25
 from polars_tadoc.rows.content_hash import content_hash
 from polars_tadoc.rows.equals import Request as Comparison
 from polars_tadoc.rows.equals import equals
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
+from polars_tadoc.rows.preview import ROWS, WORDS, preview
 from polars_tadoc.rows.token_count import token_count
-from polars_tadoc.rows.twig_filter import AS_STRUCT
+from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.scoring.weighting import BM25, TFIDF
 from polars_tadoc.twig.twig_set import TwigSet
-from polars_tadoc.weighting import BM25, TFIDF
 
 
 @uncached(pl.Series, "tadoc")

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from polars_tadoc.errors import SkippedPartitionWarning
 from polars_tadoc.packed.files import RowGroup
-from polars_tadoc.stores.files import File
+from polars_tadoc.storage.files import File
 
 OnError = Literal["raise", "skip"]
 

@@ -12,16 +12,16 @@ import polars as pl
 import polars.selectors as cs
 import pyarrow as pa
 
-from polars_tadoc.arrow import ARROW_ERRORS, frame_of
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotPackedError
-from polars_tadoc.once import cached_property
 from polars_tadoc.packed.partition import is_packed
-from polars_tadoc.packed.skip import Bounds
-from polars_tadoc.parquet_footer import open_parquet, without_arrow_types
-from polars_tadoc.parquet_sizes import leaf_types, unfolded_bytes
-from polars_tadoc.stores.files import File, LocalFile, Ranges, chunk_range
-from polars_tadoc.thrift import MalformedError
+from polars_tadoc.packed.row_group_pruning import Bounds
+from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, frame_of
+from polars_tadoc.runtime.cached_property import cached_property
+from polars_tadoc.storage.files import File, LocalFile, Ranges, chunk_range
+from polars_tadoc.untrusted.parquet_footer import open_parquet, without_arrow_types
+from polars_tadoc.untrusted.parquet_sizes import leaf_types, unfolded_bytes
+from polars_tadoc.untrusted.thrift import MalformedError
 
 
 class PackedFile:

@@ -11,15 +11,15 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.arrow import owned
-from polars_tadoc.cache import grammars
-from polars_tadoc.column import split
 from polars_tadoc.config import settings
-from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import LimitExceededError
-from polars_tadoc.grammar import VERSION, Grammar
+from polars_tadoc.model.column import split
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.grammar import VERSION, Grammar
+from polars_tadoc.model.grammar_cache import grammars
+from polars_tadoc.model.text_type import storage
 from polars_tadoc.packed.partition import PACKED_DTYPE
-from polars_tadoc.text_type import storage
+from polars_tadoc.runtime.arrow_memory import owned
 
 MOST_VALUES = 1 << 29
 """Values that a cell may hold: beyond, a page of a Parquet file may not hold it."""

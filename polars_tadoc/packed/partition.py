@@ -12,12 +12,12 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc import payload
-from polars_tadoc.cache import grammars
-from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotPackedError
-from polars_tadoc.grammar import VERSION, Grammar
-from polars_tadoc.text_type import is_tadoc
+from polars_tadoc.model import payload
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.grammar import VERSION, Grammar
+from polars_tadoc.model.grammar_cache import grammars
+from polars_tadoc.model.text_type import is_tadoc
 
 PACKED_DTYPE = pl.Struct(
     {

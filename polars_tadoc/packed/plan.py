@@ -9,7 +9,7 @@ import polars.selectors as cs
 
 from polars_tadoc.packed.pack import pack_stream, packed_schema
 from polars_tadoc.packed.unpack import Documents, chosen, unpacked_schema
-from polars_tadoc.sources import batches, register
+from polars_tadoc.runtime.io_source import batches, register
 
 
 def pack_plan(lf: pl.LazyFrame, schema: pl.Schema, column: str) -> pl.LazyFrame:

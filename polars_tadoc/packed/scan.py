@@ -11,17 +11,17 @@ from weakref import WeakSet
 import polars as pl
 from polars.exceptions import SchemaError
 
-from polars_tadoc.arguments import require_bool
-from polars_tadoc.hive.read import HiveColumns
 from polars_tadoc.packed.faults import Faults, OnError
 from polars_tadoc.packed.files import PackedFile, RowGroup
+from polars_tadoc.packed.hive_columns import HiveColumns
 from polars_tadoc.packed.partition import short_dtype
-from polars_tadoc.packed.skip import Bounds, Skipping
+from polars_tadoc.packed.row_group_pruning import Bounds, Skipping
 from polars_tadoc.packed.unpack import FAULTS, Documents, unpacked_schema
-from polars_tadoc.sources import register
-from polars_tadoc.stores.files import File
-from polars_tadoc.stores.find import Source, find
-from polars_tadoc.stores.store import Access
+from polars_tadoc.runtime.arguments import require_bool
+from polars_tadoc.runtime.io_source import register
+from polars_tadoc.storage.files import File
+from polars_tadoc.storage.find import Source, find
+from polars_tadoc.storage.object_store import Access
 
 
 def scan_packed(

@@ -11,14 +11,15 @@ import polars as pl
 import polars.selectors as cs
 import pyarrow as pa
 
-from polars_tadoc import payload
-from polars_tadoc.cache import ByteLRU, grammars
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotPackedError
-from polars_tadoc.grammar import Grammar
+from polars_tadoc.model import payload
+from polars_tadoc.model.grammar import Grammar
+from polars_tadoc.model.grammar_cache import grammars
+from polars_tadoc.model.text_type import STORAGE, in_form, result_type
 from polars_tadoc.packed.partition import Partition, partition_at
-from polars_tadoc.packed.skip import parts
-from polars_tadoc.text_type import STORAGE, in_form, result_type
+from polars_tadoc.packed.row_group_pruning import parts
+from polars_tadoc.runtime.cache import ByteLRU
 
 payloads: ByteLRU[str] = ByteLRU(lambda: settings().host_cache_bytes // 8, len)
 """Payloads of packed grammars by content key: making one takes several times as long as hashing its arrays."""

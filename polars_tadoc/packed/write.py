@@ -13,9 +13,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polars_tadoc.parquet_seal import announce, seal
-from polars_tadoc.stores.store import Access
-from polars_tadoc.stores.writing import Place, writing
+from polars_tadoc.storage.object_store import Access
+from polars_tadoc.storage.writing import Place, writing
+from polars_tadoc.untrusted.parquet_seal import announce, seal
 
 ENCODINGS = {
     "vocabulary": "DELTA_BYTE_ARRAY",

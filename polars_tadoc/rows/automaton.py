@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.phrases import Automaton
+from polars_tadoc.kernels.host.rows.phrases import Automaton
 
 
 def build_automaton(phrases: Iterable[Sequence[int]], classes: npt.NDArray[np.uint32], class_count: int) -> Automaton:

@@ -12,19 +12,19 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.analytics.results import from_arrow, lists
-from polars_tadoc.arguments import require_text
-from polars_tadoc.arrow import allocate
-from polars_tadoc.column import in_rows, require_tadoc, split
 from polars_tadoc.compress.compress import named_tokenizer, require_known
-from polars_tadoc.corpus import Corpus, require_countable
-from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
-from polars_tadoc.kernels.cpu.term_counts import score_rows
-from polars_tadoc.morphism import Morphism
+from polars_tadoc.kernels.host.rows.term_counts import score_rows
+from polars_tadoc.model.column import in_rows, require_tadoc, split
+from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.records.labelled_results import from_arrow, lists
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.rows.term_counts import TermCounts, Terms, count_terms, document_lengths
-from polars_tadoc.scoring import Scoring
-from polars_tadoc.sources import at_work
+from polars_tadoc.runtime.arguments import require_text
+from polars_tadoc.runtime.arrow_memory import allocate
+from polars_tadoc.runtime.interrupts import ends_on_interrupt
+from polars_tadoc.runtime.io_source import at_work
+from polars_tadoc.scoring.bm25 import Scoring
 
 Float32 = npt.NDArray[np.float32]
 Int64 = npt.NDArray[np.int64]

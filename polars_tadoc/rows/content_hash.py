@@ -8,19 +8,19 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.arrow import binary_views
-from polars_tadoc.cache import ByteLRU
-from polars_tadoc.column import in_rows, require_series, split
+from polars_tadoc.compress.decompress import WRONG
 from polars_tadoc.config import settings
-from polars_tadoc.corpus import Corpus, require_countable
-from polars_tadoc.decompress import WRONG
 from polars_tadoc.errors import InvalidGrammarError, NotCompressedError
-from polars_tadoc.grammar import Grammar
-from polars_tadoc.kernels.cpu import content_hash as kernels
-from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
-from polars_tadoc.kernels.cpu.lists import running_sum
-from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
-from polars_tadoc.text_type import is_tadoc
+from polars_tadoc.kernels.host.rows import content_hash as kernels
+from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.model.column import in_rows, require_series, split
+from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.model.grammar import Grammar
+from polars_tadoc.model.text_type import is_tadoc
+from polars_tadoc.runtime.arrow_memory import binary_views
+from polars_tadoc.runtime.cache import ByteLRU
+from polars_tadoc.runtime.interrupts import ends_on_interrupt
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 UInt64 = npt.NDArray[np.uint64]
 

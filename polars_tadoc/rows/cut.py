@@ -10,11 +10,11 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.arrow import binary_views, owned
-from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import InvalidGrammarError
-from polars_tadoc.kernels.cpu import extract as kernels
-from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
+from polars_tadoc.kernels.host.rows import extract as kernels
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.runtime.arrow_memory import binary_views, owned
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 Int64 = npt.NDArray[np.int64]
 

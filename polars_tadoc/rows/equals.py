@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.arguments import require_bool
-from polars_tadoc.arguments import require_text as require_utf8
 from polars_tadoc.compress.compress import cut_blocks
-from polars_tadoc.decompress import decompress
-from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
+from polars_tadoc.compress.decompress import decompress
+from polars_tadoc.model.text_type import is_tadoc, storage
 from polars_tadoc.rows.content_hash import content_hash, require_text
 from polars_tadoc.rows.numbers import common_rows
 from polars_tadoc.rows.token_count import token_count
-from polars_tadoc.text_type import is_tadoc, storage
+from polars_tadoc.runtime.arguments import require_bool
+from polars_tadoc.runtime.arguments import require_text as require_utf8
+from polars_tadoc.runtime.interrupts import ends_on_interrupt
 
 WORDS_COMPARED = 1 << 22
 """Words, or bytes of a String column, of the rows that are expanded at a time; one row at least."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from polars_tadoc.sources import at_work
-from polars_tadoc.text_type import STORAGE
+from polars_tadoc.model.text_type import STORAGE
+from polars_tadoc.runtime.io_source import at_work
 
 
 def by_row(

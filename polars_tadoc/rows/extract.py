@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.column import require_tadoc, split
-from polars_tadoc.corpus import Corpus, require_countable
-from polars_tadoc.decompress import write_texts
-from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
+from polars_tadoc.compress.decompress import write_texts
+from polars_tadoc.model.column import require_tadoc, split
+from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.rows.cut import cut_words
 from polars_tadoc.rows.numbers import MOST, TO_THE_END, Numbers, common_rows, lengths_of
 from polars_tadoc.rows.token_count import document_words, token_count
+from polars_tadoc.runtime.interrupts import ends_on_interrupt
 
 Int64 = npt.NDArray[np.int64]
 

@@ -10,14 +10,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.cache import ByteLRU
 from polars_tadoc.config import settings
-from polars_tadoc.kernels.cpu import phrases as kernels
-from polars_tadoc.kernels.cpu.arrays import read_only
-from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
-from polars_tadoc.kernels.cpu.phrase_words import UNKNOWN
-from polars_tadoc.kernels.rules import Rules
+from polars_tadoc.kernels.host.rows import phrases as kernels
+from polars_tadoc.kernels.host.rows.phrase_words import UNKNOWN
+from polars_tadoc.kernels.primitives.arrays import read_only
+from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.rows.automaton import build_automaton
+from polars_tadoc.runtime.cache import ByteLRU
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]

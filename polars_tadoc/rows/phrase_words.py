@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.compress import characters
-from polars_tadoc.compress.tokenize import Tokenizer, tokenize
-from polars_tadoc.kernels.cpu import phrase_words as kernels
-from polars_tadoc.kernels.cpu.tokenize import BLOCK, SEPARATOR
-from polars_tadoc.vocabulary import Vocabulary
+from polars_tadoc.kernels.host.rows import phrase_words as kernels
+from polars_tadoc.kernels.tokenize import characters
+from polars_tadoc.kernels.tokenize.tokenize_cpu import BLOCK, SEPARATOR
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
+from polars_tadoc.model.vocabulary import Vocabulary
 
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]

@@ -12,16 +12,16 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.arrow import allocate
-from polars_tadoc.column import in_rows, require_tadoc, split
 from polars_tadoc.compress.compress import named_tokenizer, require_known
-from polars_tadoc.corpus import Corpus, require_countable
-from polars_tadoc.kernels.cpu import load_rules
-from polars_tadoc.kernels.cpu.image import map_roots, map_rules
-from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
-from polars_tadoc.morphism import Morphism, encode
+from polars_tadoc.engine.cpu import load_rules
+from polars_tadoc.kernels.host.rows.word_map import map_roots, map_rules
+from polars_tadoc.model.column import in_rows, require_tadoc, split
+from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.model.word_map import Morphism, encode
 from polars_tadoc.rows.matching import Target
 from polars_tadoc.rows.phrase_words import PhraseWords
+from polars_tadoc.runtime.arrow_memory import allocate
+from polars_tadoc.runtime.interrupts import ends_on_interrupt
 
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]

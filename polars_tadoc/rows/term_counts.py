@@ -9,18 +9,18 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.corpus import Corpus
-from polars_tadoc.kernels.codes import DELETED
-from polars_tadoc.kernels.cpu import extract as length_kernels
-from polars_tadoc.kernels.cpu import load_rules
-from polars_tadoc.kernels.cpu import term_counts as kernels
-from polars_tadoc.kernels.cpu.arrays import read_only
-from polars_tadoc.kernels.cpu.image import map_rules
-from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
-from polars_tadoc.kernels.cpu.phrases import Owners, find_rows
-from polars_tadoc.morphism import Morphism
+from polars_tadoc.engine.cpu import load_rules
+from polars_tadoc.kernels.host.rows import extract as length_kernels
+from polars_tadoc.kernels.host.rows import term_counts as kernels
+from polars_tadoc.kernels.host.rows.phrases import Owners, find_rows
+from polars_tadoc.kernels.host.rows.word_map import map_rules
+from polars_tadoc.kernels.primitives.arrays import read_only
+from polars_tadoc.kernels.primitives.codes import DELETED
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.rows.matching import Links
 from polars_tadoc.rows.token_count import document_words
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]

@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.column import in_rows, require_tadoc, split
-from polars_tadoc.corpus import Corpus, require_countable
-from polars_tadoc.kernels.cpu import extract as kernels
-from polars_tadoc.kernels.cpu.interrupts import ends_on_interrupt
-from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
+from polars_tadoc.kernels.host.rows import extract as kernels
+from polars_tadoc.model.column import in_rows, require_tadoc, split
+from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.runtime.interrupts import ends_on_interrupt
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 
 @ends_on_interrupt

@@ -10,12 +10,12 @@ from typing import Literal, Self, get_args
 
 import polars as pl
 
-from polars_tadoc.arguments import require_integer
-from polars_tadoc.engine import require_engine
-from polars_tadoc.morphism import Morphism
+from polars_tadoc.engine.choose import require_engine
+from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.runtime.arguments import require_integer
 
 MOST_COUNT = (1 << 63) - 1
-"""No count is above it (see :func:`polars_tadoc.corpus.require_countable`)."""
+"""No count is above it (see :func:`polars_tadoc.model.corpus.require_countable`)."""
 MOST_WORDS = (1 << 32) - 1
 """Longest sequence: its words' ids alone would fill 16 GiB."""
 

@@ -74,9 +74,9 @@ def weigh(source: Source, analytic: str, n: int = 1) -> Choice:
 def features_of(source: Source, n: int = 1) -> dict[str, float]:
     """Return the statistics that costs are fitted to, by name.
 
-    Those of :class:`polars_tadoc.kernels.cpu.statistics.Statistics`, and ``calls``: 1; ``levels`` of the rules;
-    ``weights``: documents x rules; ``windows``: runs of ``n`` words or pairs that span symbols, from above, as long as
-    documents are on average.
+    Those of :class:`polars_tadoc.kernels.host.grammars.statistics.Statistics`, and ``calls``: 1; ``levels`` of the
+    rules; ``weights``: documents x rules; ``windows``: runs of ``n`` words or pairs that span symbols, from above, as
+    long as documents are on average.
     """
     measured = source.statistics
     symbols = float(measured.symbols + measured.roots)

@@ -9,17 +9,17 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.column import require_tadoc, split
-from polars_tadoc.corpus import Corpus, require_countable
-from polars_tadoc.engine import Engine, choose
-from polars_tadoc.kernels import cpu
-from polars_tadoc.kernels.cpu.image import map_roots, map_rules
-from polars_tadoc.kernels.cpu.statistics import Statistics, corpus_statistics
-from polars_tadoc.kernels.rules import Rules
-from polars_tadoc.morphism import Morphism
-from polars_tadoc.once import cached_property
+from polars_tadoc.engine import cpu
+from polars_tadoc.engine.choose import Engine, choose
+from polars_tadoc.kernels.host.grammars.statistics import Statistics, corpus_statistics
+from polars_tadoc.kernels.host.rows.word_map import map_roots, map_rules
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.model.column import require_tadoc, split
+from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.traversal.options import Options
-from polars_tadoc.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,14 +10,14 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.compress.number_words import Choice, Known
-from polars_tadoc.compress.tokenize import Tokenizer
-from polars_tadoc.engine import Engine
-from polars_tadoc.kernels.codes import DELETED, UNKNOWN
-from polars_tadoc.kernels.rules import Rules
-from polars_tadoc.morphism import Morphism
+from polars_tadoc.engine.choose import Engine
+from polars_tadoc.kernels.primitives.codes import DELETED, UNKNOWN
+from polars_tadoc.kernels.tokenize.number_words_cpu import Choice, Known
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.traversal.source import PreparedRows
-from polars_tadoc.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from polars_tadoc.dictionary.dictionary import Dictionary
@@ -111,4 +111,4 @@ def _choice(engine: Engine, morphism: Morphism | None, dictionary: Dictionary | 
 
     if dictionary is None or morphism is not None:
         return Choice(choose)
-    return Choice(choose, lambda: Known(dictionary.on(engine), len(dictionary)))
+    return Choice(choose, lambda: Known(dictionary.on(engine), len(dictionary), Vocabulary))

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 from weakref import ReferenceType, ref
 
-from polars_tadoc.kernels.twigs import OTHER
+from polars_tadoc.kernels.twigs.arrays import OTHER
 from polars_tadoc.twig.name_table import Names, NameTable
 from polars_tadoc.twig.twig import NodeTest
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.engine import CPU, Engine
-from polars_tadoc.kernels.twigs import Twigs
+from polars_tadoc.engine.choose import CPU, Engine
+from polars_tadoc.kernels.twigs.arrays import Twigs
 from polars_tadoc.twig.alphabet import Alphabet
 
 

@@ -8,10 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.arrow import binary_views
 from polars_tadoc.compress.compress import cut_blocks
-from polars_tadoc.kernels.cpu.parallel import map_parallel, weighted_chunks
-from polars_tadoc.kernels.cpu.xml_events import (
+from polars_tadoc.kernels.host.xml.xml_events import (
     CAPACITY,
     DEEPEST,
     ERROR_COLUMN,
@@ -32,9 +30,11 @@ from polars_tadoc.kernels.cpu.xml_events import (
     handlers,
     read_documents,
 )
-from polars_tadoc.kernels.cpu.xml_names import ENTRY
-from polars_tadoc.kernels.cpu.xml_prolog import DEFAULTS, ENTITIES, FINE, check_prologs
-from polars_tadoc.kernels.twigs import CLOSE, Events
+from polars_tadoc.kernels.host.xml.xml_names import ENTRY
+from polars_tadoc.kernels.host.xml.xml_prolog import DEFAULTS, ENTITIES, FINE, check_prologs
+from polars_tadoc.kernels.twigs.arrays import CLOSE, Events
+from polars_tadoc.runtime.arrow_memory import binary_views
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 from polars_tadoc.twig.alphabet import Alphabet
 from polars_tadoc.twig.expat import Expat, load_expat
 from polars_tadoc.twig.plain_parser import (

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from polars_tadoc.errors import InvalidTwigSetError, NotAFileError
-from polars_tadoc.regular_file import read_json_text
-from polars_tadoc.replacing import replacing, target
+from polars_tadoc.runtime.regular_file import read_json_text
+from polars_tadoc.storage.atomic_write import replacing, target
 
 FORMAT = "polars_tadoc twigs"
 VERSION = 1

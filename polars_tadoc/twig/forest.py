@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polars_tadoc.kernels.twigs import NO_ENTRY, NO_NODE, OTHER, Twigs
+from polars_tadoc.kernels.twigs.arrays import NO_ENTRY, NO_NODE, OTHER, Twigs
 from polars_tadoc.twig.alphabet import FIRST_SYMBOL, Alphabet, GrowingAlphabet
 from polars_tadoc.twig.places import WORD, Places
 from polars_tadoc.twig.twig import NO_PARENT, Twig
@@ -28,7 +28,7 @@ class Tree(NamedTuple):
 
 
 class Forest:
-    """What :class:`polars_tadoc.kernels.twigs.Twigs` holds, in arrays that grow; a change costs what its twig does."""
+    """What :class:`polars_tadoc.kernels.twigs.arrays.Twigs` holds, in growing arrays."""
 
     def __init__(self, alphabet: GrowingAlphabet | None = None) -> None:
         self._alphabet = alphabet or GrowingAlphabet()

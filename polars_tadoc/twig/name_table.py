@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.cpu.xml_names import (
+from polars_tadoc.kernels.host.xml.xml_names import (
     ATTRIBUTES,
     ELEMENTS,
     ENTRY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from xml.parsers import expat
 
-from polars_tadoc.kernels.twigs import CLOSE, OTHER
+from polars_tadoc.kernels.twigs.arrays import CLOSE, OTHER
 from polars_tadoc.twig.alphabet import Alphabet
 from polars_tadoc.twig.expat import SEPARATOR
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from polars_tadoc.arguments import require_text
+from polars_tadoc.runtime.arguments import require_text
 from polars_tadoc.twig.tokens import NAME
 
 XML = "http://www.w3.org/XML/1998/namespace"

@@ -12,7 +12,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.twigs import CLOSE, OTHER
+from polars_tadoc.kernels.twigs.arrays import CLOSE, OTHER
 from polars_tadoc.twig.alphabet import Alphabet
 from polars_tadoc.twig.prefixes import XML
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.apart import apart
-from polars_tadoc.arguments import require_path, require_text
 from polars_tadoc.errors import InvalidTwigSetError, TwigMissingError
+from polars_tadoc.runtime.arguments import require_path, require_text
+from polars_tadoc.runtime.writer_thread import apart
 from polars_tadoc.twig import file, prefixes
 from polars_tadoc.twig.compiled import CompiledTwigs
 from polars_tadoc.twig.forest import Forest, Tree

@@ -1,9 +1,9 @@
 """What the words of a compressed column of XML mean for twigs, each distinct word judged once.
 
 The tokenizer "xml" gives whole tags and the like, and cuts what stands at a wrong place otherwise than where it belongs
-(:mod:`polars_tadoc.compress.xml_words`); words that it would not have cut are doubtful. So a word can be judged by
-itself, save for how tags nest and whether text stands outside of the root, which the kinds and names of words tell: a
-document whose words nest and of which none is doubtful is well-formed, and its events are those of its words.
+(:mod:`polars_tadoc.kernels.tokenize.xml_words`); words that it would not have cut are doubtful. So a word can be judged
+by itself, save for how tags nest and whether text stands outside of the root, which the kinds and names of words tell:
+a document whose words nest and of which none is doubtful is well-formed, and its events are those of its words.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.compress.tokenize import Tokenizer, tokenize
-from polars_tadoc.compress.xml_words import xml_words
-from polars_tadoc.grammar import Grammar
-from polars_tadoc.kernels.cpu.tokenize import SEPARATOR
-from polars_tadoc.kernels.cpu.xml_roots import first_in_documents, first_in_rules
-from polars_tadoc.kernels.twigs import CLOSE, DOUBTFUL, EMPTY, NOTHING, OPEN, SHUT, TEXT, WordEvents
+from polars_tadoc.kernels.host.xml.xml_roots import first_in_documents, first_in_rules
+from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
+from polars_tadoc.kernels.tokenize.xml_words import xml_words
+from polars_tadoc.kernels.twigs.arrays import CLOSE, DOUBTFUL, EMPTY, NOTHING, OPEN, SHUT, TEXT, WordEvents
+from polars_tadoc.model.grammar import Grammar
+from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.twig.alphabet import Alphabet
 from polars_tadoc.twig.tags import DECLARES, Numbers, Tags, parse_tags
-from polars_tadoc.vocabulary import Vocabulary
 
 UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
@@ -81,7 +81,7 @@ class JudgedWords:
     vocabulary
         The words.
     kinds, names
-        By word, as in :class:`~polars_tadoc.kernels.twigs.WordEvents`.
+        By word, as in :class:`~polars_tadoc.kernels.twigs.arrays.WordEvents`.
     any_text
         bool by word: whether it may stand for any text, as CDATA sections and references to characters do.
     tag_words
@@ -165,7 +165,7 @@ class JudgedWords:
 def word_events(vocabulary: pa.LargeStringArray, alphabet: Alphabet, namespaces: dict[str, str]) -> WordEvents:
     """Say what words mean for twigs.
 
-    For every document that :func:`~polars_tadoc.kernels.reference_twigs.twig_rule_matches` calls sound by what is
+    For every document that :func:`~polars_tadoc.kernels.twigs.reference.twig_rule_matches` calls sound by what is
     returned, the twigs that match are those that match its parser's events; of the twigs that ask for a text at least
     these, for a word stands for all texts that hold it.
 

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 from polars_tadoc.errors import InvalidTwigError
-from polars_tadoc.twig import refusals
-from polars_tadoc.twig.refusals import Refusal
+from polars_tadoc.twig import unsupported_xpath as refusals
 from polars_tadoc.twig.tokens import Token, positions_of, tokens_of
 from polars_tadoc.twig.twig import NO_PARENT, NodeTest, Twig, canonical_twig
+from polars_tadoc.twig.unsupported_xpath import Refusal
 
 _ANY = NodeTest("any")
 

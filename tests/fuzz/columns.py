@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 
 import polars_tadoc as tadoc
-from polars_tadoc.column import split
-from polars_tadoc.corpus import Corpus
 from polars_tadoc.errors import TadocError
-from polars_tadoc.kernels import reference
+from polars_tadoc.kernels.traverse import reference
+from polars_tadoc.model.column import split
+from polars_tadoc.model.corpus import Corpus
 from tests import oracle
 from tests.fuzz.script import Script
 

@@ -17,9 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import polars_tadoc as tadoc
-from polars_tadoc.analytics.records import Layout, Records
 from polars_tadoc.errors import TadocError
-from polars_tadoc.spill import Checkpoint, Spill, merging, order, words
+from polars_tadoc.records import Checkpoint, Spill
+from polars_tadoc.records import count_order as order
+from polars_tadoc.records import run_merge as merging
+from polars_tadoc.records import word_runs as words
+from polars_tadoc.records.records import Layout, Records
 from tests.fuzz.target import folder
 from tests.fuzz.targets import checkpoint as checkpoints
 from tests.fuzz.targets import records

@@ -5,7 +5,7 @@ from __future__ import annotations
 from polars_tadoc.index.codecs.codec import Codec as Codec
 from polars_tadoc.index.codecs.pfordelta import PForDelta as PForDelta
 from polars_tadoc.index.codecs.rice import Rice as Rice
-from polars_tadoc.kernels.postings import Postings
+from polars_tadoc.kernels.postings.coded import Postings
 
 CODECS: dict[str, Codec] = {codec.name: codec for codec in (PForDelta(), Rice())}
 

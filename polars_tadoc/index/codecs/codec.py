@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from polars_tadoc.errors import InvalidIndexError
 from polars_tadoc.index.codecs.numbers import pack_numbers, unpack_numbers
-from polars_tadoc.kernels.cpu import coding, decoding
-from polars_tadoc.kernels.cpu.lists import running_sum
-from polars_tadoc.kernels.postings import BLOCK, Postings, Stream
+from polars_tadoc.kernels.postings import decode_cpu as decoding
+from polars_tadoc.kernels.postings import encode_cpu as coding
+from polars_tadoc.kernels.postings.coded import BLOCK, Postings, Stream
+from polars_tadoc.kernels.primitives.lists import running_sum
 
 UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
@@ -32,7 +33,7 @@ class Codec(ABC):
 
     name: ClassVar[str]
     number: ClassVar[int]
-    """What :attr:`~polars_tadoc.kernels.postings.Postings.codec` says."""
+    """What :attr:`~polars_tadoc.kernels.postings.coded.Postings.codec` says."""
 
     block_size: ClassVar[int] = BLOCK
     """Postings that are decoded together."""

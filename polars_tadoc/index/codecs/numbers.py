@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.errors import InvalidIndexError
-from polars_tadoc.kernels.cpu import packed_numbers as kernels
+from polars_tadoc.kernels.postings import packed_numbers as kernels
 
 UInt8 = npt.NDArray[np.uint8]
 UInt64 = npt.NDArray[np.uint64]

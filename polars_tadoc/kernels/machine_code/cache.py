@@ -23,7 +23,7 @@ from numba.core.errors import NumbaWarning
 from polars_tadoc.kernels.machine_code import entries, folders, targets
 from polars_tadoc.kernels.machine_code.content import UnknownContentError, content_of, sources_of
 from polars_tadoc.kernels.machine_code.entries import Entry
-from polars_tadoc.permissions import PRIVATE_FOLDER
+from polars_tadoc.runtime.permissions import PRIVATE_FOLDER
 
 
 class KernelCache(caching._Cache):  # type: ignore[misc]

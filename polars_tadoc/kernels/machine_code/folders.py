@@ -19,8 +19,8 @@ from numba.misc.appdirs import AppDirs
 
 from polars_tadoc.errors import KernelCacheWarning
 from polars_tadoc.kernels.machine_code.entries import SUFFIX
-from polars_tadoc.permissions import PRIVATE_FOLDER
-from polars_tadoc.regular_file import is_owned
+from polars_tadoc.runtime.permissions import PRIVATE_FOLDER
+from polars_tadoc.runtime.regular_file import is_owned
 
 NAME = "polars_tadoc-kernels"
 SHIPPED = Path(__file__).parents[1] / "_compiled"

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polars_tadoc.analytics.records import Layout
-from polars_tadoc.spill import Checkpoint, Spill
-from polars_tadoc.spill.checkpoint import manifest_text
+from polars_tadoc.records import Checkpoint, Spill
+from polars_tadoc.records.checkpoint import manifest_text
+from polars_tadoc.records.records import Layout
 from tests.fuzz.script import Script, edit_bytes, edit_json, edit_numbers, edit_strings
 from tests.fuzz.target import Refused, Target, folder, may_refuse
 from tests.fuzz.targets import records

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import polars_tadoc as tadoc
-from polars_tadoc.index.folder import HEADER, _header_text
+from polars_tadoc.index.store.folder import HEADER, _header_text
 from tests.fuzz.script import Script, edit_bytes, edit_json, edit_numbers, edit_strings
 from tests.fuzz.target import Refused, Target, folder, may_refuse
 

@@ -7,7 +7,7 @@ import random
 from functools import cache
 from typing import Any
 
-from polars_tadoc.index import expressions
+from polars_tadoc.index.store import saved_expressions as expressions
 from tests.fuzz.expressions import apply, every, places, planted, plants, was_run
 from tests.fuzz.script import Script, edit_json
 from tests.fuzz.target import Target

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 import polars_tadoc as tadoc
-from polars_tadoc import payload
-from polars_tadoc.column import split
+from polars_tadoc.model import payload
+from polars_tadoc.model.column import split
 from tests import handmade
 from tests.fuzz.columns import hold
 from tests.fuzz.script import Script, edit_bytes, edit_numbers

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from polars_tadoc.analytics.records import Layout, Records, decode, encode, merge_records, split
+from polars_tadoc.records.records import Layout, Records, decode, encode, merge_records, split
 from tests.fuzz.script import Script, edit_bytes, edit_numbers, edit_strings
 from tests.fuzz.target import Refused, Target, may_refuse
 

@@ -9,8 +9,8 @@ from functools import cache
 import polars as pl
 
 import polars_tadoc as tadoc
-from polars_tadoc.kernels.reference_twigs import twig_matches
-from polars_tadoc.kernels.twigs import Events
+from polars_tadoc.kernels.twigs.arrays import Events
+from polars_tadoc.kernels.twigs.reference import twig_matches
 from polars_tadoc.twig.plain_parser import DocumentError, parse_document
 from tests import handmade
 from tests.fuzz.target import Target

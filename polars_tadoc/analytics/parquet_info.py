@@ -1,0 +1,214 @@
+"""What a compressed column weighs in a Parquet file, where each row group repeats the grammars that its rows use."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import polars as pl
+import pyarrow as pa
+from polars.exceptions import ComputeError
+
+from polars_tadoc.analytics.info import WORTH_A_WARNING, are_small
+from polars_tadoc.config import settings
+from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, RepeatedGrammarsWarning
+from polars_tadoc.execute.columns import compressed_column
+from polars_tadoc.model import payload
+from polars_tadoc.storage.files import File, chunk_range
+from polars_tadoc.storage.find import Source, find
+from polars_tadoc.storage.object_store import Access
+from polars_tadoc.untrusted.parquet_footer import open_parquet
+from polars_tadoc.untrusted.parquet_sizes import leaf_types, unfolded_bytes
+from polars_tadoc.untrusted.thrift import MalformedError
+
+CALL = "parquet_info"
+
+SCHEMA = pl.Schema(
+    {
+        "files": pl.UInt64,
+        "rows": pl.UInt64,
+        "row_groups": pl.UInt64,
+        "grammars": pl.UInt64,
+        "copies": pl.UInt64,
+        "grammar_bytes": pl.UInt64,
+        "bytes": pl.UInt64,
+        "advice": pl.String,
+    }
+)
+
+
+def parquet_info(
+    path: Source,
+    column: str | None = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    credential_provider: Any = "auto",
+) -> pa.Table:
+    """Describe a compressed column of Parquet files in one row; of the data only the grammars are read.
+
+    Files in which copies of the same grammars weigh more than all else of the column are warned of: they were written
+    in row groups that are small for their grammars, their rows are mixed, or one column was cut into many files, of
+    which each repeats the grammars of all. So are many grammars of few rows that weigh more than the rows.
+
+    Parameters
+    ----------
+    path
+        A file, a folder (Hive partitions, too), a glob pattern, an address (``s3://bucket/folder``), an open file, or
+        several of them.
+    column
+        Name of the column; may be left out where the file has one that is compressed.
+    storage_options
+        How an object store is reached, as for :func:`polars_tadoc.scan_packed`.
+    credential_provider
+        Likewise.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``files``; ``rows``; ``row_groups``; ``grammars`` (distinct); ``copies`` (grammars of each row group, summed);
+        ``grammar_bytes`` (of all copies, as they stand in the file); ``bytes`` (of the whole column there), uint64;
+        ``advice`` (what to do where that is much more than it has to be, else null), string.
+
+    Raises
+    ------
+    ColumnMissingError
+        The file has no such column; the message suggests the nearest names.
+    NotCompressedError
+        The column is of another type, or none was named and there is not exactly one.
+    InvalidGrammarError
+        The file is damaged, or no Parquet file.
+    LimitExceededError
+        The grammars of a row group claim to unfold into more than ``Config(payload_limit_bytes=)``.
+    FileNotFoundError
+        There is no such file.
+    TypeError, ValueError
+        ``path`` is something else, or an address of an unknown kind.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> df = pl.DataFrame({"text": ["to be", "or not", "to be"]}).tadoc.compress("text")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     df.write_parquet(Path(folder) / "small.parquet", row_group_size=1)
+    ...     info = tadoc.parquet_info(Path(folder) / "small.parquet")
+    >>> info.select(["rows", "row_groups", "grammars", "copies"]).to_pylist()
+    [{'rows': 3, 'row_groups': 3, 'grammars': 1, 'copies': 3}]
+
+    """
+    found = find(path, CALL, Access(storage_options, credential_provider))
+    keys: list[str] = []
+    rows = groups = of_grammars = total = 0
+    names = []
+    for place in (one.file for one in found):
+        about = _described(place, column)
+        keys += about.keys
+        names.append(about.column)
+        rows, groups = rows + about.rows, groups + about.groups
+        of_grammars, total = of_grammars + about.sizes[0], total + sum(about.sizes)
+    distinct, others = len(set(keys)), f" and {len(found) - 1} more" if len(found) > 1 else ""
+    advice = _advice(len(found), rows, groups, distinct, len(keys), of_grammars, total, f'"{names[0]}"')
+    if advice is not None:
+        warnings.warn(f"{found[0].file}{others}: {advice}", RepeatedGrammarsWarning, stacklevel=2)
+    row = (len(found), rows, groups, distinct, len(keys), of_grammars, total, advice)
+    return pl.DataFrame([row], schema=SCHEMA, orient="row").to_arrow()
+
+
+def _advice(
+    files: int, rows: int, groups: int, distinct: int, copies: int, of_grammars: int, total: int, column: str
+) -> str | None:
+    """Say what takes more room than it has to, and what to do; None where that would save little."""
+    repeated = of_grammars - of_grammars * distinct // max(copies, 1)
+    if repeated > max(total - repeated, WORTH_A_WARNING):
+        said = (
+            f"{distinct:,} grammars stand {copies:,} times in {groups:,} row groups"
+            f"{f' of {files:,} files' if files > 1 else ''}, {repeated / 1e6:,.1f} of the {total / 1e6:,.1f} MB of "
+            f"column {column} are copies; "
+        )
+        if files > 1 and 2 * groups < 3 * files:
+            return (
+                said + "each file repeats the grammars of all: write partitions by "
+                "lf.tadoc.sink_parquet(folder, partition_by=…), which makes grammars of each one's rows"
+            )
+        return (
+            said + "write it anew in larger row groups, df.write_parquet(path, row_group_size=250_000), after "
+            "tadoc.recompress(column) where rows were mixed"
+        )
+    if are_small(distinct, rows, of_grammars, total - of_grammars, WORTH_A_WARNING // 2):
+        return (
+            f"{distinct:,} grammars of {of_grammars / 1e6:,.1f} MB for {rows:,} rows of "
+            f"{(total - of_grammars) / 1e6:,.1f} MB in column {column}"
+            f"{f', in {files:,} files' if files > 1 else ''}: grammars of few rows find few repeats; read them "
+            "together and merge them, tadoc.recompress(column), or partition by something coarser"
+        )
+    return None
+
+
+class _About(NamedTuple):
+    """What one file says of its compressed column."""
+
+    column: str
+    rows: int
+    groups: int
+    keys: list[str]
+    sizes: list[int]
+
+
+def _described(place: File, column: str | None) -> _About:
+    try:
+        source, ranges = place.open()
+        with source, open_parquet(source) as file:
+            name = compressed_column(_schema(source), column, CALL)
+            metadata, keys = file.metadata, []
+            places = _places(file.schema_arrow, name)
+            groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+            for number, group in enumerate(groups):
+                if ranges is not None:
+                    ranges.fetch([chunk_range(group.column(places[0]))])
+                _require_within_limit(place, source, file, number, places[0])
+                keys += _keys(file.read_row_group(number, columns=[f"{name}.grammar"])[name])
+            sizes = [sum(group.column(leaf).total_compressed_size for group in groups) for leaf in places]
+            return _About(name, metadata.num_rows, len(groups), keys, sizes)
+    except (pa.ArrowException, ComputeError, MalformedError) as error:
+        raise InvalidGrammarError(f"{CALL}: {place} is no Parquet file, or damaged: {error}") from error
+
+
+def _schema(source: pa.NativeFile) -> pl.Schema:
+    """Read the columns as Polars does, of the footer alone."""
+    size = source.size()
+    length = int.from_bytes(source.read_at(4, size - 8), "little")
+    return pl.Schema(pl.read_parquet_schema(io.BytesIO(b"PAR1" + source.read_at(length + 8, size - 8 - length))))
+
+
+def _keys(column: pa.ChunkedArray) -> list[str]:
+    """Keys of the grammars that a row group stores; payloads become no Python strings."""
+    dictionaries = [chunk.field(0).dictionary for chunk in column.chunks]
+    unique = pa.chunked_array(dictionaries).unique().drop_null() if dictionaries else []
+    texts = [cell.as_buffer() for cell in unique]
+    return [
+        payload.key_of(text.slice(0, min(payload.HEADER_LENGTH, text.size)).to_pybytes(), text.size) for text in texts
+    ]
+
+
+def _require_within_limit(place: File, source: pa.NativeFile, file: Any, group: int, leaf: int) -> None:
+    """Raise ``LimitExceededError`` where the grammars of a row group claim to unfold into too much to be read."""
+    limit = settings().payload_limit_bytes
+    size = unfolded_bytes(source, file, group, [leaf], limit)
+    if size > limit:
+        raise LimitExceededError(
+            f"{CALL}: {place}, row group {group}: its grammars claim to unfold into {size:,} bytes or more, "
+            f"the limit is {limit:,}; if the data is trusted, raise it: tadoc.Config(payload_limit_bytes=…)"
+        )
+
+
+def _places(schema: pa.Schema, name: str) -> range:
+    """Give the numbers of the leaf columns that hold a column: a path such as ``text.grammar`` may be of another."""
+    at = schema.get_field_index(name)
+    first, count = (
+        sum(1 for field in fields for _ in leaf_types(field.type)) for fields in (list(schema)[:at], [schema.field(at)])
+    )
+    return range(first, first + count)

@@ -1,0 +1,261 @@
+"""A compressed column becomes a String one; only the rows that are there are expanded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.config import settings
+from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
+from polars_tadoc.kernels.host.rows import expand as kernels
+from polars_tadoc.model.column import gather_or_null, require_tadoc, split
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.runtime.arrow_memory import allocate, binary_views
+from polars_tadoc.runtime.interrupts import interruptible
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+
+WRONG = {
+    kernels.GAPS_CUT: "its gaps end inside a number",
+    kernels.GAP_RANGE: "its gaps name an entry that the grammar does not have",
+    kernels.GAP_PLACE: "its gaps go on after its last word",
+}
+
+
+def decompress(column: pl.Series) -> pl.Series:
+    """Give back the text, byte for byte.
+
+    Parameters
+    ----------
+    column
+        Compressed column. Where it was compressed with ``lossless=False``, words come joined by spaces.
+
+    Returns
+    -------
+    String series
+        One string per row; null where the row is null.
+
+    Raises
+    ------
+    NotCompressedError
+        The series is not a compressed column.
+    InvalidGrammarError
+        A payload or a row is damaged.
+    LimitExceededError
+        The rows stand for more words than ``Config(expansion_limit=)`` or for sixteen times as many bytes, or the text
+        does not fit in memory.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["one  fish", "two fish"]).tadoc.compress()
+    >>> tadoc.decompress(column.slice(1, 1)).to_list()
+    ['two fish']
+
+    """
+    column = require_tadoc(column, "decompress")
+    with interruptible():
+        return write_texts(split(column), column.name, len(column), "decompress")
+
+
+def write_texts(corpora: Sequence[Corpus], name: str, rows: int, call: str) -> pl.Series:
+    """Write the text of all documents into a String series of ``rows`` rows; null where there is no document.
+
+    Errors are those of :func:`decompress`, said of the call.
+    """
+    try:
+        allowance = Allowance(call)
+        texts = [_texts(corpus, allowance) for corpus in corpora]
+    except MemoryError as error:  # pyarrow's is one
+        raise LimitExceededError(f"{call}: the text does not fit in memory; take fewer rows at a time") from error
+    if not texts:
+        return pl.Series(name, [None], pl.String).new_from_index(0, rows)
+    if len(texts) == 1 and np.array_equal(corpora[0].rows, np.arange(rows)):
+        return texts[0].alias(name)
+    place = np.full(rows, -1, np.int64)
+    stands = np.concatenate([corpus.rows for corpus in corpora])
+    place[stands] = np.arange(len(stands))
+    return gather_or_null(pl.concat(texts), place).alias(name)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Words and UTF-8 bytes of each document, int64; bytes may be a bound."""
+
+    words: npt.NDArray[np.int64]
+    bytes: npt.NDArray[np.int64]
+
+
+class Allowance:
+    """What all rows of one call may stand for: ``Config(expansion_limit=)`` words and sixteen times as many bytes."""
+
+    def __init__(self, call: str) -> None:
+        self.call, self.limit = call, settings().expansion_limit
+        self.words_left, self.bytes_left = self.limit, 16 * self.limit
+
+    def take(self, words: int, size: int) -> None:
+        """Count words and bytes of rows; raises ``LimitExceededError`` where that is too much."""
+        self.words_left -= words
+        self.bytes_left -= size
+        if self.words_left < 0 or self.bytes_left < 0:
+            raise self.exceeded()
+
+    def exceeded(self) -> LimitExceededError:
+        """Return the error that says what to do."""
+        return LimitExceededError(
+            f"{self.call}: the rows stand for more than {self.limit:,} words or {16 * self.limit:,} bytes; take fewer "
+            "rows at a time, or if the data is trusted raise the limit: tadoc.Config(expansion_limit=…)"
+        )
+
+
+def document_sizes(corpus: Corpus, allowance: Allowance) -> Sizes:
+    """Words and UTF-8 bytes of each document, counted in the call's allowance; checks every gap stream.
+
+    Raises
+    ------
+    InvalidGrammarError
+        A row is damaged.
+    LimitExceededError
+        The call's rows stand for more words than ``Config(expansion_limit=)``, or for too many bytes.
+
+    """
+    addresses, gap_sizes, owner = binary_views(corpus.gaps)
+    sizes = _bounds(corpus, addresses, gap_sizes, allowance)
+    _tighten(corpus, addresses, gap_sizes, sizes)
+    del owner  # the addresses point into it until here
+    return sizes
+
+
+def _bounds(
+    corpus: Corpus, addresses: npt.NDArray[np.uint64], gap_sizes: npt.NDArray[np.uint32], allowance: Allowance
+) -> Sizes:
+    """Words of each document and a bound of its bytes, from the views of their gaps; checks every gap stream."""
+    grammar = corpus.grammar
+    sizes = Sizes(np.empty(corpus.document_count, np.int64), np.empty(corpus.document_count, np.int64))
+    # made here, not on several threads at once
+    gap_bytes, expansion_lengths = grammar.gap_bytes, grammar.expansion_lengths
+    led_bytes, leads = grammar.led_bytes, grammar.leads
+
+    def measure(rows: tuple[int, int]) -> tuple[int, int]:
+        first, stop = rows
+        code, row = kernels.measure(
+            grammar.vocabulary_size,
+            expansion_lengths,
+            led_bytes,
+            leads,
+            gap_bytes,
+            corpus.root_offsets[first : stop + 1],
+            corpus.roots,
+            addresses[first:stop],
+            gap_sizes[first:stop],
+            allowance.words_left,
+            allowance.bytes_left,
+            sizes.words[first:stop],
+            sizes.bytes[first:stop],
+        )
+        return code, first + row
+
+    chunks = weighted_chunks(corpus.root_offsets)
+    outcomes = map_parallel(measure, chunks)
+    for code, document in outcomes:
+        if code in WRONG:
+            raise InvalidGrammarError(f"row {corpus.rows[document]}: {WRONG[code]}: the data is damaged")
+    if any(code == kernels.TOO_LONG for code, _ in outcomes):
+        raise allowance.exceeded()
+    for first, stop in chunks:  # one by one: together they may pass 64 bits
+        allowance.take(int(sizes.words[first:stop].sum()), int(sizes.bytes[first:stop].sum()))
+    return sizes
+
+
+def _tighten(
+    corpus: Corpus, addresses: npt.NDArray[np.uint64], gap_sizes: npt.NDArray[np.uint32], sizes: Sizes
+) -> None:
+    """Turn bounds of bytes into the bytes themselves: a search for each gap that is not as predicted."""
+    grammar = corpus.grammar
+    leads = grammar.leads
+
+    def tighten(rows: tuple[int, int]) -> None:
+        first, stop = rows
+        kernels.replaced_bytes(
+            grammar.vocabulary_size,
+            grammar.rule_offsets,
+            grammar.symbols,
+            grammar.level_count,
+            grammar.expansion_lengths,
+            leads,
+            grammar.gap_bytes,
+            grammar.predicted_gaps,
+            corpus.root_offsets[first : stop + 1],
+            corpus.roots,
+            addresses[first:stop],
+            gap_sizes[first:stop],
+            sizes.words[first:stop],
+            sizes.bytes[first:stop],
+        )
+
+    map_parallel(tighten, weighted_chunks(corpus.root_offsets))
+
+
+def _texts(corpus: Corpus, allowance: Allowance) -> pl.Series:
+    grammar = corpus.grammar
+    addresses, gap_sizes, owner = binary_views(corpus.gaps)
+    sizes = _bounds(corpus, addresses, gap_sizes, allowance)
+    if sizes.bytes.max(initial=0) >= 1 << 32:
+        _tighten(corpus, addresses, gap_sizes, sizes)
+        if sizes.bytes.max() >= 1 << 32:
+            row = corpus.rows[int(sizes.bytes.argmax())]
+            raise LimitExceededError(
+                f"{allowance.call}: row {row} stands for {sizes.bytes.max():,} bytes; a String holds less than 2^32"
+            )
+    # held here while kernels read at their addresses: a cached property made on two threads at once keeps one
+    word_offsets, word_data = grammar.words.offsets, grammar.words.data
+    gap_offsets, gap_data = grammar.gaps.offsets, grammar.gaps.data
+    symbol_bytes = grammar.symbol_bytes
+    leads = grammar.leads
+    starts = np.concatenate([[0], np.cumsum(sizes.bytes)])
+    buffer, data = allocate(int(starts[-1]), np.uint8)
+    address = data.ctypes.data
+    chunks = weighted_chunks(starts)
+
+    def write(rows: tuple[int, int]) -> None:
+        first, stop = rows
+        kernels.write(
+            grammar.vocabulary_size,
+            grammar.rule_offsets,
+            grammar.symbols,
+            grammar.level_count,
+            grammar.expansion_lengths,
+            symbol_bytes,
+            leads,
+            grammar.predicted_gaps,
+            word_offsets,
+            word_data.ctypes.data,
+            gap_offsets,
+            gap_data.ctypes.data,
+            corpus.root_offsets[first : stop + 1],
+            corpus.roots,
+            addresses[first:stop],
+            gap_sizes[first:stop],
+            sizes.words[first:stop],
+            sizes.bytes[first:stop],
+            address + int(starts[first]),
+            address + int(starts[stop]),
+        )
+
+    map_parallel(write, chunks)
+    del owner  # the gaps' addresses point into it until here
+    parts = []
+    for first, stop in chunks:  # bytes were bounds before: there may be room between one chunk's text and the next's
+        offset_buffer, offsets = allocate(stop - first + 1, np.int64)
+        offsets[0] = 0
+        np.cumsum(sizes.bytes[first:stop], out=offsets[1:])
+        text = buffer.slice(int(starts[first]), int(offsets[-1]))
+        strings = pa.LargeStringArray.from_buffers(stop - first, offset_buffer, text)
+        parts.append(cast(pl.Series, pl.from_arrow(strings)))
+    return pl.concat(parts, rechunk=True)  # moves views, not text

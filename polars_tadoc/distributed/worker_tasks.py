@@ -1,0 +1,422 @@
+"""Analytics in three rounds of tasks: find in pieces, merge shard by shard, put in order range by range.
+
+*Find*: a worker counts pieces and merges what it finds, until there are no more or a share of memory is full; then it
+splits that into shards, by the words, and writes each one to a file. *Merge*: what all workers found of one shard is
+merged, put into the order of the result and written in blocks; the first record of each block is reported. From those
+the ranges are chosen: stretches of the result of about equal size. *Order*: the blocks of a range, of all shards,
+become a file of the result. So each round is spread over all workers, and no process ever holds the whole.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.distributed.compute_lock import computing
+from polars_tadoc.distributed.file_splits import Files, Piece
+from polars_tadoc.distributed.pool import Kept
+from polars_tadoc.distributed.text import corpus_of_text
+from polars_tadoc.engine.device_batches import DeviceBatches
+from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.terms import Totals
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.corpus import require_countable
+from polars_tadoc.records.labelled_results import Labels, to_arrow
+from polars_tadoc.records.records import Layout, Records, decode, encode, merge_records, split
+
+FREQUENCIES = Layout(("word",), 1)
+"""How many rows hold each word."""
+
+MERGING = 6
+"""How many times what was found merging takes, about."""
+
+Place = tuple[Any, ...]
+"""Where a record stands in the result, or those of a word or sequence: places compare as the records do."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One call, as workers know it.
+
+    Parameters
+    ----------
+    folder
+        Where its files are.
+    analytic
+        What is asked.
+    files
+        What is read.
+    labels
+        The column that labels rows, if any.
+    shards
+        How many there are.
+    room
+        Bytes that a worker may take for what it finds.
+    block
+        Records of a block.
+
+    """
+
+    folder: Path
+    analytic: Analytic[Any, Any]
+    files: Files
+    labels: str | None
+    shards: int
+    room: int
+    block: int
+
+    @property
+    def layout(self) -> Layout:
+        """What the numbers of records mean."""
+        return self.analytic.layout
+
+    @property
+    def found_layout(self) -> Layout:
+        """What the numbers of what is merged mean; to weigh words, that is how many rows hold each."""
+        return FREQUENCIES if self.layout.documents else self.layout
+
+    def save(self) -> Path:
+        """Write it where workers find it; returns the file."""
+        path = self.folder / "job"
+        path.write_bytes(pickle.dumps(self))
+        return path
+
+
+@dataclass(frozen=True)
+class Block:
+    """Records that stand together in the order of the result.
+
+    Parameters
+    ----------
+    path, start, size
+        The file, and which bytes of it.
+    records
+        Number of records.
+    place
+        Where the first one stands.
+
+    """
+
+    path: Path
+    start: int
+    size: int
+    records: int
+    place: Place
+
+
+@lru_cache(maxsize=1)
+def load(path: Path) -> Job:
+    """Read a call; each has a folder of its own."""
+    job: Job = pickle.loads(path.read_bytes())
+    return job
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a worker has handed over.
+
+    Parameters
+    ----------
+    files
+        Shards and the file of each.
+    documents, words
+        How many the pieces have, where they are weighed.
+
+    """
+
+    files: list[tuple[int, Path]]
+    documents: int
+    words: int
+
+
+class _Finding:
+    """What this worker has found and not yet handed over."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.batches = DeviceBatches(job.analytic.name, job.analytic.options.engine)
+        self._merged: list[Records] = []
+        self._fresh: list[Records] = []
+        self._tasks: set[int] = set()
+        self._documents = self._words = 0
+
+    def add(self, number: int, found: list[Records], documents: int, words: int) -> Kept | None:
+        """Take what was found in a piece; hands all over where a share of memory is full."""
+        self._tasks.add(number)
+        self._fresh += found
+        self._documents += documents
+        self._words += words
+        before, fresh = (sum(part.nbytes for part in parts) for parts in (self._merged, self._fresh))
+        room = self.job.room // MERGING
+        if fresh >= max(before, room // MERGING) or before + fresh > room:
+            self._merged, self._fresh = [self._all()], []
+            if self._merged[0].nbytes > room:
+                return self.hand_over()
+        return None
+
+    def hand_over(self) -> Kept:
+        """Write what was found, a file for each shard that has some."""
+        files: list[tuple[int, Path]] = []
+        for shard, part in enumerate(split(self.job.found_layout, self._all(), self.job.shards)):
+            if len(part):
+                path = self.job.folder / f"found-{min(self._tasks)}-{os.getpid()}-{shard}"
+                path.write_bytes(encode(part))
+                files.append((shard, path))
+        kept = Kept(frozenset(self._tasks), Found(files, self._documents, self._words))
+        self._merged, self._fresh, self._tasks = [], [], set()
+        self._documents = self._words = 0
+        return kept
+
+    def _all(self) -> Records:
+        return merge_records(self.job.found_layout, [*self._merged, *self._fresh])
+
+
+_finding: _Finding | None = None
+_lock = threading.Lock()
+
+
+def _current(job: Job) -> _Finding:
+    global _finding
+    with _lock:
+        if _finding is None or _finding.job.folder != job.folder:  # two threads may have loaded it
+            _finding = _Finding(job)
+        return _finding
+
+
+def find(path: Path, number: int) -> Kept | None:
+    """Find what is asked for in one piece."""
+    job = load(path)
+    now = _current(job)
+    every = job.analytic.without_limits()
+    found = [every.records(part) for part in partials(job, every, now.batches, job.files.pieces[number])]
+    with _lock:
+        return now.add(number, found, 0, 0)
+
+
+def find_frequencies(path: Path, number: int) -> Kept | None:
+    """Count the words of each row of one piece, keep that in a file, and find how many rows hold each word."""
+    job = load(path)
+    now = _current(job)
+    parts = partials(job, job.analytic, now.batches, job.files.pieces[number])
+    counted = merge_records(job.layout, [job.analytic.records(part) for part in parts])
+    _terms_file(job, number).write_bytes(encode(counted))
+    assert counted.rows is not None
+    assert counted.lengths is not None
+    held = np.bincount(counted.keys[:, 1], minlength=len(counted.words)).astype(np.uint64)
+    numbers = np.flatnonzero(held).astype(np.uint32)
+    found = Records(counted.words, numbers.reshape(-1, 1), held[numbers])
+    with _lock:
+        return now.add(number, [found], len(counted.rows), int(counted.lengths.sum()))
+
+
+def _terms_file(job: Job, number: int) -> Path:
+    return job.folder / f"terms-{number}"
+
+
+def hand_over() -> Kept:
+    """Hand over what this worker has found."""
+    with _lock:
+        return Kept(frozenset(), Found([], 0, 0)) if _finding is None else _finding.hand_over()
+
+
+def partials(job: Job, every: Analytic[Any, Any], batches: DeviceBatches, piece: Piece) -> list[Any]:
+    """Answer for one piece, as an analytic asks."""
+    if job.files.packed:
+        read = list(job.files.corpora(piece))
+    else:
+        text = job.files.read(piece, [job.files.column])[job.files.column]
+        if type(every).text_partials is not Analytic.text_partials:
+            with computing:
+                return [every.on_host(part) for part in every.text_partials(text, piece.first_row)]
+        corpus = corpus_of_text(text, Tokenizer("words"))
+        read = [replace(corpus, rows=corpus.rows + piece.first_row)]
+    parts = []
+    with computing:
+        for corpus in read:
+            require_countable([corpus], every.pairs_per_word)
+            engine = every.choose_engine(corpus.symbol_count)
+            parts.append(every.on_host(every.partial_in(batches, corpus, engine)))
+    return parts
+
+
+def merge_shard(path: Path, shard: int, found: Sequence[Path]) -> list[Block]:
+    """Merge what was found of a shard, and write it in the order of the result; reports the blocks."""
+    job = load(path)
+    layout, (least, top) = job.found_layout, job.analytic.limits
+    merged = merge_records(layout, [decode(layout, _bytes_of(file)) for file in found])
+    if merged.counts is not None and least > 1:
+        kept = merged.counts >= np.uint64(least)
+        merged = replace(merged, keys=merged.keys[kept], counts=merged.counts[kept])
+    order = _order(layout, merged)[:top]
+    target = job.folder / f"merged-{shard}"
+    blocks = []
+    with target.open("wb") as file:
+        for start in range(0, len(order), job.block):
+            chosen = order[start : start + job.block]
+            data = encode(_some(layout, merged, np.sort(chosen)))
+            blocks.append(Block(target, file.tell(), len(data), len(chosen), _place(layout, merged, chosen[0])))
+            file.write(data)
+    return blocks
+
+
+def order_range(path: Path, number: int, blocks: Sequence[Block], first: Place | None, stop: Place | None) -> Path:
+    """Write a stretch of the result: the records of some blocks from one place on to another."""
+    job = load(path)
+    parts = []
+    for part in _read(job.layout, blocks):
+        kept = np.ones(len(part), np.bool_)
+        if first is not None:
+            kept &= ~_before(job.layout, part, first)
+        if stop is not None:
+            kept &= _before(job.layout, part, stop)
+        counts = None if part.counts is None else part.counts[kept]
+        parts.append(replace(part, keys=part.keys[kept], counts=counts))
+    merged = merge_records(job.layout, parts)
+    order = _order(job.layout, merged)[: job.analytic.limits[1]]
+    counts = None if merged.counts is None else merged.counts[order]
+    ordered = replace(merged, keys=merged.keys[order], counts=counts)
+    return _write(job, number, job.analytic.ranged(ordered, all_labels(path)).to_frame())
+
+
+def answer_piece(path: Path, number: int) -> Path:
+    """Answer for the rows of one piece, whose results are in the order of rows."""
+    job = load(path)
+    piece = job.files.pieces[number]
+    batches = DeviceBatches(job.analytic.name, job.analytic.options.engine)
+    total = job.analytic.merge(partials(job, job.analytic, batches, piece))
+    return _write(job, number, job.analytic.finish(total, _labels_of(job, piece)).to_frame())
+
+
+def weigh_piece(path: Path, number: int, documents: int, words: int, blocks: Sequence[Block]) -> Path:
+    """Weigh the words of one piece's rows, which were counted, given what was found in all pieces."""
+    job = load(path)
+    counted = decode(job.layout, _bytes_of(_terms_file(job, number)))
+    terms = job.analytic.part(counted)
+    found = pl.DataFrame(terms.words.series).join(
+        _frequencies(path, tuple(blocks)), on="word", how="left", maintain_order="left"
+    )
+    frequencies = found["count"].fill_null(1).to_numpy()
+    terms = replace(terms, known_totals=Totals(documents, words, frequencies))
+    return _write(job, number, job.analytic.finish(terms, _labels_of(job, job.files.pieces[number])).to_frame())
+
+
+def _labels_of(job: Job, piece: Piece) -> Labels:
+    """Read what the rows of one piece are called."""
+    return Labels(None) if job.labels is None else Labels(job.files.labels(piece, job.labels), piece.first_row)
+
+
+@lru_cache(maxsize=1)
+def _frequencies(path: Path, blocks: tuple[Block, ...]) -> pl.DataFrame:
+    """Read in how many rows words are that are in several."""
+    frames = [pl.DataFrame(schema={"word": pl.String, "count": pl.UInt64})]
+    for part in _read(FREQUENCIES, blocks):
+        word: Any = pl.from_arrow(part.words.take(to_arrow(part.keys[:, 0].copy())))
+        several = pl.col("count") > 1
+        frames.append(pl.DataFrame({"word": word, "count": part.counts}).filter(several))
+    return pl.concat(frames)
+
+
+def _bytes_of(path: Path) -> pa.Buffer:
+    with pa.OSFile(str(path)) as file:
+        return file.read_buffer()
+
+
+def _read(layout: Layout, blocks: Sequence[Block]) -> Iterator[Records]:
+    for block in blocks:
+        with pa.OSFile(str(block.path)) as file:  # into Arrow's memory, which is freed without the interpreter
+            file.seek(block.start)
+            yield decode(layout, file.read_buffer(block.size))
+
+
+@lru_cache(maxsize=1)
+def all_labels(path: Path) -> Labels:
+    """Read what all rows are called."""
+    job = load(path)
+    if job.labels is None:
+        return Labels(None)
+    none = pl.Series(job.labels, [], job.files.schema[job.labels])
+    return Labels(pl.concat([none, *(job.files.labels(piece, job.labels) for piece in job.files.pieces)]))
+
+
+def ranges(blocks: Sequence[Block], count: int) -> Iterator[tuple[list[Block], Place | None, Place | None]]:
+    """Cut the result into so many stretches of about as many blocks; gives what holds each, and where it lies."""
+    places = sorted({block.place for block in blocks})
+    bounds = [None, *(places[len(places) * number // count] for number in range(1, count)), None]
+    of_shards: dict[Path, list[Block]] = {}
+    for block in blocks:
+        of_shards.setdefault(block.path, []).append(block)
+    for first, stop in pairwise(bounds):
+        held = []
+        for own in of_shards.values():
+            ends = [block.place for block in own[1:]] + [None]
+            for block, end in zip(own, ends, strict=True):
+                if (stop is None or block.place < stop) and (first is None or end is None or end >= first):
+                    held.append(block)
+        yield held, first, stop
+
+
+def _write(job: Job, number: int, frame: pl.DataFrame) -> Path:
+    path = job.folder / f"result-{number:07d}.parquet"
+    frame.write_parquet(path, compression="lz4")
+    return path
+
+
+def _order(layout: Layout, records: Records) -> npt.NDArray[np.int64]:
+    """Put records into the order of the result."""
+    if not layout.by_count or records.counts is None:
+        return np.arange(len(records))
+    rising = np.minimum(records.counts, np.uint64(0xFFFF)).astype(np.uint16)
+    order = np.argsort(~rising, kind="stable")  # by radix, as there are 16 bits
+    large = int(np.searchsorted(~rising[order], np.uint16(0), side="right"))
+    order[:large] = order[:large][np.argsort(~records.counts[order[:large]], kind="stable")]
+    return order
+
+
+def _some(layout: Layout, records: Records, chosen: npt.NDArray[np.int64]) -> Records:
+    """Take some records, with their own words."""
+    keys = records.keys[chosen]
+    used = np.zeros(len(records.words), np.bool_)
+    for column, kind in enumerate(layout.columns):
+        if kind == "word":
+            used[keys[:, column]] = True
+    own = np.cumsum(used, dtype=np.uint32) - np.uint32(1)
+    for column, kind in enumerate(layout.columns):
+        if kind == "word":
+            keys[:, column] = own[keys[:, column]]
+    words = records.words.take(to_arrow(np.flatnonzero(used)))
+    return Records(words, keys, None if records.counts is None else records.counts[chosen])
+
+
+def _place(layout: Layout, records: Records, record: int) -> Place:
+    words = tuple(records.words[int(word)].as_py() for word in records.keys[record, : layout.group])
+    if not layout.by_count or records.counts is None:
+        return words
+    return (-int(records.counts[record]), *words)
+
+
+def _before(layout: Layout, records: Records, place: Place) -> npt.NDArray[np.bool_]:
+    """Tell which records stand before a place."""
+    less, equal = np.zeros(len(records), np.bool_), np.ones(len(records), np.bool_)
+    names: Sequence[str] = place
+    if layout.by_count and records.counts is not None:
+        count, *names = place
+        less, equal = records.counts > np.uint64(-count), records.counts == np.uint64(-count)
+    for column, name in enumerate(names):
+        ids = records.keys[:, column]
+        at = bisect_left(records.words, name, key=lambda word: word.as_py())
+        less |= equal & (ids < at)
+        equal &= (ids == at) if at < len(records.words) and records.words[at].as_py() == name else np.False_
+    return less

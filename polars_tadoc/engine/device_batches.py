@@ -1,0 +1,171 @@
+"""Work on rows in batches that a device has the memory for, where it lacks the memory for all of them at once.
+
+Nobody knows beforehand what a traversal takes: that depends on how rows share rules. So all rows are tried at once.
+Where memory lacks, what is resident for later calls is given up; then the rows go in halves, and halves of these. What
+cannot be halved any more goes to the CPU where the engine is left to "auto", and is an error where a GPU was asked for.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.config import MOST
+from polars_tadoc.engine.choose import CPU, Engine, require_engine
+from polars_tadoc.errors import DeviceMemoryError, DeviceMemoryWarning
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.runtime.io_source import go_on
+
+Made = TypeVar("Made")
+
+
+class DeviceBatches:
+    """The batches of one call, which says once that there are several, or that the CPU took over.
+
+    Parameters
+    ----------
+    call
+        The call's name, for messages.
+    engine
+        What was asked for, or None for what ``tadoc.Config`` says.
+
+    """
+
+    def __init__(self, call: str, engine: str | None) -> None:
+        self._call = call
+        self._is_gpu_asked_for = require_engine(engine) == "gpu"
+        self._most: dict[str, int] = {}
+        """By unit, the size of a batch with which the next rows are begun: what went through before, and twice that
+        after it did."""
+        self._has_released = self._has_warned = False
+
+    def each(
+        self,
+        engine: Engine,
+        before: npt.NDArray[np.int64],
+        work: Callable[[int, int, Engine], Made],
+        unit: str = "symbols",
+    ) -> Iterator[Made]:
+        """Work on all rows at once, or on stretches of them, in their order.
+
+        Parameters
+        ----------
+        engine
+            Where.
+        before
+            int64, rows + 1: size of all rows before each one.
+        work
+            Called with the first row of a stretch, the one behind its last, and the engine. What it gives must hold no
+            memory of the device unless the stretch is all rows.
+        unit
+            What sizes of rows count, for messages.
+
+        Raises
+        ------
+        DeviceMemoryError
+            A GPU was asked for by name, and one row alone is too large for it.
+
+        Warns
+        -----
+        DeviceMemoryWarning
+            Once: rows went in batches, or to the CPU.
+
+        """
+        rows, total = len(before) - 1, int(before[-1] - before[0])
+        begun_with = most = self._most.get(unit, MOST)
+        has_failed = False
+        waiting = [(0, rows)]
+        while waiting:
+            go_on()
+            first, stop = waiting.pop()
+            size = int(before[stop] - before[first])
+            if size > most and stop - first > 1:
+                waiting += _halves(before, first, stop)
+                continue
+            made: list[Made] = []
+            try:
+                with engine.guarded(f"working for {self._call}"):
+                    made.append(work(first, stop, engine))
+            except DeviceMemoryError as error:
+                why = str(error.__cause__ or error).rstrip(".")
+            if made:
+                if has_failed:
+                    everything = f"{rows:,} rows of {total:,} {unit} at once"
+                    self._say(everything, why, f"in batches of at most {most:,}")
+                yield made.pop()
+                continue
+            engine.release()  # not while the error is handled: its traceback holds the arrays that filled the device
+            if not self._has_released:
+                self._has_released = True
+                waiting.append((first, stop))
+            elif stop - first > 1:
+                most, has_failed = size // 2, True
+                waiting += _halves(before, first, stop)
+            elif self._is_gpu_asked_for:
+                raise DeviceMemoryError(
+                    f'{self._call}: engine="gpu": the device has too little memory ({why}) for one row of {size:,} '
+                    f'{unit} and all that is read with it; use engine="auto", which leaves it to the CPU'
+                )
+            else:
+                more = f"to the CPU, with the {rows - stop:,} rows after it"
+                self._say(f"one row of {size:,} {unit} and all that is read with it", why, more)
+                engine, most, has_failed = CPU, MOST, False
+                waiting = [(first, rows)]
+        if has_failed:
+            self._most[unit] = most
+        elif total > begun_with:
+            self._most[unit] = min(2 * begun_with, MOST)
+
+    def parts(
+        self,
+        corpus: Corpus,
+        engine: Engine,
+        whole: Callable[[Corpus, Engine], Made],
+        some: Callable[[Corpus, Engine], Made],
+    ) -> list[Made]:
+        """Work on the rows of one grammar; errors and warnings as for :meth:`each`.
+
+        Parameters
+        ----------
+        corpus
+            The rows.
+        engine
+            Where.
+        whole
+            Works on all of them.
+        some
+            Works on some of them, and leaves nothing on the device.
+
+        """
+
+        def work(first: int, stop: int, engine: Engine) -> Made:
+            if stop - first == corpus.document_count:
+                return whole(corpus, engine)
+            return some(corpus.some(first, stop), engine)
+
+        return list(self.each(engine, corpus.root_offsets, work))
+
+    def leave_to_cpu(self, what: str, error: DeviceMemoryError) -> None:
+        """Say that the CPU does something; a GPU that was asked for by name does what rows are read for."""
+        self._say(what, str(error.__cause__ or error).rstrip("."), "to the CPU")
+
+    def _say(self, what: str, why: str, where: str) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"{self._call}: the GPU has too little memory ({why}) for {what}, which go {where}; take fewer rows "
+                'at a time, or engine="cpu", to do without',
+                DeviceMemoryWarning,
+                stacklevel=3,
+            )
+
+
+def _halves(before: npt.NDArray[np.int64], first: int, stop: int) -> list[tuple[int, int]]:
+    """Cut a stretch of two rows or more into two of about the same size, the first one last."""
+    middle = int(np.searchsorted(before, (before[first] + before[stop]) // 2))
+    middle = min(max(middle, first + 1), stop - 1)
+    return [(middle, stop), (first, middle)]

@@ -1,0 +1,132 @@
+"""Finds the column that a frame call means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import polars as pl
+
+from polars_tadoc.errors import ColumnMissingError, NotCompressedError, NotPackedError
+from polars_tadoc.model.column import call_of, require_string
+from polars_tadoc.model.text_type import is_tadoc
+from polars_tadoc.packed.partition import is_packed
+from polars_tadoc.records.labelled_results import require_label_type
+
+
+def compressed_column(schema: pl.Schema, name: str | None, call: str) -> str:
+    """Return the name of the compressed column meant: the one named, or the only one there is.
+
+    Raises
+    ------
+    ColumnMissingError
+        There is no such column; the message suggests the nearest names.
+    NotCompressedError
+        The column is of another type, or none was named and there is not exactly one.
+
+    """
+    if name is None:
+        candidates = [column for column, dtype in schema.items() if is_tadoc(dtype)]
+        if len(candidates) == 1:
+            return candidates[0]
+        if candidates:
+            raise NotCompressedError(f"{call}: name one of the compressed columns {', '.join(map(repr, candidates))}")
+        raise NotCompressedError(
+            f"{call}: the frame has no TADOC column; compress one first: "
+            'df.with_columns(pl.col("text").tadoc.compress())'
+        )
+    _require_column(schema, name, call)
+    if not is_tadoc(schema[name]):
+        raise NotCompressedError.for_column(name, schema[name], call)
+    return name
+
+
+def packed_column(schema: pl.Schema, name: str | None, call: str) -> str:
+    """Return the name of the packed column meant: the one named, or the only one there is.
+
+    Raises
+    ------
+    ColumnMissingError
+        There is no such column; the message suggests the nearest names.
+    NotPackedError
+        The column is of another type, or none was named and there is not exactly one.
+
+    """
+    if name is None:
+        candidates = [column for column, dtype in schema.items() if is_packed(dtype)]
+        if not candidates:
+            raise NotPackedError(f"{call}: the frame has no packed TADOC column; df.tadoc.pack makes one")
+        if len(candidates) != 1:
+            raise NotPackedError(f"{call}: the frame has {len(candidates)} packed TADOC columns; name the one meant")
+        return candidates[0]
+    _require_column(schema, name, call)
+    if not is_packed(schema[name]):
+        raise NotPackedError.for_column(name, schema[name], call)
+    return name
+
+
+def string_column(schema: pl.Schema, name: str, call: str) -> str:
+    """Return the name of the String column meant; errors as :func:`compressed_column`'s."""
+    _require_column(schema, name, call)
+    require_string(name, schema[name], call)
+    return name
+
+
+def text_column(schema: pl.Schema, name: str | None, call: str) -> str:
+    """Return the name of the column meant, a String one or as :func:`compressed_column` says; errors as there."""
+    if isinstance(name, str) and schema.get(name) == pl.String:
+        return name
+    if name is None and not any(map(is_tadoc, schema.values())):
+        text = next((column for column, dtype in schema.items() if dtype == pl.String), None)
+        if text is not None:
+            raise NotCompressedError(
+                f"{call}: the frame has no TADOC column; "
+                f"name the column: {call_of(call, text)}; it may be String or compressed"
+            )
+    return compressed_column(schema, name, call)
+
+
+def label_column(schema: pl.Schema, name: str, call: str) -> str:
+    """Return the name of the column whose values label rows.
+
+    Raises
+    ------
+    ColumnMissingError
+        As :func:`compressed_column`.
+    TypeError
+        ``id`` is no name, or its column is of a type that results cannot hold.
+
+    """
+    if not isinstance(name, str):
+        raise TypeError(f'{call}: id names a column of the frame, id="name"; it is {type(name).__name__}')
+    _require_column(schema, name, call)
+    require_label_type(name, schema[name], call)
+    return name
+
+
+def metadata_columns(columns: Sequence[str], names: object, call: str) -> list[str]:
+    """Return the names of the columns that ``metadata=`` lists.
+
+    Raises
+    ------
+    ColumnMissingError
+        There is no such column; the message suggests the nearest names.
+    TypeError
+        It is no list of strings.
+
+    """
+    listed = None if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+    if listed is None or not all(isinstance(name, str) for name in listed):
+        given = repr(names) if isinstance(names, (str, list)) else type(names).__name__
+        raise TypeError(f'{call}: metadata={given} is no list of column names; write metadata=["year"]')
+    for name in listed:
+        if name not in columns:
+            raise ColumnMissingError.for_name(name, columns, f"{call}: metadata")
+    return listed
+
+
+def _require_column(schema: pl.Schema, name: object, call: str) -> None:
+    if not isinstance(name, str):
+        named = call_of(call.partition(":")[0], "text")
+        raise TypeError(f"{call}: name the column by a string, {named}, not by {type(name).__name__}")
+    if name not in schema:
+        raise ColumnMissingError.for_name(name, schema, call)

@@ -1,0 +1,215 @@
+"""How each row's words are counted, of a compressed column or of a String one.
+
+Each grammar's rows, or each stretch of text, are counted on the engine chosen. Counts of several are put together in
+host memory, and go back to a GPU where one is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.compress.compress import cut_blocks
+from polars_tadoc.dictionary.dictionary import Dictionary, require_dictionary
+from polars_tadoc.engine.choose import CPU, GPU, Engine, choose, require_engine
+from polars_tadoc.engine.device_batches import DeviceBatches
+from polars_tadoc.execute.terms import Terms
+from polars_tadoc.kernels.primitives.lists import gather_lists, running_sum
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, require_utf8
+from polars_tadoc.model.column import require_series, require_tadoc, split
+from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.model.payload import short_name
+from polars_tadoc.model.vocabulary import Vocabulary, common_start, unify
+from polars_tadoc.model.word_map import Image
+from polars_tadoc.traversal.options import Options
+from polars_tadoc.traversal.selector import choose_strategy
+from polars_tadoc.traversal.source import prepare
+from polars_tadoc.traversal.text_source import prepare_text
+
+TEXT_BYTES = 1 << 30
+"""Text that is cut into words at a time: places in it are numbered in 31 bits on a GPU."""
+
+BYTES_A_WORD = 6
+"""Bytes of text for each word, about, in European languages: by it the engine is chosen."""
+
+LOOKED_UP_SHARE = 8
+"""Where more words than so small a share of a dictionary occur, comparing the whole dictionary may pay."""
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How each row's words are counted, checked when it is made."""
+
+    call: str
+    """The call, for messages."""
+    tokenizer: Tokenizer | None
+    dictionary: Dictionary | None
+    options: Options
+
+    @classmethod
+    def from_arguments(
+        cls,
+        call: str,
+        *,
+        tokenizer: str | re.Pattern[str] | None,
+        dictionary: Dictionary | None = None,
+        normalize: pl.Expr | None,
+        lowercase: bool,
+        stopwords: Iterable[str] | None,
+        strategy: str,
+        engine: str | None,
+    ) -> Self:
+        """Check the arguments; errors as the calls'."""
+        options = Options.from_arguments(
+            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
+        )
+        if dictionary is not None:
+            require_dictionary(dictionary, call)
+        return cls(call, None if tokenizer is None else Tokenizer.from_argument(tokenizer), dictionary, options)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """Which words are counted, as values that JSON has."""
+        return {
+            "tokenizer": None if self.tokenizer is None else self.tokenizer.name,
+            "dictionary": None if self.dictionary is None else self.dictionary.digest,
+        }
+
+    def counted(self, column: pl.Series, batches: DeviceBatches | None = None) -> Terms:
+        """Count each row's words, in the batches of a call; errors as the calls'."""
+        require_series(column, self.call)
+        batches = batches or DeviceBatches(self.call, self.options.engine)
+        if column.dtype == pl.String:
+            return self.merge(list(self.text_partials(column, batches=batches)))
+        column = require_tadoc(column, self.call)
+        corpora = split(column)
+        require_countable(corpora)
+        engine = choose(self.options.engine, sum(corpus.symbol_count for corpus in corpora))
+        whole = self.partial if len(corpora) == 1 else self._partial_on_host
+        parts = [part for corpus in corpora for part in batches.parts(corpus, engine, whole, self._partial_on_host)]
+        return self.merge(parts)
+
+    def settle(self, merged: Terms) -> Terms:
+        """Bring merged counts, which are in host memory, to where they are to be weighed."""
+        return merged.on(GPU) if require_engine(self.options.engine) == "gpu" else merged
+
+    def text_partials(self, text: pl.Series, first: int = 0, batches: DeviceBatches | None = None) -> Iterator[Terms]:
+        """Count the words of each row of a String column, so much text at a time; ``first`` is the first row's number.
+
+        Raises
+        ------
+        ValueError
+            A row is not UTF-8.
+        EngineUnavailableError
+            ``engine="gpu"`` cannot run here.
+
+        """
+        sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
+        engine = choose(self.options.engine, int(sizes.sum()) // BYTES_A_WORD)
+        batches, before = batches or DeviceBatches(self.call, self.options.engine), running_sum(sizes)
+        for start, stop in cut_blocks(sizes, len(sizes), TEXT_BYTES):
+            yield from batches.each(engine, before[start : stop + 1], partial(self._rows, text, first, start), "bytes")
+
+    def _rows(self, text: pl.Series, first: int, block: int, start: int, stop: int, engine: Engine) -> Terms:
+        """Count the words of some rows of a block of a String column whose first row has a number."""
+        tokenizer = self.tokenizer or Tokenizer("words")
+        rows = text[block + start : block + stop]
+        try:
+            source = prepare_text(rows, tokenizer, engine, self.options.morphism, self.dictionary)
+        except ValueError:
+            require_utf8(text, first)  # names the row of the whole column
+            raise
+        offsets, ids, counts = engine.kernels.terms_by_document(
+            source.rules, source.root_offsets, source.roots, "top_down", source.rank
+        )
+        numbers = source.rows + (first + block + start)
+        terms = Terms(engine, source.words, True, numbers, offsets, ids, counts, source.lengths)
+        return terms if len(rows) == len(text) else terms.on_host()
+
+    def partial(self, corpus: Corpus, engine: Engine) -> Terms:
+        """Count one corpus' words by document."""
+        self.require_tokenizer(corpus)
+        source, kernels = prepare(corpus, engine), engine.kernels
+        words, rank, image = source.words, source.rank, None
+        if self.options.morphism is not None:  # the grammar stays as it is: its terms are merged where they become one
+            image = self.options.morphism.apply(words.series)
+            words, rank = image.words, kernels.load_array(_rank_by_image(image))
+        strategy = choose_strategy(self.options.strategy, source, "term_vector")
+        terms = kernels.terms_by_document(source.rules, source.root_offsets, source.roots, strategy, rank)
+        if image is not None:
+            terms, rank = kernels.merge_terms(*terms, kernels.load_array(image.ids)), None
+        offsets, ids, counts = terms
+        found = Terms(engine, words, False, source.rows, offsets, ids, counts, known_rank=rank)
+        return found if self.dictionary is None else _of_dictionary(found, self.dictionary)
+
+    def _partial_on_host(self, corpus: Corpus, engine: Engine) -> Terms:
+        return self.partial(corpus, engine).on_host()
+
+    def require_tokenizer(self, corpus: Corpus) -> None:
+        """Raise ``TypeError`` where a corpus was cut otherwise than ``tokenizer=`` says."""
+        own = corpus.grammar.tokenizer
+        if self.tokenizer is not None and self.tokenizer.name != own:
+            raise TypeError(
+                f'{self.call}: tokenizer= is for String columns; {short_name(corpus.key)} was cut by "{own}", not '
+                f'"{self.tokenizer.name}": leave it out, or decompress and compress(tokenizer=…) again'
+            )
+
+    def merge(self, partials: Sequence[Terms]) -> Terms:
+        """Put the documents of several corpora into the order of their rows; no count changes."""
+        if len(partials) == 1:
+            return partials[0]
+        parts = [part.on_host() for part in partials]
+        words, maps = unify([part.words for part in parts])
+        rows = np.concatenate([np.zeros(0, np.int64), *(part.rows for part in parts)])
+        ids = np.concatenate([np.zeros(0, np.uint32), *(own[part.ids] for own, part in zip(maps, parts, strict=True))])
+        counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in parts)])
+        offsets = running_sum(np.concatenate([np.zeros(0, np.int64), *(np.diff(part.offsets) for part in parts)]))
+        lengths = None
+        if self.dictionary is not None:
+            lengths = np.concatenate([np.zeros(0, np.uint64), *(part.lengths for part in parts)])
+        if (rows[1:] < rows[:-1]).any():
+            order = np.argsort(rows)
+            rows, lengths = rows[order], None if lengths is None else lengths[order]
+            (_, ids), (offsets, counts) = gather_lists(offsets, ids, order), gather_lists(offsets, counts, order)
+        return Terms(CPU, words, False, rows, offsets, ids, counts, lengths)
+
+
+def _of_dictionary(terms: Terms, dictionary: Dictionary) -> Terms:
+    """Keep the words of a dictionary; the others still count to the lengths of documents."""
+    kept = np.zeros(len(terms.words), np.bool_)
+    kept[_known(terms.words, np.flatnonzero(terms.frequencies), dictionary, terms.engine)] = True
+    return terms.only(kept)
+
+
+def _known(
+    words: Vocabulary, occurring: npt.NDArray[np.int64], dictionary: Dictionary, engine: Engine
+) -> npt.NDArray[np.int64]:
+    """Find out which of the words that occur a dictionary has.
+
+    Those of a grammar that was compressed with it are the first ones. To see that, all are compared: where few words
+    occur, looking these up is faster.
+    """
+    size = len(dictionary)
+    known: npt.NDArray[np.int64]
+    if LOOKED_UP_SHARE * len(occurring) >= size and common_start([dictionary.vocabulary, words]) == size:
+        known = occurring[occurring < size]
+        return known
+    ids = dictionary.ids(words.series.gather(occurring), engine=engine.name)
+    known = occurring[(ids != dictionary.unknown).to_numpy()]
+    return known
+
+
+def _rank_by_image(image: Image) -> npt.NDArray[np.uint32]:
+    """Rank words by their images in code point order, so that those of one image stand together; deleted ones last."""
+    ranks = np.append(image.words.rank, np.uint32(len(image.words)))
+    order = np.argsort(ranks[np.minimum(image.ids, np.uint32(len(image.words)))], kind="stable")
+    rank = np.empty(len(order), np.uint32)
+    rank[order] = np.arange(len(order), dtype=np.uint32)
+    return rank

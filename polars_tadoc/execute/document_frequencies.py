@@ -1,0 +1,106 @@
+"""How many rows hold each word, of all words that more than one row holds."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, fill_keys, find_terms
+from polars_tadoc.kernels.primitives.arrays import read_only
+from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.records import SpillFolder
+
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+
+MOST_WORDS = 1 << 20
+"""Words of a stretch that is looked through at a time."""
+
+
+class FrequencyTable:
+    """Words in code point order with numbers of rows: in memory while they are few, then in a file.
+
+    Parameters
+    ----------
+    folder
+        Where the file is made.
+    room
+        Bytes that they may take in memory.
+
+    """
+
+    def __init__(self, folder: SpillFolder, room: int) -> None:
+        self._folder, self._room = folder, room
+        self._held: list[_Stretch] = []
+        self._size = self._stretches = 0
+
+    def append(self, words: pa.LargeStringArray, counts: UInt64) -> None:
+        """Put words behind those that are there."""
+        for start in range(0, len(words), MOST_WORDS):
+            stretch = _Stretch(Vocabulary(words[start : start + MOST_WORDS]), counts[start : start + MOST_WORDS])
+            self._held.append(stretch)
+            self._size += stretch.nbytes
+        if self._size > self._room:
+            self._write_down()
+
+    def _write_down(self) -> None:
+        with self._folder.writing():
+            for stretch in self._held:
+                path = self._folder.path / f"frequencies-{self._stretches}.arrow"
+                batch = pa.record_batch([stretch.words.strings, pa.array(stretch.counts)], ["word", "count"])
+                with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, batch.schema) as writer:
+                    writer.write_batch(batch)
+                self._stretches += 1
+        self._held, self._size = [], 0
+
+    def look_up(self, words: Vocabulary) -> UInt64:
+        """Return how many rows hold each of some words in code point order, of which a row holds each: uint64."""
+        found = np.ones(len(words), np.uint64)
+        start = 0
+        for stretch in self._all():
+            if start == len(words):
+                break
+            last = stretch.words.strings[-1].as_py()
+            stop = bisect_right(words.strings, last, start, key=lambda word: word.as_py())
+            stretch.look_up(words, start, stop, found)
+            start = stop
+        return found
+
+    def _all(self) -> Iterator[_Stretch]:
+        for number in range(self._stretches):
+            path = self._folder.path / f"frequencies-{number}.arrow"
+            with pa.OSFile(str(path), "rb") as file:
+                batch = pa.ipc.open_stream(file).read_next_batch()
+            yield _Stretch(Vocabulary(batch.column(0)), batch.column(1).to_numpy())
+        yield from self._held
+
+
+class _Stretch:
+    """Some words, one after another."""
+
+    def __init__(self, words: Vocabulary, counts: UInt64) -> None:
+        self.words, self.counts = words, counts
+        self._sought: tuple[npt.NDArray[np.generic], ...] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of words, counts and what is made to look for them."""
+        return 2 * int(self.words.strings.nbytes) + 16 * len(self.counts)
+
+    def look_up(self, words: Vocabulary, start: int, stop: int, found: UInt64) -> None:
+        """Write the counts of the words from one to another, where they are there."""
+        if self._sought is None:
+            offsets, data = read_only(self.words.offsets), read_only(self.words.data)
+            keys = np.empty(len(self.words), np.uint64)
+            fill_keys(offsets, data, keys)
+            self._sought = offsets, data, keys
+        spans = np.repeat(words.offsets, 2)[1:-1].copy()
+        numbers = np.empty(len(words), np.int64)
+        find_terms(read_only(words.data), spans, np.arange(start, stop), *self._sought, numbers)
+        own = numbers[start:stop]
+        known = own != UNKNOWN
+        found[start:stop][known] = self.counts[own[known]]

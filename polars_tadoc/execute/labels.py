@@ -1,0 +1,132 @@
+"""The values that label rows, gathered while the rows are read: on the disk where they are many."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.records import SpillFolder
+from polars_tadoc.records.labelled_results import Labels
+
+HELD_SHARE = 8
+"""Labels that take more than such a share of the limit go to the disk."""
+
+PIECE_SHARE = 32
+"""Labels of one file, which are read together, take such a share of the limit."""
+
+
+@dataclass(frozen=True, eq=False)
+class StoredLabels(Labels):
+    """Labels that lie in files; ``values`` has their type, and none of them.
+
+    Parameters
+    ----------
+    paths
+        Files of labels, one stretch of rows after another.
+    firsts
+        The first row of each.
+
+    """
+
+    paths: tuple[Path, ...] = ()
+    firsts: tuple[int, ...] = ()
+
+    def series(self, rows: npt.NDArray[np.integer]) -> pl.Series:
+        """Labels of the documents in some rows: each file that has some of them is read once."""
+        distinct, places = np.unique(rows, return_inverse=True)
+        edges = np.append(np.searchsorted(distinct, self.firsts), len(distinct))
+        found = [] if self.values is None else [self.values]
+        for k, path in enumerate(self.paths):
+            own = distinct[edges[k] : edges[k + 1]].astype(np.int64) - self.firsts[k]
+            if len(own):
+                found.append(_apart(pl.read_ipc(path).to_series().gather(own)))
+        return pl.concat(found).alias("id").gather(places)
+
+
+def _apart(labels: pl.Series) -> pl.Series:
+    """Copy strings, which else keep all of their file's in memory."""
+    if labels.dtype not in (pl.String, pl.Binary):
+        return labels
+    copied = labels.to_arrow(compat_level=pl.CompatLevel.oldest())
+    return pl.Series(labels.name, copied)
+
+
+class KeptLabels:
+    """Gathers the labels of rows that come in batches; the files go when it is closed.
+
+    Parameters
+    ----------
+    name
+        The column that labels rows; None for none.
+    call
+        What messages begin with.
+    limit
+        Bytes; of them labels take a share.
+
+    """
+
+    def __init__(self, name: str | None, call: str, limit: int) -> None:
+        self.name, self.limit, self._call = name, limit, call
+        self.nbytes = self.rows = 0
+        self._parts: list[pl.Series] = []
+        self._waiting = 0
+        self._paths: list[Path] = []
+        self._firsts: list[int] = []
+        self._folder: SpillFolder | None = None
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.__exit__(kind, error, trace)
+
+    def keep(self, batch: pl.DataFrame) -> pl.DataFrame:
+        """Keep a batch's labels; returns the batch."""
+        if self.name is None:
+            return batch
+        labels = batch[self.name]
+        self._parts.append(labels)
+        size = int(labels.estimated_size())
+        self.nbytes += size
+        self.rows += len(labels)
+        self._waiting += size
+        if self.nbytes > self.limit // HELD_SHARE and self._waiting > self.limit // PIECE_SHARE:
+            self._write()
+        return batch
+
+    def _write(self) -> None:
+        """Write the labels that wait."""
+        if self._folder is None:
+            self._folder = self._open.enter_context(SpillFolder(self._call))
+        path = self._folder.path / f"labels-{len(self._paths)}.arrow"
+        labels = pl.concat(self._parts).alias("labels")
+        with self._folder.writing():
+            labels.to_frame().write_ipc(path, compression="lz4")
+        self._paths.append(path)
+        self._firsts.append(self.rows - len(labels))
+        self._parts, self._waiting = [labels.clear()], 0
+
+    @property
+    def row_bytes(self) -> int:
+        """What one label takes, about."""
+        return self.nbytes // max(self.rows, 1)
+
+    def all(self) -> Labels:
+        """Return the labels of all rows."""
+        if self._paths:
+            if sum(len(part) for part in self._parts):
+                self._write()
+            return StoredLabels(self._parts[0], 0, tuple(self._paths), tuple(self._firsts))
+        if len(self._parts) > 1:
+            self._parts = [pl.concat(self._parts)]
+        return Labels(self._parts[0] if self._parts else None)

@@ -1,0 +1,304 @@
+"""Writes a plan's rows as a folder of partitions, the grammars of each file made of its own rows alone.
+
+A file that is cut out of a compressed column brings along the grammars that its rows use, with all that they hold for
+other rows. So rows are brought together by partition first, and each partition's grammars are merged into one, as
+``recompress`` does: that gives what compressing the partition's text by itself would, without the text.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import polars.selectors as cs
+
+from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR
+from polars_tadoc.compress.recompress import recompress
+from polars_tadoc.errors import ColumnMissingError
+from polars_tadoc.model.text_type import is_tadoc, storage
+from polars_tadoc.packed.hive_names import folder_name, require_key
+from polars_tadoc.runtime.io_source import batches, register
+from polars_tadoc.storage.atomic_write import replacing_folder
+
+FILE = "00000000.parquet"
+"""The one file of each partition, named as Polars names it."""
+
+HELD_BYTES = 1 << 30
+"""Bytes of rows that are held, as long as nothing else is said."""
+
+MOST_PARTITIONS = 1024
+"""As PyArrow's ``write_dataset`` has it."""
+
+MARK = "\0key "
+"""How columns begin that hold the texts of keys for a while."""
+
+MARKS = cs.starts_with(MARK)
+
+Key = tuple[str | None, ...]
+"""The texts of a partition's keys."""
+
+
+def partition_keys(schema: pl.Schema, partition_by: str | Sequence[str], call: str) -> list[str]:
+    """Return the names of key columns, checked.
+
+    Raises
+    ------
+    TypeError
+        They are no names, or of a type that no folder can be named after.
+    ValueError
+        There is none, one comes twice, or no other column is left.
+    ColumnMissingError
+        There is no such column.
+
+    """
+    keys = [partition_by] if isinstance(partition_by, str) else partition_by
+    if not isinstance(keys, Sequence) or not all(isinstance(key, str) for key in keys):
+        raise TypeError(f"{call}: partition_by={partition_by!r} must be a column's name, or a list of such")
+    if not keys or len(set(keys)) < len(keys):
+        raise ValueError(f"{call}: partition_by={partition_by!r} must name one column or more, each once")
+    for key in keys:
+        if key not in schema:
+            raise ColumnMissingError.for_name(key, schema.names(), call)
+        require_key(key, schema[key], call)
+    if len(keys) == len(schema):
+        raise ValueError(f"{call}: partition_by= names all columns; nothing is left to be written")
+    return list(keys)
+
+
+def partition_target(path: Path, keys: Sequence[str], call: str) -> Path:
+    """Return the folder that a path means: it is made, or takes the place of one of partitions by the same keys.
+
+    Raises
+    ------
+    FileExistsError
+        Something else is there.
+    FileNotFoundError
+        The folder to make it in is not there.
+
+    """
+    path = Path(os.path.realpath(path))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{call}: there is no folder {path.parent}")
+    _require_partitions(path, keys, call)
+    return path
+
+
+def _require_partitions(path: Path, keys: Sequence[str], call: str) -> None:
+    """Refuse to replace anything but a folder that holds what :func:`sink_partitions` writes for the same keys."""
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise FileExistsError(f"{call}: {path} is a file; partition_by= writes a folder")
+    starts = [folder_name(key, "", call) for key in keys]
+    if foreign := _foreign(path, starts):
+        shown = "/".join([*(f"{key}=…" for key in keys), FILE])
+        raise FileExistsError(
+            f"{call}: {path} holds {foreign.relative_to(path).as_posix()}, and is replaced only where it holds nothing "
+            f"but {shown}; choose another folder"
+        )
+
+
+def _foreign(folder: Path, starts: Sequence[str]) -> Path | None:
+    """Return what is not ours: only folders whose names begin so, one below the other, and in the last the file are."""
+    with os.scandir(folder) as found:
+        for one in sorted(found, key=lambda one: one.name):
+            if not starts:
+                is_own = one.name == FILE and one.is_file(follow_symlinks=False)
+            else:
+                is_own = one.name.startswith(starts[0]) and one.is_dir(follow_symlinks=False)
+            foreign = _foreign(Path(one.path), starts[1:]) if is_own and starts else None
+            if not is_own or foreign:
+                return foreign or Path(one.path)
+    return None
+
+
+def sink_partitions(
+    lf: pl.LazyFrame,
+    schema: pl.Schema,
+    keys: Sequence[str],
+    place: Path,
+    call: str,
+    *,
+    most: int = MOST_PARTITIONS,
+    limit: int = HELD_BYTES,
+    options: dict[str, Any] | None = None,
+) -> None:
+    """Write a plan's rows to a folder of partitions, which is there whole or as it was.
+
+    Parameters
+    ----------
+    lf, schema
+        The plan and its columns.
+    keys
+        Key columns, outermost first.
+    place
+        What :func:`partition_target` returned.
+    call
+        What messages begin with.
+    most
+        Partitions at most.
+    limit
+        Bytes of rows that are held; more are put on the disk, and read again so many at a time.
+    options
+        Of Polars' ``write_parquet``.
+
+    Raises
+    ------
+    ValueError
+        There are more partitions.
+    DiskFullError
+        The disk is full.
+    FileExistsError
+        Something else was put there meanwhile.
+
+    """
+    with replacing_folder(place, call, lambda old: _require_partitions(old, keys, call)) as temporary:
+        rows = _Rows(schema, keys, temporary / ".rows", call, most, limit)
+        for batch in batches(lf):
+            if batch.height:
+                rows.add(batch)
+        for names, frames in rows.partitions():
+            folder = temporary.joinpath(*names)
+            folder.mkdir(parents=True)
+            _write(frames, schema, folder / FILE, options or {})
+        shutil.rmtree(rows.spilled, ignore_errors=True)
+
+
+class _Rows:
+    """Rows of all partitions, held or on the disk."""
+
+    def __init__(self, schema: pl.Schema, keys: Sequence[str], spilled: Path, call: str, most: int, limit: int) -> None:
+        self._schema, self._keys, self.spilled = schema, list(keys), spilled
+        self._call, self._most, self._limit = call, most, limit
+        self._held: list[pl.DataFrame] = []
+        self._held_bytes = 0
+        self._sizes: dict[Key, float] = {}
+        self._files: list[Path] = []
+
+    def add(self, batch: pl.DataFrame) -> None:
+        """Take some rows."""
+        size = _held_bytes(batch)
+        texts = pl.DataFrame(self._texts(batch))
+        for *key, rows in texts.group_by(texts.columns, maintain_order=True).len().rows():
+            self._sizes[tuple(key)] = self._sizes.get(tuple(key), 0.0) + size * rows / batch.height
+        if len(self._sizes) > self._most:
+            named = " and ".join(f'"{key}"' for key in self._keys)
+            raise ValueError(
+                f"{self._call}: partition_by={named} gives more than {self._most:,} partitions; partition by something "
+                "coarser (a day, a month), or allow more: max_partitions=…"
+            )
+        self._held.append(batch)
+        self._held_bytes += size
+        if self._held_bytes > self._limit:
+            self._spill()
+
+    def _spill(self) -> None:
+        self.spilled.mkdir(exist_ok=True)
+        rows = pl.concat(self._held)
+        self._files.append(self.spilled / f"{len(self._files)}.parquet")
+        rows.write_parquet(self._files[-1], compression="lz4", row_group_size=rows.height)
+        self._held, self._held_bytes = [], 0
+
+    def partitions(self) -> Iterator[tuple[list[str], Iterator[pl.DataFrame]]]:
+        """Give each partition's folders, and its rows in their order."""
+        if self._files and self._held:
+            self._spill()
+        for some in self._at_once():
+            if len(some) == 1:
+                yield self._folders(some[0]), (self._marked(frame, some).drop(MARKS) for frame in self._frames())
+                continue
+            rows = pl.concat([self._marked(frame, some) for frame in self._frames()])
+            marks = [f"{MARK}{place}" for place in range(len(self._keys))]
+            parts = rows.partition_by(marks, maintain_order=True, include_key=False, as_dict=True)
+            del rows
+            while parts:
+                key = next(iter(parts))
+                yield self._folders(key), iter([parts.pop(key)])
+
+    def _at_once(self) -> Iterator[list[Key]]:
+        """Cut the partitions into lists of which each may be held."""
+        some: list[Key] = []
+        size = 0.0
+        for key, own in self._sizes.items():
+            if some and size + own > self._limit:
+                yield some
+                some, size = [], 0.0
+            some.append(key)
+            size += own
+        if some:
+            yield some
+
+    def _frames(self) -> Iterator[pl.DataFrame]:
+        """Give all rows, as they were held."""
+        return (pl.read_parquet(file, glob=False) for file in self._files) if self._files else iter(self._held)
+
+    def _marked(self, frame: pl.DataFrame, some: Sequence[Key]) -> pl.DataFrame:
+        """Keep the rows of some partitions, with the texts of their keys beside."""
+        texts = self._texts(frame)
+        marked = frame.hstack(texts)
+        if len(some) == len(self._sizes):
+            return marked
+        names = [text.name for text in texts]
+        wanted = pl.DataFrame(some, schema=dict.fromkeys(names, pl.String), orient="row")
+        return marked.join(wanted, on=names, how="semi", nulls_equal=True, maintain_order="left")
+
+    def _texts(self, frame: pl.DataFrame) -> list[pl.Series]:
+        return [frame[key].cast(pl.String).alias(f"{MARK}{place}") for place, key in enumerate(self._keys)]
+
+    def _folders(self, key: Key) -> list[str]:
+        return [folder_name(name, text, self._call) for name, text in zip(self._keys, key, strict=True)]
+
+
+def _held_bytes(batch: pl.DataFrame) -> int:
+    """Tell what rows take, with the grammars that they use."""
+    size = int(batch.estimated_size())
+    for column in batch.get_columns():
+        if is_tadoc(column.dtype):
+            grammars = storage(column).alias("text").struct.field("grammar").unique().cast(pl.String)
+            size += int(grammars.str.len_bytes().sum())
+    return size
+
+
+def _write(frames: Iterable[pl.DataFrame], schema: pl.Schema, file: Path, options: dict[str, Any]) -> None:
+    """Write a partition's rows block by block, with grammars made of each block alone."""
+    blocks = _merged(_blocks(frames))
+    first = next(blocks)
+    second = next(blocks, None)
+    options = {"row_group_size": ROWS_PER_GRAMMAR, **options}
+    if second is None:
+        first.write_parquet(file, **options)
+        return
+
+    def source(
+        names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _batch_size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        return chain([first, second], blocks)
+
+    register(source, schema, "partition").sink_parquet(file, engine="streaming", **options)
+
+
+def _blocks(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Gather frames to blocks of the rows of a row group."""
+    held: list[pl.DataFrame] = []
+    rows = 0
+    for frame in frames:
+        held.append(frame)
+        rows += frame.height
+        while rows >= ROWS_PER_GRAMMAR:
+            gathered = pl.concat(held)
+            yield gathered.head(ROWS_PER_GRAMMAR)
+            held = [gathered.slice(ROWS_PER_GRAMMAR)]
+            rows -= ROWS_PER_GRAMMAR
+    if rows:
+        yield pl.concat(held)
+
+
+def _merged(blocks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    for block in blocks:
+        compressed = [column for column in block.get_columns() if is_tadoc(column.dtype)]
+        yield block.with_columns([recompress(column) for column in compressed])

@@ -1,0 +1,248 @@
+"""Analytics as nodes of lazy plans: each reads its columns alone, and equal ones in one plan run once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+import polars as pl
+import polars.selectors as cs
+
+from polars_tadoc.engine.host_memory import share_out, telling_share
+from polars_tadoc.execute import weights
+from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.row_stream import stream_rows
+from polars_tadoc.execute.stream import run_packed, run_stream, suits_gpu
+from polars_tadoc.execute.weight_stream import run_checkpointed
+from polars_tadoc.execute.windows import packed_windows, plan_windows
+from polars_tadoc.packed.pushdown import PackedQuestion, most_partitions, packed_question
+from polars_tadoc.records import Checkpoint
+from polars_tadoc.runtime.io_source import at_work, register
+
+CHECKPOINTED = (
+    "checkpoint= is for plans that choose documents of tadoc.scan_packed(…) and do no more; write the rows with "
+    "lf.tadoc.sink_packed(path) first, and scan that"
+)
+ALWAYS_THE_SAME = (
+    'checkpoint= is not for scan_packed(on_error="skip"), which may pass over other partitions the next time; scan '
+    'with on_error="raise", without the files that cannot be read'
+)
+
+
+class Question(Protocol):
+    """What is asked of a column; equal ones ask for the same."""
+
+    def frame(self, column: pl.Series, id: pl.Series | None = None) -> pl.DataFrame:
+        """Answer with a frame."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """Answers from a frame that is in memory."""
+
+    question: Question
+    column: str
+    labels: str | None
+
+    @at_work()
+    def __call__(self, df: pl.DataFrame) -> pl.DataFrame:
+        return self.question.frame(df[self.column], None if self.labels is None else df[self.labels])
+
+
+_readings: WeakValueDictionary[tuple[Any, ...], _Reading] = WeakValueDictionary()
+"""What the plans that are in use run: Polars runs equal parts of a plan once, and takes functions for equal that are
+one object."""
+_streams: WeakValueDictionary[tuple[Any, ...], pl.LazyFrame] = WeakValueDictionary()
+"""Nodes that stream and are in use."""
+_lock = threading.Lock()
+
+
+def ask(
+    plan: pl.LazyFrame,
+    analytic: Analytic[Any, Any],
+    column: str,
+    labels: str | None,
+    limit: int | None,
+    schema: pl.Schema,
+    checkpoint: Path | None = None,
+) -> pl.LazyFrame:
+    """Ask an analytic about a compressed column of a plan.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    analytic
+        What is asked.
+    column, labels
+        Names of the compressed column and of the one that labels rows, if any.
+    limit
+        Bytes in which it is to be answered, batch by batch; None: the column is held in memory.
+    schema
+        The answer's columns.
+    checkpoint
+        A folder where what was found is kept, and found again.
+
+    Raises
+    ------
+    ValueError
+        There is a checkpoint, but no limit, or the plan does more than to choose documents of a packed scan, or the
+        scan skips what it cannot read.
+    LimitExceededError
+        A GPU was asked for, and CuPy alone takes more than the limit.
+
+    """
+    if limit is not None:
+        share_out(analytic.options.engine, limit, analytic.name)  # refuses now; the engine is chosen when the plan runs
+    if checkpoint is not None and limit is None:
+        raise ValueError(f'{analytic.name}: checkpoint= is for calls with memory_limit=, as memory_limit="2GB"')
+    question = None
+    if labels != column and (limit is not None or not analytic.reads_gaps):
+        question = packed_question(plan.select(cs.by_name(*_names(column, labels))))
+    if question is not None and question.scan.column == column:
+        if checkpoint is not None:
+            require_always_the_same(question, analytic.name)
+        return ask_packed(question, analytic, labels, limit, schema, checkpoint)
+    if checkpoint is not None:
+        raise ValueError(f"{analytic.name}: {CHECKPOINTED}")
+    if limit is None:
+        return read_columns(plan, analytic, column, labels, schema)
+    return stream_columns(plan, analytic, column, labels, limit, schema)
+
+
+def require_always_the_same(question: PackedQuestion, call: str) -> None:
+    """Raise ``ValueError`` unless partitions have the same numbers each time: a checkpoint knows them by these."""
+    if question.scan.skips:
+        raise ValueError(f"{call}: {ALWAYS_THE_SAME}")
+
+
+def read_columns(
+    plan: pl.LazyFrame, question: Question, column: str, labels: str | None, schema: pl.Schema
+) -> pl.LazyFrame:
+    """Answer from some columns of a plan, and read no others.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    question
+        What is asked.
+    column, labels
+        Names of the compressed column and of the one that labels rows, if any.
+    schema
+        The answer's columns.
+
+    """
+    key = (question, column, labels)
+    with _lock:
+        reading = _readings.get(key)
+        if reading is None:
+            reading = _readings[key] = _Reading(*key)
+    return _opaque(plan.select(cs.by_name(*_names(column, labels))), reading, schema)
+
+
+def stream_columns(
+    plan: pl.LazyFrame, analytic: Analytic[Any, Any], column: str, labels: str | None, limit: int, schema: pl.Schema
+) -> pl.LazyFrame:
+    """Do the same in so many bytes: the plan below runs on its own, in Polars' streaming engine.
+
+    It runs in a source: functions of ``map_batches`` may hold all of Polars' threads, and would wait for a plan that
+    waits for them.
+    """
+
+    def source(
+        _columns: list[str] | None, _predicate: pl.Expr | None, _rows: int | None, _size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        own, room = _shared_out(analytic, limit)
+        with telling_share(limit, room):
+            if analytic.layout.columns[0] == "row":  # rows need not wait for others
+                windows = plan_windows(plan, column, [] if labels is None else [labels], room, analytic.reads_gaps)
+                yield from stream_rows(windows, own, labels, room)
+            else:
+                yield from run_stream(plan, column, labels, own, room)
+
+    key = (id(plan), analytic, column, labels, limit)  # the node holds the plan: no other has its number
+    return _node(key, source, analytic.name, None, schema)
+
+
+def ask_packed(
+    question: PackedQuestion,
+    analytic: Analytic[Any, Any],
+    labels: str | None,
+    limit: int | None,
+    schema: pl.Schema,
+    checkpoint: Path | None,
+) -> pl.LazyFrame:
+    """Do the same over documents of a packed scan, partition by partition, without Polars in between."""
+
+    def source(
+        _columns: list[str] | None, _predicate: pl.Expr | None, _rows: int | None, _size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        opened = None
+        if checkpoint is not None:
+            about = {**analytic.asked, **question.asked}
+            opened = Checkpoint(checkpoint, about, analytic.name, most_partitions(about))
+        if limit is None:
+            yield from run_packed(question, labels, analytic, None, opened)
+            return
+        own, room = _shared_out(analytic, limit, question)
+        with telling_share(limit, room):
+            if opened is None and analytic.layout.columns[0] == "row":  # rows need not wait for others
+                windows = packed_windows(question, [] if labels is None else [labels], room, analytic.reads_gaps)
+                yield from stream_rows(windows, own, labels, room)
+            elif opened is not None and isinstance(own, weights.Request):
+                yield from run_checkpointed(question, labels, own, room, opened)
+            else:
+                yield from run_packed(question, labels, own, room, opened)
+
+    return _node((*question.key, analytic, labels, limit, checkpoint), source, analytic.name, question.shown, schema)
+
+
+def _shared_out(
+    analytic: Analytic[Any, Any], limit: int, question: PackedQuestion | None = None
+) -> tuple[Analytic[Any, Any], int]:
+    """Return an analytic on the engine that a limit leaves room for, and what is left for its work."""
+    engine, room = share_out(analytic.options.engine, limit, analytic.name)
+    if engine == "auto" and question is not None and not suits_gpu(question, room, analytic.gpu_repays_at):
+        engine, room = "cpu", limit
+    return replace(analytic, options=replace(analytic.options, engine=engine)), room  # type: ignore[type-var]
+
+
+def _node(key: tuple[Any, ...], source: Any, name: str, detail: str | None, schema: pl.Schema) -> pl.LazyFrame:
+    with _lock:
+        node = _streams.get(key)
+        if node is None:
+            scan = register(source, schema, name, detail)
+            # Polars runs a source as often as a plan names it, and a function's node once
+            node = _streams[key] = _opaque(scan, _as_it_is, schema, streamable=True)
+        return node
+
+
+def _names(column: str, labels: str | None) -> list[str]:
+    return [column] if labels in (None, column) else [column, labels]
+
+
+def _opaque(
+    plan: pl.LazyFrame,
+    function: Callable[[pl.DataFrame], pl.DataFrame],
+    schema: pl.Schema,
+    streamable: bool = False,
+) -> pl.LazyFrame:
+    """Apply a function; what follows speaks of the result's columns and rows, not of the input's."""
+    return plan.map_batches(
+        function,
+        schema=schema,
+        predicate_pushdown=False,
+        projection_pushdown=False,
+        slice_pushdown=False,
+        streamable=streamable,
+    )
+
+
+@at_work()
+def _as_it_is(df: pl.DataFrame) -> pl.DataFrame:
+    return df

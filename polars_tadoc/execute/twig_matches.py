@@ -1,0 +1,150 @@
+"""Which twigs match which rows: parts of it, put together, and the forms in which it is returned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self, cast
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.kernels.primitives.lists import gather_lists, running_sum
+from polars_tadoc.kernels.primitives.to_arrow_cpu import spread, to_arrow
+from polars_tadoc.records.labelled_results import INDEX, Labels, from_arrow
+from polars_tadoc.runtime.arrow_memory import owned, view
+
+Int64 = npt.NDArray[np.int64]
+UInt32 = npt.NDArray[np.uint32]
+
+CELLS = 1 << 24
+"""Rows times queries whose answers are held as bytes at a time, before eight of them become one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """Which twigs match some rows, in host memory.
+
+    Parameters
+    ----------
+    rows
+        int64, ascending: the rows that hold a document. Null rows do not, nor do those that are no XML.
+    offsets, twigs
+        int64, rows + 1, and uint32: the places of each one's twigs in their set, ascending.
+
+    """
+
+    rows: Int64
+    offsets: Int64
+    twigs: UInt32
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the arrays hold."""
+        return int(self.rows.nbytes + self.offsets.nbytes + self.twigs.nbytes)
+
+    @classmethod
+    def none(cls) -> Self:
+        """Make the answer for no rows."""
+        return cls(np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0, np.uint32))
+
+    @classmethod
+    def merged(cls, parts: Sequence[Self]) -> Self:
+        """Put several, of different rows, into the order of the rows."""
+        if len(parts) == 1:
+            return parts[0]
+        rows = np.concatenate([np.zeros(0, np.int64), *(part.rows for part in parts)])
+        offsets = running_sum(np.concatenate([np.zeros(0, np.int64), *(np.diff(part.offsets) for part in parts)]))
+        twigs = np.concatenate([np.zeros(0, np.uint32), *(part.twigs for part in parts)])
+        if (rows[1:] < rows[:-1]).any():
+            order = np.argsort(rows)
+            rows, (offsets, twigs) = rows[order], cast("tuple[Int64, UInt32]", gather_lists(offsets, twigs, order))
+        return cls(rows, offsets, twigs)
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedRows:
+    """The result; labels and names are made only in the form asked for."""
+
+    labels: Labels
+    names: Sequence[str]
+    matches: Matches
+
+    def to_arrow(self) -> pa.Table:
+        """Table with dictionary-encoded names."""
+        rows = self._rows()
+        labels = rows if self.labels.values is None else self.labels.arrow(view(rows))
+        twigs = to_arrow([self.matches.twigs])[0]
+        names = pa.DictionaryArray.from_arrays(twigs, pa.array(self.names, pa.large_string()), safe=False)
+        return pa.table({"id": labels, "query": names})
+
+    def to_frame(self) -> pl.DataFrame:
+        """Frame with the columns of :func:`schema`."""
+        rows = self._rows()
+        labels = from_arrow("id", rows) if self.labels.values is None else self.labels.series(view(rows))
+        return pl.DataFrame([labels, _named(self.names, self.matches.twigs)])
+
+    def _rows(self) -> pa.Array:
+        """Row of each match, of the type of Polars' row numbers."""
+        numbers: npt.NDArray[np.integer] = self.matches.rows.astype(np.uint32 if pl.UInt32 == INDEX else np.uint64)
+        return spread(numbers, self.matches.offsets)
+
+
+def schema(id_type: pl.DataType | None = None) -> pl.Schema:
+    """Columns of the result, given the type of the ``id`` column, if there is one."""
+    return pl.Schema({"id": Labels.dtype(id_type), "query": pl.String()})
+
+
+def name_lists(matches: Matches, names: Sequence[str], column: str, rows: int) -> pl.Series:
+    """List the names of each row's twigs, null where there is no document: ``List(String)``."""
+    counts = np.zeros(rows, np.int64)
+    counts[matches.rows] = np.diff(matches.offsets)
+    values: Any = _named(names, matches.twigs).to_arrow(compat_level=pl.CompatLevel.newest())
+    buffers = [_valid(matches, rows), owned(running_sum(counts))]
+    return from_arrow(
+        column, pa.LargeListArray.from_buffers(pa.large_list(values.type), rows, buffers, children=[values])
+    )
+
+
+def _named(names: Sequence[str], twigs: UInt32) -> pl.Series:
+    """Give the name of each twig; Polars' views of them share the names' bytes."""
+    return pl.Series("query", names, pl.String).gather(from_arrow("query", to_arrow([twigs])[0]))
+
+
+def flags(matches: Matches, names: Sequence[str], column: str, rows: int) -> pl.Series:
+    """Tell of each twig whether each row matches it, null where there is no document: ``Struct`` of ``Boolean``."""
+    documents = np.repeat(matches.rows, np.diff(matches.offsets))
+    step = max(1, CELLS // max(rows, 1))
+    fields: list[pa.Array] = []
+    for first in range(0, len(names), step):
+        stop = min(first + step, len(names))
+        cells = np.zeros((stop - first, rows), np.bool_)
+        own = (matches.twigs >= first) & (matches.twigs < stop) if step < len(names) else slice(None)
+        cells[matches.twigs[own] - np.uint32(first), documents[own]] = True
+        fields += _bits(cells)
+    made = pa.StructArray.from_buffers(
+        pa.struct([pa.field(name, pa.bool_()) for name in names]), rows, [_valid(matches, rows)], children=fields
+    )
+    return from_arrow(column, made)
+
+
+def _bits(cells: npt.NDArray[np.bool_]) -> list[pa.Array]:
+    """Make an Arrow array of Booleans of each row of a matrix."""
+    packed = np.packbits(cells, axis=1, bitorder="little")
+    width = packed.shape[1]
+    buffer = owned(packed.reshape(-1))
+    return [
+        pa.Array.from_buffers(pa.bool_(), cells.shape[1], [None, buffer.slice(width * k, width)])
+        for k in range(len(cells))
+    ]
+
+
+def _valid(matches: Matches, rows: int) -> Any:
+    """Arrow's bits that tell which rows hold a document; None where all do."""
+    if len(matches.rows) == rows:
+        return None
+    valid = np.zeros(rows, np.bool_)
+    valid[matches.rows] = True
+    return owned(np.packbits(valid, bitorder="little"))

@@ -1,0 +1,190 @@
+"""What calls that weigh the words of rows have in common: what is asked, and the result.
+
+Counts stay where the engine left them until strings or arrays in host memory are asked for. How many rows hold a word
+is counted over all of them, so nothing is weighed before the last row was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.engine.choose import CPU, GPU, Engine
+from polars_tadoc.engine.device_batches import DeviceBatches
+from polars_tadoc.errors import DeviceMemoryError
+from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.counting import Counting
+from polars_tadoc.execute.terms import Terms
+from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.kernels.primitives.to_arrow_cpu import spread
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.vocabulary import Vocabulary, take
+from polars_tadoc.records.labelled_results import INDEX, Labels, dictionary, from_arrow
+from polars_tadoc.records.records import Layout, Records, put_in_order
+from polars_tadoc.runtime.arrow_memory import view
+from polars_tadoc.runtime.interrupts import interruptible
+from polars_tadoc.scoring.weighting import Weighting
+from polars_tadoc.traversal.options import Options, require_top
+
+
+def schema(id_type: pl.DataType | None = None) -> pl.Schema:
+    """Columns of the result, given the type of the ``id`` column, if there is one."""
+    return pl.Schema({"id": Labels.dtype(id_type), "word": pl.String(), "weight": pl.Float64()})
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedWords:
+    """The result; labels and strings are made only in the form asked for."""
+
+    labels: Labels
+    engine: Engine
+    words: Vocabulary
+    rows: npt.NDArray[np.int64]
+    """int64 by document, in host memory: its row."""
+    offsets: Any
+    """int64, documents + 1, an array of the engine; so are uint32 ids and float64 weights."""
+    ids: Any
+    weights: Any
+
+    def to_arrow(self) -> pa.Table:
+        """Table with dictionary-encoded words."""
+        offsets, ids, weights = self._on_host()
+        rows = self._rows(offsets)
+        labels = rows if self.labels.values is None else self.labels.arrow(view(rows))
+        return pa.table({"id": labels, "word": dictionary(self.words, ids), "weight": weights})
+
+    def to_frame(self) -> pl.DataFrame:
+        """Frame with the columns of :func:`schema`."""
+        offsets, ids, weights = self._on_host()
+        rows = self._rows(offsets)
+        labels = from_arrow("id", rows) if self.labels.values is None else self.labels.series(view(rows))
+        return pl.DataFrame([labels, take(self.words.series, from_arrow("word", ids)), from_arrow("weight", weights)])
+
+    def _on_host(self) -> tuple[npt.NDArray[np.int64], pa.Array, pa.Array]:
+        kernels = self.engine.kernels
+        ids, weights = kernels.to_arrow([self.ids, self.weights])
+        return kernels.to_host(self.offsets), ids, weights
+
+    def _rows(self, offsets: npt.NDArray[np.int64]) -> pa.Array:
+        """Row of each word, of the type of Polars' row numbers."""
+        return spread(self.rows.astype(np.uint32 if pl.UInt32 == INDEX else np.uint64), offsets)
+
+
+@dataclass(frozen=True)
+class Request(Analytic[Terms, WeightedWords]):
+    """What is to be weighed, checked when it is made; each call has its own subclass."""
+
+    weighting: Weighting
+    top: int | None
+    counting: Counting
+    options: Options
+
+    @classmethod
+    def weighing(cls, weighting: Weighting, top: int | None, **arguments: Any) -> Self:
+        """Check the arguments that all calls take; errors as theirs."""
+        counting = Counting.from_arguments(cls.name, **arguments)
+        return cls(weighting, require_top(top), counting, counting.options)
+
+    def run(self, column: pl.Series, id: pl.Series | None = None) -> WeightedWords:
+        """Answer for a compressed column or a String one; errors as for :meth:`Analytic.run`."""
+        batches = DeviceBatches(self.name, self.options.engine)
+        with interruptible():
+            return self.finish(self.counting.counted(column, batches), Labels.of(column, id, self.name), batches)
+
+    @property
+    def reading(self) -> Options:
+        """Words are normalised when they are counted."""
+        return replace(self.options, morphism=None)
+
+    def without_limits(self) -> Request:
+        """Limits are applied to the result alone."""
+        return self
+
+    def partial(self, corpus: Corpus, engine: Engine) -> Terms:
+        """Count one corpus' words by document."""
+        return self.counting.partial(corpus, engine)
+
+    def text_partials(self, text: pl.Series, first: int) -> Iterator[Terms]:
+        """Count the words of each row of a String column, so much text at a time."""
+        return self.counting.text_partials(text, first)
+
+    def on_host(self, part: Terms) -> Terms:
+        """Bring the counts to host memory."""
+        return part.on_host()
+
+    def merge(self, partials: Sequence[Terms]) -> Terms:
+        """Put the documents of several corpora into the order of their rows; no count changes."""
+        return self.counting.merge(partials)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What decides which records there are."""
+        return {**super().asked, **self.counting.described}
+
+    @property
+    def layout(self) -> Layout:
+        """A row, a word that it holds, and how often; rows without a word are documents, too."""
+        return Layout(("row", "word"), 1, documents=True)
+
+    def records(self, part: Terms) -> Records:
+        """Write each row beside its words."""
+        part = part.on_host()
+        rows = part.rows.astype(np.uint32)
+        keys = np.stack([np.repeat(rows, np.diff(part.offsets)), part.ids], axis=1)
+        return put_in_order(self.layout, part.words, keys, part.counts, rows, part.lengths)
+
+    def part(self, records: Records) -> Terms:
+        """List the words of each row."""
+        assert records.rows is not None
+        assert records.counts is not None
+        offsets = np.searchsorted(records.keys[:, 0], np.append(records.rows, np.uint64(1 << 32)))
+        words, ids = Vocabulary(records.words), records.keys[:, 1].copy()
+        return Terms(CPU, words, True, records.rows.astype(np.int64), offsets, ids, records.counts, records.lengths)
+
+    def result(self, total: Terms, labels: Labels) -> WeightedWords:
+        """Weigh all words, and give rows their labels."""
+        total = self.counting.settle(total)
+        weights = total.weigh(self.weighting)
+        kept = (total.offsets, total.ids, weights) if self.top is None else total.top(weights, self.top)
+        return WeightedWords(labels, total.engine, total.words, total.rows, *kept)
+
+    def finish(self, total: Terms, labels: Labels, batches: DeviceBatches | None = None) -> WeightedWords:
+        """Weigh as :meth:`result` does, so many documents at a time as a device has the memory for."""
+        try:
+            return self.result(total, labels)
+        except DeviceMemoryError:
+            pass
+        total = total.on_host()  # no other name keeps what was on the device
+        batches = batches or DeviceBatches(self.name, self.options.engine)
+        offsets, ids, weights = weigh_in_batches(total, self.weighting, self.top, batches)
+        return WeightedWords(labels, CPU, total.words, total.rows, offsets, ids, weights)
+
+
+def weigh_in_batches(
+    total: Terms, weighting: Weighting, top: int | None, batches: DeviceBatches
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32], npt.NDArray[np.float64]]:
+    """Weigh the words of documents, which are in host memory, with so many of them on a GPU as it has the memory for.
+
+    Returns
+    -------
+    (numpy int64, numpy uint32, numpy float64)
+        Where each document's words start, and all; the words, all or the ``top`` heaviest; their weights.
+
+    """
+
+    def work(first: int, stop: int, engine: Engine) -> tuple[Any, Any, Any]:
+        some = total.some(first, stop).on(engine)
+        weights = some.weigh(weighting)
+        kept = (some.offsets, some.ids, weights) if top is None else some.top(weights, top)
+        offsets, ids, weights = map(engine.kernels.to_host, kept)
+        return np.diff(offsets), ids, weights
+
+    parts = batches.each(GPU, total.offsets, work, "words to be weighed")
+    sizes, ids, weights = map(np.concatenate, zip(*parts, strict=True))
+    return running_sum(sizes), ids, weights

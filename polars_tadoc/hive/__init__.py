@@ -1,1 +1,0 @@
-"""Folders of partitions, ``key=value/``, as Hive, Polars, DuckDB and PyArrow name them."""

@@ -1,0 +1,105 @@
+"""An index is built of the term vectors of a compressed column, never of its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import polars as pl
+
+from polars_tadoc.runtime.arguments import require_bool
+from polars_tadoc.model.column import require_tadoc, split
+from polars_tadoc.index.query.analyzer import Analyzer
+from polars_tadoc.index.codecs import require_codec
+from polars_tadoc.index.build.collect import document_rows, documents_of, make_segment, require_rows
+from polars_tadoc.index.index import Index
+from polars_tadoc.runtime.interrupts import interruptible
+from polars_tadoc.traversal.options import Options
+
+
+def build_index(
+    column: pl.Series,
+    *,
+    id: pl.Series | None = None,
+    codec: str = "pfordelta",
+    normalize: pl.Expr | None = None,
+    lowercase: bool = False,
+    stopwords: Iterable[str] | None = None,
+    metadata: pl.DataFrame | None = None,
+    store: bool = True,
+    strategy: str = "auto",
+    engine: str | None = None,
+) -> Index:
+    """Build a search index of a compressed column (Ding et al., WWW 2009).
+
+    Words are counted on the compressed form; nothing is decompressed. Each row that is not null is a document.
+
+    Parameters
+    ----------
+    column
+        Compressed column.
+    id
+        What documents are called, one value for each row; by default the numbers of their rows. Equal ids are allowed:
+        to delete one deletes all of its documents.
+    codec
+        How postings are kept: "pfordelta", the fastest, or "rice", smaller where neighbouring rows are unlike each
+        other.
+    normalize
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
+        it runs over the vocabulary, once, and over the words of each batch of queries.
+    lowercase
+        Lower-case words (after ``normalize``), and the stop words with them.
+    stopwords
+        Words to leave out, compared after ``normalize`` and lower-casing.
+    metadata
+        A row for each row of the column, for filters.
+    store
+        Keep the compressed column with the index, which phrases and snippets need; it is shared, not copied.
+    strategy
+        "auto", "top_down" or "bottom_up": which way the rules are traversed; the index is the same.
+    engine
+        "auto", "cpu" or "gpu": where words are counted; by default what ``tadoc.Config`` says.
+
+    Returns
+    -------
+    Index
+        The index.
+
+    Raises
+    ------
+    NotCompressedError
+        The series is not a compressed column.
+    InvalidGrammarError, LimitExceededError
+        A payload or a row is damaged or too large.
+    EngineUnavailableError
+        ``engine="gpu"`` cannot run here.
+    TypeError
+        ``id`` is no series, or holds Python objects; ``metadata`` is no frame, ``store`` no bool, ``normalize`` no
+        expression, ``lowercase`` no bool or ``stopwords`` no list of strings.
+    ValueError
+        ``id`` or ``metadata`` has another length than the column, the column's texts were cut by different tokenizers,
+        there is no such ``codec``, ``strategy`` or ``engine``, or ``normalize`` reads columns or gives anything but
+        one String or null for each word.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> text = pl.Series("text", ["To be, or not to be", "To do is to be", "Do be do be do"])
+    >>> index = tadoc.build_index(text.tadoc.compress(), lowercase=True)
+    >>> index.search("do be", k=2)["id"].to_list()
+    [2, 1]
+
+    """
+    how = require_codec(codec)
+    options = Options.from_arguments(
+        normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
+    )
+    column = require_tadoc(column, "build_index")
+    require_bool("store", store, "build_index")
+    require_rows(column, id, metadata)
+    with interruptible():
+        corpora = split(column)
+        analyzer = Analyzer.of(corpora, options.morphism)
+        rows = document_rows(corpora)
+        segment = make_segment(corpora, rows, options, how)
+        return Index((segment,), analyzer, documents_of(column, rows, id, metadata, store), how.name)

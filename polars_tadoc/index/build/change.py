@@ -1,0 +1,252 @@
+"""An index with more documents, with fewer, or with the same ones in one segment; what it was made of is shared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.runtime.arguments import require_bool
+from polars_tadoc.model.column import require_tadoc, split
+from polars_tadoc.engine.choose import require_engine
+from polars_tadoc.errors import ColumnMissingError, LimitExceededError
+from polars_tadoc.index.query.analyzer import Analyzer
+from polars_tadoc.index.codecs import codec_of
+from polars_tadoc.index.build.collect import MOST_DOCUMENTS, document_rows, documents_of, make_segment, require_rows
+from polars_tadoc.index.documents import Documents, find, held, named
+from polars_tadoc.index.query.filter import bitmap, filter_mask
+from polars_tadoc.index.build.merge import merge
+from polars_tadoc.index.segment import Segment
+from polars_tadoc.runtime.interrupts import ends_on_interrupt
+from polars_tadoc.traversal.options import Options, require_strategy
+
+Bool = npt.NDArray[np.bool_]
+
+MOST_CHUNKS = 32
+"""Pieces that ids, metadata and text may lie in, one for each append, before they are put together."""
+
+
+class Content(NamedTuple):
+    """What of an index changes."""
+
+    segments: tuple[Segment, ...]
+    stored: Documents
+    analyzer: Analyzer
+    """Of an index without documents that of the first ones appended."""
+
+    @property
+    def live(self) -> Bool:
+        """Whether each stored document is still there."""
+        none = np.zeros(0, np.bool_)
+        parts = (np.ones(own.size, np.bool_) if own.live is None else own.live for own in self.segments)
+        return np.concatenate([none, *parts])
+
+
+@ends_on_interrupt
+def append(
+    content: Content,
+    column: pl.Series,
+    id: pl.Series | None,
+    metadata: pl.DataFrame | None,
+    upsert: bool,
+    strategy: str,
+    engine: str | None,
+) -> Content:
+    """Add documents; arguments and errors as for :meth:`polars_tadoc.Index.append`."""
+    require_engine(engine)
+    require_strategy(strategy)
+    require_bool("upsert", upsert, "append")
+    if not isinstance(column, pl.Series):
+        raise TypeError(
+            f"append takes a compressed column, a Polars Series, not {type(column).__name__}; of a frame write "
+            'df.tadoc.append_to(index, "text", id="name"), or index.append(df["text"], id=df["name"])'
+        )
+    column = require_tadoc(column, "append")
+    require_rows(column, id, metadata, "append")
+    stored = content.stored
+    id = _require_alike(stored, id)
+    if upsert and id is None:
+        raise ValueError(
+            "append: upsert=True replaces documents by their ids, but this index's documents are called by the numbers "
+            "of their rows; build it with id=, or leave out upsert="
+        )
+    metadata = _require_same_columns(stored.metadata, metadata)
+    corpora = split(column)
+    analyzer = content.analyzer
+    if corpora:
+        tokenizer = Analyzer.of(corpora, None).tokenizer
+        if len(stored) == 0:  # an index of nulls alone does not know how its texts will be cut
+            analyzer = replace(analyzer, tokenizer=tokenizer)
+        elif tokenizer != analyzer.tokenizer:
+            raise ValueError(
+                f'append: the column was cut by tokenizer "{tokenizer.name}", the index\'s texts by '
+                f'"{analyzer.tokenizer.name}": compress it with that one'
+            )
+    rows = document_rows(corpora)
+    if len(stored) + len(rows) > MOST_DOCUMENTS or stored.rows + len(column) > MOST_DOCUMENTS:
+        raise LimitExceededError(f"append: an index holds at most {MOST_DOCUMENTS:,} documents; build another one")
+    if id is not None:
+        content = _without_held(content, id, rows, upsert)
+    more = documents_of(column, rows, id, metadata, stored.stored_text is not None)
+    codec = codec_of(content.segments[0].postings)
+    segment = make_segment(corpora, rows, Options(analyzer.morphism, strategy, engine), codec)
+    return _merge_small(Content((*content.segments, segment), _joined(stored, more), analyzer))
+
+
+def _without_held(content: Content, id: pl.Series, rows: npt.NDArray[np.int64], upsert: bool) -> Content:
+    """Delete the documents that further ones replace; without ``upsert`` raise where there are some.
+
+    Parameters
+    ----------
+    content
+        The index.
+    id
+        Ids of all rows that are appended. One whose text is null makes no document, but replaces some.
+    rows
+        Rows that make a document.
+    upsert
+        Whether documents are replaced.
+
+    """
+    live = content.live
+    asked = id if upsert or len(rows) == len(id) else id.gather(pl.Series(rows, dtype=pl.Int64))
+    documents = held(content.stored, live, asked)
+    if not len(documents):
+        return content
+    if not upsert:
+        known = named(content.stored.ids.gather(pl.Series(documents)))
+        raise ValueError(
+            f"append: the index already has documents with id {known}; pass upsert=True to replace them, or "
+            "leave these out of what is appended"
+        )
+    stays = live.copy()
+    stays[documents] = False
+    return _marked(content, live, stays)
+
+
+@ends_on_interrupt
+def delete(content: Content, ids: Any) -> Content:
+    """Mark documents as deleted; arguments and errors as for :meth:`polars_tadoc.Index.delete`."""
+    live = content.live
+    stays = live.copy()
+    if isinstance(ids, pl.Expr):
+        metadata = content.stored.metadata
+        known = None if metadata is None else metadata.filter(pl.Series(live))
+        stays[live] = ~filter_mask(ids, known, int(np.count_nonzero(live)), "delete")
+    else:
+        _, documents = find(content.stored, live, ids, "delete")
+        stays[documents] = False
+    return _marked(content, live, stays)
+
+
+def _marked(content: Content, live: Bool, stays: Bool) -> Content:
+    """Mark documents as deleted that do not stay."""
+    starts = accumulate((segment.size for segment in content.segments), initial=0)
+    segments = []
+    for segment, start in zip(content.segments, starts, strict=False):
+        own = slice(start, start + segment.size)
+        same = np.array_equal(stays[own], live[own])
+        segments.append(segment if same else segment.with_deleted(bitmap(~stays[own])))
+    return content._replace(segments=tuple(segments))
+
+
+@ends_on_interrupt
+def compact(content: Content) -> Content:
+    """Make one segment of all, without deleted documents."""
+    if len(content.segments) == 1 and content.segments[0].live is None:
+        return content
+    return _merged(content, 0)
+
+
+def _merge_small(content: Content) -> Content:
+    """Merge the last segments for as long as the last one has at least as many documents as the one before.
+
+    So sizes fall, there are never more segments than about log2 of the documents, and a document is written anew at
+    most as often (O'Neil et al., The log-structured merge-tree, Acta Informatica 1996, with one file a level).
+    """
+    sizes = [segment.live_count for segment in content.segments]
+    while len(sizes) > 1 and sizes[-1] >= sizes[-2]:
+        sizes[-2:] = [sizes[-2] + sizes[-1]]
+    return content if len(sizes) == len(content.segments) else _merged(content, len(sizes) - 1)
+
+
+def _merged(content: Content, first: int) -> Content:
+    """Merge the segments from number ``first`` on."""
+    merged = content.segments[first:]
+    segments, stored = (*content.segments[:first], merge(merged)), content.stored
+    if any(segment.live is not None for segment in merged):
+        kept = content.live
+        kept[: sum(segment.size for segment in content.segments[:first])] = True
+        stored = _filtered(stored, pl.Series(kept))
+    return Content(segments, stored, content.analyzer)
+
+
+def _filtered(stored: Documents, kept: pl.Series) -> Documents:
+    return Documents(
+        stored.ids.filter(kept),
+        stored.labelled,
+        stored.rows,
+        None if stored.metadata is None else stored.metadata.filter(kept),
+        None if stored.stored_text is None else stored.stored_text.filter(kept),
+    )
+
+
+def _joined(stored: Documents, more: Documents) -> Documents:
+    """Put documents after others; both know the same of them."""
+    ids = more.ids if stored.labelled else more.ids + stored.rows
+    metadata, text = stored.metadata, stored.stored_text
+    if metadata is not None and more.metadata is not None:
+        metadata = pl.concat([metadata, more.metadata])
+        metadata = metadata.rechunk() if metadata.n_chunks() > MOST_CHUNKS else metadata
+    if text is not None and more.stored_text is not None:
+        text = text.followed_by(more.stored_text, _texts_joined)
+    return Documents(
+        _in_few_chunks(pl.concat([stored.ids, ids])), stored.labelled, stored.rows + more.rows, metadata, text
+    )
+
+
+def _texts_joined(text: pl.Series, more: pl.Series) -> pl.Series:
+    return _in_few_chunks(pl.concat([text, more.alias(text.name)]))
+
+
+def _in_few_chunks(values: pl.Series) -> pl.Series:
+    return values.rechunk() if values.n_chunks() > MOST_CHUNKS else values
+
+
+def _require_alike(stored: Documents, id: pl.Series | None) -> pl.Series | None:
+    """Return ids as the index's are, or raise."""
+    if stored.labelled and id is None:
+        raise TypeError(f"append: the index has ids ({stored.ids.dtype}); pass those of the new documents, id=…")
+    if id is None:
+        return None
+    if not stored.labelled:
+        raise TypeError("append: the index's documents are called by the numbers of their rows; leave out id=")
+    if id.dtype != stored.ids.dtype:
+        raise TypeError(f"append: id is {id.dtype}, but the index's ids are {stored.ids.dtype}; cast it")
+    return id.alias(stored.ids.name)
+
+
+def _require_same_columns(known: pl.DataFrame | None, metadata: pl.DataFrame | None) -> pl.DataFrame | None:
+    """Return metadata with its columns in the index's order, or raise."""
+    if known is None:
+        if metadata is not None:
+            raise ValueError("append: the index has no metadata; leave it out, or build the index again with metadata=")
+        return None
+    names = ", ".join(f'"{name}"' for name in known.columns)
+    if metadata is None:
+        raise ValueError(f"append: the index has metadata ({names}); pass that of the new documents, metadata=…")
+    for name, dtype in known.schema.items():
+        if name not in metadata.columns:
+            raise ColumnMissingError.for_name(name, metadata.columns, "append: metadata")
+        if metadata.schema[name] != dtype:
+            raise TypeError(
+                f'append: column "{name}" of metadata is {metadata.schema[name]}, but the index\'s is {dtype}; cast it'
+            )
+    more = [name for name in metadata.columns if name not in known.columns]
+    if more:
+        raise ValueError(f'append: metadata has a column "{more[0]}", which the index has not; it has {names}')
+    return metadata.select(known.columns)

@@ -1,0 +1,80 @@
+"""Several segments made one, without the documents that were deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from polars_tadoc.errors import InvalidIndexError
+from polars_tadoc.index.codecs import codec_of
+from polars_tadoc.index.segment import Segment
+from polars_tadoc.kernels.postings import live_postings
+from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.kernels.postings.live_postings import DELETED
+from polars_tadoc.model.vocabulary import Vocabulary, unify
+
+UInt32 = npt.NDArray[np.uint32]
+
+
+def merge(segments: Sequence[Segment]) -> Segment:
+    """Make one segment of several (at least one), without the documents that are deleted.
+
+    The result is, array for array, that of indexing the documents that are left.
+
+    Raises
+    ------
+    InvalidIndexError
+        Postings are damaged.
+
+    """
+    terms, numbers = _merge_terms(segments)
+    frequencies = np.zeros(len(terms), np.int64)
+    for segment, own in zip(segments, numbers, strict=True):
+        frequencies[own[own != DELETED]] += segment.live_frequencies[own != DELETED]
+    offsets = running_sum(frequencies)
+    documents, counts = np.empty(offsets[-1], np.uint32), np.empty(offsets[-1], np.uint32)
+    free = np.append(offsets[:-1], 0)  # one element more, for terms without documents
+    firsts = accumulate((segment.live_count for segment in segments), initial=0)
+    for segment, own, first in zip(segments, numbers, firsts, strict=False):
+        places = np.minimum(own, len(terms))
+        new = _numbers(segment, first)
+        if not live_postings.renumber(segment.postings, new, free[places], documents, counts):
+            raise InvalidIndexError("compact: the postings are damaged; load the index with verify=True to learn where")
+        free[places] += segment.live_frequencies
+    lengths = [segment.lengths if segment.live is None else segment.lengths[segment.live] for segment in segments]
+    joined = np.concatenate([np.zeros(0, np.uint32), *lengths])
+    postings = codec_of(segments[0].postings).encode(offsets, documents, counts, len(joined))
+    return Segment(terms, postings, joined)
+
+
+def _numbers(segment: Segment, first: int) -> UInt32:
+    """Number the documents that are left from ``first`` on, uint32 by document; the others are ``DELETED``."""
+    if segment.live is None:
+        return np.arange(first, first + segment.size, dtype=np.uint32)
+    numbers = np.full(segment.size, DELETED)
+    numbers[segment.live] = np.arange(first, first + segment.live_count, dtype=np.uint32)
+    return numbers
+
+
+def _merge_terms(segments: Sequence[Segment]) -> tuple[Vocabulary, list[UInt32]]:
+    """Return all terms that documents are left for, ascending, and by segment the number of each of its own.
+
+    A term that lost its documents is ``DELETED``.
+    """
+    kept = [segment.live_frequencies > 0 for segment in segments]
+    words, ids = unify(
+        [
+            segment.terms if own.all() else Vocabulary(segment.terms.strings.filter(pa.array(own)))
+            for segment, own in zip(segments, kept, strict=True)
+        ]
+    )
+    numbers = []
+    for own, new in zip(kept, ids, strict=True):
+        by_term = np.full(len(own), DELETED)
+        by_term[own] = words.rank[new]
+        numbers.append(by_term)
+    return Vocabulary(words.strings.take(pa.array(words.by_rank))), numbers

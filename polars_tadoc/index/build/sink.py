@@ -1,0 +1,242 @@
+"""An index of more documents than memory holds: built window by window, merged word by word, written as it comes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from polars_tadoc.execute.splits import working_bytes
+from polars_tadoc.records.records import Layout, Records
+from polars_tadoc.execute.windows import Window, in_parts
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.corpus import require_countable
+from polars_tadoc.engine.choose import choose
+from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
+from polars_tadoc.index.query.analyzer import Analyzer
+from polars_tadoc.index.codecs import Codec
+from polars_tadoc.index.build.collect import MOST_DOCUMENTS, count_words, document_rows
+from polars_tadoc.index.store.folder import Writer, new_folder
+from polars_tadoc.index.build.posting_files import LONG, PostingsWriter
+from polars_tadoc.index.build.sink_documents import DocumentsWriter
+from polars_tadoc.index.build.sink_terms import TermsWriter
+from polars_tadoc.index.build.disk_array import Spool
+from polars_tadoc.index.store.storage import contents, require_saved
+from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.model.payload import short_name
+from polars_tadoc.records import Checkpoint, Spill
+from polars_tadoc.traversal.options import Options
+
+LAYOUT = Layout(("word", "row"), 2)
+"""How often each document holds each word; a word's documents may come in several ranges. Before all words stands the
+empty one, which no text is cut into: what is counted there are the words of each document."""
+
+SPILL_SHARE = 2
+"""Postings that were not written yet take at most such a share of the limit."""
+
+RANGE = 1 << 20
+"""Postings that are coded at a time."""
+
+CALL = "sink_index"
+
+
+def sink_index(
+    windows: Iterable[Window],
+    path: Path,
+    overwrite: bool,
+    documents: DocumentsWriter,
+    options: Options,
+    codec: Codec,
+    limit: int,
+    checkpoint: Checkpoint | None = None,
+) -> None:
+    """Write an index of the documents of some windows.
+
+    Parameters
+    ----------
+    windows
+        The documents; with a checkpoint an empty window, and then one for each partition.
+    path, overwrite, options, codec
+        As for ``lf.tadoc.sink_index``; so are errors.
+    documents
+        Writes what is known of documents.
+    limit
+        Bytes.
+    checkpoint
+        Where postings of finished partitions are kept, and found again.
+
+    """
+    require_saved(options.morphism, CALL)
+    room = working_bytes(limit) // SPILL_SHARE
+    with Spill(LAYOUT, room, CALL, checkpoint) as spill, new_folder(path, overwrite, CALL) as folder:
+        writer, scratch = Writer(folder), folder / "scratch"
+        scratch.mkdir()
+        building = _Building(options, documents, spill)
+        documents.open(folder, scratch)
+        for partition, window in enumerate(windows, start=-1):  # the first window of a packed scan is of none
+            is_counted = partition in spill.covered
+            for part in in_parts(window, limit):
+                building.add(part, is_counted)
+            if partition >= 0 and not is_counted:
+                spill.finish(partition)
+        segment = _Segment(writer, codec, scratch)
+        for records in spill.merged(batch=RANGE):
+            segment.add(records)
+        described = segment.finish()
+        about = documents.finish(writer)
+        shutil.rmtree(scratch)
+        writer.finish(contents(codec, building.analyzer, about, [described]))
+
+
+class _Building:
+    """Counts the words of documents, window by window."""
+
+    def __init__(self, options: Options, documents: DocumentsWriter, spill: Spill) -> None:
+        self._options, self._documents, self._spill = options, documents, spill
+        self.analyzer = Analyzer(Tokenizer("words"), options.morphism)
+        self._seen, self._count = False, 0
+
+    def add(self, window: Window, is_counted: bool) -> None:
+        """Count the words of a window's documents, unless they are, and write down what is known of these."""
+        corpora, first = window.corpora, self._count
+        rows = document_rows(corpora)
+        self._count += len(rows)
+        if self._count > MOST_DOCUMENTS:
+            raise LimitExceededError(f"{CALL}: an index holds at most {MOST_DOCUMENTS:,} documents; build several")
+        self._documents.add(window, rows)
+        if corpora:
+            self._require_one_tokenizer(Analyzer.of(corpora, self._options.morphism))
+        if len(rows) and not is_counted:
+            self._spill.add(self._counted(window, rows, first))
+
+    def _counted(self, window: Window, rows: npt.NDArray[np.int64], first: int) -> Records:
+        corpora = window.corpora
+        require_countable(corpora)
+        engine = choose(self._options.engine, sum(corpus.symbol_count for corpus in corpora))
+        counted = count_words(corpora, rows, engine, self._options)
+        lengths = counted.lengths(rows, CALL)
+        terms, (offsets, documents, counts) = counted.in_order()
+        if len(terms) and terms.strings[0].as_py() == "":
+            raise InvalidGrammarError(f"{short_name(corpora[0].key)}: an empty word: the data is damaged")
+        keys = np.empty((len(rows) + len(documents), 2), np.uint32)
+        keys[: len(rows), 0] = 0
+        keys[: len(rows), 1] = np.arange(first, first + len(rows))
+        keys[len(rows) :, 0] = np.repeat(np.arange(1, len(terms) + 1, dtype=np.uint32), np.diff(offsets))
+        np.add(documents, np.uint32(first), out=keys[len(rows) :, 1])
+        words = pa.concat_arrays([pa.array([""], pa.large_string()), terms.strings])
+        return Records(words, keys, np.concatenate([lengths, counts], dtype=np.uint64, casting="unsafe"))
+
+    def _require_one_tokenizer(self, analyzer: Analyzer) -> None:
+        own, other = self.analyzer.tokenizer, analyzer.tokenizer
+        if self._seen and own != other:
+            raise ValueError(
+                f'{CALL}: the texts were cut by different tokenizers, "{own.name}", "{other.name}", and queries can be '
+                "cut by one only: compress all of them alike"
+            )
+        self.analyzer, self._seen = analyzer, True
+
+
+class _Segment:
+    """Writes words and their postings, which come in order; a word's may come in several parts."""
+
+    def __init__(self, writer: Writer, codec: Codec, scratch: Path) -> None:
+        self._writer, self._scratch = writer, scratch
+        self._terms = TermsWriter(writer, "segment_0.terms")
+        self._lengths = Spool(scratch / "lengths", np.uint32)
+        self._postings = PostingsWriter(codec, scratch)
+        self._open: _OpenList | None = None
+        """The postings of the last word, of which more may come."""
+
+    def add(self, records: Records) -> None:
+        """Write the next records."""
+        if not len(records):
+            return
+        assert records.counts is not None
+        numbers, documents, counts = records.keys[:, 0], records.keys[:, 1], records.counts
+        starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
+        offsets = np.append(starts, len(numbers))
+        terms = records.words.take(pa.array(numbers[starts]))
+        if terms[0].as_py() == "":
+            self._lengths.append(counts[: offsets[1]])
+            terms, offsets = terms[1:], offsets[1:]
+            if not len(terms):
+                return
+        if self._open is not None and self._open.term == terms[0].as_py():
+            own = slice(int(offsets[0]), int(offsets[1]))
+            self._open.append(documents[own], counts[own])
+            terms, offsets = terms[1:], offsets[1:]
+        if len(terms):
+            self._close()
+            last = int(offsets[-2])
+            inside = slice(int(offsets[0]), last)
+            self._terms.append(terms[:-1])
+            self._postings.append(offsets[:-1] - offsets[0], np.ascontiguousarray(documents[inside]), counts[inside])
+            self._open = _OpenList(terms[-1].as_py(), self._scratch)
+            self._open.append(documents[last:], counts[last:])
+
+    def _close(self) -> None:
+        if self._open is not None:
+            self._terms.append(pa.array([self._open.term], pa.large_string()))
+            self._open.write(self._postings)
+        self._open = None
+
+    def finish(self) -> dict[str, Any]:
+        """Write the files of the segment; returns what the header says of it."""
+        self._close()
+        lengths = self._lengths
+        self._terms.finish()
+        arrays = self._postings.finish(self._writer, "segment_0")
+        longest = max((int(chunk.max()) for chunk in lengths.chunks()), default=0)
+        dtype = np.min_scalar_type(longest)
+        with self._writer.open_array("segment_0.lengths", dtype) as file:
+            for chunk in lengths.chunks():
+                file.write(chunk.astype(dtype).data)
+        return {"documents": len(lengths), "deleted": False, "arrays": arrays}
+
+
+class _OpenList:
+    """A word's postings, gathered in memory while they are few, and else in files."""
+
+    def __init__(self, term: str, scratch: Path) -> None:
+        self.term, self._scratch = term, scratch
+        self._documents: list[npt.NDArray[np.uint32]] = []
+        self._counts: list[npt.NDArray[np.uint64]] = []
+        self._held = 0
+        self._spools: tuple[Spool, Spool] | None = None
+
+    def append(self, documents: npt.NDArray[np.uint32], counts: npt.NDArray[np.uint64]) -> None:
+        """Put postings behind those that are there."""
+        self._documents.append(documents.copy())
+        self._counts.append(counts.copy())
+        self._held += len(documents)
+        if self._held > LONG:
+            self._write_down()
+
+    def _write_down(self) -> None:
+        if self._spools is None:
+            names = ("open documents", "open counts")
+            self._spools = Spool(self._scratch / names[0], np.uint32), Spool(self._scratch / names[1], np.uint32)
+        for documents, counts in zip(self._documents, self._counts, strict=True):
+            if int(counts.max()) >> 32:
+                raise LimitExceededError(
+                    f"{CALL}: a document holds one word more than 4,294,967,295 times; split this document"
+                )
+            self._spools[0].append(documents)
+            self._spools[1].append(counts)
+        self._documents, self._counts, self._held = [], [], 0
+
+    def write(self, postings: PostingsWriter) -> None:
+        """Write the list."""
+        if self._spools is not None:
+            self._write_down()
+            postings.append_long(*self._spools)
+            for spool in self._spools:
+                spool.delete()
+            return
+        documents = np.concatenate(self._documents)
+        postings.append(running_sum(np.array([len(documents)])), documents, np.concatenate(self._counts))

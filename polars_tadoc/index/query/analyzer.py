@@ -1,0 +1,197 @@
+"""Queries become words as the column's text did: cut by its tokenizer, then under the index's morphism."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.compress.compress import named_tokenizer, require_known
+from polars_tadoc.index.segment import Segment
+from polars_tadoc.kernels.host.rows import phrase_words
+from polars_tadoc.kernels.host.rows.query_words import copy_words, find_terms, number_words, word_keys
+from polars_tadoc.kernels.primitives.arrays import read_only
+from polars_tadoc.kernels.tokenize import characters
+from polars_tadoc.kernels.tokenize.tokenize_cpu import BLOCK
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.records.labelled_results import from_arrow
+from polars_tadoc.rows.phrase_words import PhraseWords
+from polars_tadoc.runtime.arrow_memory import allocate
+from polars_tadoc.runtime.cached_property import cached_property
+
+UInt8 = npt.NDArray[np.uint8]
+Int64 = npt.NDArray[np.int64]
+
+MANY = 64
+"""Words from which on it pays to sort them before they are looked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class QueryWords:
+    """The words of a batch of queries, without those that the morphism deletes.
+
+    Parameters
+    ----------
+    offsets
+        int64, queries + 1: where each query's words start.
+    words
+        int64: number of each word among the distinct ones.
+    data, spans
+        UTF-8 bytes, and where each distinct word starts and ends in them, one after another.
+
+    """
+
+    offsets: Int64
+    words: Int64
+    data: UInt8
+    spans: Int64
+
+    @classmethod
+    def of(cls, words: pl.Series) -> QueryWords:
+        """Take strings for words, one query each; they must differ."""
+        data, ends = _bytes(words)
+        return cls(np.arange(len(words) + 1), np.arange(len(words)), data, _spans(ends))
+
+    @property
+    def distinct(self) -> int:
+        """Number of distinct words."""
+        return len(self.spans) // 2
+
+    def strings(self) -> list[str]:
+        """Return the distinct words."""
+        data, spans = self.data.tobytes(), self.spans.tolist()
+        return [data[start:stop].decode() for start, stop in zip(spans[::2], spans[1::2], strict=True)]
+
+    def find(self, segment: Segment) -> Int64:
+        """Return the number of each distinct word's list, int64, ``UNKNOWN`` where a segment has none."""
+        numbers = np.empty(self.distinct, np.int64)
+        find_terms(self.data, self.spans, self._order, *segment.sought_terms, numbers)
+        return numbers
+
+    @cached_property
+    def _order(self) -> Int64:
+        """The order in which words are looked for: many of them by their first bytes, which is twice as fast."""
+        if self.distinct < MANY:
+            return np.arange(self.distinct)
+        keys = np.empty(self.distinct, np.uint64)
+        word_keys(self.data, self.spans, keys)
+        return np.argsort(keys)
+
+
+@dataclass(frozen=True, eq=False)
+class Analyzer:
+    """How text becomes words: that of an index, applied to its queries.
+
+    Parameters
+    ----------
+    tokenizer
+        The column's.
+    morphism
+        What became of the words when they were indexed; None where nothing did.
+
+    """
+
+    tokenizer: Tokenizer
+    morphism: Morphism | None = None
+
+    @classmethod
+    def of(cls, corpora: Sequence[Corpus], morphism: Morphism | None) -> Analyzer:
+        """Return the analyzer of a column.
+
+        Raises
+        ------
+        ValueError
+            Its grammars were made by different tokenizers.
+        InvalidGrammarError
+            This release cannot cut text as one of them says.
+
+        """
+        tokenizers = list(dict.fromkeys(named_tokenizer(corpus.grammar) for corpus in corpora))
+        if len(tokenizers) > 1:
+            names = ", ".join(f'"{tokenizer.name}"' for tokenizer in tokenizers)
+            raise ValueError(
+                f"build_index: the column's texts were cut by different tokenizers, {names}, and queries can be cut by "
+                "one only: compress all of them alike"
+            )
+        for tokenizer in tokenizers:
+            require_known(tokenizer, "build_index: the column")
+        return cls(tokenizers[0] if tokenizers else Tokenizer("words"), morphism)
+
+    def analyze(self, queries: pl.Series) -> QueryWords:
+        """Cut queries into words, and apply the morphism to each distinct one; a null query has none."""
+        data, spans, offsets = self._cut(queries)
+        words, firsts = _distinct(data, spans)
+        if self.morphism is None:
+            return QueryWords(offsets, words, data, spans.reshape(-1, 2)[firsts].reshape(-1))
+        images = self.morphism.images(_strings(data, spans, firsts))
+        data, ends = _bytes(images)
+        spans = _spans(ends)
+        numbers, firsts = _distinct(data, spans)
+        words = numbers[words]
+        if images.null_count():  # its number is that of a word that occurs nowhere
+            stays = images.is_not_null().to_numpy()
+            stays = stays[firsts][words]
+            words, offsets = words[stays], np.append(0, np.cumsum(stays))[offsets]
+        return QueryWords(offsets, words, data, spans.reshape(-1, 2)[firsts].reshape(-1))
+
+    def _cut(self, queries: pl.Series) -> tuple[UInt8, Int64, Int64]:
+        if not self.tokenizer.has_classes:
+            cut = PhraseWords.cut(tuple(queries.fill_null("")), self.tokenizer)
+            return cut.data, cut.spans, cut.offsets
+        data, ends = _bytes(queries)
+        spans, offsets = np.empty(2 * len(data), np.int64), np.empty(len(ends), np.int64)
+        classes = characters.classes(self.tokenizer.name)
+        count = phrase_words.cut_words(data, ends, classes, np.empty(BLOCK, np.uint8), spans, offsets)
+        return data, spans[: 2 * count], offsets
+
+
+def has_quotes(texts: pl.Series) -> bool:
+    """Tell whether any of some texts holds a double quote; of one query an expression would take longer than all."""
+    return bool((_bytes(texts)[0] == ord('"')).any())
+
+
+def _distinct(data: UInt8, spans: Int64) -> tuple[Int64, Int64]:
+    """Number words, equal ones alike; returns each word's number and the first word that has each."""
+    count = len(spans) // 2
+    slots = np.full(1 << (2 * count + 1).bit_length(), -1, np.int64)
+    numbers, firsts = np.empty(count, np.int64), np.empty(count, np.int64)
+    distinct = number_words(data, spans, slots, numbers, firsts)
+    return numbers, firsts[:distinct]
+
+
+def _spans(ends: Int64) -> Int64:
+    """Return where each of some strings starts and ends, one after another."""
+    spans = np.empty(2 * (len(ends) - 1), np.int64)
+    spans[::2], spans[1::2] = ends[:-1], ends[1:]
+    return spans
+
+
+def _bytes(strings: pl.Series) -> tuple[UInt8, Int64]:
+    """Return the UTF-8 bytes of strings, one after another, and where each starts; null is as if empty."""
+    filled = strings.fill_null("") if strings.null_count() else strings
+    array: Any = filled.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    if not len(array):
+        return _NO_BYTES, np.zeros(1, np.int64)
+    _, ends, data = array.buffers()
+    offsets = np.frombuffer(ends, np.int64, len(array) + 1, 8 * array.offset).copy()
+    return np.frombuffer(data, np.uint8, offsets[-1]) if offsets[-1] else _NO_BYTES, offsets
+
+
+def _strings(data: UInt8, spans: Int64, words: Int64) -> pl.Series:
+    """Make a String series of some words."""
+    offset_buffer, offsets = allocate(len(words) + 1, np.int64)
+    offsets[0] = 0
+    np.cumsum((spans[1::2] - spans[::2])[words], out=offsets[1:])
+    data_buffer, copied = allocate(int(offsets[-1]), np.uint8)
+    copy_words(data, spans, words, offsets, copied)
+    return from_arrow("word", pa.LargeStringArray.from_buffers(len(words), offset_buffer, data_buffer))
+
+
+_NO_BYTES: UInt8 = read_only(np.zeros(0, np.uint8))

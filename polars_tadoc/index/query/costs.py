@@ -1,0 +1,136 @@
+"""What queries are predicted to take on each engine, on machines that it was measured on.
+
+``python -m benchmarks.serving --measure small.json --engine gpu --documents 500000`` and the same with 25.2 million
+documents measured queries alone and in batches, ``--fit small.json table.json`` fitted these costs: an Intel Xeon with
+16 cores, and an H100. In the median, times are off by 1.05 to 1.43 times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.postings.coded import BLOCK
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Costs = Mapping[str, Mapping[str, float]]
+
+COSTS: dict[str, Costs] = {
+    "cpu": {
+        "and": {"queries": 10200.0, "candidates": 15.1, "blocks": 10.1},
+        "or": {"queries": 72400.0, "lists": 11400.0, "shorter": 0.395, "spread": 0.0266},
+        "all": {},
+    },
+    "gpu": {
+        "and": {"queries": 16100.0, "candidates": 0.0229, "blocks": 0.539},
+        "or": {"postings": 0.00863, "shorter": 0.002, "spread": 0.000945},
+        "all": {"moved": 0.194},
+    },
+}
+"""Nanoseconds by engine, mode and feature, on one thread of the CPU; ``moved`` is for a byte copied to a GPU."""
+
+OVERHEADS = {"cpu": 0.0005, "gpu": 0.0007}
+"""Seconds of a batch, whatever its size."""
+
+BATCH_SECONDS = {"cpu": 0.03, "gpu": 0.02}
+"""How long a batch of several queries is predicted to last at most, beside the overhead."""
+
+CROWDING = 1.15
+"""How many times longer a query takes on a CPU thread while all others are busy, too."""
+
+_LEAST = 1000.0  # what a query without words may be predicted to take
+
+
+def features_of(offsets: Int64, frequencies: Int64, documents: int) -> dict[str, dict[str, Float64]]:
+    """Return what the time of each query depends on.
+
+    Parameters
+    ----------
+    offsets
+        int64, queries + 1: where the lists of each query start.
+    frequencies
+        int64: how many documents each list has, a query's shortest first.
+    documents
+        How many there are.
+
+    Returns
+    -------
+    dict
+        By mode, "and" and "or", float64 by query: ``queries``, which is 1; ``lists``; ``candidates``, the postings of
+        the shortest; ``blocks``, how many of the other lists can hold one of them; ``postings`` of all lists, and
+        ``shorter`` of all but the longest; ``spread``, documents for each list.
+
+    """
+    sizes = np.diff(offsets)
+    has = sizes > 0
+    shortest, longest = np.zeros((2, len(sizes)), np.int64)
+    shortest[has], longest[has] = frequencies[offsets[:-1][has]], frequencies[offsets[1:][has] - 1]
+    owners = np.repeat(np.arange(len(sizes)), sizes)
+    blocks = np.minimum(-(-frequencies // BLOCK), shortest[owners])
+    blocks[offsets[:-1][has]] = 0
+    postings = _sums(owners, frequencies, len(sizes))
+    common = {"queries": np.ones(len(sizes)), "lists": sizes.astype(np.float64)}
+    return {
+        "and": {**common, "candidates": shortest.astype(np.float64), "blocks": _sums(owners, blocks, len(sizes))},
+        "or": {
+            **common,
+            "postings": postings,
+            "shorter": postings - longest,
+            "spread": sizes * float(documents),
+        },
+    }
+
+
+def predict(
+    engine: str,
+    mode: str,
+    offsets: Int64,
+    frequencies: Int64,
+    documents: int,
+    k: int,
+    moved: Float64 | float = 0.0,
+) -> Float64:
+    """Predict the seconds of each query beside what an engine takes for a batch, whatever its size.
+
+    Parameters
+    ----------
+    engine, mode
+        "cpu" (one thread) or "gpu"; "and", "or" or "and_or".
+    offsets, frequencies, documents
+        As for :func:`features_of`.
+    k
+        How many results are wanted: "and_or" is predicted to need the "or", too, where words that are independent of
+        one another would stand together in fewer documents.
+    moved
+        Bytes that must be copied to a GPU first, by query.
+
+    Returns
+    -------
+    float64 array
+        By query.
+
+    """
+    features = features_of(offsets, frequencies, documents)
+    costs = COSTS[engine]
+    nanoseconds = np.zeros(len(offsets) - 1) + costs["all"].get("moved", 0.0) * moved
+    for way in ("and", "or") if mode == "and_or" else (mode,):
+        own = sum((cost * features[way][name] for name, cost in costs[way].items()), np.zeros(len(offsets) - 1))
+        if mode == "and_or" and way == "or":
+            own[together(offsets, frequencies, documents) >= k] = 0.0
+        nanoseconds += own
+    return 1e-9 * np.maximum(nanoseconds, _LEAST)
+
+
+def together(offsets: Int64, frequencies: Int64, documents: int) -> Float64:
+    """Return in how many documents the words of each query would stand together, if they were independent."""
+    owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    with np.errstate(divide="ignore"):
+        shares = np.log(frequencies / max(documents, 1))
+    return np.asarray(documents * np.exp(_sums(owners, shares, len(offsets) - 1)))
+
+
+def _sums(owners: Int64, values: npt.NDArray[np.generic], size: int) -> Float64:
+    return np.bincount(owners, values, size).astype(np.float64)

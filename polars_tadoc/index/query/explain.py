@@ -1,0 +1,88 @@
+"""What a score is made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.engine.cpu import decode_lists
+from polars_tadoc.index.collection import Collection
+from polars_tadoc.index.documents import find
+from polars_tadoc.index.query.search import Batch, as_series, weigh
+from polars_tadoc.scoring.bm25 import Scoring, contribution
+
+Int64 = npt.NDArray[np.int64]
+
+SCHEMA = {
+    "word": pl.String,
+    "count": pl.UInt32,
+    "document_frequency": pl.UInt32,
+    "idf": pl.Float64,
+    "weight": pl.Float32,
+    "score": pl.Float32,
+}
+
+
+def explain(index: Collection, query: object, id: Any, scoring: Scoring) -> pl.DataFrame:
+    """Answer :meth:`polars_tadoc.index.index.Index.explain`."""
+    if not isinstance(query, str):
+        raise TypeError(f"explain: query must be a string, not {type(query).__name__}")
+    document = _document_of(index, id)
+    batch = weigh(index, as_series(query, "explain"), scoring, "explain")
+    number = int(np.searchsorted(np.cumsum([segment.size for segment in index.segments]), document, side="right"))
+    segment = index.segments[number]
+    local = document - sum(other.size for other in index.segments[:number])
+    norm = scoring.norms(segment.lengths[local : local + 1], index.average_length)[0]
+    counts = _counts(index, batch, number, local)
+    names = batch.names()
+    rows: list[tuple[Any, ...]] = []
+    for item, weight, count in zip(batch.items.tolist(), batch.weights, counts, strict=True):
+        frequency = int(batch.frequencies[item])
+        idf = float(scoring.idf(index.documents, [frequency])[0]) if frequency else None
+        score = float(contribution(weight, count, norm)) if count else 0.0
+        rows.append((_shown(names[item]), count, frequency, idf, float(weight), score))
+    if scoring.has_base and any(counts):
+        rows.append((None, None, None, None, None, float(batch.bases[0])))
+    return pl.DataFrame(rows, SCHEMA, orient="row")
+
+
+def _shown(words: tuple[str, ...]) -> str:
+    return words[0] if len(words) == 1 else f'"{" ".join(words)}"'
+
+
+def _counts(index: Collection, batch: Batch, number: int, local: int) -> list[int]:
+    """How often a document of a segment holds each word or phrase of the only query."""
+    postings, extra = index.segments[number].postings, batch.extra[number]
+    lists = batch.numbers[number][batch.items]
+    own = len(postings.frequencies)
+    coded = lists[(lists >= 0) & (lists < own)]
+    offsets, documents, counts = decode_lists(postings, coded.astype(np.uint32))
+    found, decoded = [], 0
+    for chosen in lists.tolist():
+        if chosen < 0:
+            found.append(0)
+        elif chosen < own:
+            part = slice(int(offsets[decoded]), int(offsets[decoded + 1]))
+            found.append(_count(documents[part], counts[part], local))
+            decoded += 1
+        else:
+            assert extra is not None
+            part = slice(int(extra.offsets[chosen - own]), int(extra.offsets[chosen - own + 1]))
+            found.append(_count(extra.documents[part], extra.counts[part], local))
+    return found
+
+
+def _count(documents: Any, counts: Any, document: int) -> int:
+    place = int(np.searchsorted(documents, document))
+    return int(counts[place]) if place < len(documents) and documents[place] == document else 0
+
+
+def _document_of(index: Collection, id: Any) -> int:
+    """Return the number of the only document that an id names."""
+    _, documents = find(index.stored, index.live, [id], "explain")
+    if len(documents) > 1:
+        raise ValueError(f"explain: {len(documents):,} documents have id {id!r}; give them ids of their own")
+    return int(documents[0])

@@ -1,0 +1,121 @@
+"""Which documents a search may find: a mask, or an expression over the index's metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.errors import ColumnMissingError
+
+Bool = npt.NDArray[np.bool_]
+UInt32 = npt.NDArray[np.uint32]
+
+
+def filter_mask(given: object, metadata: pl.DataFrame | None, documents: int, call: str = "search") -> Bool:
+    """Tell of each document whether it may be found.
+
+    Parameters
+    ----------
+    given
+        What was passed as ``filter=``: a Boolean series, list or NumPy array with one value for each document, or a
+        Polars expression over columns of the metadata. Null is false.
+    metadata
+        Columns by document, if the index has any.
+    documents
+        How many there are.
+    call
+        The call's name, for messages.
+
+    Raises
+    ------
+    ColumnMissingError
+        The expression names a column that the metadata does not have.
+    TypeError
+        It is none of these, or its values are not Boolean.
+    ValueError
+        It has not one value for each document, or it is an expression and Polars cannot compute it or the index has no
+        metadata.
+
+    """
+    if isinstance(given, pl.Expr):
+        values = _evaluate(given, metadata, documents, call)
+        what = "the expression gives"
+    else:
+        values = _series(given, call)
+        what = "it has"
+    if values.dtype == pl.Null:  # all are
+        values = values.cast(pl.Boolean)
+    if values.dtype != pl.Boolean:
+        mend = ", such as pl.col(…) == value" if isinstance(given, pl.Expr) else ""
+        raise TypeError(f"{call}: filter must be Boolean, one value for each document{mend}; {what} {values.dtype}")
+    if len(values) != documents:
+        hint = "; null rows and deleted documents have none" if len(values) > documents else ""
+        raise ValueError(
+            f"{call}: filter must have one value for each of the index's {documents:,} documents; "
+            f"{what} {len(values):,}{hint}"
+        )
+    return values.fill_null(False).to_numpy()
+
+
+def bitmap(mask: Bool) -> UInt32:
+    """Pack one bit for each document, the lowest first, as the kernels read them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polars_tadoc.index.query.filter import bitmap
+    >>> bitmap(np.array([True, False, True])).tolist()
+    [5]
+
+    """
+    packed = np.zeros(4 * -(-len(mask) // 32), np.uint8)
+    packed[: -(-len(mask) // 8)] = np.packbits(mask, bitorder="little")
+    return packed.view(np.uint32)
+
+
+def _evaluate(expression: pl.Expr, metadata: pl.DataFrame | None, documents: int, call: str) -> pl.Series:
+    names = expression.meta.root_names()
+    if metadata is None:
+        read = f' ("{names[0]}")' if names else ""
+        raise ValueError(
+            f"{call}: filter is an expression over metadata{read}, but the index has none; name columns when it is "
+            'built: build_index("text", metadata=["year"]), or pass a Boolean series by document'
+        )
+    for name in names:
+        if name not in metadata.columns:
+            raise ColumnMissingError.for_name(name, metadata.columns, f"{call}: filter")
+    try:
+        found = metadata.select(expression)
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"{call}: filter={expression} cannot be computed: {str(error).splitlines()[0]}") from error
+    if found.width != 1:
+        raise ValueError(
+            f"{call}: filter gives {found.width} columns; join them into one, as with pl.all_horizontal(…)"
+        )
+    values = found.to_series()
+    return values.new_from_index(0, documents) if expression.meta.is_literal() else values
+
+
+def _series(given: object, call: str) -> pl.Series:
+    if isinstance(given, pl.Series):
+        return given
+    if isinstance(given, str) or not isinstance(given, (Iterable, np.ndarray)):
+        raise TypeError(
+            f"{call}: filter must be a Polars expression over the metadata, or Boolean values, one for each document; "
+            f"it is {type(given).__name__}{'; leave it out where all may be found' if given is True else ''}"
+        )
+    values: Any = given if isinstance(given, np.ndarray) else list(given)
+    if len(values) and isinstance(values[0], pl.Expr):
+        raise TypeError(f"{call}: filter is several expressions; join them into one with &")
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise ValueError(f"{call}: filter must have one dimension; the array has {values.ndim}")
+    try:
+        return pl.Series("filter", values)
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        raise TypeError(
+            f"{call}: filter must hold Boolean values, one for each document: {str(error).splitlines()[0]}"
+        ) from error

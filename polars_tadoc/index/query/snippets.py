@@ -1,0 +1,276 @@
+"""What results say: the stretch of each document that holds most of the query, its words marked.
+
+Where the words stand is read off the grammar: rules without one are passed over by their length. Only the stretch is
+turned into text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.compress.decompress import Allowance, document_sizes, write_texts
+from polars_tadoc.engine.cpu import load_rules
+from polars_tadoc.errors import ColumnMissingError
+from polars_tadoc.index.collection import Collection
+from polars_tadoc.index.documents import find
+from polars_tadoc.index.query.search import Batch, QueriesLike, as_series, weigh
+from polars_tadoc.kernels.host.rows import snippets as kernels
+from polars_tadoc.kernels.primitives.arrays import read_only
+from polars_tadoc.model.column import split
+from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.records.labelled_results import from_arrow
+from polars_tadoc.rows.cut import cut_words
+from polars_tadoc.rows.term_counts import Terms, find_holders, kept_lengths
+from polars_tadoc.rows.token_count import document_words
+from polars_tadoc.runtime.arguments import require_integer, require_text
+from polars_tadoc.runtime.arrow_memory import allocate
+from polars_tadoc.runtime.interrupts import ends_on_interrupt
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.scoring.bm25 import Scoring
+
+Int64 = npt.NDArray[np.int64]
+UInt8 = npt.NDArray[np.uint8]
+
+MOST_WORDS = 1_000
+"""Longest snippet."""
+
+QUERIES = 256
+"""Queries whose words are looked for at once."""
+
+CUT = "…"
+"""Stands where text is left out."""
+
+SCORING = Scoring("lucene", 1.5, 0.75, 0.5)
+"""Tells what words are worth."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Stretches:
+    """Stretches of rows, cut out; runs of bytes to be marked, by row.
+
+    Parameters
+    ----------
+    cut
+        The stretches, as rows of their grammar, each with the number of its result.
+    cut_before, cut_after
+        uint8: whether the row goes on.
+    run_rows, run_starts, run_stops
+        int64 by run: its result, and bytes of the stretch.
+
+    """
+
+    cut: Corpus
+    cut_before: UInt8
+    cut_after: UInt8
+    run_rows: Int64
+    run_starts: Int64
+    run_stops: Int64
+
+
+@ends_on_interrupt
+def snippets(
+    index: Collection, results: pl.DataFrame, queries: QueriesLike, words: int, before: str, after: str
+) -> pl.DataFrame:
+    """Answer :meth:`polars_tadoc.index.index.Index.snippets`."""
+    if not isinstance(results, pl.DataFrame):
+        collect = "; collect it first" if isinstance(results, pl.LazyFrame) else ""
+        raise TypeError(f"snippets: results must be a DataFrame, not {type(results).__name__}{collect}")
+    size = require_integer("words", words, 1, MOST_WORDS)
+    for name, mark in {"before": before, "after": after}.items():
+        if not isinstance(mark, str):
+            raise TypeError(f"snippets: {name} must be a string, not {type(mark).__name__}")
+        require_text(mark, f"snippets: {name}")
+    texts = as_series(queries, "snippets")
+    if index.stored.stored_text is None:
+        raise ValueError("snippets: this index does not have the text: build it with store=True")
+    owners = _queries(results, texts)
+    documents = _documents(index, results)
+    order = np.argsort(owners, kind="stable")
+    parts: list[_Stretches] = []
+    asked = np.unique(owners)
+    for first in range(0, len(asked), QUERIES):
+        distinct = asked[first : first + QUERIES]
+        start, stop = np.searchsorted(owners[order], [distinct[0], distinct[-1] + 1])
+        own = order[start:stop]
+        parts += _find(index, texts.gather(distinct), own, np.searchsorted(distinct, owners[own]), documents[own], size)
+    return results.with_columns(_write(parts, len(results), before, after))
+
+
+def _queries(results: pl.DataFrame, texts: pl.Series) -> Int64:
+    """Return the number of each result's query."""
+    if "query" not in results.columns:
+        raise ColumnMissingError.for_name("query", results.columns, "snippets: results")
+    numbers = results["query"]
+    if not numbers.dtype.is_integer() and len(numbers):
+        raise TypeError(f'snippets: column "query" of the results must be integers, not {numbers.dtype}')
+    wrong = numbers.filter(numbers.is_null() | (numbers < 0) | (numbers >= len(texts)))
+    if len(wrong):
+        raise ValueError(
+            f"snippets: a result is of query {wrong[0]}, but there are {len(texts):,} queries; pass those searched for"
+        )
+    return numbers.cast(pl.Int64).to_numpy()
+
+
+def _documents(index: Collection, results: pl.DataFrame) -> Int64:
+    """Return the number of each result's document; of several with the same id the first."""
+    if "id" not in results.columns:
+        raise ColumnMissingError.for_name("id", results.columns, "snippets: results")
+    places, documents = find(index.stored, index.live, results["id"], "snippets")
+    return documents[np.unique(places, return_index=True)[1]]
+
+
+def _find(
+    index: Collection, texts: pl.Series, rows: Int64, queries: Int64, documents: Int64, size: int
+) -> list[_Stretches]:
+    """Find the stretches of results, given their numbers, queries and documents."""
+    stored = index.stored.text
+    assert stored is not None
+    words, sought = _sought(weigh(index, texts, SCORING, "snippets"))
+    distinct, stands = np.unique(documents, return_inverse=True)
+    corpora = split(stored.gather(distinct))
+    require_countable(corpora)
+    parts = []
+    for corpus in corpora:
+        local = np.full(len(distinct), -1, np.int64)
+        local[corpus.rows] = np.arange(corpus.document_count)
+        own = local[stands] >= 0
+        terms = Terms.of(corpus, words, index.analyzer.morphism)
+        parts.append(_in_corpus(corpus, terms, sought, rows[own], local[stands[own]], queries[own], size))
+    return parts
+
+
+def _sought(batch: Batch) -> tuple[list[str], kernels.Sought]:
+    """Number the words of queries and phrases, and weigh them."""
+    names = batch.names()
+    words = list(dict.fromkeys(word for name in names for word in name))
+    number_of = {word: number for number, word in enumerate(words)}
+    worth = (batch.weights.astype(np.float64) * (1 << 20)).astype(np.int64) + 1  # whole: sums are exact
+    is_phrase = np.array([len(name) > 1 for name in names], np.bool_)[batch.items]
+    named = np.array([number_of[name[0]] for name in names], np.int64)
+    weights = np.full((batch.size, len(words)), -1, np.int64)
+    owners, items = batch.owners[is_phrase], batch.items[is_phrase]
+    cut = [[number_of[word] for word in names[item]] for item in items.tolist()]
+    sizes = np.array([len(own) for own in cut], np.int64)
+    flat = np.array([word for own in cut for word in own], np.int64)
+    weights[np.repeat(owners, sizes), flat] = 0
+    weights[batch.owners[~is_phrase], named[batch.items[~is_phrase]]] = worth[~is_phrase]
+    offsets = np.searchsorted(owners, np.arange(batch.size + 1))
+    return words, kernels.Sought(weights, offsets, worth[is_phrase], np.append(0, np.cumsum(sizes)), flat)
+
+
+def _in_corpus(
+    corpus: Corpus, terms: Terms, sought: kernels.Sought, rows: Int64, documents: Int64, queries: Int64, size: int
+) -> _Stretches:
+    found = _occurrences(corpus, terms, sought, documents, queries)
+    lengths = document_words(corpus).astype(np.int64)[documents]
+    firsts, marks = np.empty(len(rows), np.int64), np.zeros(len(found.places), np.uint8)
+
+    def choose(chunk: tuple[int, int]) -> None:
+        own = slice(*chunk)
+        part = found._replace(offsets=found.offsets[chunk[0] : chunk[1] + 1])
+        kernels.choose_windows(part, sought, queries[own], lengths[own], size, firsts[own], marks)
+
+    map_parallel(choose, weighted_chunks(found.offsets))
+    stops = np.minimum(firsts + size, lengths)
+    marked = np.flatnonzero(marks)
+    begins = np.flatnonzero(marks[marked] == kernels.BEGINS)
+    first, last = marked[begins], marked[np.append(begins[1:], len(marked)) - 1] if len(begins) else marked[:0]
+    owners = np.searchsorted(found.offsets, first, side="right") - 1
+    ends = _bytes_before(corpus, documents[owners], firsts[owners], found.places[first], found.places[last])
+    starts = ends[:, 0] - np.diff(corpus.grammar.words.offsets)[found.terminals[first]]
+    return _Stretches(
+        cut_words(corpus, rows, documents, firsts, stops),
+        (firsts > 0).astype(np.uint8),
+        (stops < lengths).astype(np.uint8),
+        rows[owners],
+        starts,
+        ends[:, 1],
+    )
+
+
+def _occurrences(
+    corpus: Corpus, terms: Terms, sought: kernels.Sought, documents: Int64, queries: Int64
+) -> kernels.Occurrences:
+    rules = load_rules(corpus.grammar)
+    _, touched, _, _ = find_holders(corpus, terms.words)
+    names = np.empty(rules.terminals, np.int64)
+    names[terms.words] = terms.terms
+    lengths = np.concatenate([np.ones(rules.terminals, np.uint64), rules.lengths])
+    kept = lengths if terms.kept is None else kept_lengths(corpus, terms.kept)
+
+    chunks = weighted_chunks(np.append(0, np.cumsum(np.diff(corpus.root_offsets)[documents])))
+
+    sizes = np.zeros(len(documents), np.int64)
+
+    def find(write: bool, found: kernels.Occurrences, chunk: tuple[int, int]) -> None:
+        own = slice(*chunk)
+        kernels.find_occurrences(
+            rules.terminals,
+            rules.rule_offsets,
+            rules.symbols,
+            len(rules.level_offsets),
+            lengths,
+            kept,
+            touched,
+            names,
+            corpus.root_offsets,
+            read_only(corpus.roots),
+            documents[own],
+            queries[own],
+            sought.weights,
+            sizes[own],
+            write,
+            found._replace(offsets=found.offsets[own]),
+        )
+
+    none = np.zeros(0, np.int64)
+    nothing = kernels.Occurrences(none, none, none, none, np.zeros(0, np.uint32))
+    map_parallel(partial(find, False, nothing), chunks)
+    offsets = np.append(0, np.cumsum(sizes))
+    total = int(offsets[-1])
+    places, kept_places, words = (np.empty(total, np.int64) for _ in range(3))
+    found = kernels.Occurrences(offsets, places, kept_places, words, np.empty(total, np.uint32))
+    map_parallel(partial(find, True, found), chunks)
+    return found
+
+
+def _bytes_before(corpus: Corpus, documents: Int64, firsts: Int64, run_firsts: Int64, run_lasts: Int64) -> Int64:
+    """Bytes from the stretch's start to the end of each run's first word, and to that of its last: int64[runs, 2]."""
+    count = len(documents)
+    stops = np.stack([run_firsts + 1, run_lasts + 1], axis=1).reshape(-1)
+    cut = cut_words(corpus, np.arange(2 * count), np.repeat(documents, 2), np.repeat(firsts, 2), stops)
+    return document_sizes(cut, Allowance("snippets")).bytes.reshape(-1, 2)
+
+
+def _write(parts: list[_Stretches], rows: int, before: str, after: str) -> pl.Series:
+    """Write the stretches with their marks."""
+    if rows == 0:
+        return pl.Series("snippet", [], pl.String)
+    texts: Any = write_texts([part.cut for part in parts], "snippet", rows, "snippets").rechunk()
+    array = texts.to_arrow(compat_level=pl.CompatLevel.oldest())
+    text_offsets = np.frombuffer(array.buffers()[1], np.int64, rows + 1, 8 * array.offset)
+    data = array.buffers()[2]
+    text = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
+    flags = np.zeros((2, rows), np.uint8)
+    for part in parts:
+        flags[:, part.cut.rows] = part.cut_before, part.cut_after
+    owners, starts, stops = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("run_rows", "run_starts", "run_stops")
+    )
+    order = np.argsort(owners, kind="stable")
+    marks = [np.frombuffer(mark.encode(), np.uint8) for mark in (before, after, CUT)]
+    total = int(text_offsets[-1] - text_offsets[0]) + len(owners) * (len(marks[0]) + len(marks[1]))
+    total += int(flags.sum()) * len(marks[2])
+    offset_buffer, offsets = allocate(rows + 1, np.int64)
+    buffer, written = allocate(total, np.uint8)
+    offsets[0] = 0
+    run_offsets = np.searchsorted(owners[order], np.arange(rows + 1))
+    kernels.write_marked(text_offsets, text, run_offsets, starts[order], stops[order], *flags, *marks, offsets, written)
+    return from_arrow("snippet", pa.LargeStringArray.from_buffers(rows, offset_buffer, buffer))

@@ -1,0 +1,1 @@
+"""Serves streams of queries."""

@@ -1,0 +1,408 @@
+"""Answers a stream of queries on CPU and GPU at once: threads around the scheduler.
+
+After Ding et al., WWW 2009, section 9.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from itertools import pairwise
+from types import TracebackType
+from typing import get_args
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.config import own_threads, thread_count
+from polars_tadoc.engine import cuda
+from polars_tadoc.engine.choose import CPU, GPU, Engine, require_engine
+from polars_tadoc.errors import DeadlineMissedError
+from polars_tadoc.index.collection import Collection
+from polars_tadoc.index.query.batches import join, select
+from polars_tadoc.index.query.costs import BATCH_SECONDS, CROWDING, OVERHEADS, predict
+from polars_tadoc.index.query.prepared import missing_bytes
+from polars_tadoc.index.query.search import (
+    Batch,
+    FilterLike,
+    ModeName,
+    allowed_by_segment,
+    as_series,
+    find,
+    frame,
+    weigh,
+)
+from polars_tadoc.index.serve.scheduler import Scheduler, Traits
+from polars_tadoc.runtime.arguments import require_integer
+from polars_tadoc.scoring.bm25 import Scoring
+from polars_tadoc.traversal.options import MOST_COUNT
+
+LATENCIES = 100_000
+"""Answers whose latencies are kept, the last ones."""
+
+
+@dataclass(frozen=True)
+class ServerStatistics:
+    """What a server has done so far.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
+    >>> with index.serve(engine="cpu") as server:
+    ...     futures = [server.submit(query) for query in ["to be", "to do"]]
+    >>> statistics = server.statistics()
+    >>> statistics.answered, statistics.late, statistics.waiting
+    ({'cpu': 2}, 0, 0)
+
+    """
+
+    answered: dict[str, int]
+    """Queries by engine that have a result."""
+    stolen: dict[str, int]
+    """How many of them were predicted to be clearly faster on another engine, which had too much to do."""
+    late: int
+    """How many of them came after the deadline."""
+    missed: int
+    """Queries that were given up, since no engine could answer them in time."""
+    failed: int
+    """Queries that ended with another error."""
+    waiting: int
+    """Queries that no engine has taken yet."""
+    latency: dict[str, float]
+    """Seconds from ``submit`` to the result: ``p50``, ``p95``, ``p99`` and ``max`` of the last 100,000 answers."""
+
+
+_WARM_UP = 64  # words that are searched for before the first query
+_FIRST = pl.Series("query", [0], pl.UInt32)
+_TICK = 1e-4  # seconds by which a thread sleeps longer than a query can wait
+_MOST_ADMITTED = 512  # queries that are cut into words at once: nobody can ask one while they are let wait
+_PATIENCE = 0.005  # seconds until another engine than the first cuts queries into words
+_SPARE = 2  # cores for the threads that ask queries and work for the GPU, where a GPU serves beside the CPU
+
+
+class _Answer(Future[pl.DataFrame]):
+    """Cuts its rows from those of its batch when it is asked for them: that is not to hold up the next batch."""
+
+    rows = (0, 0)
+    """The first one, and how many."""
+
+    def result(self, timeout: float | None = None) -> pl.DataFrame:
+        return super().result(timeout).slice(*self.rows)
+
+
+@dataclass(eq=False, slots=True)
+class _Request:
+    query: str
+    future: _Answer
+    submitted: float
+    deadline: float
+    batch: Batch | None = None
+    """Its words, with those of queries that came when it came."""
+    number: int = 0
+    """Which query of the batch it is."""
+
+
+class Server:
+    """A stream of queries to one index; made by :meth:`polars_tadoc.index.index.Index.serve`.
+
+    Any thread may ask. One thread of the server's takes what waits in batches, which all CPU threads search; a second
+    one does so for the GPU, where there is one.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
+    >>> with index.serve(k=1, deadline=10.0) as server:
+    ...     future = server.submit("do")
+    ...     future.result().get_column("id").to_list()
+    [1]
+
+    """
+
+    def __init__(
+        self,
+        index: Collection,
+        k: int,
+        mode: str,
+        scoring: Scoring,
+        deadline: float | None,
+        filter: FilterLike,
+        engine: str | None,
+    ) -> None:
+        if mode not in get_args(ModeName):
+            raise ValueError(f'mode={mode!r}: use "and", "or" or "and_or"')
+        self._index, self._mode, self._scoring = index, mode, scoring
+        self._k = min(require_integer("k", k, 0), MOST_COUNT)
+        self._deadline = _seconds(deadline)
+        self._allowed = allowed_by_segment(index, filter, "serve")
+        self._engines = _engines(require_engine(engine))
+        threads = thread_count()
+        self._cpu_threads = max(1, threads - _SPARE) if "gpu" in self._engines else threads
+        self._scheduler: Scheduler[_Request] = Scheduler({name: self._traits(name) for name in self._engines})
+        self._lock = threading.Lock()
+        self._idle = {name: threading.Condition(self._lock) for name in self._engines}
+        self._first = [*self._engines][-1]
+        self._inbox: list[_Request] = []  # asked, but not cut into words yet: many at once take little more than one
+        self._admitting = 0  # threads that cut queries into words
+        self._is_closed = False
+        self._answered, self._stolen = (
+            Counter(dict.fromkeys(self._engines, 0)),
+            Counter(dict.fromkeys(self._engines, 0)),
+        )
+        self._late = self._missed = self._failed = 0
+        self._latencies: deque[float] = deque(maxlen=LATENCIES)
+        for one in self._engines.values():
+            self._prepare(one)
+        self._threads = [
+            threading.Thread(target=self._work, args=(name,), name=f"tadoc-serve-{name}", daemon=True)
+            for name in self._engines
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, query: str) -> Future[pl.DataFrame]:
+        """Ask a query; returns at once.
+
+        Parameters
+        ----------
+        query
+            As one of :meth:`polars_tadoc.index.index.Index.search`.
+
+        Returns
+        -------
+        concurrent.futures.Future
+            Its result is the frame that :meth:`~polars_tadoc.index.index.Index.search` returns for this query alone.
+            Its exception is ``DeadlineMissedError`` where no engine could answer in time, else what searching raised.
+            It can be cancelled until an engine takes the query.
+
+        Raises
+        ------
+        RuntimeError
+            The server is closed.
+
+        """
+        future = _Answer()
+        submitted = time.monotonic()
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("serve: the server is closed; open another one with index.serve()")
+            if isinstance(query, str):
+                self._inbox.append(_Request(query, future, submitted, submitted + self._deadline))
+                is_old = submitted - self._inbox[0].submitted > _PATIENCE
+                self._wake(self._engines if is_old else (self._first,))
+                return future
+            self._failed += 1
+        future.set_exception(TypeError(f"submit: a query is a string, not {type(query).__name__}"))
+        return future
+
+    def statistics(self) -> ServerStatistics:
+        """Return what has been done so far."""
+        with self._lock:
+            latencies = np.array(self._latencies)
+            counts = (self._late, self._missed, self._failed, len(self._scheduler) + len(self._inbox))
+            answered, stolen = dict(self._answered), dict(self._stolen)
+        shares = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
+        latency = {
+            name: float(np.percentile(latencies, share)) if len(latencies) else math.nan
+            for name, share in shares.items()
+        }
+        return ServerStatistics(answered, stolen, *counts, latency)
+
+    def close(self, cancel: bool = False) -> None:
+        """Take no more queries, and wait until those that were asked are answered.
+
+        A future's callback may close its server, too; that does not wait for the engine that it runs on.
+
+        Parameters
+        ----------
+        cancel
+            Cancel those that no engine has taken yet.
+
+        """
+        with self._lock:
+            self._is_closed = True
+            waiting = self._scheduler.remove_all() + self._inbox if cancel else []
+            self._inbox = [] if cancel else self._inbox
+            self._wake(self._engines)
+        for request in waiting:
+            request.future.cancel()
+        for thread in self._threads:
+            if thread is not threading.current_thread():  # a future's callback runs on one of them
+                thread.join()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(cancel=error is not None)
+
+    def _weigh(self, queries: list[str]) -> Batch:
+        return weigh(self._index, as_series(queries, "submit"), self._scoring, "submit")
+
+    def _traits(self, name: str) -> Traits:
+        """Return how an engine takes work: one thread takes a batch; the CPU's is searched by all of its threads."""
+        threads = self._cpu_threads if name == "cpu" else 1
+        return Traits(threads / CROWDING if threads > 1 else 1.0, OVERHEADS[name], BATCH_SECONDS[name])
+
+    def _predict(self, batch: Batch) -> list[dict[str, float]]:
+        """Predict the seconds of each query on each engine."""
+        offsets = np.searchsorted(batch.owners, np.arange(batch.size + 1))
+        frequencies = batch.frequencies[batch.items]
+        predicted = []
+        for name, engine in self._engines.items():
+            moved: npt.NDArray[np.float64] | float = 0.0
+            if engine.resident is not None:
+                missing = np.zeros(len(batch.items))
+                for segment, numbers in zip(self._index.segments, batch.numbers, strict=True):
+                    missing += missing_bytes(segment, numbers[batch.items], engine)
+                moved = np.bincount(batch.owners, missing, batch.size).astype(np.float64)
+            own = predict(name, self._mode, offsets, frequencies, self._index.documents, self._k, moved)
+            predicted.append(own.tolist())
+        return [dict(zip(self._engines, seconds, strict=True)) for seconds in zip(*predicted, strict=True)]
+
+    def _prepare(self, engine: Engine) -> None:
+        """Make resident what searches need, and compile the kernels, before queries wait for it."""
+        for segment in self._index.segments:
+            self._find(engine, self._weigh(segment.terms.series.head(_WARM_UP).to_list()))
+
+    def _find(self, engine: Engine, batch: Batch) -> pl.DataFrame:
+        with own_threads(self._cpu_threads):
+            found = find(self._index, batch, self._k, self._mode, self._scoring, self._allowed, engine)
+        return frame(self._index, found)
+
+    def _wake(self, names: Iterable[str]) -> None:
+        """Wake engines that have nothing to do; the lock is held."""
+        for name in names:
+            self._idle[name].notify()
+
+    def _arrived(self, name: str, now: float) -> list[_Request]:
+        """Take queries that an engine is to cut into words; the lock is held.
+
+        One engine does it as soon as it can, the other when queries wait long: many at once take little more than one.
+        """
+        is_due = self._inbox and (name == self._first or now - self._inbox[0].submitted > _PATIENCE or self._is_closed)
+        arrived = self._inbox[:_MOST_ADMITTED] if is_due else []
+        self._inbox = self._inbox[len(arrived) :]
+        self._admitting += bool(arrived)
+        return arrived
+
+    def _work(self, name: str) -> None:
+        while True:
+            with self._lock:
+                now = time.monotonic()
+                arrived = self._arrived(name, now)
+                if not arrived:
+                    work = self._scheduler.take(name, now)
+                    if work.moved:
+                        self._wake(self._engines)
+                    if not work.keys and not work.missed:
+                        if self._is_closed and not self._admitting and not len(self._scheduler):
+                            self._wake(self._engines)
+                            return
+                        expiry = self._scheduler.next_expiry()
+                        self._idle[name].wait(None if expiry == math.inf else max(0.0, expiry - now) + _TICK)
+                        continue
+            if arrived:
+                self._admit(arrived)
+                continue
+            for request in work.missed:
+                self._give_up(request)
+            running = [request for request in work.keys if request.future.set_running_or_notify_cancel()]
+            if running:
+                self._answer(name, running, work.stolen)
+
+    def _admit(self, requests: list[_Request]) -> None:
+        """Cut queries into words, predict their times, and let them wait."""
+        ready = self._cut(requests)
+        with self._lock:
+            for request, seconds in ready:
+                self._scheduler.add(request, seconds, request.deadline)
+            self._admitting -= 1
+            self._wake(self._engines)
+
+    def _cut(self, requests: list[_Request]) -> list[tuple[_Request, dict[str, float]]]:
+        """Cut queries into words all at once, or one by one where that fails: the others are not to suffer for one."""
+        try:
+            batch = self._weigh([request.query for request in requests])
+            predicted = self._predict(batch)
+        except Exception as error:
+            if len(requests) > 1:
+                return [ready for request in requests for ready in self._cut([request])]
+            self._fail(requests[0], error)
+            return []
+        for number, request in enumerate(requests):
+            request.batch, request.number = batch, number
+        return list(zip(requests, predicted, strict=True))
+
+    def _fail(self, request: _Request, error: Exception) -> None:
+        with self._lock:
+            self._failed += 1
+        if request.future.running() or request.future.set_running_or_notify_cancel():
+            request.future.set_exception(error)
+
+    def _give_up(self, request: _Request) -> None:
+        with self._lock:
+            self._missed += 1
+        if request.future.set_running_or_notify_cancel():
+            waited = time.monotonic() - request.submitted
+            request.future.set_exception(
+                DeadlineMissedError(
+                    f"serve: after {waited:.3f} s of waiting no engine could answer the query within its deadline of "
+                    f"{self._deadline:g} s; allow more, or ask fewer queries at a time"
+                )
+            )
+
+    def _answer(self, name: str, requests: list[_Request], stolen: int) -> None:
+        by_batch: dict[int, list[_Request]] = {}
+        for request in requests:
+            by_batch.setdefault(id(request.batch), []).append(request)
+        requests = [request for own in by_batch.values() for request in own]
+        try:
+            parts = [select(own[0].batch, [one.number for one in own]) for own in by_batch.values() if own[0].batch]
+            results = self._find(self._engines[name], join(self._index, parts))
+        except Exception as error:
+            if len(requests) == 1:
+                self._fail(requests[0], error)
+                return
+            for request in requests:
+                self._answer(name, [request], 0)
+            return
+        ends = np.searchsorted(results["query"].to_numpy(), np.arange(len(requests) + 1)).tolist()
+        if len(requests) > 1:  # to each its own first query; with_columns would take half a millisecond
+            results.replace_column(0, _FIRST.new_from_index(0, len(results)))
+        now = time.monotonic()
+        with self._lock:
+            self._answered[name] += len(requests)
+            self._stolen[name] += stolen
+            self._late += sum(request.deadline < now for request in requests)
+            self._latencies.extend(now - request.submitted for request in requests)
+        for request, (start, stop) in zip(requests, pairwise(ends), strict=True):
+            request.future.rows = start, stop - start
+            request.future.set_result(results)
+
+
+def _seconds(deadline: float | None) -> float:
+    if deadline is None:
+        return math.inf
+    if not isinstance(deadline, (int, float, np.integer, np.floating)) or isinstance(deadline, bool):
+        raise TypeError(f"deadline={deadline!r} must be a number of seconds, or None")
+    if not deadline > 0:
+        raise ValueError(f"deadline={deadline!r} must be above 0 seconds")
+    return float(deadline)
+
+
+def _engines(asked: str) -> dict[str, Engine]:
+    if asked == "auto":
+        return {"cpu": CPU, "gpu": GPU} if cuda.can_run() else {"cpu": CPU}
+    return {asked: GPU if asked == "gpu" else CPU}

@@ -1,0 +1,320 @@
+"""How much memory the values of a saved ``normalize=`` take at most, reckoned before any of them is made.
+
+A bound hangs on the bytes of the words, and on the literals of the form. It is far too large for long chains of
+operations, each of which *might* make words longer; then they run one by one, and the bound is of one operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from polars_tadoc.config import settings
+
+Form = Any
+"""As :mod:`polars_tadoc.index.store.saved_expressions` has it: "element", or a list."""
+
+SHARE = 16
+"""What one operation gives for a slice of words may be so small a part of ``Config(payload_limit_bytes=)``."""
+
+LEAST_BYTES = 1 << 20
+"""Each slice may take as much, however low the limit is."""
+
+VIEW_BYTES = 16
+"""Bytes of a string in a column, beside its own."""
+
+NUMBER_BYTES, NUMBER_LETTERS = 8, 64
+"""Bytes of a number, and as text: at most."""
+
+_MOST = 1e30
+"""Larger bounds are as good as this one: products of larger ones would become infinite."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """At most what a value takes, for some words together.
+
+    Parameters
+    ----------
+    bytes
+        Bytes of all its strings and numbers.
+    items
+        Strings or numbers, those in lists one by one.
+    longest
+        Bytes of one of them.
+    most
+        How many belong to one word.
+
+    """
+
+    bytes: float
+    items: float
+    longest: float
+    most: float = 1
+
+    @property
+    def cost(self) -> float:
+        """Bytes in memory."""
+        return self.bytes + VIEW_BYTES * self.items
+
+
+NOTHING = Size(0, 0, 0, 0)
+
+
+def size(total: float, items: float, longest: float, most: float = 1) -> Size:
+    """Make a size of numbers that stay finite."""
+    return Size(min(total, _MOST), min(items, _MOST), min(longest, total, _MOST), min(most, items, _MOST))
+
+
+def measured(values: pl.Series) -> Size:
+    """Tell what a column takes."""
+    if isinstance(values.dtype, pl.List):
+        inner = measured(values.explode(empty_as_null=False))
+        longest_list: Any = values.list.len().max()
+        return size(inner.bytes, inner.items, inner.longest, longest_list or 0)
+    if isinstance(values.dtype, pl.Struct):
+        return _sum([measured(field) for field in values.struct.unnest().get_columns()])
+    if values.dtype not in (pl.String, pl.Binary):
+        return size(NUMBER_BYTES * len(values), len(values), NUMBER_BYTES)
+    lengths: Any = values.str.len_bytes() if values.dtype == pl.String else values.bin.size()
+    return size(lengths.sum() or 0, len(values), lengths.max() or 0)
+
+
+def _sum(sizes: Sequence[Size]) -> Size:
+    return size(
+        sum(one.bytes for one in sizes),
+        sum(one.items for one in sizes),
+        max((one.longest for one in sizes), default=0),
+        max((one.most for one in sizes), default=0),
+    )
+
+
+def operation_limit() -> int:
+    """Return what one operation may give for a slice of words: the limit of all images is so many times as much."""
+    return max(settings().payload_limit_bytes // SHARE, LEAST_BYTES)
+
+
+def constant_cost(form: Form) -> float:
+    """Return at most what a form makes of its literals, without a word."""
+    if depends_on_word(form):
+        return sum(constant_cost(part) for part in form[2:]) if isinstance(form, list) else 0.0
+    reckoning = Reckoning(1)
+    reckoning.of(form, NOTHING)
+    return reckoning.cost
+
+
+def depends_on_word(form: Form) -> bool:
+    """Tell whether a form has the word in it; what is done to elements of lists means these."""
+    if isinstance(form, str):
+        return True
+    inner = form[2:3] if form[0] == "list.eval" else form[2:]
+    return any(map(depends_on_word, inner))
+
+
+class Reckoning:
+    """Adds up what the operations of a form give for so many words.
+
+    Parameters
+    ----------
+    rows
+        Words; within ``list.eval`` elements of lists.
+
+    """
+
+    def __init__(self, rows: float) -> None:
+        self.rows = rows
+        self.cost = 0.0
+        """Bytes that all operations give together."""
+
+    def of(self, form: Form, element: Size) -> Size:
+        """Return what a form gives, ``element`` being what it is given."""
+        if form == "element":
+            return element
+        name, parameters, *inner = form
+        if name in ("int", "float"):
+            return size(NUMBER_BYTES * self.rows, self.rows, NUMBER_BYTES)
+        if name == "lit":
+            longest = _bytes(parameters["value"])
+            return size(longest * self.rows, self.rows, longest)
+        if name in ("list", "series"):
+            lengths = [_bytes(value) for value in _flat(parameters["values"])]
+            return size(sum(lengths) * self.rows, len(lengths) * self.rows, max(lengths, default=0), len(lengths))
+        of = [self.of(part, element) for part in (inner[:1] if name == "list.eval" else inner)]
+        return self.given(form, of)
+
+    def given(self, form: Form, inputs: Sequence[Size]) -> Size:
+        """Return what an operation gives of inputs; those of ``list.eval`` are the lists alone."""
+        name, parameters, *inner = form
+        if name == "list.eval":
+            (lists,) = inputs
+            within = Reckoning(lists.items)
+            each = within.of(inner[1], Size(lists.bytes, lists.items, lists.longest))
+            self.cost += within.cost
+            made = size(each.bytes, each.items, each.longest, lists.most * each.most)
+        else:
+            made = GROWTH[name](self.rows, parameters, inner, inputs)
+        self.cost += made.cost
+        return made
+
+
+def _bytes(value: Any) -> int:
+    return len(value.encode()) if isinstance(value, str) else NUMBER_BYTES
+
+
+def _flat(values: Any) -> list[Any]:
+    return [one for value in values for one in (value if isinstance(value, list) else [value])]
+
+
+Growth = Callable[[float, dict[str, Any], list[Form], Sequence[Size]], Size]
+"""What an operation gives, of the number of rows, its parameters, the forms of its inputs and what these take."""
+
+
+def _first(_rows: float, _parameters: Any, _forms: Any, inputs: Sequence[Size]) -> Size:
+    return inputs[0]
+
+
+def _numbers(rows: float, _parameters: Any, _forms: Any, inputs: Sequence[Size]) -> Size:
+    items = max(rows, *(one.items for one in inputs), 0)
+    return size(NUMBER_BYTES * items, items, NUMBER_BYTES, max(one.most for one in inputs))
+
+
+def _times(factor: float, more: float = 0) -> Growth:
+    return lambda _rows, _parameters, _forms, inputs: size(
+        factor * inputs[0].bytes + more * inputs[0].items,
+        inputs[0].items,
+        factor * inputs[0].longest + more,
+        inputs[0].most,
+    )
+
+
+def _one_of_all(_rows: float, _parameters: Any, _forms: Any, inputs: Sequence[Size]) -> Size:
+    """Each value is one of the inputs', numbers perhaps as text."""
+    every = _sum(inputs)
+    return size(every.bytes + NUMBER_LETTERS * every.items, every.items, max(every.longest, NUMBER_LETTERS), every.most)
+
+
+def _joined(between: Callable[[dict[str, Any], int], int]) -> Growth:
+    """Each value is all of the inputs' in a row, numbers as text, and some bytes more."""
+
+    def growth(rows: float, parameters: dict[str, Any], _forms: Any, inputs: Sequence[Size]) -> Size:
+        more = between(parameters, len(inputs))
+        total = sum(one.bytes + NUMBER_LETTERS * one.items for one in inputs) + more * rows
+        longest = sum(max(one.longest, NUMBER_LETTERS) for one in inputs) + more
+        return size(total, max(rows, *(one.items for one in inputs)), longest, max(one.most for one in inputs))
+
+    return growth
+
+
+def _padded(letter_bytes: int) -> Growth:
+    def growth(_rows: float, _parameters: Any, forms: list[Form], inputs: Sequence[Size]) -> Size:
+        more: float = letter_bytes * forms[1][1]["value"]
+        return _times(1, more)(0, {}, [], inputs)
+
+    return growth
+
+
+def _replaced(_rows: float, parameters: dict[str, Any], forms: list[Form], inputs: Sequence[Size]) -> Size:
+    """Each match becomes the value; it may hold names of groups (of two letters or more), each at most the match."""
+    word, _, value = inputs
+    own = forms[2]
+    has_groups = not parameters["literal"] and not (own[0] == "lit" and "$" not in str(own[1]["value"]))
+    factor = 1 + (value.longest / 2 if has_groups else 0)
+    most = float("inf") if parameters["n"] < 0 else parameters["n"]
+    return size(
+        word.bytes * factor + min(word.bytes + word.items, most * word.items) * value.longest,
+        word.items,
+        word.longest * factor + min(word.longest + 1, most) * value.longest,
+        word.most,
+    )
+
+
+def _replaced_many(_rows: float, _parameters: Any, _forms: Any, inputs: Sequence[Size]) -> Size:
+    word, _, value = inputs
+    return size(
+        word.bytes + (word.bytes + word.items) * value.longest,
+        word.items,
+        word.longest + (word.longest + 1) * value.longest,
+        word.most,
+    )
+
+
+def _mapped(rows: float, _parameters: Any, _forms: Any, inputs: Sequence[Size]) -> Size:
+    word, _, new, *default = inputs
+    longest = max(new.longest, NUMBER_LETTERS)
+    return _one_of_all(rows, {}, [], [word, size(longest * rows, rows, longest), *default])
+
+
+def _split(_rows: float, _parameters: Any, _forms: Any, inputs: Sequence[Size]) -> Size:
+    word = inputs[0]
+    return size(word.bytes, word.bytes + 2 * word.items, word.longest, word.longest + 2)
+
+
+def _split_exactly(_rows: float, parameters: dict[str, Any], _forms: Any, inputs: Sequence[Size]) -> Size:
+    word = inputs[0]
+    return size(word.bytes, word.items * (parameters["n"] + 1), word.longest)
+
+
+def _extracted_many(_rows: float, _parameters: Any, _forms: Any, inputs: Sequence[Size]) -> Size:
+    """At each place each pattern may match; where they may not overlap it is fewer."""
+    word, patterns = inputs
+    longest = max(patterns.longest, NUMBER_BYTES)
+    matches = (word.bytes + word.items) * patterns.most
+    return size(matches * longest, matches, longest, (word.longest + 1) * patterns.most)
+
+
+def _list_joined(rows: float, _parameters: Any, _forms: Any, inputs: Sequence[Size]) -> Size:
+    lists, between = inputs
+    return size(lists.bytes + lists.items * between.longest, rows, lists.most * (lists.longest + between.longest))
+
+
+def _of_json(_rows: float, _parameters: Any, _forms: Any, inputs: Sequence[Size]) -> Size:
+    """A path may match at all depths, what is within a match once more."""
+    word = inputs[0]
+    return size(8 * word.bytes * (word.longest + 1) + 64 * word.items, word.items, 8 * word.longest**2 + 64)
+
+
+def _of_time(_rows: float, parameters: dict[str, Any], _forms: Any, inputs: Sequence[Size]) -> Size:
+    longest = 64 + 32 * len(parameters["format"])
+    return size(longest * inputs[0].items, inputs[0].items, longest, inputs[0].most)
+
+
+def _all(growth: Growth, *names: str) -> dict[str, Growth]:
+    return dict.fromkeys(names, growth)
+
+
+GROWTH: dict[str, Growth] = {
+    **_all(_first, "str.strip_chars", "str.strip_chars_start", "str.strip_chars_end", "str.strip_prefix"),
+    **_all(_first, "str.strip_suffix", "str.slice", "str.head", "str.tail", "str.reverse", "str.extract"),
+    **_all(_first, "list.max", "list.min", "list.drop_nulls", "list.slice", "list.get", "list.sort", "list.reverse"),
+    **_all(_first, "list.unique", "struct.field", "alias"),
+    **_all(_numbers, "str.len_chars", "str.len_bytes", "str.starts_with", "str.ends_with", "str.contains", "str.find"),
+    **_all(_numbers, "str.count_matches", "str.contains_any", "str.to_integer", "str.to_date"),
+    **_all(_numbers, "list.len", "list.count_matches", "list.contains"),
+    **_all(_numbers, "not_", "is_null", "is_not_null", "is_nan", "is_not_nan", "is_in", "is_between"),
+    **_all(_numbers, "all_horizontal", "any_horizontal", "dt.year", "dt.month", "dt.day"),
+    **_all(_one_of_all, "when", "coalesce", "max_horizontal", "min_horizontal", "fill_null", "clip"),
+    **_all(_first, "neg", "abs", "floor", "ceil"),
+    **_all(_times(3), "str.to_lowercase", "str.to_uppercase", "str.to_titlecase"),  # "ΐ" becomes three letters
+    **_all(_times(2, 4), "str.escape_regex", "str.encode.hex", "str.encode.base64"),
+    "str.normalize": _times(12),  # U+FDFA, 3 bytes, becomes 18 letters of 33
+    "cast": _times(1, NUMBER_LETTERS),
+    "str.zfill": _padded(1),
+    "str.pad_start": _padded(4),
+    "str.pad_end": _padded(4),
+    "str.replace": _replaced,
+    "str.replace_many": _replaced_many,
+    **_all(_mapped, "replace", "replace_strict"),
+    **_all(_split, "str.split", "str.split_regex", "str.extract_all"),
+    **_all(_split_exactly, "str.splitn", "str.split_exact"),
+    **_all(_extracted_many, "str.extract_many", "str.find_many"),
+    "list.join": _list_joined,
+    "str.json_path_match": _of_json,
+    "dt.to_string": _of_time,
+    "concat_str": _joined(lambda parameters, inputs: inputs * len(parameters["delimiter"].encode())),
+    "format": _joined(lambda parameters, _: sum(len(part.encode()) for part in parameters["parts"])),
+    "binary": _joined(lambda _parameters, _inputs: 0),
+}
+"""By operation; ``list.eval`` is reckoned by what it holds."""

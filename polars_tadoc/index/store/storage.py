@@ -1,0 +1,355 @@
+"""What an index's files hold: segments and documents in a folder (:mod:`polars_tadoc.index.store.folder`)."""
+
+from __future__ import annotations
+
+import re
+import reprlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.compress.compress import require_known
+from polars_tadoc.errors import InvalidIndexError, LimitExceededError
+from polars_tadoc.index.build.collect import MOST_DOCUMENTS
+from polars_tadoc.index.codecs import Codec, require_codec
+from polars_tadoc.index.documents import Documents
+from polars_tadoc.index.query.analyzer import Analyzer
+from polars_tadoc.index.segment import Segment
+from polars_tadoc.index.store import saved_expressions as expressions
+from polars_tadoc.index.store.bounded import Bounded
+from polars_tadoc.index.store.folder import HEADER, Reader, Writer, field, new_folder
+from polars_tadoc.index.store.saved_segment import SavedSegment
+from polars_tadoc.index.store.stored_text import StoredText
+from polars_tadoc.kernels.postings.coded import Postings
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.text_type import is_tadoc, storage
+from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.version import __version__
+
+
+class Parts(NamedTuple):
+    """What an index consists of."""
+
+    segments: tuple[Segment, ...]
+    analyzer: Analyzer
+    stored: Documents
+    codec: str
+
+
+def write(parts: Parts, path: Path, overwrite: bool) -> None:
+    """Write a folder; arguments and errors as for :meth:`polars_tadoc.Index.save`."""
+    codec = require_codec(parts.codec)
+    _require_storable(parts.stored)
+    require_saved(parts.analyzer.morphism, "save")
+    with new_folder(path, overwrite, "save") as folder:
+        writer = Writer(folder)
+        segments = [_write_segment(writer, place, one, codec) for place, one in enumerate(parts.segments)]
+        writer.finish(contents(codec, parts.analyzer, _write_documents(writer, parts.stored), segments))
+
+
+def contents(
+    codec: Codec, analyzer: Analyzer, documents: dict[str, Any], segments: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Make what the header says, of what it says of documents and of each segment."""
+    return {
+        "polars_tadoc": __version__,
+        "codec": codec.name,
+        "analyzer": _describe(analyzer),
+        "documents": documents,
+        "segments": segments,
+    }
+
+
+def read(path: Path, verify: bool, mapped: bool, normalize: pl.Expr | None) -> Parts:
+    """Read what :func:`write` wrote; arguments and errors as for :func:`polars_tadoc.load_index`."""
+    reader = Reader(path, verify, mapped)
+    header = reader.header
+    with reader.sound():
+        codec = require_codec(field(header, "codec", str))
+        described, listed = field(header, "documents", dict), field(header, "segments", list)
+        if not listed:
+            raise ValueError("it lists no segment")
+        known = [_SegmentHeader.of(one) for one in listed]
+        tokenizer, morphism = _analyzer_header(field(header, "analyzer", dict))
+    segments = tuple(_read_segment(reader, place, one, codec) for place, one in enumerate(known))
+    stored = _read_documents(reader, described, sum(segment.size for segment in segments))
+    return Parts(segments, _analyzer(tokenizer, morphism, normalize), stored, codec.name)
+
+
+class _SegmentHeader(NamedTuple):
+    """What the header says of a segment."""
+
+    documents: int
+    deleted: bool
+    arrays: tuple[str, ...]
+
+    @classmethod
+    def of(cls, known: Any) -> _SegmentHeader:
+        """Read it; raises ``ValueError`` where it is something else."""
+        if not isinstance(known, dict):
+            raise ValueError(f"a segment is {reprlib.repr(known)}")
+        size, arrays = field(known, "documents", int), field(known, "arrays", list)
+        if not 0 <= size <= MOST_DOCUMENTS:
+            raise ValueError(f"a segment has {size:,} documents")
+        if not all(isinstance(name, str) and re.fullmatch(r"[a-z_.]+", name) for name in arrays):
+            raise ValueError(f"a segment's arrays are {reprlib.repr(arrays)}")
+        return cls(size, field(known, "deleted", bool), tuple(arrays))
+
+
+def _write_segment(writer: Writer, place: int, segment: Segment, codec: Codec) -> dict[str, Any]:
+    name = f"segment_{place}"
+    arrays = codec.pack(segment.postings)
+    writer.strings(f"{name}.terms", segment.terms.strings)
+    writer.array(f"{name}.lengths", _narrow(segment.lengths))
+    if segment.deleted is not None:
+        writer.array(f"{name}.deleted", segment.deleted)
+    for part, values in arrays.items():
+        writer.array(f"{name}.{part}", values)
+    return {"documents": segment.size, "deleted": segment.deleted is not None, "arrays": list(arrays)}
+
+
+def _read_segment(reader: Reader, place: int, known: _SegmentHeader, codec: Codec) -> Segment:
+    """Check a segment's files: all that they hold is decoded once, and again when a search needs it."""
+    name, size = f"segment_{place}", known.documents
+    strings = reader.later_strings(f"{name}.terms")
+    lengths = reader.array(f"{name}.lengths").astype(np.uint32, copy=False)
+    deleted = reader.array(f"{name}.deleted", verify=True) if known.deleted else None
+    arrays = {part: reader.array(f"{name}.{part}") for part in known.arrays}
+    count = len(strings())
+
+    def decode_postings() -> Postings:
+        with _sound(reader):
+            return codec.unpack(arrays, size, count)
+
+    decode_postings()
+    with _sound(reader):
+        if len(lengths) != size:
+            raise ValueError(f"{name} has {len(lengths):,} lengths for {size:,} documents")
+        if deleted is not None and (deleted.dtype != np.uint32 or len(deleted) != -(-size // 32)):
+            raise ValueError(f"{name} has marks of deletion for another number of documents than {size:,}")
+    return SavedSegment(lambda: Vocabulary(strings()), decode_postings, lengths, deleted)
+
+
+def _write_documents(writer: Writer, stored: Documents) -> dict[str, Any]:
+    numbered = not stored.labelled and bool(np.array_equal(stored.ids.to_numpy(), np.arange(len(stored))))
+    if not numbered:
+        writer.frame("ids", stored.ids.to_frame("id"))
+    if stored.metadata is not None:
+        writer.frame("metadata", stored.metadata)
+    text = stored.text
+    if text is not None:
+        writer.parquet("text", text.to_frame("text"))
+    return {
+        "rows": stored.rows,
+        "labelled": stored.labelled,
+        "numbered": numbered,
+        "metadata": stored.metadata is not None,
+        "text": text is not None,
+    }
+
+
+def _read_documents(reader: Reader, known: dict[str, Any], count: int) -> Documents:
+    with reader.sound():
+        labelled, numbered, has_metadata, has_text = (
+            field(known, name, bool) for name in ("labelled", "numbered", "metadata", "text")
+        )
+        rows = field(known, "rows", int)
+        if not count <= rows <= MOST_DOCUMENTS:
+            raise ValueError(f"there are {rows:,} rows of {count:,} documents")
+    if numbered:
+        ids = pl.int_range(count, dtype=pl.UInt32, eager=True).alias("id")
+    else:
+        ids = _only_column(reader, reader.frame("ids"), "ids.arrow")
+    metadata = reader.frame("metadata") if has_metadata else None
+    text = _stored_text(reader) if has_text else None
+    with _sound(reader):
+        for name, values in {"ids": ids, "metadata": metadata, "text": text}.items():
+            if values is not None and len(values) != count:
+                raise ValueError(f"there are {len(values):,} {name} for {count:,} documents")
+        if not labelled and (ids.dtype != pl.UInt32 or ids.null_count()):
+            raise ValueError(f"the numbers of rows are {ids.dtype}")
+    return Documents(ids, labelled, rows, metadata, text)
+
+
+def _stored_text(reader: Reader) -> StoredText:
+    """Open the text; that it is what the footer of its file says is checked when it is read."""
+    table = reader.later_parquet("text")
+    if len(table.schema) != 1:
+        raise reader.damaged("text.parquet", f"it has {len(table.schema)} columns")
+    dtype = table.schema.dtypes()[0]
+    if not is_tadoc(dtype):
+        with _sound(reader):
+            raise ValueError(f"the text is {dtype}, not compressed")
+    return StoredText(table.rows, lambda: storage(table.read().to_series()))
+
+
+def _only_column(reader: Reader, frame: pl.DataFrame, name: str) -> pl.Series:
+    if frame.width != 1:
+        raise reader.damaged(name, f"it has {frame.width} columns")
+    return frame.to_series()
+
+
+def _require_storable(stored: Documents) -> None:
+    columns = [stored.ids, *(() if stored.metadata is None else stored.metadata.get_columns())]
+    for column in columns:
+        if column.dtype == pl.Object:
+            raise TypeError(
+                f'save: column "{column.name}" holds Python objects (pl.Object), which no file can; cast it, or build '
+                "the index without it"
+            )
+
+
+def _narrow(values: npt.NDArray[np.uint32]) -> npt.NDArray[Any]:
+    """Return the same numbers in the narrowest type that holds them."""
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))), copy=False)
+
+
+@contextmanager
+def _sound(reader: Reader) -> Iterator[None]:
+    """Turn the ``ValueError`` of what does not fit together into one that names the folder."""
+    try:
+        yield
+    except ValueError as error:
+        raise reader.damaged(HEADER, f"its files do not fit together: {error}") from None
+
+
+def require_saved(morphism: Morphism | None, call: str) -> None:
+    """Refuse a ``normalize`` that can neither be saved nor, as Python functions are, left out.
+
+    Raises
+    ------
+    ValueError
+        It has an operation that is not saved.
+
+    """
+    try:
+        _normalize_form(morphism)
+    except ValueError as error:
+        raise ValueError(
+            f"{call}: normalize= has {error}, which is not among the operations that an index saves; write it with "
+            "others (docs/search.md lists them), or call it in map_elements and pass the same expression to "
+            "load_index(path, normalize=…)"
+        ) from None
+
+
+def _normalize_form(morphism: Morphism | None) -> tuple[expressions.Form | None, bool]:
+    """Return what is saved of ``normalize``, and whether it calls Python or a library, and is left out."""
+    if morphism is None or morphism.normalize is None:
+        return None, False
+    try:
+        return expressions.encode(morphism.normalize), False
+    except expressions.CallsCodeError:
+        return None, True
+
+
+def _describe(analyzer: Analyzer) -> dict[str, Any]:
+    """Describe an analyzer; a ``normalize`` that calls code is left out."""
+    described: dict[str, Any] = {"tokenizer": analyzer.tokenizer.name}
+    morphism = analyzer.morphism
+    if morphism is not None:
+        normalize, calls_code = _normalize_form(morphism)
+        described["morphism"] = {
+            "normalize": normalize,
+            "calls_python": calls_code,
+            "lowercase": morphism.lowercase,
+            "stopwords": sorted(morphism.stopwords),
+        }
+    return described
+
+
+class _MorphismHeader(NamedTuple):
+    """What the header says of a morphism."""
+
+    normalize: Any
+    """Serialized, as it stands there; None where there is none."""
+    calls_code: bool
+    """Whether one is left out for that."""
+    lowercase: bool
+    stopwords: frozenset[str]
+
+
+def _analyzer_header(described: dict[str, Any]) -> tuple[Tokenizer, _MorphismHeader | None]:
+    """Read what the header says of the analyzer.
+
+    Raises
+    ------
+    ValueError
+        It is something else, or names a tokenizer that this release does not have.
+
+    """
+    name = field(described, "tokenizer", str)
+    tokenizer = Tokenizer(name, name.removeprefix("regex:") if name.startswith("regex:") else None)
+    require_known(tokenizer, "its text")
+    if "morphism" not in described:
+        return tokenizer, None
+    own = field(described, "morphism", dict)
+    stopwords = field(own, "stopwords", list)
+    if not all(isinstance(word, str) for word in stopwords):
+        raise ValueError(f"its stopwords are {reprlib.repr(stopwords)}")
+    calls_code, lowercase = field(own, "calls_python", bool), field(own, "lowercase", bool)
+    return tokenizer, _MorphismHeader(own.get("normalize"), calls_code, lowercase, frozenset(stopwords))
+
+
+def _analyzer(tokenizer: Tokenizer, own: _MorphismHeader | None, normalize: pl.Expr | None) -> Analyzer:
+    """Make the analyzer that was described.
+
+    Raises
+    ------
+    ValueError
+        ``normalize`` is needed and not given, or given and the index has none or another one.
+    InvalidIndexError
+        It is needed, for the one that was saved cannot be read.
+
+    """
+    if normalize is not None and (own is None or not (own.calls_code or own.normalize)):
+        raise ValueError("load_index: the index was built without normalize=; leave it out")
+    if own is None:
+        return Analyzer(tokenizer)
+    if normalize is None and own.calls_code:
+        raise ValueError(
+            "load_index: the index was built with a normalize= that calls a Python function, and those are not saved; "
+            "pass the same expression, load_index(path, normalize=…)"
+        )
+    if own.normalize is not None:
+        saved = _saved_normalize(own.normalize, normalize)
+        if saved is not None:
+            evaluate = Bounded(expressions.encode(saved), saved)
+            return Analyzer(tokenizer, Morphism(saved, own.lowercase, own.stopwords, evaluate))
+    return Analyzer(tokenizer, Morphism(normalize, own.lowercase, own.stopwords))
+
+
+def _saved_normalize(serialized: Any, given: pl.Expr | None) -> pl.Expr | None:
+    """Return the expression that was saved; None where it cannot be read, and one is given."""
+    try:
+        saved = expressions.read(serialized)
+    except LimitExceededError as error:
+        if given is not None:
+            return None
+        raise LimitExceededError(f"load_index: the index's normalize: {error}") from None
+    except ValueError as error:
+        if given is not None:
+            return None
+        raise InvalidIndexError(
+            f"load_index: cannot read the index's normalize: {error}; if the index is trusted, pass what it was "
+            "built with, load_index(path, normalize=…)"
+        ) from None
+    if given is not None and not _are_equal(given, saved):
+        raise ValueError(
+            f"load_index: normalize={given} is not what the index was built with, {saved}, which is saved with it; "
+            "leave it out"
+        )
+    return saved
+
+
+def _are_equal(given: pl.Expr, saved: pl.Expr) -> bool:
+    """Compare by what is saved: lists may differ in what Polars has noticed of their order."""
+    try:
+        return expressions.encode(given) == expressions.encode(saved)
+    except ValueError:
+        return False

@@ -1,0 +1,160 @@
+// Puts counted terminals into the order of a result. A key holds a terminal (or its rank), its document and, where
+// they all fit, its count.
+#include "primitives/counters.cuh"
+
+#ifndef THREADS
+#define THREADS 256
+#endif
+
+#ifndef KEY
+#define KEY u64
+#endif
+
+using Key = KEY;
+using i64 = long long;
+
+constexpr u32 ITEMS = 8;  // neighbours, of a thread
+
+// sizes: of each document, its representative's, at most `top`. own_sizes: of representatives, 0 of all others.
+// total: of sizes, zero.
+extern "C" __global__ void __launch_bounds__(THREADS) size_documents(
+    const u32* __restrict__ representatives, const u32* __restrict__ counted, u32 first, u32 stop, u32 top,
+    u32* sizes, u32* own_sizes, u64* total)
+{
+    const u64 document = static_cast<u64>(first) + blockIdx.x * THREADS + threadIdx.x;
+    u64 size = 0;
+    if (document < stop) {
+        const u32 representative = representatives[document];
+        size = min(counted[representative], top);
+        sizes[document - first] = static_cast<u32>(size);
+        own_sizes[document - first] = representative == document ? counted[document] : 0;
+    }
+    for (u32 step = 16; step > 0; step /= 2)
+        size += __shfl_xor_sync(0xFFFFFFFFu, size, step);
+    if (threadIdx.x % 32 == 0 && size != 0)
+        atomicAdd(total, size);
+}
+
+// Calls visit(position, document, place) for a thread's positions in the documents' order; place is within the
+// document. offsets: of these documents, the first of which has position `first_position` there and 0 here.
+template <typename Visit>
+__device__ __forceinline__ void visit_positions(
+    const i64* __restrict__ offsets, u32 documents, u64 first_position, u64 total, Visit visit)
+{
+    // a warp's positions stand together: each thread takes every 32nd
+    const u64 warp = (static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x) / 32;
+    const u64 begin = first_position + warp * 32 * ITEMS + threadIdx.x % 32;
+    const u64 stop = first_position + total;
+    if (begin >= stop)
+        return;
+    u32 owner = 0;
+    u32 high = documents;
+    while (high - owner > 1) {
+        const u32 middle = owner + (high - owner) / 2;
+        if (static_cast<u64>(offsets[middle]) <= begin)
+            owner = middle;
+        else
+            high = middle;
+    }
+    for (u64 position = begin; position < stop && position < begin + 32 * ITEMS; position += 32) {
+        while (static_cast<u64>(offsets[owner + 1]) <= position)
+            ++owner;
+        visit(position - first_position, owner, position - static_cast<u64>(offsets[owner]));
+    }
+}
+
+// From keys sorted by document. own_offsets: where representatives stand. count_flip: as CountedKeys had it.
+extern "C" __global__ void __launch_bounds__(THREADS) write_by_document(
+    const u64* __restrict__ keys, const u64* __restrict__ key_counts, const i64* __restrict__ offsets,
+    const i64* __restrict__ own_offsets, const u32* __restrict__ representatives, u32 first, u32 documents,
+    u64 first_position, u64 total, u32 rank_shift, u64 rank_mask, u32 count_shift, u64 count_mask, u64 count_flip,
+    const u32* __restrict__ by_rank, u32* terminals, u64* counts)
+{
+    visit_positions(offsets, documents, first_position, total, [&](u64 position, u32 document, u64 place) {
+        const u64 source = static_cast<u64>(own_offsets[representatives[first + document] - first]) + place;
+        const u64 key = keys[source];
+        const u32 rank = static_cast<u32>(key >> rank_shift & rank_mask);
+        terminals[position] = by_rank == nullptr ? rank : by_rank[rank];
+        counts[position] = key_counts != nullptr ? key_counts[source] : (key >> count_shift & count_mask) ^ count_flip;
+    });
+}
+
+// Lays each document's keys out, in the order of the documents, with their own document in them.
+extern "C" __global__ void __launch_bounds__(THREADS) gather_documents(
+    const Key* __restrict__ keys, const u64* __restrict__ key_counts, const i64* __restrict__ offsets,
+    const u32* __restrict__ starts, const u32* __restrict__ representatives, u32 first, u32 documents,
+    u64 first_position, u64 total, u32 document_shift, u32 terminal_shift, Key* gathered, u64* gathered_counts)
+{
+    const u64 document_mask = (1ull << terminal_shift) - (1ull << document_shift);
+    visit_positions(offsets, documents, first_position, total, [&](u64 position, u32 document, u64 place) {
+        const u64 source = starts[representatives[first + document]] + place;
+        gathered[position] = static_cast<Key>(
+            (keys[source] & ~document_mask) | static_cast<u64>(first + document) << document_shift);
+        if (key_counts != nullptr)
+            gathered_counts[position] = key_counts[source];
+    });
+}
+
+// offsets: of each terminal among sorted keys; the last one is the total.
+extern "C" __global__ void __launch_bounds__(THREADS) find_terminals(
+    const Key* __restrict__ keys, u64 total, u32 terminal_shift, u32 terminals, i64* offsets)
+{
+    const u64 terminal = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    if (terminal > terminals)
+        return;
+    u64 low = 0;
+    u64 high = total;
+    while (low < high) {
+        const u64 middle = low + (high - low) / 2;
+        if (keys[middle] >> terminal_shift < terminal)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    offsets[terminal] = static_cast<i64>(low);
+}
+
+// Adds to each terminal's number of documents. counts: terminals.
+extern "C" __global__ void __launch_bounds__(THREADS) count_terminals(
+    const Key* __restrict__ keys, u64 total, u32 terminal_shift, u64* counts)
+{
+    const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    if (position < total)
+        atomicAdd(counts + (keys[position] >> terminal_shift), 1ull);
+}
+
+// From keys sorted by terminal. offsets: of each terminal among them. places: where each terminal's documents go,
+// or null where they are all here.
+extern "C" __global__ void __launch_bounds__(THREADS) write_by_terminal(
+    const Key* __restrict__ keys, const u64* __restrict__ key_counts, u64 total, u32 terminal_shift,
+    u32 document_shift, u64 count_mask, const i64* __restrict__ offsets, const i64* __restrict__ places,
+    u32* documents, u64* counts)
+{
+    const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    if (position >= total)
+        return;
+    const u64 key = keys[position];
+    const u64 terminal = key >> terminal_shift;
+    const u64 target = places == nullptr ? position : position - offsets[terminal] + places[terminal];
+    documents[target] = static_cast<u32>((key & ((1ull << terminal_shift) - 1)) >> document_shift);
+    if (counts != nullptr)
+        counts[target] = key_counts != nullptr ? key_counts[position] : key & count_mask;
+}
+
+// places: moved on by what each terminal has among the keys whose offsets these are.
+extern "C" __global__ void __launch_bounds__(THREADS) advance_places(
+    const i64* __restrict__ offsets, u32 terminals, i64* places)
+{
+    const u32 terminal = blockIdx.x * THREADS + threadIdx.x;
+    if (terminal < terminals)
+        places[terminal] += offsets[terminal + 1] - offsets[terminal];
+}
+
+// by_rank: the terminal of each rank.
+extern "C" __global__ void __launch_bounds__(THREADS) invert_rank(
+    const u32* __restrict__ rank, u32 terminals, u32* by_rank)
+{
+    const u32 terminal = blockIdx.x * THREADS + threadIdx.x;
+    if (terminal < terminals)
+        by_rank[rank[terminal]] = terminal;
+}

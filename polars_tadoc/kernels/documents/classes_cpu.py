@@ -1,0 +1,110 @@
+"""Finds documents of equal symbols: what is counted of one holds for all of its class."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.runtime.compiled import njit
+
+UInt32 = npt.NDArray[np.uint32]
+Int64 = npt.NDArray[np.int64]
+
+LONGEST = 16
+"""Symbols up to which a document is compared with others: longer ones are seldom equal and cost more to hash."""
+
+
+PROBES = 32
+"""Places looked at for a document: half of all are free, so more are hardly ever needed."""
+
+_KEY = np.uint64(secrets.randbits(64))
+_0, _1, _32, _LONGEST, _ODD = (np.uint64(number) for number in (0, 1, 32, LONGEST, 0x9E3779B97F4A7C15))
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Classes of equal documents, numbered by their first members.
+
+    Parameters
+    ----------
+    of
+        uint32 by document: its class.
+    members
+        int64 by class: its first document.
+
+    """
+
+    of: UInt32
+    members: Int64
+
+
+@njit(nogil=True)
+def classify(
+    root_offsets: Int64, roots: UInt32, key: Any, single: UInt32, slots: UInt32, of: UInt32, members: Int64
+) -> Any:
+    """Number the classes; returns how many there are.
+
+    ``single`` has a place by symbol for documents of that symbol alone, ``slots`` places for others, a power of two
+    above the documents; both are zero, and hold 1 + a class. What hashes alike stands in the slots after. The hash has
+    a random key, and a document that finds no place among ``PROBES`` is a class of its own: no rows take long.
+    """
+    count = nb.int64(0)
+    mask = nb.uint64(len(slots) - 1)
+    for d in range(nb.uint64(len(root_offsets) - 1)):
+        first, end = nb.uint64(root_offsets[d]), nb.uint64(root_offsets[d + _1])
+        found = count
+        if end == first + _1:
+            if single[roots[first]] != 0:
+                found = nb.int64(single[roots[first]]) - 1
+            else:
+                single[roots[first]] = count + 1
+        elif end - first <= _LONGEST:
+            mixed = key ^ (end - first)
+            for i in range(first, end):
+                mixed = (mixed ^ nb.uint64(roots[i])) * _ODD
+                mixed ^= mixed >> _32
+            for _ in range(PROBES):
+                slot = mixed & mask
+                if slots[slot] == 0:
+                    slots[slot] = count + 1
+                    break
+                c = nb.int64(slots[slot]) - 1
+                other = nb.uint64(root_offsets[members[c]])
+                if nb.uint64(root_offsets[members[c] + 1]) - other == end - first:
+                    k = _0
+                    while first + k < end and roots[other + k] == roots[first + k]:
+                        k += _1
+                    if first + k == end:
+                        found = c
+                        break
+                mixed += _1
+        of[d] = found
+        if found == count:
+            members[count] = d
+            count += 1
+    return count
+
+
+def classes_of(root_offsets: Int64, roots: UInt32, symbols: int) -> Classes:
+    """Find the classes of equal documents among those of few symbols; any other is a class of its own.
+
+    Parameters
+    ----------
+    root_offsets
+        int64, documents + 1: where each document's symbols start in ``roots``.
+    roots
+        uint32: the documents' symbols.
+    symbols
+        One more than the largest symbol may be.
+
+    """
+    documents = len(root_offsets) - 1
+    of, members = np.empty(documents, np.uint32), np.empty(documents, np.int64)
+    single, slots = np.zeros(symbols, np.uint32), np.zeros(1 << (2 * documents).bit_length(), np.uint32)
+    count = classify(root_offsets, roots, _KEY, single, slots, of, members)
+    return Classes(of, members[:count])

@@ -1,0 +1,393 @@
+"""Terminals of documents counted on the device, as keys that a radix sort puts in order.
+
+Each document is counted by a block in shared memory: in a hash table where it can only hold few of all terminals,
+else with a counter for each; those for which it has no room are counted by all blocks together, in global memory.
+Equal documents of one symbol are counted once. Documents whose results are more than the scratch memory holds are
+taken in batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.documents.marked_documents_cuda import offered_shared
+from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.kernels.traverse.tables_cuda import NARROW, Tables, device_levels, resident
+from polars_tadoc.runtime.device import launch_each
+
+SCRATCH = 26 << 20
+"""Bytes of device memory that are taken beside grammar, rows and result, however small these are."""
+
+_MOST_ROOTS = 16  # of a thread of classes.cu
+_NEITHER = 1 << 32  # no more than 32 bits
+
+
+@dataclass(frozen=True)
+class Class:
+    """How documents of one class are counted."""
+
+    threads: int
+    slots: int = 0
+    """Of a hash table in shared memory; 0 for all the shared memory that a block can have."""
+    rule_slots: int = 0
+    """Of a hash table of rules' weights in shared memory (top-down)."""
+    words: int = 0
+    """That a document has at most (top-down); bottom-up its distinct ones are at most two thirds of the slots."""
+
+
+# Tables may turn out too small for a document of so many words, most of them distinct: the next class takes it then.
+_TOP_DOWN = (
+    Class(128, 1 << 10, 1 << 9, 1 << 11),
+    Class(256, 1 << 11, 1 << 10, 1 << 12),
+    Class(512, 1 << 12, 1 << 11, 3 << 12),
+    Class(1024, 1 << 14, 1 << 13, 3 << 14),
+)
+_BOTTOM_UP = (Class(32, 1 << 8), Class(128, 1 << 11), Class(512, 1 << 13), Class(1024))
+_FEW = 1 << 14
+"""Documents for which small ones have no class of their own, bottom-up."""
+_LONG_THREADS, _GROUP = 512, 64  # of long_documents.cu
+_HOT = 1 << 12
+"""Terminals, the first ones, that each block counts in shared memory for a long document."""
+_MARKED = 1 << 18
+"""Rules, at most, that have a bit each in shared memory."""
+_STATIC_SHARED = 2 << 10
+"""Bytes of shared memory, at most, that a block takes whatever its class."""
+_LEAST_ROWS = 4 << 20
+"""Bytes, at least, for counters in global memory."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Documents from ``first`` to ``stop``, whose terminals are sorted at once."""
+
+    first: int
+    stop: int
+    before: int
+    """Terminals of those documents counted together with them that stand before them."""
+    total: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a terminal (or its rank), its document and its count stand in a key."""
+
+    counted: bool
+    """Whether counts are asked for."""
+    terminal_bits: int
+    document_bits: int
+    count_bits: int
+    """0 where counts have an array of their own or are not asked for."""
+    terminal_shift: int
+    document_shift: int
+    count_shift: int
+    """64 where counts are not in the key."""
+    count_flip: int
+    """All ones of a count's bits where high counts come first."""
+
+    @property
+    def bits(self) -> int:
+        """Bits of a key."""
+        return self.terminal_bits + self.document_bits + self.count_bits
+
+    @property
+    def key_type(self) -> type[np.unsignedinteger[Any]]:
+        """Type of a key: 32 bits where they hold all that is asked for, else 64."""
+        return np.uint32 if not self.counted and self.bits <= 32 else np.uint64
+
+    @property
+    def defines(self) -> tuple[str, ...]:
+        """What compiles a kernel for such keys."""
+        return (f"-DKEY={'u32' if self.key_type is np.uint32 else 'u64'}",)
+
+
+@dataclass(eq=False)
+class Counted:
+    """Documents from ``first`` to ``stop``, counted."""
+
+    first: int
+    stop: int
+    fits: bool
+    """Whether there was room for keys: else only the sizes are right."""
+    total: int
+    """Terminals of all these documents."""
+    offsets: Any
+    """cupy int64: where the terminals of each will stand among theirs."""
+    sizes: Any
+    """cupy uint32 by document, of all documents: terminals of those that are their own representatives."""
+    own_sizes: Any
+    """cupy uint32: terminals of those that are their own representatives, 0 of all others."""
+    representatives: Any
+    """cupy uint32 by document, of all documents: the one that was counted for it."""
+    starts: Any
+    """cupy uint32 by document, of all documents: where its keys are, if it is its own representative."""
+    keys: Any
+    counts: Any
+    batch_pairs: int
+    """Terminals of a batch, at most, unless one document has more."""
+    sort_pairs: int
+    """Terminals of a slice that is sorted while all keys are there, at most, unless one document has more."""
+    sorts_at_once: bool
+    """Whether all terminals can be sorted by terminal, if these keys are given back first."""
+
+    def batches(self) -> list[tuple[int, int]]:
+        """Cut documents so that each batch has room; all of them are counted again."""
+        self.release()
+        sizes = self.sizes.get()[self.representatives.get()]  # synchronize!
+        return _cut(np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]), self.batch_pairs)
+
+    def slices(self) -> list[Slice]:
+        """Cut documents so that each slice can be sorted."""
+        before = self.offsets.get()  # synchronize!
+        return [
+            Slice(self.first + first, self.first + stop, int(before[first]), int(before[stop] - before[first]))
+            for first, stop in _cut(before, self.sort_pairs)
+        ]
+
+    def release(self) -> None:
+        """Give the keys' memory back."""
+        self.keys = self.counts = None
+
+
+class Work:
+    """One call's documents, ready to be counted."""
+
+    def __init__(self, rules: Rules, tables: Tables | None, root_offsets: Any, roots: Any) -> None:
+        import cupy
+
+        self.rules, self.tables, self.root_offsets, self.roots = rules, tables, root_offsets, roots
+        self.documents = len(root_offsets) - 1
+        self.scratch = scratch_bytes(rules, roots, tables)
+        self.classes = _TOP_DOWN if self.tables is None else _BOTTOM_UP
+        zeros = cupy.zeros(2 * self.documents + 3 + len(self.classes), np.uint64)
+        entries, self.lengths = zeros[: 2 * self.documents].reshape(2, -1)
+        report = zeros[2 * self.documents :]  # as Report in classes.cu
+        items = min(_MOST_ROOTS, max(1, len(roots) >> 18))
+        launch_each(
+            *("classes", "weigh_roots", max(-(-len(roots) // items), min(rules.rule_count, 1 << 16))),
+            *(np.uint32(rules.terminals), rules.lengths, np.uint32(rules.rule_count)),
+            *(None if self.tables is None else self.tables.sizes, root_offsets, np.uint64(self.documents)),
+            *(roots, np.uint64(len(roots)), np.uint32(items), entries, self.lengths, report),
+        )
+        self.entries = self.lengths if self.tables is None else entries
+        self.classified = self._classify(0, self.documents, report)
+        # what the host makes before it waits does not keep the device waiting
+        self.given = self._given()
+        self.fresh: tuple[Any, Any, Any] | None = self._fresh()
+        self.longest, self.bound, *self.class_sizes = (int(number) for number in report.get())  # synchronize!
+
+    def layout(self, order: Literal["terminal", "document", "rank"], counted: bool = True) -> Layout:
+        """Lay keys out so that they sort by terminal, or by document, in it by count falling or by rank alone."""
+        terminal_bits = (self.rules.terminals - 1).bit_length()
+        document_bits = (self.documents - 1).bit_length()
+        count_bits = self.longest.bit_length()
+        if not counted or terminal_bits + document_bits + count_bits > 64 or self.longest >= NARROW:
+            count_bits = 0
+        bits = (counted, terminal_bits, document_bits, count_bits)
+        if order == "terminal":
+            return Layout(*bits, count_bits + document_bits, count_bits, 0 if count_bits else 64, 0)
+        if order == "rank":
+            return Layout(*bits, count_bits, count_bits + terminal_bits, 0 if count_bits else 64, 0)
+        count_shift = terminal_bits if count_bits else 64
+        return Layout(*bits, 0, terminal_bits + count_bits, count_shift, (1 << count_bits) - 1)
+
+    def count(
+        self, first: int, stop: int, layout: Layout, rank: Any, least: int, most: np.uint32, batch: bool = False
+    ) -> Counted:
+        """Count the documents from ``first`` to ``stop``: all of them, or a batch of which the size is known."""
+        import cupy
+
+        if batch:
+            self.classified = self._classify(first, stop, cupy.zeros(3 + len(self.classes), np.uint64))
+        representatives, bounds, lists, class_sizes = self.classified
+        wide = self.longest >= NARROW
+        apart = layout.counted and not layout.count_bits  # counts have an array of their own
+        pair_bytes = np.dtype(layout.key_type).itemsize + (8 if apart else 0)
+        held_tables = 0 if self.tables is None or self.tables.resident else self.tables.nbytes
+        # tables that stay leave keys more than half of what they leave
+        batch_pairs = (self.scratch // 2 if held_tables or self.tables is None else self.scratch // 4 * 3) // pair_bytes
+        capacity = min(self.bound, batch_pairs)
+        if batch:
+            capacity = max(capacity, min(self.rules.terminals, self.bound))  # of one document
+        keys = cupy.empty(capacity, layout.key_type)
+        counts = cupy.empty(capacity, np.uint64) if apart else None
+        cursor, starts, sizes = self._fresh() if self.fresh is None else self.fresh
+        self.fresh = None
+        written = (
+            *(rank, np.uint64(least), np.uint32(layout.terminal_shift), np.uint32(layout.document_shift)),
+            *(np.uint32(layout.count_shift), np.uint32(layout.count_flip), keys, counts),
+            *(np.uint32(min(capacity, _NEITHER - 1)), cursor, starts, sizes),
+        )
+        defines = (*self._defines(wide), *layout.defines)
+        expected = 0  # documents, at most, for which tables turned out too small, and those of the class
+        for number, kind in enumerate(self.classes):
+            expected = self.class_sizes[number] + (expected if self.tables is None else 0)
+            if expected:
+                listed = (
+                    *(lists[number], class_sizes[number:], lists[number + 1], class_sizes[number + 1 :]),
+                    *(cursor[2 + number :], bounds),
+                )
+                self._count_class(kind, defines, wide, min(expected, stop - first), listed, written)
+        expected = self.class_sizes[-1] + (expected if self.tables is None else 0)
+        if expected:
+            room = max(self.scratch - pair_bytes * capacity - held_tables, _LEAST_ROWS)
+            self._count_long(
+                defines, wide, room, min(expected, stop - first), (lists[-1], class_sizes[-1:], cursor[-1:]), written
+            )
+        shown, own_sizes = cupy.empty((2, stop - first), np.uint32)
+        launch_each(
+            *("arrange", "size_documents", stop - first, representatives, sizes, np.uint32(first), np.uint32(stop)),
+            *(most, shown, own_sizes, cursor[1:]),
+        )
+        offsets = exclusive_scan(shown)
+        stored, total, *_ = (int(number) for number in cursor.get())  # synchronize!
+        fits = stored <= capacity
+        if fits:
+            if not batch:
+                self.tables = None
+                self.given = ()
+
+            keys, counts = keys[:stored], None if counts is None else counts[:stored]
+        return Counted(
+            *(first, stop, fits, total, offsets, sizes, own_sizes, representatives, starts, keys, counts, batch_pairs),
+            sort_pairs=(self.scratch - pair_bytes * capacity) // (2 * pair_bytes),
+            # a sort takes the keys twice, of which the result's half adds to the scratch memory
+            sorts_at_once=total <= self.scratch // (2 * pair_bytes - 2),
+        )
+
+    def _classify(self, first: int, stop: int, report: Any) -> tuple[Any, Any, Any, Any]:
+        """Find equal documents of one symbol, and sort all others by how many terminals they can have."""
+        import cupy
+
+        rules = self.rules
+        first_with = cupy.empty(rules.terminals + rules.rule_count, np.uint32)
+        first_with.data.memset_async(0xFF, first_with.nbytes)
+        some = (self.root_offsets, self.roots, np.uint32(first), np.uint32(stop), first_with)
+        launch_each("classes", "find_equal", stop - first, *some)
+        representatives, bounds = cupy.empty((2, self.documents), np.uint32)
+        lists = cupy.empty((len(self.classes) + 1, stop - first), np.uint32)
+        launch_each(
+            *("classes", "class_documents", stop - first, np.uint32(rules.terminals), *some, self.entries),
+            *(
+                self.lengths,
+                np.uint32(self.tables is None),
+                *(np.uint32(self._most(kind)) for kind in self.classes),
+                representatives,
+                bounds,
+                lists,
+                report,
+            ),
+        )
+        return representatives, bounds, lists, report[2:]
+
+    def _most(self, kind: Class) -> int:
+        """Words that documents of a class have at most, or distinct ones bottom-up."""
+        if self.tables is None:
+            # bits that shared memory has no room for: all documents are counted as long ones
+            return kind.words if self.rules.rule_count <= _MARKED else 0
+        if kind is self.classes[0] and self.documents <= _FEW:
+            return 0  # small documents are counted with the next ones, as all have room at a time: a launch less
+        offered = offered_shared()
+        if not kind.slots and self.rules.terminals <= offered // 8:
+            return self.rules.terminals
+        return (kind.slots or offered // 12) // 3 * 2
+
+    def _count_class(
+        self,
+        kind: Class,
+        defines: tuple[str, ...],
+        wide: bool,
+        documents: int,
+        listed: tuple[Any, ...],
+        written: tuple[Any, ...],
+    ) -> None:
+        """Count the documents of one class, each in a block's shared memory."""
+        top_down = self.tables is None
+        count_bytes = 8 if wide else 4
+        # a document that finds no room in tables of its terminals and rules is taken by the next class
+        slots, rule_slots = (kind.slots * 4 // count_bytes, kind.rule_slots * 4 // count_bytes) if top_down else (0, 0)
+        shared = (4 + count_bytes) * (slots + rule_slots or kind.slots) or offered_shared()
+        marked = self.rules.rule_count if top_down else 0
+        marks = -(-marked // 64) * 8
+        kernel, blocks = resident("documents", "count_documents", defines, kind.threads, shared + marks)
+        kernel(
+            (max(1, min(blocks, documents)),),
+            (kind.threads,),
+            (
+                *(*self.given, *listed, np.uint32(slots), np.uint32(rule_slots), np.uint32(shared)),
+                *(np.uint32(marked), *written),
+            ),
+            shared_mem=shared + marks,
+        )
+
+    def _count_long(
+        self,
+        defines: tuple[str, ...],
+        wide: bool,
+        room: int,
+        documents: int,
+        listed: tuple[Any, ...],
+        written: tuple[Any, ...],
+    ) -> None:
+        """Count long documents, each by all blocks; ``room`` bytes may be taken for rows of counters."""
+        import cupy
+
+        count_bytes = 8 if wide else 4
+        held = min(self.rules.terminals, _HOT)
+        row_size = self.rules.terminals + (self.rules.rule_count if self.tables is None else 0)
+        group = max(1, min(_GROUP, documents, room // (count_bytes * row_size)))
+        rows = cupy.zeros(group * row_size, np.uint64 if wide else np.uint32)
+        kernel, blocks = resident(
+            *("long_documents", "count_long_documents", defines, _LONG_THREADS, count_bytes * held),
+            cooperative=True,
+        )
+        kernel(
+            (blocks,),
+            (_LONG_THREADS,),
+            (*self.given, *listed, np.uint32(held), rows, np.uint32(group), *written),
+            shared_mem=count_bytes * held,
+        )
+
+    def _fresh(self) -> tuple[Any, Any, Any]:
+        """Return what counting starts with: the cursor, where documents' keys start and how many they are."""
+        import cupy
+
+        # keys, terminals with equal documents', by class documents taken, the long ones' barriers
+        cursors = 3 + len(self.classes)
+        zeros = cupy.zeros(cursors + self.documents, np.uint64)
+        return (zeros[:cursors], *zeros[cursors:].view(np.uint32).reshape(2, -1))
+
+    def _defines(self, wide: bool) -> tuple[str, ...]:
+        """Return what compiles a kernel that counts these documents."""
+        wide_tables = self.tables is not None and self.tables.counts.dtype == np.uint64
+        return f"-DTOP_DOWN={int(self.tables is None)}", f"-DWIDE={int(wide)}", f"-DWIDE_TABLES={int(wide_tables)}"
+
+    def _given(self) -> tuple[Any, ...]:
+        """Return rules, tables and documents as kernels take them."""
+        rules, tables = self.rules, self.tables
+        return (
+            *(np.uint32(rules.terminals), np.uint32(rules.rule_count), rules.rule_offsets, rules.symbols),
+            *(device_levels(rules), np.uint32(len(rules.level_offsets) - 1)),
+            *((None,) * 4 if tables is None else (tables.starts, tables.sizes, tables.terminals, tables.counts)),
+            *(self.root_offsets, self.roots),
+        )
+
+
+def scratch_bytes(rules: Rules, roots: Any, tables: Tables | None) -> int:
+    """Return bytes of device memory that may be taken beside grammar, rows, result and tables that stay."""
+    scratch = SCRATCH + int(rules.nbytes + roots.nbytes) // 2
+    return scratch if tables is None or not tables.resident else max(scratch - tables.nbytes, scratch // 3)
+
+
+def _cut(before: npt.NDArray[np.int64], most: int) -> list[tuple[int, int]]:
+    """Cut documents so that each part has at most so many terminals, or one document."""
+    cuts = [0]
+    while cuts[-1] < len(before) - 1:
+        stop = int(np.searchsorted(before, before[cuts[-1]] + most, side="right")) - 1
+        cuts.append(max(stop, cuts[-1] + 1))
+    return list(pairwise(cuts))

@@ -1,0 +1,293 @@
+"""Terminals counted by document and by terminal on the device.
+
+Where bitmaps do, :mod:`~polars_tadoc.kernels.documents.postings_cuda` lists the documents of terminals and
+:mod:`~polars_tadoc.kernels.documents.vectors_cuda` the terminals of documents. All else is counted into keys that a
+radix sort puts in order (:mod:`~polars_tadoc.kernels.documents.document_keys_cuda`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.kernels.documents.document_keys_cuda import Counted, Slice, Work, scratch_bytes
+from polars_tadoc.kernels.documents.postings_cuda import list_documents
+from polars_tadoc.kernels.documents.text_terms_cuda import terms_of_text
+from polars_tadoc.kernels.documents.vectors_cuda import list_vectors
+from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, radix_sort
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.kernels.traverse.tables_cuda import Tables, resident_tables
+from polars_tadoc.kernels.traverse.tables_cuda import rule_weights as rule_weights
+from polars_tadoc.kernels.traverse.tables_cuda import terminal_counts as terminal_counts
+from polars_tadoc.runtime.device import device_errors, get_kernel, launch_each
+
+_THREADS, _ITEMS = 256, 8  # of arrange.cu
+_MOST = (1 << 32) - 1  # no more than 32 bits
+
+
+def count_by_document(
+    rules: Rules,
+    root_offsets: Any,
+    roots: Any,
+    strategy: str,
+    rank: Any = None,
+    min_count: int = 1,
+    top: int | None = None,
+) -> tuple[Any, Any, Any]:
+    """Count each document's terminals (term vector, G-TADOC, ICDE 2021).
+
+    Parameters
+    ----------
+    rules
+        Rules on the device.
+    root_offsets, roots
+        cupy int64, documents + 1, and uint32: the documents' symbols.
+    strategy
+        "top_down": a document's weights go from its roots through the rules; "bottom_up": its symbols' tables are
+        merged.
+    rank
+        cupy uint32 by terminal: their order; None for their own.
+    min_count
+        Leave out what a document holds less often.
+    top
+        At most so many of each document.
+
+    Returns
+    -------
+    (cupy int64[documents + 1], cupy uint32, cupy uint64)
+        Where each document's terminals begin; terminals, in a document by count falling, then rank; their counts.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    return _list_by_document(rules, root_offsets, roots, strategy, rank, max(min_count, 1), top)
+
+
+def terms_by_document(
+    rules: Rules, root_offsets: Any, roots: Any, strategy: str, rank: Any = None
+) -> tuple[Any, Any, Any]:
+    """List each document's terminals in their order, and how often it holds them.
+
+    Rules' tables that stay give them in order; else they are counted into keys that a radix sort orders. Text without
+    rules is counted by :func:`~polars_tadoc.kernels.documents.text_terms_cuda.terms_of_text`.
+
+    Parameters
+    ----------
+    rules, root_offsets, roots, strategy
+        As for :func:`count_by_document`.
+    rank
+        cupy uint32 by terminal: their order; None for their own.
+
+    Returns
+    -------
+    (cupy int64[documents + 1], cupy uint32, cupy uint64)
+        Where each document's terminals begin; terminals, in a document by rank; their counts.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    if rules.rule_count == 0:
+        return terms_of_text(rules.terminals, root_offsets, roots, rank)
+    return _list_by_document(rules, root_offsets, roots, strategy, rank, by_count=False)
+
+
+def count_by_terminal(
+    rules: Rules, root_offsets: Any, roots: Any, strategy: str, counted: bool
+) -> tuple[Any, Any, Any]:
+    """List the documents that hold each terminal (inverted index, G-TADOC, ICDE 2021).
+
+    Parameters
+    ----------
+    rules, root_offsets, roots, strategy
+        As for :func:`count_by_document`.
+    counted
+        Whether to tell how often.
+
+    Returns
+    -------
+    (cupy int64[terminals + 1], cupy uint32, cupy uint64 or None)
+        Where each terminal's documents begin; documents, ascending; how often each holds the terminal.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"indexing the words of {len(root_offsets) - 1:,} documents"):
+        import cupy
+
+        if not len(roots) or not rules.terminals:
+            nothing = cupy.empty(0, np.uint64) if counted else None
+            return cupy.zeros(rules.terminals + 1, np.int64), cupy.empty(0, np.uint32), nothing
+        tables = _tables(rules, strategy)
+        if not counted:
+            scratch = scratch_bytes(rules, roots, tables)
+            held = 0 if tables is None or tables.resident else scratch // 2
+            listed = list_documents(rules, tables, root_offsets, roots, scratch - held)
+            if listed is not None:
+                return *listed, None
+        work = Work(rules, tables, root_offsets, roots)
+        layout = work.layout("terminal", counted=counted)
+        defines = layout.defines
+        terminals = np.uint32(rules.terminals)
+        most = np.uint32(_MOST)
+
+        def launch(kernel: str, items: int, *arguments: Any) -> None:
+            if items:
+                get_kernel("arrange", kernel, defines)((-(-items // _THREADS),), (_THREADS,), arguments)
+
+        def gather(part: Counted, piece: Slice) -> tuple[Any, Any]:
+            keys = cupy.empty(piece.total, layout.key_type)
+            key_counts = None if part.counts is None else cupy.empty(piece.total, np.uint64)
+            _by_positions(
+                *("gather_documents", piece.total, part.keys, part.counts, part.offsets[piece.first - part.first :]),
+                *(part.starts, part.representatives, np.uint32(piece.first), np.uint32(piece.stop - piece.first)),
+                *(np.uint64(piece.before), np.uint64(piece.total), np.uint32(layout.document_shift)),
+                *(np.uint32(layout.terminal_shift), keys, key_counts),
+                defines=defines,
+            )
+            return keys, key_counts
+
+        def write(keys: Any, key_counts: Any, places: Any, documents: Any, counts: Any) -> Any:
+            if key_counts is None:
+                keys = radix_sort(keys, None, layout.terminal_bits, layout.terminal_shift, overwrite=True)
+            else:
+                keys, key_counts = radix_sort(keys, key_counts, layout.terminal_bits, layout.terminal_shift, True)
+            offsets = cupy.empty(rules.terminals + 1, np.int64)
+            shift, size = np.uint32(layout.terminal_shift), np.uint64(len(keys))
+            launch("find_terminals", rules.terminals + 1, keys, size, shift, terminals, offsets)
+            launch(
+                *("write_by_terminal", len(keys), keys, key_counts, size, shift),
+                *(np.uint32(layout.document_shift), np.uint64((1 << layout.count_bits) - 1), offsets, places),
+                *(documents, counts),
+            )
+            return offsets
+
+        whole = work.count(0, work.documents, layout, None, 1, most)
+        total = whole.total
+        if whole.fits and whole.sorts_at_once:
+            keys, key_counts = gather(whole, Slice(0, work.documents, 0, total))
+            whole.release()
+            documents, counts = _postings(total, counted)
+            return write(keys, key_counts, None, documents, counts), documents, counts
+
+        batches = [] if whole.fits else whole.batches()
+
+        def slices() -> Iterator[tuple[Counted, Slice]]:
+            if whole.fits:
+                yield from ((whole, piece) for piece in whole.slices())
+                return
+            for first, stop in batches:
+                part = work.count(first, stop, layout, None, 1, most, batch=True)
+                yield from ((part, piece) for piece in part.slices())
+
+        sizes = cupy.zeros(rules.terminals, np.uint64)
+        shift = np.uint32(layout.terminal_shift)
+        for part, piece in slices():
+            keys, _ = gather(part, piece)
+            launch("count_terminals", len(keys), keys, np.uint64(len(keys)), shift, sizes)
+            del keys
+        offsets = exclusive_scan(sizes)
+        places = offsets.copy()
+        documents, counts = _postings(total, counted)
+        for part, piece in slices():
+            here = write(*gather(part, piece), places, documents, counts)
+            launch("advance_places", rules.terminals, here, terminals, places)
+        return offsets, documents, counts
+
+
+def _list_by_document(
+    rules: Rules,
+    root_offsets: Any,
+    roots: Any,
+    strategy: str,
+    rank: Any,
+    least: int = 1,
+    top: int | None = None,
+    by_count: bool = True,
+) -> tuple[Any, Any, Any]:
+    """List each document's terminals by count falling, then rank, or by rank alone."""
+    with device_errors(f"counting the words of {len(root_offsets) - 1:,} documents"):
+        import cupy
+
+        if least >= 1 << 64 or (top is not None and top <= 0) or not len(roots) or not rules.terminals:
+            return (
+                cupy.zeros(len(root_offsets), np.int64),
+                cupy.empty(0, np.uint32),
+                cupy.empty(0, np.uint64),
+            )
+        most = np.uint32(min(_MOST if top is None else top, _MOST))
+        tables = _tables(rules, strategy)
+        if tables is not None and tables.resident and least == 1:
+            scratch = scratch_bytes(rules, roots, tables)
+            listed = list_vectors(rules, tables, root_offsets, roots, rank, int(most), scratch, by_count)
+            if listed is not None:
+                return listed
+        work = Work(rules, tables, root_offsets, roots)
+        layout = work.layout("document" if by_count else "rank")
+        by_rank = None
+        if rank is not None:
+            by_rank = cupy.empty(rules.terminals, np.uint32)
+            launch_each("arrange", "invert_rank", rules.terminals, rank, np.uint32(rules.terminals), by_rank)
+
+        def write(counted: Counted, terminals: Any, counts: Any) -> None:
+            keys, key_counts = counted.keys, counted.counts
+            own_offsets = exclusive_scan(counted.own_sizes)
+            if not by_count:
+                bits, first_bit = layout.terminal_bits + layout.document_bits, layout.terminal_shift
+                keys = radix_sort(keys, key_counts, bits, first_bit, overwrite=True)
+                keys, key_counts = (keys, None) if key_counts is None else keys
+            elif key_counts is None:
+                keys = radix_sort(keys, bits=layout.bits, overwrite=True)
+            else:  # by rank, then by count, then by document
+                keys, key_counts = radix_sort(keys, key_counts, layout.document_shift, overwrite=True)
+                falling, keys = radix_sort(~key_counts, keys, overwrite=True)
+                keys, key_counts = radix_sort(keys, ~falling, layout.document_bits, layout.document_shift, True)
+            _by_positions(
+                "write_by_document",
+                counted.total,
+                *(keys, key_counts, counted.offsets, own_offsets, counted.representatives, np.uint32(counted.first)),
+                *(np.uint32(counted.stop - counted.first), np.uint64(0), np.uint64(counted.total)),
+                *(np.uint32(layout.terminal_shift), np.uint64((1 << layout.terminal_bits) - 1)),
+                *(np.uint32(min(layout.count_shift, 63)), np.uint64((1 << layout.count_bits) - 1)),
+                *(np.uint64(layout.count_flip), by_rank, terminals, counts),
+            )
+
+        whole = work.count(0, work.documents, layout, rank, least, most)
+        terminals, counts = cupy.empty(whole.total, np.uint32), cupy.empty(whole.total, np.uint64)
+        if whole.fits:
+            write(whole, terminals, counts)
+        else:
+            before_documents = whole.offsets.get()  # synchronize!
+            for first, stop in whole.batches():
+                part = work.count(first, stop, layout, rank, least, most, batch=True)
+                before = int(before_documents[first])
+                write(part, terminals[before:], counts[before:])
+        return whole.offsets, terminals, counts
+
+
+def _tables(rules: Rules, strategy: str) -> Tables | None:
+    """Return what bottom-up starts from."""
+    return None if strategy == "top_down" else resident_tables(rules)
+
+
+def _postings(total: int, counted: bool) -> tuple[Any, Any]:
+    """Room for the documents of all terminals, and for their counts where they are asked for."""
+    import cupy
+
+    return cupy.empty(total, np.uint32), cupy.empty(total, np.uint64) if counted else None
+
+
+def _by_positions(kernel: str, total: int, *arguments: Any, defines: tuple[str, ...] = ()) -> None:
+    """Launch a kernel over so many terminals of counted documents, in the documents' order."""
+    if total:
+        get_kernel("arrange", kernel, defines)((-(-total // (_THREADS * _ITEMS)),), (_THREADS,), arguments)

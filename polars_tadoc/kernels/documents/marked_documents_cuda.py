@@ -1,0 +1,152 @@
+"""Documents listed by class on the device, so that each one's terminals can be marked in a bitmap.
+
+Equal documents of one symbol are a class, of which one document is marked for all; long documents are marked by many
+blocks, each in a row of global memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.kernels.traverse.tables_cuda import Tables, resident
+from polars_tadoc.runtime.device import device_attribute, get_kernel
+
+MOST_BITS = 1 << 34
+"""Documents times terminals for which bitmaps pay: more are mostly zeros, which a bitmap has to clear and to read."""
+
+REPORT_WORDS = 10
+"""Of what the kernels report: total, written, failed; the rest is theirs."""
+
+_THREADS, _LONG_THREADS = 256, 512  # of marked_documents.cu
+_STATIC_SHARED = 2 << 10  # bytes that a block takes beside its bitmap, at most
+_LARGE = 512
+"""Roots, or terminals of one root, from which a document is taken before smaller ones."""
+_LONG = 1 << 12
+"""Roots of a document, at least, that many blocks mark together, each as many at a time."""
+
+
+def offered_shared() -> int:
+    """Return bytes of shared memory that a block can have for bitmaps and counts."""
+    return device_attribute("MaxSharedMemoryPerBlockOptin") - _STATIC_SHARED
+
+
+@dataclass(frozen=True, eq=False)
+class MarkedDocuments:
+    """Classes of documents, and the rows of long ones with their terminals (top-down, their roots) marked."""
+
+    report: Any
+    """cupy uint32[REPORT_WORDS]."""
+    class_sizes: Any
+    """cupy uint32 by symbol: documents of this symbol alone."""
+    zeros: Any
+    """cupy uint32: as many zeros as were asked for."""
+    places: Any
+    """cupy uint32 by document: its place in its class."""
+    class_starts: Any
+    """cupy uint32 by document listed: where its class has room."""
+    symbol_starts: Any
+    """cupy uint32 by symbol that is a class: where it has room."""
+    members: Any
+    """cupy uint32: classes' documents; only the first of each class is there."""
+    rows: Any
+    """cupy uint32 by document listed: its row, or 2^32 - 1."""
+    listed: Any
+    """cupy uint32[documents]: large ones from the front, small ones from the back."""
+    most_rows: int
+    row_words: int
+    row_bits: Any
+    """cupy uint32."""
+    pieces: int
+    """Into which blocks cut all roots."""
+    long_given: tuple[Any, ...]
+    """What a kernel over the roots of long documents is given."""
+
+
+def mark_documents(
+    rules: Rules,
+    tables: Tables | None,
+    root_offsets: Any,
+    roots: Any,
+    rank: Any,
+    row_words: int,
+    most_rows: int,
+    zeros: int,
+) -> MarkedDocuments:
+    """List the documents by class and mark the roots of long ones.
+
+    Parameters
+    ----------
+    rules
+        Rules on the device.
+    tables
+        Those of the rules, whose terminals are marked; None marks symbols.
+    root_offsets, roots
+        cupy int64, documents + 1, and uint32: the documents' symbols; neither is empty.
+    rank
+        cupy uint32: where a terminal's bit is; None for its own place.
+    row_words
+        32-bit words of a bitmap.
+    most_rows
+        Long documents, at most, that get a row; the others are like short ones.
+    zeros
+        Further words that the caller needs.
+
+    Returns
+    -------
+    MarkedDocuments
+        All of it.
+
+    """
+    import cupy
+
+    documents, symbols = len(root_offsets) - 1, rules.terminals + rules.rule_count
+    most_rows = max(0, min(len(roots) // _LONG, most_rows))
+    all_zeros = cupy.zeros(REPORT_WORDS + symbols + zeros + most_rows * row_words, np.uint32)
+    report, class_sizes = all_zeros[:REPORT_WORDS], all_zeros[REPORT_WORDS:]
+    row_bits = class_sizes[symbols + zeros :]
+    places, class_starts, members, rows, listed = cupy.empty((5, documents), np.uint32)
+    symbol_starts = cupy.empty(symbols, np.uint32)
+    defines = (f"-DTOP_DOWN={int(tables is None)}",)
+    blocks = -(-documents // _THREADS)
+    given = (root_offsets, roots, np.uint32(documents))
+    get_kernel("marked_documents", "join_equal", defines)((blocks,), (_THREADS,), (*given, class_sizes, places))
+    get_kernel("marked_documents", "list_classes", defines)(
+        (blocks,),
+        (_THREADS,),
+        (
+            *(np.uint32(rules.terminals), None if tables is None else tables.sizes, *given, np.uint32(_LARGE)),
+            *(np.uint32(_LONG), np.uint32(most_rows), class_sizes, places, class_starts, symbol_starts, members),
+            *(rows, listed, report),
+        ),
+    )
+    long_given = (
+        *(root_offsets, roots, np.uint64(len(roots)), np.uint32(documents), np.uint32(_LONG), rows),
+        *(np.uint32(row_words), row_bits, report),
+    )
+    pieces = -(-len(roots) // _LONG)
+    if most_rows:
+        kernel, blocks = resident("marked_documents", "mark_long_documents", defines, _LONG_THREADS, 4 * row_words)
+        kernel(
+            (min(blocks, pieces),),
+            (_LONG_THREADS,),
+            (np.uint32(rules.terminals), *table_terminals(tables), rank, *long_given),
+            shared_mem=4 * row_words,
+        )
+    return MarkedDocuments(
+        *(report, class_sizes, class_sizes[symbols:], places, class_starts, symbol_starts, members, rows, listed),
+        *(most_rows, row_words, row_bits, pieces, long_given),
+    )
+
+
+def table_terminals(tables: Tables | None) -> tuple[Any, Any, Any]:
+    """Return tables as kernels take them that do not count."""
+    return (None, None, None) if tables is None else (tables.starts, tables.sizes, tables.terminals)
+
+
+def scratch_of(rules: Rules, documents: int) -> int:
+    """Return bytes of device memory that classes of so many documents take, without rows."""
+    return 4 * (2 * (rules.terminals + rules.rule_count) + 5 * documents)

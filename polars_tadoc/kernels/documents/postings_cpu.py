@@ -1,0 +1,120 @@
+"""Puts classes' tables where their documents' results stand, by document or by terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.runtime.addresses import load_u32, load_u64
+from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.interrupts import interrupts, polled
+
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+_1, _4, _8 = np.uint64(1), np.uint64(4), np.uint64(8)
+
+
+@njit(nogil=True)
+def offset_documents(sizes: Int64, classes: UInt32, offsets: Int64) -> None:
+    """Sum up the documents' sizes, which are their classes'."""
+    total = nb.int64(0)
+    for d in range(len(classes)):
+        offsets[d] = total
+        total += sizes[classes[d]]
+    offsets[len(classes)] = total
+
+
+@njit(nogil=True)
+def copy_documents(
+    sizes: Int64,
+    from_terminals: UInt64,
+    from_counts: UInt64,
+    count_size: int,
+    classes: UInt32,
+    offsets: Int64,
+    first: int,
+    stop: int,
+    terminals: UInt32,
+    counts: UInt64,
+) -> None:
+    """Copy each document's stretch from its class' arrays (addresses) to its place."""
+    for d in range(first, stop):
+        c = classes[d]
+        at, size = nb.uint64(offsets[d]), nb.uint64(sizes[c])
+        source, count_source = from_terminals[c], from_counts[c]
+        for k in range(size):
+            terminals[at + k] = load_u32(source + _4 * k)
+        if count_size == 4:
+            for k in range(size):
+                counts[at + k] = load_u32(count_source + _4 * k)
+        else:
+            for k in range(size):
+                counts[at + k] = load_u64(count_source + _8 * k)
+
+
+@polled
+@njit(nogil=True)
+def count_postings(
+    sizes: Int64, from_terminals: UInt64, classes: UInt32, first: int, stop: int, postings: Int64
+) -> None:
+    """Count how many of the documents hold each terminal."""
+    began = interrupts()
+    for d in range(first, stop):
+        if interrupts() != began:
+            return
+        source = from_terminals[classes[d]]
+        for k in range(nb.uint64(sizes[classes[d]])):
+            postings[load_u32(source + _4 * k)] += 1
+
+
+@njit(nogil=True)
+def offset_terminals(cursors: Any, offsets: Int64) -> None:
+    """Turn each chunk's numbers of postings into where it writes the first of each terminal."""
+    total = nb.int64(0)
+    for t in range(cursors.shape[1]):
+        offsets[t] = total
+        for chunk in range(cursors.shape[0]):
+            total, cursors[chunk, t] = total + cursors[chunk, t], total
+    offsets[cursors.shape[1]] = total
+
+
+@polled
+@njit(nogil=True)
+def scatter_postings(
+    sizes: Int64,
+    from_terminals: UInt64,
+    from_counts: UInt64,
+    count_size: int,
+    classes: UInt32,
+    first: int,
+    stop: int,
+    cursors: Int64,
+    documents: UInt32,
+    counts: UInt64,
+) -> None:
+    """Append each document to the postings of its terminals, with its counts where there is room for them."""
+    began = interrupts()
+    counted = len(counts) > 0
+    for d in range(first, stop):
+        if interrupts() != began:
+            return
+        c = classes[d]
+        source, count_source, size = from_terminals[c], from_counts[c], nb.uint64(sizes[c])
+        if not counted:
+            for k in range(size):
+                t = load_u32(source + _4 * k)
+                at = nb.uint64(cursors[t])
+                cursors[t] = at + _1
+                documents[at] = d
+            continue
+        for k in range(size):
+            t = load_u32(source + _4 * k)
+            at = nb.uint64(cursors[t])
+            cursors[t] = at + _1
+            documents[at] = d
+            counts[at] = load_u32(count_source + _4 * k) if count_size == 4 else load_u64(count_source + _8 * k)

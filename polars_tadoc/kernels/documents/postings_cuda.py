@@ -1,0 +1,115 @@
+"""Which documents hold each terminal, on the device: bitmaps and no sort.
+
+A block marks a document's terminals in a bitmap in shared memory, so nothing is counted. Where documents are written
+to their terminals' lists, they are in no order; a bitmap of documents puts each list in order. Equal documents of
+one symbol are marked once. The host waits once, for the size of the result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.kernels.documents.marked_documents_cuda import (
+    MOST_BITS,
+    mark_documents,
+    offered_shared,
+    scratch_of,
+    table_terminals,
+)
+from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.kernels.traverse.tables_cuda import Tables, device_levels, resident
+from polars_tadoc.runtime.device import device_errors, get_kernel
+
+_THREADS, _ORDER_THREADS, _CHUNK = 256, 128, 32  # of postings.cu
+
+
+def list_documents(
+    rules: Rules, tables: Tables | None, root_offsets: Any, roots: Any, scratch: int
+) -> tuple[Any, Any] | None:
+    """List the documents that hold each terminal.
+
+    Parameters
+    ----------
+    rules
+        Rules on the device.
+    tables
+        Those of the rules, to go bottom-up; None goes top-down.
+    root_offsets, roots
+        cupy int64, documents + 1, and uint32: the documents' symbols; neither is empty.
+    scratch
+        Bytes of device memory that may be taken beside the result.
+
+    Returns
+    -------
+    (cupy int64[terminals + 1], cupy uint32), or None
+        Where each terminal's documents begin, and the documents, ascending. None where shared memory has no room for
+        the bitmaps, they would be mostly zeros, or the scratch memory is too small.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    documents, terminals = len(root_offsets) - 1, rules.terminals
+    row_words = -(-(terminals + (rules.rule_count if tables is None else 0)) // 32)
+    document_words = -(-documents // 32)
+    if documents * terminals > MOST_BITS or 4 * max(row_words, document_words) > offered_shared():
+        return None
+    scratch -= scratch_of(rules, documents) + 4 * terminals
+    if scratch <= 0:
+        return None
+    row_bytes = 4 * row_words
+    with device_errors(f"listing the documents of {terminals:,} words"):
+        import cupy
+
+        marked = mark_documents(
+            rules, tables, root_offsets, roots, None, row_words, scratch // 4 // row_bytes, terminals
+        )
+        most_chunks = (scratch - row_bytes * marked.most_rows) // (4 * (_CHUNK + 1))
+        most_chunks = min(most_chunks, documents * (-(-terminals // _CHUNK)))
+        if most_chunks <= 0:
+            return None
+        sizes, report = marked.zeros[:terminals], marked.report
+        pairs, owners = cupy.empty((most_chunks, _CHUNK), np.uint32), cupy.empty(most_chunks, np.uint32)
+        defines = (f"-DTOP_DOWN={int(tables is None)}",)
+        kernel, blocks = resident("postings", "list_terminals", defines, _THREADS, row_bytes)
+        kernel(
+            (min(blocks, documents),),
+            (_THREADS,),
+            (
+                *(np.uint32(terminals), rules.rule_offsets, rules.symbols, device_levels(rules)),
+                *(np.uint32(len(rules.level_offsets) - 1), *table_terminals(tables), root_offsets, roots),
+                *(np.uint32(documents), marked.class_sizes, marked.places, marked.symbol_starts, marked.members),
+                *(marked.rows, marked.listed, np.uint32(row_words), marked.row_bits, np.uint32(most_chunks)),
+                *(pairs, owners, sizes, report),
+            ),
+            shared_mem=row_bytes,
+        )
+        offsets = exclusive_scan(sizes)
+        scatter = get_kernel("postings", "scatter_documents", defines)
+        order, _ = resident("postings", "order_documents", defines, _ORDER_THREADS, 4 * document_words)
+        told = report[:4].view(np.uint64)
+        total, chunks = (int(number) for number in told.get())  # synchronize!
+        if chunks > most_chunks:
+            return None
+        postings = cupy.empty(total, np.uint32)
+        if total:
+            scatter(
+                (-(-chunks // (_THREADS // 32)),),
+                (_THREADS,),
+                (
+                    *(pairs, owners, np.uint32(chunks), root_offsets, roots, marked.class_sizes),
+                    *(marked.class_starts, marked.members, offsets, sizes, postings),
+                ),
+            )
+            order(
+                (-(-terminals // (_ORDER_THREADS // 32)),),
+                (_ORDER_THREADS,),
+                (offsets, np.uint32(terminals), np.uint32(document_words), postings),
+                shared_mem=4 * document_words,
+            )
+        return offsets, postings

@@ -1,0 +1,169 @@
+"""How often documents hold each terminal, on the device, from tables that stay with the rules.
+
+What a document holds is marked in a bitmap, which tells each terminal's place among the document's own: they are
+counted there without a hash table and stand in order of rank, and are put in order of their counts, where that is
+asked for, without a global sort. Equal documents of one
+symbol are counted once. The host waits once, for the size of the result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.kernels.documents.marked_documents_cuda import (
+    MOST_BITS,
+    REPORT_WORDS,
+    mark_documents,
+    offered_shared,
+    scratch_of,
+    table_terminals,
+)
+from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.kernels.traverse.tables_cuda import Tables, resident
+from polars_tadoc.runtime.device import device_errors, get_kernel, launch_each
+
+_COUNT_THREADS, _THREADS, _ITEMS = 512, 256, 8  # of vectors.cu
+_HELD = 3 << 10
+"""Counts of a document that shared memory has room for."""
+_HOT = 1 << 12
+"""Terminals, the first ones, that each block counts in shared memory for a long document."""
+_ENTRY_BYTES = 8
+
+
+def list_vectors(
+    rules: Rules,
+    tables: Tables,
+    root_offsets: Any,
+    roots: Any,
+    rank: Any,
+    top: int,
+    scratch: int,
+    by_count: bool,
+) -> tuple[Any, Any, Any] | None:
+    """Count each document's terminals from tables that stay with the rules.
+
+    Parameters
+    ----------
+    rules
+        Rules on the device.
+    tables
+        Those of the rules that stay with them.
+    root_offsets, roots
+        cupy int64, documents + 1, and uint32: the documents' symbols; neither is empty.
+    rank
+        cupy uint32 by terminal: their order; None for their own.
+    top
+        At most so many of each document.
+    scratch
+        Bytes of device memory that may be taken beside the result.
+    by_count
+        Whether a document's terminals are put in order of their counts; else they stand by rank.
+
+    Returns
+    -------
+    (cupy int64[documents + 1], cupy uint32, cupy uint64), or None
+        Where each document's terminals begin; terminals, in a document by count falling, then rank, or by rank alone;
+        their counts.
+        None where shared memory has no room for the bitmaps, they would be mostly zeros, counts could leave 32 bits,
+        or the scratch memory is too small.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    documents, terminals = len(root_offsets) - 1, rules.terminals
+    row_words = -(-terminals // 32)
+    shared = 8 * row_words + 4 * _HELD
+    if documents * terminals > MOST_BITS or shared > offered_shared() or tables.counts.dtype != np.uint32:
+        return None
+    scratch -= scratch_of(rules, documents) + 16 * documents + (0 if rank is None else 4 * terminals)
+    if scratch <= 0:
+        return None
+    row_bytes = 8 * row_words
+    with device_errors(f"counting the words of {documents:,} documents"):
+        import cupy
+
+        marked = mark_documents(rules, tables, root_offsets, roots, rank, row_words, scratch // 5 // row_bytes, 0)
+        most_entries = min((scratch - row_bytes * marked.most_rows) // _ENTRY_BYTES, documents * terminals)
+        if most_entries <= 0:
+            return None
+        report = marked.report
+        positions, counts = cupy.empty((2, most_entries), np.uint32)
+        entry_starts, entry_sizes = cupy.empty(documents, np.uint64), cupy.empty(documents, np.uint32)
+        most_count = np.uint32(tables.most)
+        counted = (np.uint32(terminals), *table_terminals(tables), tables.counts)
+        entries = (positions, counts, np.uint64(most_entries), entry_starts, entry_sizes, report)
+        if marked.most_rows:
+            row_ranks = cupy.empty(marked.most_rows * row_words, np.uint32)
+            kernel, blocks = resident("vectors", "rank_long_documents", (), _COUNT_THREADS)
+            kernel(
+                (min(blocks, documents),),
+                (_COUNT_THREADS,),
+                (
+                    *(root_offsets, np.uint32(documents), most_count, marked.rows, marked.listed),
+                    *(np.uint32(row_words), marked.row_bits, row_ranks, *entries),
+                ),
+            )
+            held = min(_HOT, terminals)
+            kernel, blocks = resident("vectors", "count_long_documents", (), _COUNT_THREADS, 4 * held)
+            kernel(
+                (min(blocks, marked.pieces),),
+                (_COUNT_THREADS,),
+                (*counted, rank, np.uint32(held), row_ranks, counts, entry_starts, *marked.long_given),
+                shared_mem=4 * held,
+            )
+        kernel, blocks = resident("vectors", "count_marked_documents", (), _COUNT_THREADS, shared)
+        kernel(
+            (min(blocks, documents),),
+            (_COUNT_THREADS,),
+            (
+                *(*counted, most_count, rank, root_offsets, roots, np.uint32(documents), marked.rows, marked.listed),
+                *(np.uint32(row_words), np.uint32(_HELD), *entries),
+            ),
+            shared_mem=shared,
+        )
+        equal = (marked.places, marked.symbol_starts, marked.members)
+        given = (root_offsets, roots, np.uint32(documents))
+        sizes = cupy.empty(documents, np.uint32)
+        launch_each(
+            *("vectors", "size_marked_documents", documents),
+            *(*given, np.uint32(top), *equal, entry_sizes, sizes, report),
+        )
+        offsets = exclusive_scan(sizes)
+        by_rank = None
+        if rank is not None:
+            by_rank = cupy.empty(terminals, np.uint32)
+            launch_each("arrange", "invert_rank", terminals, rank, np.uint32(terminals), by_rank)
+        told = report.get()  # synchronize!
+        total = int(told[:2].view(np.uint64)[0])
+        failed, members, large, small = (int(number) for number in told[4 : REPORT_WORDS - 2])
+        if failed:
+            return None
+        result = cupy.empty(total, np.uint32), cupy.empty(total, np.uint64)
+        if total and not by_count:
+            get_kernel("vectors", "gather_entries")(
+                (-(-(documents + total) // (_THREADS * _ITEMS)),),
+                (_THREADS,),
+                (*given, *equal, positions, counts, entry_starts, offsets, np.uint64(total), by_rank, *result),
+            )
+        elif total:
+            get_kernel("vectors", "order_marked_documents")(
+                (large + small,),
+                (_THREADS,),
+                (
+                    *(np.uint32(documents), marked.listed, report, positions, counts, entry_starts, entry_sizes),
+                    *(offsets, by_rank, *result),
+                ),
+            )
+            if members > large + small:
+                get_kernel("vectors", "copy_equal_documents")(
+                    (-(-total // (_THREADS * _ITEMS)),),
+                    (_THREADS,),
+                    (*given, *equal, offsets, np.uint64(total), *result),
+                )
+        return offsets, *result

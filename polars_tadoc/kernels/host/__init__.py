@@ -1,0 +1,1 @@
+"""Kernels that only the CPU has."""

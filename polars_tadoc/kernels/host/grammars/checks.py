@@ -1,0 +1,106 @@
+"""Checks of a grammar's arrays, and its sizes in bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.runtime.compiled import njit
+
+OK = 0
+RULES_START = 1
+RULES_FALL = 2
+RULES_END = 3
+LEVELS = 4
+SYMBOL_RANGE = 5
+NOT_LOWER = 6
+TOO_LONG = 7
+TOO_SHORT = 8
+
+
+@njit(nogil=True)
+def check(
+    vocabulary_size: int,
+    rule_offsets: npt.NDArray[np.uint32],
+    symbols: npt.NDArray[np.uint32],
+    level_offsets: npt.NDArray[np.uint32],
+    limit: int,
+    expansion_lengths: npt.NDArray[np.uint64],
+) -> Any:
+    """Check every claim that later kernels rely on; fill the words each rule stands for.
+
+    Returns ``(code, where)``: ``OK``, or the first thing wrong and the rule, level or symbol index.
+    Reads nothing out of bounds whatever the arrays hold.
+    """
+    rules = len(rule_offsets) - 1
+    levels = len(level_offsets) - 1
+    if rules < 0 or rule_offsets[0] != 0:
+        return RULES_START, np.int64(0)
+    for r in range(rules):
+        if rule_offsets[r] > rule_offsets[r + 1]:
+            return RULES_FALL, np.int64(r)
+    if rule_offsets[rules] != len(symbols):
+        return RULES_END, np.int64(rules)
+    for r in range(rules):
+        # without two symbols a rule need not get longer from level to level: walking it could take forever
+        if rule_offsets[r + 1] - rule_offsets[r] < 2:
+            return TOO_SHORT, np.int64(r)
+    if levels < 0 or level_offsets[0] != 0 or level_offsets[levels] != rules:
+        return LEVELS, np.int64(0)
+    for level in range(levels):
+        if level_offsets[level] >= level_offsets[level + 1]:
+            return LEVELS, np.int64(level)
+    for level in range(levels):
+        first = np.int64(level_offsets[level])
+        for r in range(first, np.int64(level_offsets[level + 1])):
+            total = np.int64(0)
+            for i in range(rule_offsets[r], rule_offsets[r + 1]):
+                symbol = np.int64(symbols[i])
+                if symbol < vocabulary_size:
+                    total += 1
+                else:
+                    rule = symbol - vocabulary_size
+                    if rule >= rules:
+                        return SYMBOL_RANGE, np.int64(i)
+                    if rule >= first:
+                        return NOT_LOWER, np.int64(r)
+                    total += np.int64(expansion_lengths[rule])
+                if total > limit:
+                    return TOO_LONG, np.int64(r)
+            expansion_lengths[r] = np.uint64(total)
+    return OK, np.int64(0)
+
+
+@njit(nogil=True)
+def inherit_from_first(
+    vocabulary_size: int,
+    rule_offsets: npt.NDArray[np.uint32],
+    symbols: npt.NDArray[np.uint32],
+    values: npt.NDArray[np.uint32],
+) -> None:
+    """Give each rule the value of the first symbol of its body (rules ascending: children first)."""
+    for rule in range(len(rule_offsets) - 1):
+        values[vocabulary_size + rule] = values[symbols[rule_offsets[rule]]]
+
+
+@njit(nogil=True)
+def sum_bytes(
+    vocabulary_size: int,
+    rule_offsets: npt.NDArray[np.uint32],
+    symbols: npt.NDArray[np.uint32],
+    gap_bytes: npt.NDArray[np.uint64],
+    sums: npt.NDArray[np.uint64],
+) -> None:
+    """Fill the rules' part of ``sums`` (bytes by symbol): the body's symbols and the gaps between them.
+
+    Sums saturate at 2^62, so that no grammar makes them wrap.
+    """
+    most = np.uint64(1 << 62)
+    for rule in range(len(rule_offsets) - 1):
+        first = rule_offsets[rule]
+        total = sums[symbols[first]]
+        for i in range(first + 1, rule_offsets[rule + 1]):
+            total = min(total + gap_bytes[i] + sums[symbols[i]], most)
+        sums[vocabulary_size + rule] = total

@@ -1,0 +1,104 @@
+"""Arranges a grammar's arrays for its payload, and back."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.runtime.compiled import njit
+
+UInt8 = npt.NDArray[np.uint8]
+UInt32 = npt.NDArray[np.uint32]
+Int64 = npt.NDArray[np.int64]
+
+MOST_SHARED = 255
+"""Bytes that a string may share with the one before it: one byte says how many."""
+
+
+@njit(nogil=True)
+def front_code(offsets: Int64, data: UInt8, shared: UInt8, rest: UInt8) -> int:
+    """Split each string into a prefix that the one before it begins with too and the rest; returns bytes of rest."""
+    out = 0
+    for s in range(len(shared)):
+        start, stop = offsets[s], offsets[s + 1]
+        common = 0
+        if s > 0:
+            before = offsets[s - 1]
+            most = min(stop - start, start - before, MOST_SHARED)
+            while common < most and data[start + common] == data[before + common]:
+                common += 1
+        shared[s] = common
+        for i in range(start + common, stop):
+            rest[out] = data[i]
+            out += 1
+    return out
+
+
+@njit(nogil=True)
+def unfold(shared: UInt8, offsets: Int64, rest: UInt8, data: UInt8) -> bool:
+    """Undo :func:`front_code`; false where a prefix or the rest does not fit. Nothing is read or written outside."""
+    at = 0
+    for s in range(len(shared)):
+        start, stop = offsets[s], offsets[s + 1]
+        common = nb.int64(shared[s])
+        own = stop - start - common
+        before = start - offsets[s - 1] if s > 0 else 0
+        if own < 0 or common > before or own > len(rest) - at:
+            return False
+        for i in range(common):
+            data[start + i] = data[start - before + i]
+        for i in range(own):
+            data[start + common + i] = rest[at + i]
+        at += own
+    return at == len(rest)
+
+
+@njit(nogil=True)
+def join_planes(planes: UInt8, numbers: UInt32) -> None:
+    """Put numbers together from their four planes of bytes."""
+    n = len(numbers)
+    for i in range(n):
+        low = nb.uint32(planes[i]) | (nb.uint32(planes[n + i]) << nb.uint32(8))
+        high = nb.uint32(planes[2 * n + i]) | (nb.uint32(planes[3 * n + i]) << nb.uint32(8))
+        numbers[i] = low | (high << nb.uint32(16))
+
+
+@njit(nogil=True)
+def join_bodies(rule_offsets: UInt32, first_symbols: UInt32, other_symbols: UInt32, symbols: UInt32) -> None:
+    """Write the bodies: first symbols come as zigzag differences from rule to rule, the others as they are."""
+    at = 0
+    symbol = nb.uint32(0)
+    for rule in range(len(rule_offsets) - 1):
+        step = first_symbols[rule]
+        symbol = nb.uint32(symbol + ((step >> nb.uint32(1)) ^ nb.uint32(-nb.int64(step & nb.uint32(1)))))
+        symbols[rule_offsets[rule]] = symbol
+        for i in range(nb.int64(rule_offsets[rule]) + 1, rule_offsets[rule + 1]):
+            symbols[i] = other_symbols[at]
+            at += 1
+
+
+@njit(nogil=True)
+def expect_gaps(word_gaps: UInt32, rule_offsets: UInt32, symbols: UInt32, expected: UInt32) -> None:
+    """Fill by symbol the gap code that its first word leads one to expect before it; 0 for malformed rules."""
+    vocabulary_size = len(word_gaps)
+    for word in range(vocabulary_size):  # assigned at once, it would cost a second of compilation
+        expected[word] = word_gaps[word]
+    for rule in range(len(rule_offsets) - 1):
+        first = symbols[rule_offsets[rule]]
+        expected[vocabulary_size + rule] = expected[first] if first < vocabulary_size + rule else nb.uint32(0)
+
+
+@njit(nogil=True)
+def join_gaps(
+    rule_offsets: UInt32, symbols: UInt32, body_gaps: UInt32, expected: UInt32, predicted_gaps: UInt32
+) -> None:
+    """Write the predicted gaps of the bodies: 0 stands for the expected code, else it is the code and 1."""
+    at = 0
+    for rule in range(len(rule_offsets) - 1):
+        for i in range(nb.int64(rule_offsets[rule]) + 1, rule_offsets[rule + 1]):
+            if body_gaps[at] != 0:
+                predicted_gaps[i] = body_gaps[at] - nb.uint32(1)
+            elif symbols[i] < len(expected):
+                predicted_gaps[i] = expected[symbols[i]]
+            at += 1

@@ -1,0 +1,142 @@
+"""Statistics of rules and documents that foretell what a traversal costs: one pass over the rules, few documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.kernels.traverse.tables_cpu import SHORT
+from polars_tadoc.runtime.compiled import njit
+
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+DOCUMENTS, ROOTS = 1024, 64
+"""Most documents that are looked at, and top-level symbols of each: 2^16 symbols in all."""
+
+MOST = 1 << 40
+"""Where the nodes of a rule stop being counted."""
+
+
+_measured: WeakKeyDictionary[Rules, tuple[int, Int64, Int64]] = WeakKeyDictionary()
+"""Sum of bounds, bounds and nodes of rules that are in use: they are the same for any rows."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What the cost of both traversals is estimated from.
+
+    Parameters
+    ----------
+    documents, roots
+        Numbers of documents and of their top-level symbols.
+    terminals, rules, symbols
+        Numbers of terminals, of rules and of symbols in the rules' bodies.
+    tables
+        Sum over rules of the bounds of their tables: what they hold bottom-up.
+    pushed
+        Rules, but short ones, that weights go through on their way down, summed over documents; estimated.
+    merged
+        Terminals in the tables that documents merge bottom-up, summed over documents; estimated.
+    found
+        Distinct terminals, summed over documents; estimated from above.
+
+    """
+
+    documents: int
+    roots: int
+    terminals: int
+    rules: int
+    symbols: int
+    tables: int
+    pushed: int
+    merged: int
+    found: int
+
+
+@njit(nogil=True)
+def measure_rules(
+    terminals: int, rule_offsets: Int64, symbols: UInt32, lengths: UInt64, short: int, bounds: Int64, nodes: Int64
+) -> Any:
+    """Bound each rule's table and count its parse tree's rules longer than ``short``; returns the sum of the bounds."""
+    total = nb.int64(0)
+    for r in range(len(rule_offsets) - 1):
+        bound = nb.int64(0)
+        below = nb.int64(lengths[r] > nb.uint64(short))
+        for i in range(rule_offsets[r], rule_offsets[r + 1]):
+            s = nb.int64(symbols[i])
+            if s < terminals:
+                bound += 1
+            else:
+                bound += bounds[s - terminals]
+                below += nodes[s - terminals]
+        bound = min(bound, terminals)
+        if lengths[r] < nb.uint64(bound):
+            bound = nb.int64(lengths[r])
+        bounds[r] = bound
+        nodes[r] = min(below, MOST)
+        total += bound
+    return total
+
+
+@njit(nogil=True)
+def sample_documents(
+    terminals: int, root_offsets: Int64, roots: UInt32, bounds: Int64, nodes: Int64, sums: npt.NDArray[np.float64]
+) -> None:
+    """Estimate the rules pushed, terminals merged and terminals found over all documents from evenly spaced ones."""
+    documents = len(root_offsets) - 1
+    looked = min(documents, DOCUMENTS)
+    for k in range(looked):
+        d = documents * k // looked
+        size = root_offsets[d + 1] - root_offsets[d]
+        taken = min(size, ROOTS)
+        bound = 0.0
+        below = 0.0
+        for j in range(taken):
+            s = nb.int64(roots[root_offsets[d] + size * j // taken])
+            bound += 1.0 if s < terminals else float(bounds[s - terminals])
+            below += 0.0 if s < terminals else float(nodes[s - terminals])
+        if taken > 0:
+            share = documents / looked
+            scale = size / taken
+            sums[0] += share * min(scale * below, float(len(nodes)))
+            sums[1] += share * scale * bound
+            sums[2] += share * min(scale * bound, float(terminals))
+
+
+def corpus_statistics(rules: Rules, root_offsets: Int64, roots: UInt32) -> Statistics:
+    """Measure rules and documents.
+
+    Parameters
+    ----------
+    rules
+        The rules.
+    root_offsets
+        int64, documents + 1: where each document's symbols start in ``roots``.
+    roots
+        uint32: the documents' top-level symbols.
+
+    """
+    if rules not in _measured:
+        bounds, nodes = np.empty(rules.rule_count, np.int64), np.empty(rules.rule_count, np.int64)
+        arrays = (rules.rule_offsets, rules.symbols, rules.lengths)
+        _measured[rules] = measure_rules(rules.terminals, *arrays, SHORT, bounds, nodes), bounds, nodes
+    tables, bounds, nodes = _measured[rules]
+    sums = np.zeros(3)
+    sample_documents(rules.terminals, root_offsets, roots, bounds, nodes, sums)
+    return Statistics(
+        len(root_offsets) - 1,
+        len(roots),
+        rules.terminals,
+        rules.rule_count,
+        len(rules.symbols),
+        tables,
+        *(int(total) for total in sums),
+    )

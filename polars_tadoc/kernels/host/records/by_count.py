@@ -1,0 +1,78 @@
+"""Orders records by count."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.primitives.arrays import sums_before
+from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+
+SMALL = 1 << 12
+"""Counts below are sorted by counting; the few above by comparing."""
+
+
+def by_falling_count(keys: UInt64, counts: UInt64) -> tuple[UInt64, UInt64, Int64]:
+    """Put records in the order of falling counts; equal ones stay in theirs.
+
+    Parameters
+    ----------
+    keys
+        uint64[limbs, records].
+    counts
+        uint64.
+
+    Returns
+    -------
+    (uint64[limbs, records], uint64[n], int64[n + 1])
+        The keys, each distinct count, and where its records start.
+
+    """
+    chunks = even_chunks(len(counts))
+    buckets = np.array(map_parallel(lambda chunk: _histogram(counts, chunk), chunks))[:, ::-1]
+    ends = np.cumsum(buckets.T.reshape(-1)).reshape(SMALL + 1, len(chunks)).T  # of one bucket, chunk after chunk
+    starts = np.ascontiguousarray((ends - buckets)[:, ::-1])
+    large = int(buckets[:, 0].sum())
+    made, large_counts = np.empty_like(keys), np.empty(large, np.uint64)
+
+    def place(number: int) -> None:
+        _place(keys, counts, starts[number], made, large_counts, *chunks[number])
+
+    map_parallel(place, range(len(chunks)))
+    order = np.argsort(~large_counts, kind="stable")
+    made[:, :large] = made[:, :large][:, order]
+    distinct, sizes = np.unique(large_counts, return_counts=True)
+    small = buckets[:, 1:].sum(axis=0)
+    kept = np.flatnonzero(small)
+    each = np.concatenate([distinct[::-1], (SMALL - 1 - kept).astype(np.uint64)])
+    return made, each, sums_before(np.concatenate([sizes[::-1], small[kept]]))
+
+
+def _histogram(counts: UInt64, chunk: tuple[int, int]) -> Int64:
+    histogram = np.zeros(SMALL + 1, np.int64)
+    _count(counts, histogram, *chunk)
+    return histogram
+
+
+@kernel
+def _count(counts: UInt64, histogram: Int64, first: int, last: int) -> None:
+    for i in range(first, last):
+        histogram[min(counts[i], np.uint64(SMALL))] += 1
+
+
+@kernel
+def _place(
+    keys: UInt64, counts: UInt64, starts: Int64, made: UInt64, large_counts: UInt64, first: int, last: int
+) -> None:
+    for i in range(first, last):
+        bucket = min(counts[i], np.uint64(SMALL))
+        at = starts[bucket]
+        starts[bucket] = at + 1
+        for limb in range(len(keys)):
+            made[limb, at] = keys[limb, i]
+        if bucket == np.uint64(SMALL):
+            large_counts[at] = counts[i]

@@ -1,0 +1,202 @@
+"""Sorts keys of one or more 64-bit limbs: spread by their highest digit, then each bucket digit by digit in a cache.
+
+Indices are unsigned here: one that might be negative costs a comparison and a choice each time it is used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.runtime.addresses import prefetch
+from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+
+BUCKET_BITS = 11
+"""Bits of the first digit: as many streams as the processor follows while keys are spread."""
+
+FEW = 24
+"""Keys up to which a bucket is sorted by insertion."""
+
+AHEAD = 16
+"""Items of a stream whose cache lines are asked for before they are needed."""
+
+_0, _1, _8, _255, _AHEAD, _FEW = (np.uint64(number) for number in (0, 1, 8, 255, AHEAD, FEW))
+
+
+def sort_keys(limbs: UInt64, counts: UInt64 | None) -> tuple[UInt64, UInt64 | None]:
+    """Sort keys; equal ones become one, and their counts are added.
+
+    Parameters
+    ----------
+    limbs
+        uint64[limbs, keys], the first limb the one that decides first.
+    counts
+        uint64 by key; None where there are none.
+
+    Returns
+    -------
+    (uint64[limbs, distinct], uint64 array or None)
+        Keys in rising order, and their counts.
+
+    """
+    if len(limbs) == 1:
+        first, payload = _sorted(limbs[0], counts)
+        keys, counts = first[None], None if counts is None else payload
+    else:
+        order = np.arange(limbs.shape[1], dtype=np.uint64)
+        for limb in limbs[::-1]:
+            order = _sorted(limb[order], order)[1]
+        keys, counts = limbs[:, order], None if counts is None else counts[order]
+    return _without_equal(keys, counts)
+
+
+def _without_equal(keys: UInt64, counts: UInt64 | None) -> tuple[UInt64, UInt64 | None]:
+    """Make one of equal neighbours."""
+    if keys.shape[1] == 0:
+        return keys, counts
+    new = (keys[:, 1:] != keys[:, :-1]).any(axis=0) if len(keys) > 1 else keys[0, 1:] != keys[0, :-1]
+    if new.all():
+        return keys, counts
+    firsts = np.flatnonzero(np.append(True, new))
+    added = None if counts is None else np.add.reduceat(counts, firsts)
+    return np.ascontiguousarray(keys[:, firsts]), added
+
+
+def _sorted(keys: UInt64, payload: UInt64 | None) -> tuple[UInt64, UInt64]:
+    """Sort keys with what belongs to each; equal ones stay in their order."""
+    many = len(keys)
+    bits = int(keys.max()).bit_length() if many else 0
+    shift = max(0, bits - BUCKET_BITS)
+    buckets = (1 << (bits - shift)) if many else 1
+    chunks = even_chunks(many)
+    sizes = np.zeros((len(chunks), buckets), np.int64)
+    map_parallel(lambda k: _tally(keys, *chunks[k], shift, sizes[k]), range(len(chunks)))
+    before = np.concatenate([[0], np.cumsum(sizes.T.ravel())])
+    places = before[:-1].reshape(buckets, len(chunks)).T.copy()
+    offsets = np.ascontiguousarray(before[:: len(chunks)])
+    carried = np.zeros(0, np.uint64) if payload is None else payload
+    made, made_payload = np.empty(many, np.uint64), np.empty(len(carried), np.uint64)
+    map_parallel(lambda k: _spread(keys, carried, *chunks[k], shift, places[k], made, made_payload), range(len(chunks)))
+    largest = int(np.diff(offsets).max(initial=0))
+
+    def sort(chunk: tuple[int, int]) -> None:
+        spare = np.empty(largest, np.uint64)
+        spare_payload = np.empty(largest if payload is not None else 0, np.uint64)
+        _sort_buckets(made, made_payload, offsets, *chunk, shift, spare, spare_payload, np.zeros(256, np.int64))
+
+    if shift:
+        map_parallel(sort, weighted_chunks(offsets))
+    return made, made_payload
+
+
+@kernel
+def _tally(keys: UInt64, first: int, stop: int, shift: int, sizes: Int64) -> None:
+    for i in range(np.uint64(first), np.uint64(stop)):
+        sizes[keys[i] >> np.uint64(shift)] += 1
+
+
+@kernel
+def _spread(
+    keys: UInt64, payload: UInt64, first: int, stop: int, shift: int, places: Int64, made: UInt64, made_payload: UInt64
+) -> None:
+    """Copy keys, and what belongs to them, to their buckets."""
+    for i in range(np.uint64(first), np.uint64(stop)):
+        bucket = keys[i] >> np.uint64(shift)
+        at = np.uint64(places[bucket])
+        places[bucket] = at + _1
+        made[at] = keys[i]
+        prefetch(made, np.int64(at + _AHEAD))
+        if len(made_payload) > 0:
+            made_payload[at] = payload[i]
+            prefetch(made_payload, np.int64(at + _AHEAD))
+
+
+@inner
+def _insert(keys: UInt64, payload: UInt64, start: Any, end: Any) -> None:
+    """Sort a few keys by insertion."""
+    carries = len(payload) > 0
+    for i in range(start + _1, end):
+        key, own = keys[i], payload[i] if carries else _0
+        at = np.uint64(i)
+        while at > start and keys[at - _1] > key:
+            keys[at] = keys[at - _1]
+            if carries:
+                payload[at] = payload[at - _1]
+            at -= _1
+        keys[at] = key
+        if carries:
+            payload[at] = own
+
+
+@inner
+def _move(
+    keys: UInt64,
+    payload: UInt64,
+    start: Any,
+    many: Any,
+    shift: Any,
+    places: Int64,
+    made: UInt64,
+    made_payload: UInt64,
+    to: Any,
+) -> None:
+    """Copy keys from ``start`` on to their places behind ``to``, by one digit."""
+    carries = len(payload) > 0
+    for k in range(start, start + many):
+        digit = (keys[k] >> shift) & _255
+        at = to + np.uint64(places[digit])
+        places[digit] += 1
+        made[at] = keys[k]
+        if carries:
+            made_payload[at] = payload[k]
+
+
+@kernel
+def _sort_buckets(
+    keys: UInt64,
+    payload: UInt64,
+    offsets: Int64,
+    first: int,
+    stop: int,
+    bits: int,
+    spare: UInt64,
+    spare_payload: UInt64,
+    places: Int64,
+) -> None:
+    """Sort each bucket by its lowest ``bits`` bits."""
+    for bucket in range(first, stop):
+        start, end = np.uint64(offsets[bucket]), np.uint64(offsets[bucket + 1])
+        many = end - start
+        if many <= _FEW:
+            _insert(keys, payload, start, end)
+            continue
+        shift = _0
+        away = False  # whether they are in the spare arrays
+        while shift < np.uint64(bits):
+            for digit in range(256):
+                places[digit] = 0
+            for k in range(many):
+                key = spare[k] if away else keys[start + k]
+                places[(key >> shift) & _255] += 1
+            key = spare[_0] if away else keys[start]
+            if np.uint64(places[(key >> shift) & _255]) < many:  # else they have the digit in common
+                before = np.int64(0)
+                for digit in range(256):
+                    before, places[digit] = before + places[digit], before
+                if away:
+                    _move(spare, spare_payload, _0, many, shift, places, keys, payload, start)
+                else:
+                    _move(keys, payload, start, many, shift, places, spare, spare_payload, _0)
+                away = not away
+            shift += _8
+        if away:
+            for k in range(many):
+                keys[start + k] = spare[k]
+                if len(payload) > 0:
+                    payload[start + k] = spare_payload[k]

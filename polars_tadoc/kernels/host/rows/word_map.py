@@ -1,0 +1,120 @@
+"""Applies a map of words to rules and rows: words are renamed, merged or deleted, nothing is expanded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.primitives.codes import DELETED
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.runtime.compiled import njit
+
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+
+def map_rules(rules: Rules, image: UInt32, size: int) -> Rules:
+    """Apply a map of terminals to rules.
+
+    Parameters
+    ----------
+    rules
+        Rules in host memory.
+    image
+        uint32 by terminal: the new terminal, ``DELETED`` for none.
+    size
+        Number of new terminals.
+
+    Returns
+    -------
+    Rules
+        The same rules over the new terminals. Bodies leave out what stands for nothing, and may be empty.
+
+    """
+    offsets = np.zeros(rules.rule_count + 1, np.int64)
+    symbols = np.empty(len(rules.symbols), np.uint32)
+    lengths = np.zeros(rules.rule_count, np.uint64)
+    _map_bodies(rules.terminals, rules.rule_offsets, rules.symbols, image, size, offsets, symbols, lengths)
+    return Rules(size, offsets, symbols[: offsets[-1]], rules.level_offsets, lengths)
+
+
+def map_roots(rules: Rules, root_offsets: Int64, roots: UInt32, image: UInt32, mapped: Rules) -> tuple[Int64, UInt32]:
+    """Apply a map of terminals to documents.
+
+    Parameters
+    ----------
+    rules, image
+        As for :func:`map_rules`.
+    root_offsets, roots
+        int64, documents + 1, and uint32: the documents' symbols.
+    mapped
+        What :func:`map_rules` gave.
+
+    Returns
+    -------
+    (int64[documents + 1], uint32 array)
+        The documents' symbols over the new terminals.
+
+    """
+    offsets = np.zeros(len(root_offsets), np.int64)
+    symbols = np.empty(len(roots), np.uint32)
+    _map_rows(rules.terminals, root_offsets, roots, image, mapped.terminals, mapped.lengths, offsets, symbols)
+    return offsets, symbols[: offsets[-1]]
+
+
+@njit(nogil=True)
+def _map_bodies(
+    terminals: int,
+    rule_offsets: Int64,
+    symbols: UInt32,
+    image: UInt32,
+    size: int,
+    offsets: Int64,
+    mapped: UInt32,
+    lengths: UInt64,
+) -> None:
+    at = 0
+    for r in range(len(rule_offsets) - 1):
+        length = nb.uint64(0)
+        for i in range(rule_offsets[r], rule_offsets[r + 1]):
+            symbol = np.int64(symbols[i])
+            if symbol < terminals:
+                if image[symbol] != DELETED:
+                    mapped[at] = image[symbol]
+                    at += 1
+                    length += nb.uint64(1)
+            elif lengths[symbol - terminals] != 0:
+                mapped[at] = symbol - terminals + size
+                at += 1
+                length += lengths[symbol - terminals]
+        lengths[r] = length
+        offsets[r + 1] = at
+
+
+@njit(nogil=True)
+def _map_rows(
+    terminals: int,
+    root_offsets: Int64,
+    roots: UInt32,
+    image: UInt32,
+    size: int,
+    lengths: UInt64,
+    offsets: Int64,
+    mapped: UInt32,
+) -> Any:
+    at = 0
+    for d in range(len(root_offsets) - 1):
+        for i in range(root_offsets[d], root_offsets[d + 1]):
+            symbol = np.int64(roots[i])
+            if symbol < terminals:
+                if image[symbol] != DELETED:
+                    mapped[at] = image[symbol]
+                    at += 1
+            elif lengths[symbol - terminals] != 0:
+                mapped[at] = symbol - terminals + size
+                at += 1
+        offsets[d + 1] = at

@@ -1,0 +1,119 @@
+"""Spreads 64-bit keys over buckets by hash, so that each bucket's table fits a core's cache.
+
+The thread-safe tables and the memory pool of G-TADOC (Zhang et al., ICDE 2021, section V), without their locks: a
+bucket has one owner.
+
+Indices are unsigned here: one that might be negative costs a comparison and a choice each time it is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.runtime.addresses import prefetch
+from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+Shares = list[tuple[int, int]]
+"""Stretches of an array of keys, one for each thread."""
+
+BUCKET = 1 << 14
+"""Keys for which one more bucket is made: their table is a quarter of a core's cache."""
+
+MOST_BUCKETS = 1 << 10
+"""More would be more streams than the processor follows while keys are spread."""
+
+AHEAD = 16
+"""Items of a stream whose cache lines are asked for before they are needed."""
+
+_K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+_1, _32 = (np.uint64(number) for number in (1, 32))
+_AHEAD = np.uint64(AHEAD)
+
+NOTHING = np.zeros(0, np.uint64)
+"""No keys, or no weights: each key counts once."""
+
+
+@njit(nogil=True, inline="always")
+def hash_key(key: int) -> Any:
+    """Mix the bits of a key: the highest ones tell its bucket, the lowest ones its slot there."""
+    h = nb.uint64(key) * _K1
+    h = (h ^ (h >> _32)) * _K2
+    return h ^ (h >> _32)
+
+
+@njit(nogil=True)
+def _tally_buckets(keys: UInt64, first: int, stop: int, shift: int, sizes: Int64) -> None:
+    for i in range(nb.uint64(first), nb.uint64(stop)):
+        sizes[hash_key(keys[i]) >> nb.uint64(shift)] += 1
+
+
+@polled
+@njit(nogil=True)
+def _scatter(
+    keys: UInt64,
+    weights: UInt64,
+    first: int,
+    stop: int,
+    shift: int,
+    places: Int64,
+    bucketed: UInt64,
+    bucketed_weights: UInt64,
+) -> None:
+    """Copy keys (and their weights, if there are any) to their buckets, from ``places`` on."""
+    began = interrupts()
+    weighted = len(weights) > 0
+    for i in range(nb.uint64(first), nb.uint64(stop)):
+        if i & nb.uint64(0xFFFF) == 0 and interrupts() != began:
+            return
+        bucket = hash_key(keys[i]) >> nb.uint64(shift)
+        at = nb.uint64(places[bucket])
+        places[bucket] = at + _1
+        bucketed[at] = keys[i]
+        prefetch(bucketed, nb.int64(at + _AHEAD))  # more streams than the processor foresees by itself
+        if weighted:
+            bucketed_weights[at] = weights[i]
+            prefetch(bucketed_weights, nb.int64(at + _AHEAD))
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """Keys by bucket, and where each share of them was dropped."""
+
+    shift: int
+    keys: UInt64
+    weights: UInt64
+    offsets: Int64
+    shares: Shares
+    places: Int64
+
+
+def spread_keys(keys: UInt64, weights: UInt64, buckets: int, shares: Shares | None = None) -> Buckets:
+    """Copy keys, and their weights if there are any, to so many buckets; ``shares`` is where keys stand."""
+    shift = 64 - (buckets.bit_length() - 1)
+    shares = even_chunks(len(keys)) if shares is None else shares
+    sizes = np.zeros((len(shares), buckets), np.int64)
+    map_parallel(lambda k: _tally_buckets(keys, *shares[k], shift, sizes[k]), range(len(shares)))
+    before = np.concatenate([[0], np.cumsum(sizes.T.ravel())])
+    places = np.ascontiguousarray(before[:-1].reshape(buckets, len(shares)).T)
+    offsets = np.ascontiguousarray(before[:: len(shares)])
+    bucketed, bucketed_weights = np.empty(before[-1], np.uint64), np.empty(len(weights), np.uint64)
+    filled = places.copy()
+    map_parallel(
+        lambda k: _scatter(keys, weights, *shares[k], shift, filled[k], bucketed, bucketed_weights),
+        range(len(shares)),
+    )
+    return Buckets(shift, bucketed, bucketed_weights, offsets, shares, places)
+
+
+def bucket_count(keys: int) -> int:
+    """Return how many buckets to make for so many keys."""
+    return min(MOST_BUCKETS, max(2, 1 << (keys // BUCKET).bit_length()))

@@ -1,0 +1,185 @@
+"""Windows as keys of packed ranks: their layout, their order, runs of equal ones, their words."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.kernels.primitives.primitives_cuda import compact, exclusive_scan, radix_sort
+from polars_tadoc.kernels.sequences.windows_cuda import MOST_NUMBERS, Kind, too_many
+from polars_tadoc.runtime.device import even_blocks, get_kernel, launch_each
+
+THREADS = 256
+_RUN_TILE = 8 * THREADS
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How a key is written: see ``packing.cuh``."""
+
+    words: int
+    bits: int
+    per_column: int
+    columns: int
+    spare: int
+    digit_bits: int
+    document_bits: int = 0
+
+    def sorted_bits(self, column: int) -> tuple[int, int]:
+        """Return the bits of a column that belong to the key, and the lowest one."""
+        if column + 1 < self.columns:
+            return self.per_column * self.bits, 0
+        return (self.words - column * self.per_column) * self.bits + self.document_bits, self.spare
+
+    @property
+    def first_bits(self) -> int:
+        """Bits of the words in the first column."""
+        return (self.words if self.columns == 1 else self.per_column) * self.bits
+
+    def ranges(self) -> list[tuple[int, int]]:
+        """Return them for all columns."""
+        return [self.sorted_bits(column) for column in range(self.columns)]
+
+    def arguments(self) -> tuple[np.uint32, ...]:
+        """Return what the kernels take."""
+        sizes = (self.words, self.bits, self.per_column, self.columns)
+        return tuple(np.uint32(size) for size in (*sizes, self.spare, self.digit_bits, self.document_bits))
+
+
+ANY_WEIGHT = (1 << 64) - 1
+
+
+def pack(kind: Kind, terminals: int, most: int, documents: int = 1) -> Packing:
+    """Lay out keys in as few columns as hold the words, and beside the last ones a document and a weight's digit.
+
+    Weights are up to ``most``, documents fewer than ``documents``.
+    """
+    bits = max(1, (terminals - 1).bit_length())
+    document_bits = (documents - 1).bit_length()
+    for columns in itertools.count(1):
+        per_column = -(-kind.words // columns)
+        last = kind.words - (columns - 1) * per_column
+        spare = 64 - last * bits - document_bits
+        if last >= 0 and spare > 0 and (columns == 1 or per_column * bits <= 64):
+            digit_bits = _digit_bits(spare, max(1, most.bit_length()))
+            if digit_bits:
+                return Packing(kind.words, bits, per_column, columns, spare, digit_bits, document_bits)
+    raise AssertionError
+
+
+def _digit_bits(spare: int, weight_bits: int) -> int:
+    """Return the bits of a digit where digits and their places fit into ``spare`` bits, or 0 for too few."""
+    for place_bits in range(7):
+        bits = min(spare - place_bits, 32)
+        if bits >= min(weight_bits, 4) and bits << place_bits >= weight_bits:
+            return bits
+    return 0
+
+
+def sum_entries(columns: list[Any], packing: Packing) -> tuple[Any, Any]:
+    """Return each distinct key and the sum of its weights; takes the entries out of the list, to free them early."""
+    order, ordered = _sort(columns, packing.ranges())
+    return sum_runs(ordered, order, packing)
+
+
+def _sort(columns: list[Any], ranges: Sequence[tuple[int, int]]) -> tuple[Any, Any]:
+    """Return the order of the entries and their columns; None where the columns themselves are in order."""
+    import cupy
+
+    given = columns.pop()
+    if len(given) == 1:
+        return None, radix_sort(given[0], None, *ranges[0], overwrite=True).reshape(1, -1)
+    if len(given) == 2:
+        by_last = list(radix_sort(given[1], given[0], *ranges[1], overwrite=True))
+        del given
+        ordered = radix_sort(by_last.pop(), by_last.pop(), *ranges[0], overwrite=True)  # which frees what it is given
+        return None, cupy.stack(ordered)
+    return order_columns(given, ranges), given
+
+
+def order_columns(columns: Any, ranges: Sequence[tuple[int, int]]) -> Any:
+    """Return the order of the entries, cupy uint32; the columns stay as they are."""
+    import cupy
+
+    order = cupy.arange(columns.shape[1], dtype=np.uint32)
+    for column, (bits, first_bit) in reversed(list(zip(columns, ranges, strict=True))):
+        if bits:
+            order = radix_sort(column.take(order), order, bits, first_bit, overwrite=True)[1]
+    return order
+
+
+def sum_runs(columns: Any, order: Any, packing: Packing, slots: Any = None, derived: Any = None) -> tuple[Any, Any]:
+    """Return each distinct key, and the sum of its weights; or write its number into ``derived``, at ``slots``."""
+    import cupy
+
+    size = columns.shape[1]
+    tiles = cupy.empty(-(-size // _RUN_TILE), np.uint64)
+    sorted_entries = (columns, np.uint64(size), np.uint32(packing.columns), np.uint32(packing.spare))
+    kernel = get_kernel("keys", "count_runs")
+    if size:
+        kernel((len(tiles),), (THREADS,), (*sorted_entries, order, np.uint64(size), tiles))
+    before = exclusive_scan(tiles)
+    runs = int(before[-1])  # synchronize!
+    if runs + 1 > MOST_NUMBERS:
+        raise too_many(runs, "runs of words")
+    keys = cupy.empty((packing.columns, runs), np.uint64)
+    sums = cupy.zeros(runs, np.uint64) if derived is None else None
+    if size:
+        get_kernel("keys", "sum_runs")(
+            (len(tiles),),
+            (THREADS,),
+            (
+                *(*sorted_entries, np.uint32(packing.digit_bits), order, np.uint64(size), before),
+                *(np.uint64(runs), keys, sums, slots, derived),
+            ),
+        )
+    return keys, sums
+
+
+def compact_keys(keys: Any, counts: Any, keep: Any) -> tuple[Any, Any]:
+    """Leave out the keys that are not to be kept, and their counts."""
+    import cupy
+
+    columns = [compact(column, keep) for column in keys]
+    return (columns[0].reshape(1, -1) if len(columns) == 1 else cupy.stack(columns)), compact(counts, keep)
+
+
+def words_by_rank(rank: Any) -> Any:
+    """Return the word of each rank, cupy uint32; None where words are numbered so."""
+    import cupy
+
+    if rank is None:
+        return None
+    words = cupy.empty(len(rank), np.uint32)
+    launch_each("keys", "invert", len(rank), rank, np.uint32(len(rank)), words)
+    return words
+
+
+def read_keys(keys: Any, packing: Packing, order: Any, words_by_rank: Any) -> Any:
+    """Return the words of keys, in the order given or their own, cupy uint32[m, words]."""
+    import cupy
+
+    size = keys.shape[1] if order is None else len(order)
+    words = cupy.empty((size, packing.words), np.uint32)
+    if words.size:
+        get_kernel("keys", "read_keys")(
+            (4 * even_blocks(words.size),),
+            (THREADS,),
+            (
+                *(keys, np.uint64(keys.shape[1]), order, np.uint64(size), np.uint32(packing.words)),
+                *(np.uint32(packing.bits), np.uint32(packing.per_column), np.uint32(packing.columns)),
+                *(words_by_rank, words),
+            ),
+        )
+    return words
+
+
+def no_windows(words: int) -> tuple[Any, Any]:
+    """Return words and counts where there are none."""
+    import cupy
+
+    return cupy.empty((0, words), np.uint32), cupy.empty(0, np.uint64)

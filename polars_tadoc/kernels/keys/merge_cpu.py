@@ -1,0 +1,195 @@
+"""Joins the sequences that several corpora counted."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.keys.key_buckets_cpu import NOTHING
+from polars_tadoc.kernels.keys.key_counts_cpu import count
+from polars_tadoc.kernels.keys.key_forms_cpu import Ranks, unpack
+from polars_tadoc.kernels.keys.key_numbers_cpu import dense_ids
+from polars_tadoc.kernels.keys.key_order_cpu import in_result_order, order_of
+from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
+from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+
+def sum_sequences(
+    sequences: UInt32, counts: UInt64, rank: UInt32, min_count: int = 1, top: int | None = None
+) -> tuple[UInt32, UInt64]:
+    """Add the counts of equal sequences.
+
+    Parameters
+    ----------
+    sequences
+        uint32[m, n]: word ids.
+    counts
+        uint64[m].
+    rank
+        uint32 by word id: place in code point order.
+    min_count, top
+        Leave out sequences counted less often; at most so many.
+
+    Returns
+    -------
+    (uint32[k, n], uint64[k])
+        Each sequence once and its count; by count falling, then by rank.
+
+    """
+    keys, packed = _keys(sequences, rank)
+    chosen, totals = in_result_order(count(NOTHING, keys, counts), min_count, top)
+    if packed is not None:
+        return unpack(chosen, packed, _inverse(rank)), totals
+    places = np.empty(len(keys), np.int64)
+    places[keys] = np.arange(len(keys))
+    return sequences[places[chosen]], totals
+
+
+def join_postings(
+    sequences: UInt32,
+    sizes: Int64,
+    rows: UInt32,
+    counts: UInt64,
+    rank: UInt32,
+    min_count: int = 1,
+    top: int | None = None,
+) -> tuple[UInt32, Int64, UInt32, UInt64]:
+    """Join the rows of equal sequences.
+
+    Parameters
+    ----------
+    sequences, rank
+        As for :func:`sum_sequences`.
+    sizes
+        int64[m]: rows of each sequence.
+    rows, counts
+        uint32 and uint64, sequence after sequence; no row is with a sequence twice.
+    min_count, top
+        Leave out sequences counted less often in all rows together; at most so many rows for each.
+
+    Returns
+    -------
+    (uint32[k, n], int64[k + 1], uint32 array, uint64 array)
+        Sequences by rank, where each one's rows start, rows by count falling, then ascending, and counts.
+
+    """
+    places, numbers = number_sequences(sequences, rank)
+    owners = np.repeat(numbers, sizes)
+    order = order_of(owners.astype(np.uint64) << np.uint64(32) | rows)
+    offsets = np.append(0, np.cumsum(np.bincount(owners, minlength=len(places))))
+    kept, starts, rows, counts = rank_postings(offsets, rows[order], counts[order], min_count, top)
+    return sequences[places[kept]], starts, rows, counts
+
+
+def number_sequences(sequences: UInt32, rank: UInt32) -> tuple[Int64, UInt32]:
+    """Number distinct sequences in the order of their ranks.
+
+    Returns
+    -------
+    (int64 array, uint32[m])
+        A place of each distinct sequence, and the number of each place's sequence among them.
+
+    """
+    numbers, distinct = dense_ids(_keys(sequences, rank)[0])
+    places = np.empty(len(distinct), np.int64)
+    places[numbers] = np.arange(len(sequences))
+    return places, numbers
+
+
+def _keys(sequences: UInt32, rank: UInt32) -> tuple[UInt64, Ranks | None]:
+    """Make one key of each sequence, in the order of ranks; none is cut.
+
+    Returns
+    -------
+    (uint64[m], Ranks or None)
+        Keys, and how ranks are packed in them; None where those of a sequence do not fit: then keys are below m.
+
+    """
+    form = Ranks(sequences.shape[1], max(1, (len(rank) - 1).bit_length()))
+    if form.width <= 64:
+        keys = np.zeros(len(sequences), np.uint64)
+        for column in sequences.T:
+            _append(keys, rank[column], form.bits)
+        return keys, form
+    return _starts(sequences, rank, form.bits), None
+
+
+def _starts(sequences: UInt32, rank: UInt32, bits: int) -> UInt64:
+    """Return how many sequences are less than each.
+
+    Sequences that begin alike are a group, split by as many further words at a time as fit into a key beside the
+    group's number (Larsson and Sadakane, 2007, sort suffixes so). One that is alone is done, and so are equal ones:
+    of natural text few are left after some words, and their number, not the sequences' length, is what it costs.
+    """
+    many, n = sequences.shape
+    starts = np.zeros(many, np.uint64)
+    rows, groups, gaps = np.arange(many), np.zeros(many, np.uint64), np.zeros(1, np.int64)
+    column = compared = 0
+    while len(rows) and column < n:
+        columns = min((64 - (len(gaps) - 1).bit_length()) // bits, n - column)  # at least one: groups are below 2^31
+        keys = groups
+        for k in range(column, column + columns):
+            _append(keys, rank[sequences[:, k][rows]], bits)
+        column += columns
+        ids, distinct = dense_ids(keys)
+        sizes = np.bincount(ids, minlength=len(distinct))
+        # groups are in order among the rows that are left, `gaps` apart from their places among all
+        parents = (distinct >> np.uint64(columns * bits)).astype(np.int64) if columns * bits < 64 else 0
+        firsts = gaps[parents] + np.cumsum(sizes) - sizes
+        starts[rows] = firsts[ids]
+        mixed = sizes > 1
+        if column >= 2 * compared:  # all that follows is read: not after every few words
+            mixed, compared = _mixed(sequences, column, rows, ids, len(sizes)), column
+        left = mixed[ids]
+        rows, groups = rows[left], (np.cumsum(mixed, dtype=np.uint64) - np.uint64(1))[ids[left]]
+        gaps = firsts[mixed] - (np.cumsum(sizes[mixed]) - sizes[mixed])
+    return starts
+
+
+def _mixed(sequences: UInt32, column: int, rows: Int64, groups: UInt32, many: int) -> npt.NDArray[np.bool_]:
+    """Tell the groups whose rows differ from ``column`` on."""
+    examples = np.empty(many, np.int64)
+    examples[groups] = rows
+    mixed = np.zeros(many, np.bool_)
+    map_parallel(
+        lambda chunk: _compare(sequences, column, rows, groups, examples, *chunk, mixed), even_chunks(len(rows))
+    )
+    return mixed
+
+
+@njit(nogil=True)
+def _compare(
+    sequences: UInt32,
+    column: int,
+    rows: Int64,
+    groups: UInt32,
+    examples: Int64,
+    first: int,
+    stop: int,
+    mixed: npt.NDArray[np.bool_],
+) -> None:
+    """Mark the groups that have a row unlike their example."""
+    for i in range(first, stop):
+        row, example = rows[i], examples[groups[i]]
+        if row != example and not mixed[groups[i]]:
+            for k in range(column, sequences.shape[1]):
+                if sequences[row, k] != sequences[example, k]:
+                    mixed[groups[i]] = True
+                    break
+
+
+def _append(keys: UInt64, ranks: UInt32, bits: int) -> None:
+    """Put one more rank into the lowest bits of keys."""
+    keys <<= np.uint64(bits)
+    keys |= ranks
+
+
+def _inverse(rank: UInt32) -> UInt32:
+    words = np.empty(len(rank), np.uint32)
+    words[rank] = np.arange(len(rank), dtype=np.uint32)
+    return words

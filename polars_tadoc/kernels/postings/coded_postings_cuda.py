@@ -1,0 +1,182 @@
+"""Coded postings on the device: resident, decoded, bounded.
+
+A warp takes a block of 128 postings and each of its lanes four neighbours, so that documents come out of the same pass
+as the gaps: their prefix sum starts at the block's skip head (Ding et al., WWW 2009, section 4).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.kernels.postings.coded import BLOCK, Lists, Postings, Stream
+from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, expand
+from polars_tadoc.runtime.device import device_errors, get_kernel, launch_each
+
+_THREADS, _RUN = 256, 4  # of coded_postings.cu
+_WARPS = _THREADS // 32
+
+_NUMBER = np.dtype(np.uint64)
+_STREAM = np.dtype([(field, _NUMBER) for field in (*Stream._fields, "low_bytes", "exceptions", "unary_bytes")])
+_CODED = np.dtype(
+    [
+        *((field, _NUMBER) for field in ("frequencies", "block_offsets", "heads", "lists", "documents")),
+        *((field, _STREAM) for field in ("gaps", "counts")),
+    ]
+)
+_PLAIN = np.dtype([(field, _NUMBER) for field in (*Lists._fields, "lists")])
+
+
+def load_postings(postings: Postings) -> Postings:
+    """Copy postings to the device.
+
+    Parameters
+    ----------
+    postings
+        In host memory.
+
+    Returns
+    -------
+    Postings
+        The same numbers in cupy arrays.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"loading {len(postings.frequencies):,} lists of postings"):
+        import cupy
+
+        def load(array: Any) -> Any:
+            return cupy.asarray(np.ascontiguousarray(array))
+
+        gaps, counts = (Stream(*map(load, stream)) for stream in (postings.gaps, postings.counts))
+        frequencies, block_offsets, heads = map(load, (postings.frequencies, postings.block_offsets, postings.heads))
+        return Postings(postings.codec, postings.documents, frequencies, block_offsets, heads, gaps, counts)
+
+
+def decode_lists(postings: Postings, lists: Any) -> tuple[Any, Any, Any]:
+    """Decode whole lists.
+
+    Parameters
+    ----------
+    postings
+        From :func:`load_postings`.
+    lists
+        uint32 array of either engine: numbers of lists, in any order.
+
+    Returns
+    -------
+    (cupy int64, cupy uint32, cupy uint32)
+        Where each list starts, lists + 1; documents, ascending within each; how often each holds the term.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"decoding {len(lists):,} lists of postings"):
+        import cupy
+
+        numbers = cupy.asarray(lists, np.uint32)
+        sizes, blocks = (cupy.empty(len(numbers), np.uint32) for _ in range(2))
+        launch_each(
+            *("coded_postings", "measure_lists", len(numbers)),
+            *(coded(postings), numbers, np.uint32(len(numbers)), sizes, blocks),
+        )
+        offsets, block_starts = exclusive_scan(sizes), exclusive_scan(blocks)
+        total = int(offsets[-1])  # synchronize!
+        documents, counts = cupy.empty(total, np.uint32), cupy.empty(total, np.uint32)
+        decode_into(postings, numbers, offsets, block_starts, documents, counts)
+        return offsets, documents, counts
+
+
+def decode_into(postings: Postings, lists: Any, offsets: Any, block_starts: Any, documents: Any, counts: Any) -> None:
+    """Decode whole lists into arrays that are there; the host does not wait.
+
+    Parameters
+    ----------
+    postings
+        From :func:`load_postings`.
+    lists
+        cupy uint32: numbers of lists.
+    offsets, block_starts
+        cupy int64, lists + 1: where each list's postings and blocks start.
+    documents, counts
+        cupy uint32: the result, one for each posting.
+
+    """
+    if len(documents):
+        most_blocks = len(documents) // BLOCK + len(lists)
+        get_kernel("coded_postings", "decode_lists", codec_defines(postings))(
+            (-(-most_blocks // (_RUN * _WARPS)),),
+            (_THREADS,),
+            (coded(postings), lists, np.uint32(len(lists)), offsets, block_starts, documents, counts),
+        )
+
+
+def block_bounds(postings: Postings, norms: Any) -> Any:
+    """Return what a posting of each block adds at most to a score, for a weight of 1.
+
+    Parameters
+    ----------
+    postings
+        From :func:`load_postings`.
+    norms
+        cupy float32 by document, at least 0.
+
+    Returns
+    -------
+    cupy float32
+        The largest count / (count + norm) by block.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    blocks = len(postings.heads)
+    with device_errors(f"bounding {blocks:,} blocks of postings"):
+        import cupy
+
+        bounds = cupy.empty(blocks, np.float32)
+        if blocks:
+            get_kernel("coded_postings", "bound_blocks", codec_defines(postings))(
+                (-(-blocks // _WARPS),),
+                (_THREADS,),
+                (coded(postings), expand(postings.block_offsets, blocks), np.uint64(blocks), norms, bounds),
+            )
+        return bounds
+
+
+def codec_defines(postings: Postings) -> tuple[str, ...]:
+    """Return what the kernels that decode these postings are compiled with."""
+    return (f"-DRICE={postings.codec}",)
+
+
+def coded(postings: Postings) -> Any:
+    """Return the kernels' ``Coded``: a structure that is passed by value."""
+    lists, documents = len(postings.frequencies), postings.documents
+    arrays = (postings.frequencies, postings.block_offsets, postings.heads)
+    streams = (_stream(stream) for stream in (postings.gaps, postings.counts))
+    return np.array([(*map(_address, arrays), lists, documents, *streams)], _CODED)
+
+
+def plain(lists: Lists | None) -> Any:
+    """Return the kernels' ``Plain``: a structure that is passed by value; the arrays are of the device."""
+    if lists is None:
+        return np.zeros(1, _PLAIN)
+    return np.array([(*map(_address, lists), len(lists.offsets) - 1)], _PLAIN)
+
+
+def _stream(stream: Stream) -> tuple[int, ...]:
+    return (*map(_address, stream), len(stream.low), len(stream.exception_places), len(stream.unary))
+
+
+def _address(array: Any) -> int:
+    return int(array.data.ptr)

@@ -1,0 +1,119 @@
+"""Coded lists without the documents that were deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.postings.coded import Postings
+from polars_tadoc.kernels.postings.decode_cpu import View, decode_counts, decode_documents, view_of
+from polars_tadoc.kernels.postings.unary_cpu import block_on_stack
+from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.runtime.addresses import load_u32, load_u64
+from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+
+UInt32 = npt.NDArray[np.uint32]
+Int64 = npt.NDArray[np.int64]
+
+DELETED = np.uint32(0xFFFFFFFF)
+"""New number of a document that goes."""
+
+
+def live_frequencies(postings: Postings, numbers: UInt32) -> UInt32:
+    """Count the documents of each list that stay.
+
+    Parameters
+    ----------
+    postings
+        The lists.
+    numbers
+        uint32 by document: ``DELETED`` for those that go.
+
+    Returns
+    -------
+    uint32 array
+        By list.
+
+    """
+    frequencies = np.empty(len(postings.frequencies), np.uint32)
+    view = view_of(postings)
+    map_parallel(lambda chunk: _count(view, numbers, *chunk, frequencies), _chunks(postings))
+    return frequencies
+
+
+def renumber(postings: Postings, numbers: UInt32, at: Int64, documents: UInt32, counts: UInt32) -> bool:
+    """Decode the lists without the documents that go, the others numbered anew.
+
+    Parameters
+    ----------
+    postings
+        The lists.
+    numbers
+        uint32 by document: its new number, ``DELETED`` for those that go.
+    at
+        int64 by list: where it starts in the results, which have room for all that stay.
+    documents, counts
+        uint32 arrays, written.
+
+    Returns
+    -------
+    bool
+        Whether documents ascend and counts are at least 1, as they do unless the postings are damaged.
+
+    """
+    view = view_of(postings)
+    return all(map_parallel(lambda chunk: _renumber(view, numbers, *chunk, at, documents, counts), _chunks(postings)))
+
+
+def _chunks(postings: Postings) -> list[tuple[int, int]]:
+    return weighted_chunks(running_sum(postings.frequencies))
+
+
+@polled
+@kernel
+def _count(view: View, numbers: UInt32, start: int, stop: int, frequencies: UInt32) -> None:
+    began = interrupts()
+    documents = block_on_stack()
+    for t in range(start, stop):
+        if t & 0xFF == 0 and interrupts() != began:
+            return
+        live = 0
+        for block in range(_first_block(view, t), _first_block(view, t + 1)):
+            size = decode_documents(view, nb.uint64(t), block, documents)
+            for i in range(size):
+                live += nb.int64(numbers[load_u32(documents + nb.uint64(4) * i)] != DELETED)
+        frequencies[t] = live
+
+
+@polled
+@kernel
+def _renumber(view: View, numbers: UInt32, start: int, stop: int, at: Int64, documents: UInt32, counts: UInt32) -> bool:
+    began = interrupts()
+    sound = True
+    own_documents, own_counts = block_on_stack(), block_on_stack()
+    for t in range(start, stop):
+        if t & 0xFF == 0 and interrupts() != began:
+            return sound
+        place, least = at[t], nb.int64(0)
+        for block in range(_first_block(view, t), _first_block(view, t + 1)):
+            size = decode_documents(view, nb.uint64(t), block, own_documents)
+            decode_counts(view, nb.uint64(t), block, own_counts)
+            for i in range(size):
+                number = numbers[load_u32(own_documents + nb.uint64(4) * i)]
+                if number != DELETED:
+                    count = load_u32(own_counts + nb.uint64(4) * i)
+                    sound = sound and nb.int64(number) >= least and count > 0
+                    documents[place] = number
+                    counts[place] = count
+                    place, least = place + 1, nb.int64(number) + 1
+    return sound
+
+
+@inner
+def _first_block(view: View, number: int) -> Any:
+    return load_u64(view.block_offsets + nb.uint64(8) * nb.uint64(number))

@@ -1,0 +1,101 @@
+"""Packs numbers of about one size for a file: low bits of one width, and the few numbers that need more apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.runtime.addresses import bit_length, count_ones, trailing_zeros
+from polars_tadoc.runtime.compiled import njit
+
+UInt8 = npt.NDArray[np.uint8]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+MOST_BITS = 56
+"""A number of this width, with up to seven bits before it, lies within eight bytes."""
+
+
+@njit(nogil=True)
+def count_lengths(numbers: UInt64, lengths: Int64) -> None:
+    """Count how many numbers have each number of significant bits."""
+    for i in range(len(numbers)):
+        lengths[bit_length(numbers[i])] += 1
+
+
+@njit(nogil=True)
+def split(numbers: UInt64, width: int, low: UInt8, steps: UInt64, highs: UInt64) -> None:
+    """Pack the lowest ``width`` bits of numbers.
+
+    Parameters
+    ----------
+    numbers
+        uint64.
+    width
+        uint64, 1 to ``MOST_BITS``.
+    low
+        uint8, zero, as many as the bits fill.
+    steps
+        uint64 by number that needs more bits: how many that need no more stand between it and the one before.
+    highs
+        uint64 by number that needs more bits: those bits, less 1.
+
+    """
+    e, after = 0, 0
+    word, filled, at = nb.uint64(0), nb.uint64(0), 0
+    mask = (nb.uint64(1) << width) - nb.uint64(1)
+    for i in range(len(numbers)):
+        word |= (numbers[i] & mask) << filled
+        filled += width
+        while filled >= nb.uint64(8):
+            low[at] = nb.uint8(word & nb.uint64(255))
+            at += 1
+            word >>= nb.uint64(8)
+            filled -= nb.uint64(8)
+        if numbers[i] > mask:
+            steps[e] = nb.uint64(i - after)
+            highs[e] = (numbers[i] >> width) - nb.uint64(1)
+            e += 1
+            after = i + 1
+    if filled:
+        low[at] = nb.uint8(word)
+
+
+@njit(nogil=True)
+def find_blocks(unary: UInt64, block_sizes: Int64, unary_offsets: Int64) -> Any:
+    """Find where each block of unary numbers begins: each number ends with a one bit.
+
+    Parameters
+    ----------
+    unary
+        uint64.
+    block_sizes
+        int64 by block: its numbers, at least 1.
+    unary_offsets
+        int64, blocks + 1, in bits: filled where True is returned.
+
+    Returns
+    -------
+    bool
+        Whether there are enough one bits.
+
+    """
+    at = 0
+    word = unary[0] if len(unary) else nb.uint64(0)
+    unary_offsets[0] = 0
+    for q in range(len(block_sizes)):
+        missing = block_sizes[q]
+        while count_ones(word) < missing:
+            missing -= count_ones(word)
+            at += 1
+            if at >= len(unary):
+                return False
+            word = unary[at]
+        for _ in range(missing - 1):
+            word &= word - nb.uint64(1)
+        unary_offsets[q + 1] = 64 * at + trailing_zeros(word) + 1
+        word &= word - nb.uint64(1)
+    return True

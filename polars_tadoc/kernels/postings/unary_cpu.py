@@ -1,0 +1,109 @@
+"""Unary numbers sixteen at a time, as vector instructions that LLVM makes for any processor.
+
+A number is so many zero bits, then a one bit. The places of the one bits are prefix sums of the numbers, so the numbers
+are their differences. Nothing here checks bounds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from polars_tadoc.kernels.primitives.simd import LANES, load, store, to_all
+
+_I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+_BYTES, _BITS = ir.VectorType(_I8, 64), ir.VectorType(ir.IntType(1), 64)
+
+
+def _on_stack(numbers: int) -> Any:
+    def reserve(typing_context: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            room = cgutils.alloca_once(builder, ir.ArrayType(_I32, numbers))
+            room.align = 64
+            return builder.ptrtoint(room, _I64)
+
+        return types.uint64(), generate
+
+    return intrinsic(reserve)
+
+
+block_on_stack = _on_stack(128)
+"""Return the address of room for the uint32 of one block, which lasts while the calling function runs."""
+
+ones_on_stack = _on_stack(128 + 64)
+"""The same for the places of a block's one bits, and what a whole word writes beyond."""
+
+
+@intrinsic
+def store_ones(typing_context: Any, word: Any, before: Any, target: Any) -> Any:
+    """Store ``before`` + k as uint32 for each bit k of a word that is one; 64 numbers are written whatever they are."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word, before, target = arguments
+        compress = builder.module.declare_intrinsic(
+            "llvm.experimental.vector.compress.v64i8", (), ir.FunctionType(_BYTES, [_BYTES, _BITS, _BYTES])
+        )
+        bits = ir.Constant(_BYTES, list(range(64)))
+        places = builder.call(compress, [bits, builder.bitcast(word, _BITS), ir.Constant(_BYTES, None)])
+        first = to_all(builder, before)
+        for group in range(4):
+            chosen = ir.Constant(LANES, [16 * group + k for k in range(16)])
+            part = builder.shuffle_vector(places, ir.Constant(_BYTES, ir.Undefined), chosen)
+            sums = builder.add(builder.zext(part, LANES), first)
+            store(builder, sums, builder.add(target, _I64(64 * group)))
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint32, types.uint64), generate
+
+
+@intrinsic
+def add_high_parts(typing_context: Any, ones: Any, width: Any, groups: Any, target: Any) -> Any:
+    """Put unary numbers, as the places of their one bits, above the lowest ``width`` bits of sixteen times ``groups``.
+
+    There is at least one group; places count from the first bit of all. The width is at most 32.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        ones, width, groups, target = arguments
+        # numbers of 32 bits have no high part: any shift will do
+        shifts = to_all(builder, builder.and_(builder.trunc(width, _I32), _I32(31)))
+        entry = builder.block
+        loop, done = builder.append_basic_block("high"), builder.append_basic_block("highs")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        group, before = builder.phi(_I64), builder.phi(LANES)
+        group.add_incoming(_I64(0), entry)
+        before.add_incoming(ir.Constant(LANES, [0xFFFFFFFF] * 16), entry)
+        step = builder.mul(group, _I64(64))
+        places = load(builder, builder.add(ones, step))
+        last = builder.shuffle_vector(before, places, ir.Constant(LANES, list(range(15, 31))))
+        zeros = builder.sub(builder.sub(places, last), ir.Constant(LANES, [1] * 16))
+        to = builder.add(target, step)
+        sums = builder.or_(load(builder, to), builder.shl(zeros, shifts))
+        store(builder, sums, to)
+        following = builder.add(group, _I64(1))
+        group.add_incoming(following, loop)
+        before.add_incoming(places, loop)
+        builder.cbranch(builder.icmp_unsigned("<", following, groups), loop, done)
+        builder.position_at_end(done)
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64, types.uint64, types.uint64), generate
+
+
+@intrinsic
+def increment(typing_context: Any, target: Any, groups: Any) -> Any:
+    """Add 1 to each of sixteen times ``groups`` uint32 at an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        target, groups = arguments
+        with cgutils.for_range(builder, groups, intp=_I64) as loop:
+            at = builder.add(target, builder.mul(loop.index, _I64(64)))
+            store(builder, builder.add(load(builder, at), ir.Constant(LANES, [1] * 16)), at)
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64), generate

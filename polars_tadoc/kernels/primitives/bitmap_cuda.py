@@ -1,0 +1,35 @@
+"""Ranks of bitmaps on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.runtime.device import get_kernel
+
+_THREADS, _TILE = 1024, 8192  # of bitmap.cu
+
+
+def rank(bits: Any) -> Any:
+    """Count the bits set before each word of a bitmap.
+
+    Parameters
+    ----------
+    bits
+        cupy uint32: 32 bits each, the lowest first.
+
+    Returns
+    -------
+    cupy uint32
+        Bits set in the words before each, and in all; length words + 1.
+
+    """
+    import cupy
+
+    words = len(bits)
+    tiles = words // _TILE + 1  # the last one writes the total as well
+    totals, ranks = cupy.empty(tiles, np.uint32), cupy.empty(words + 1, np.uint32)
+    get_kernel("bitmap", "count_tiles")((tiles,), (_THREADS,), (bits, np.uint32(words), totals))
+    get_kernel("bitmap", "rank_words")((tiles,), (_THREADS,), (bits, np.uint32(words), totals, ranks))
+    return ranks

@@ -1,0 +1,93 @@
+"""Lists that stand one after another: where each starts, and another order of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import kernel
+
+Int64 = npt.NDArray[np.int64]
+
+
+def running_sum(sizes: npt.NDArray[np.integer]) -> Int64:
+    """Return the sums of what stands before each, and of all: int64, one more than there are."""
+    sums = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=sums[1:])
+    return sums
+
+
+def gather_lists(offsets: Int64, values: npt.NDArray[np.generic], order: npt.NDArray[np.integer]) -> tuple[Int64, ...]:
+    """Take lists in an order.
+
+    Parameters
+    ----------
+    offsets, values
+        int64, lists + 1, and the lists one after another.
+    order
+        Numbers of the lists taken, any integers.
+
+    Returns
+    -------
+    (int64[taken + 1], array)
+        The lists taken, in that order.
+
+    """
+    taken = running_sum((offsets[1:] - offsets[:-1])[order])
+    gathered = np.empty(int(taken[-1]), values.dtype)
+    _gather(offsets, values, order.astype(np.int64), taken, gathered)
+    return taken, gathered
+
+
+@polled
+@kernel
+def _gather(
+    offsets: Int64,
+    values: npt.NDArray[np.generic],
+    order: Int64,
+    taken: Int64,
+    gathered: npt.NDArray[np.generic],
+) -> None:
+    began = interrupts()
+    for k in range(len(order)):
+        if k & 0xFF == 0 and interrupts() != began:
+            return
+        start = offsets[order[k]] - taken[k]
+        for i in range(taken[k], taken[k + 1]):
+            gathered[i] = values[start + i]
+
+
+@polled
+@kernel
+def append_lists(
+    offsets: Int64,
+    documents: npt.NDArray[np.uint32],
+    counts: npt.NDArray[np.uint64],
+    owners: npt.NDArray[np.uint32],
+    free: Int64,
+    all_documents: npt.NDArray[np.uint32],
+    all_counts: npt.NDArray[np.uint64],
+) -> None:
+    """Copy lists of documents and counts behind what their owners have already.
+
+    Parameters
+    ----------
+    offsets, documents, counts
+        int64, lists + 1, and the lists one after another.
+    owners
+        uint32: whose each list is; no two have the same owner.
+    free
+        int64 by owner: where its next document goes; moved on.
+    all_documents, all_counts
+        Filled.
+
+    """
+    began = interrupts()
+    for own in range(len(owners)):
+        if own & 0xFF == 0 and interrupts() != began:
+            return
+        at = free[owners[own]] - offsets[own]
+        for i in range(offsets[own], offsets[own + 1]):
+            all_documents[at + i], all_counts[at + i] = documents[i], counts[i]
+        free[owners[own]] += offsets[own + 1] - offsets[own]

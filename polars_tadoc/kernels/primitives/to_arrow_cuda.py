@@ -1,0 +1,86 @@
+"""Copies results to host memory that Arrow owns."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from polars_tadoc.config import thread_count
+from polars_tadoc.runtime.arrow_memory import allocate
+from polars_tadoc.runtime.device import device_errors
+from polars_tadoc.runtime.parallel import map_parallel
+
+_CHUNK = 1 << 22
+"""Bytes that are copied at once."""
+_MOST_WORKERS = 12
+
+
+def to_arrow(arrays: Sequence[Any]) -> list[pa.Array]:
+    """Copy arrays of numbers to Arrow's memory through pinned memory, several threads at a time.
+
+    Most of the time goes into the first touch of fresh memory, which threads share.
+
+    Parameters
+    ----------
+    arrays
+        cupy arrays of one dimension.
+
+    Returns
+    -------
+    list of pyarrow.Array
+        The same values, of the same types.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"copying {sum(int(array.nbytes) for array in arrays):,} bytes to the host"):
+        import cupy
+
+        given = [cupy.ascontiguousarray(array) for array in arrays]
+        made = [allocate(len(array), array.dtype) for array in given]
+        chunks = [
+            (array.data.ptr + first, view.ctypes.data + first, min(_CHUNK, array.nbytes - first))
+            for array, (_, view) in zip(given, made, strict=True)
+            for first in range(0, array.nbytes, _CHUNK)
+        ]
+        _copy(chunks)
+        return [
+            pa.Array.from_buffers(pa.from_numpy_dtype(array.dtype), len(array), [None, buffer])
+            for array, (buffer, _) in zip(given, made, strict=True)
+        ]
+
+
+def _copy(chunks: list[tuple[int, int, int]]) -> None:
+    """Copy from device to host addresses so many bytes each, at most a chunk."""
+    import cupy
+
+    workers = min(thread_count(), len(chunks), _MOST_WORKERS)
+    stream, device = cupy.cuda.get_current_stream(), cupy.cuda.Device().id
+    pinned = cupy.cuda.alloc_pinned_memory(max(1, 2 * workers) * _CHUNK)
+
+    def work(worker: int) -> None:
+        with cupy.cuda.Device(device):
+            own = chunks[worker::workers]
+            copied = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
+            for turn in range(len(own) + 1):
+                if turn < len(own):  # the next one is on its way while this thread moves the one before
+                    source, _, size = own[turn]
+                    cupy.cuda.runtime.memcpyAsync(
+                        staged(worker, turn), source, size, cupy.cuda.runtime.memcpyDeviceToHost, stream.ptr
+                    )
+                    copied[turn % 2].record(stream)
+                if turn > 0:
+                    _, target, size = own[turn - 1]
+                    copied[(turn - 1) % 2].synchronize()  # synchronize!
+                    ctypes.memmove(target, staged(worker, turn - 1), size)
+
+    def staged(worker: int, turn: int) -> int:
+        return int(pinned.ptr) + (2 * worker + turn % 2) * _CHUNK
+
+    map_parallel(work, range(workers))

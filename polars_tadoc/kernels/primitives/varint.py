@@ -1,0 +1,61 @@
+"""Varints: seven bits of a number in each byte, the lowest first; the high bit is set in all but the last byte.
+
+Streams are given by address, not as arrays: Numba counts the users of an array, atomically, wherever one is passed on.
+The caller keeps what is behind the address alive.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+
+from polars_tadoc.runtime.addresses import load_u8, store_u8
+from polars_tadoc.runtime.compiled import njit
+
+
+@njit(nogil=True, inline="always")
+def read_varint(address: int, left: int) -> Any:
+    """Value and bytes read; 0 bytes where the stream ends inside or the value passes 35 bits."""
+    value = nb.int64(0)
+    for i in range(min(left, 5)):
+        byte = nb.int64(load_u8(nb.uint64(address) + nb.uint64(i)))
+        value |= (byte & 0x7F) << (7 * i)
+        if byte < 0x80:
+            return value, i + 1
+    return value, 0
+
+
+@njit(nogil=True)
+def read_own_varint(data: int, at: int) -> Any:
+    """Value and where the next one stands; nothing is checked: for streams that :func:`write_varint` wrote."""
+    value = 0
+    shift = 0
+    while True:
+        byte = nb.int64(load_u8(data + nb.uint64(at)))
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at
+
+
+@njit(nogil=True)
+def write_varint(data: int, at: int, value: int) -> int:
+    """Write a value that is not negative; returns where the next one goes."""
+    while value >= 0x80:
+        store_u8(data + nb.uint64(at), nb.uint8((value & 0x7F) | 0x80))
+        value >>= 7
+        at += 1
+    store_u8(data + nb.uint64(at), nb.uint8(value))
+    return at + 1
+
+
+@njit(nogil=True)
+def varint_size(value: int) -> int:
+    """Bytes that :func:`write_varint` writes."""
+    size = 1
+    while value >= 0x80:
+        value >>= 7
+        size += 1
+    return size

@@ -1,0 +1,540 @@
+// The passes of one round of batch RePair over a sequence of symbols; kernels/traverse/reference.py defines the result.
+//
+// A position is the pair that starts there. Its top bit tells that it is dead: the pair cannot occur twice.
+// Symbols fit in the other 31 bits, and a separator, all ones, is dead. Passes read a neighbour's symbol
+// while its owner sets the top bit, which is why they mask it.
+#include "primitives/counters.cuh"
+#include "primitives/scan.cuh"
+
+#ifndef THREADS
+#define THREADS 256
+#endif
+
+constexpr u32 DEAD = 0x80000000u;
+constexpr u32 SYMBOL = 0x7FFFFFFFu;
+constexpr u32 SEPARATOR = 0xFFFFFFFFu;
+constexpr u32 NO_ENTRY = 0xFFFFFFFFu;
+constexpr u64 NO_PAIR = 0xFFFFFFFFFFFFFFFFull;
+
+constexpr u32 WARPS = THREADS / 32;
+constexpr u32 WORDS = 8;  // bitmap words of 32 positions that each warp takes
+constexpr u32 SPAN = 32 * WORDS;
+constexpr u32 TILE = WARPS * SPAN;
+constexpr u32 GROUP = 32 * 32;  // positions that each warp of number_rules takes, a bitmap word a lane
+constexpr u32 BATCH = 4;  // loads that each of its lanes has in flight
+constexpr u32 MOST_PROBES = 128;  // a table so crowded is too small
+
+// Tables start as all ones. An entry fills the 32 bytes that memory moves at once.
+struct alignas(32) Entry {
+    u64 pair;
+    u32 repeats;  // occurrences but one
+    u32 first;  // first selected position
+    u32 fate;  // how many positions are selected but one; then, if they are replaced, the symbol and NUMBERED
+};
+constexpr u32 NUMBERED = 0x80000000u;
+
+// What one round tells the host; starts as zeros.
+struct Report {
+    u32 alive;
+    u32 size;
+    u32 rules;
+    u32 any_selected;
+    u32 table_full;
+    u32 tiles_taken;
+};
+
+__device__ __forceinline__ u64 pair_of(u32 left, u32 right)
+{
+    return static_cast<u64>(left & SYMBOL) << 32 | (right & SYMBOL);
+}
+
+__device__ __forceinline__ u64 hash_pair(u64 pair)
+{
+    u64 h = pair * 0x9E3779B97F4A7C15ull;
+    h = (h ^ h >> 32) * 0xD6E8FEB86659FD93ull;
+    return h ^ h >> 32;
+}
+
+// Lane l of word k has position first + 32 k + l.
+struct Span {
+    u32 first;
+    u32 symbol[WORDS];
+    u32 before;  // the symbol before the span, and the one after it
+    u32 after;
+
+    __device__ __forceinline__ Span(const u32* sequence, u32 size, u32 tile)
+    {
+        const u32 lane = threadIdx.x % 32;
+        first = tile * TILE + threadIdx.x / 32 * SPAN;
+#pragma unroll
+        for (u32 k = 0; k < WORDS; ++k)
+            symbol[k] = first + 32 * k + lane < size ? sequence[first + 32 * k + lane] : SEPARATOR;
+        before = 0 < first && first - 1 < size ? sequence[first - 1] : SEPARATOR;
+        after = first + SPAN < size ? sequence[first + SPAN] : SEPARATOR;
+    }
+
+    __device__ __forceinline__ u32 next(u32 k) const
+    {
+        const u32 edge = k + 1 < WORDS ? __shfl_sync(ALL_LANES, symbol[k + 1 < WORDS ? k + 1 : 0], 0) : after;
+        const u32 right = __shfl_down_sync(ALL_LANES, symbol[k], 1);
+        return threadIdx.x % 32 == 31 ? edge : right;
+    }
+
+    // A bit for each position of word k that holds another symbol than the one before it.
+    __device__ __forceinline__ u32 run_starts(u32 k) const
+    {
+        const u32 edge = k > 0 ? __shfl_sync(ALL_LANES, symbol[k > 0 ? k - 1 : 0], 31) : before;
+        const u32 left = __shfl_up_sync(ALL_LANES, symbol[k], 1);
+        const u32 previous = threadIdx.x % 32 == 0 ? edge : left;
+        const bool very_first = first + 32 * k + threadIdx.x % 32 == 0;
+        return __ballot_sync(ALL_LANES, very_first || ((symbol[k] ^ previous) & SYMBOL) != 0);
+    }
+};
+
+// Position + 1 of the last run start up to the word's end, given the last one before it.
+__device__ __forceinline__ u32 last_start(u32 word_first, u32 starts, u32 before)
+{
+    return starts == 0 ? before : word_first + 32 - __clz(starts);
+}
+
+// Marks the positions whose pair does not lie within one row.
+extern "C" __global__ void __launch_bounds__(THREADS) mark_alive(u32* sequence, u32 size, Report* report)
+{
+    __shared__ u32 all_alive;
+    if (threadIdx.x == 0)
+        all_alive = 0;
+    __syncthreads();
+    const Span span(sequence, size, blockIdx.x);
+    u32 alive = 0;
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k) {
+        const u32 i = span.first + 32 * k + threadIdx.x % 32;
+        const u32 here = span.symbol[k];
+        const u32 next = span.next(k);
+        const bool inside = here != SEPARATOR && (next & SYMBOL) != SYMBOL;
+        if (i < size && !inside)
+            sequence[i] = here | DEAD;
+        alive += __popc(__ballot_sync(ALL_LANES, inside));
+    }
+    if (threadIdx.x % 32 == 0)
+        atomicAdd(&all_alive, alive);
+    __syncthreads();
+    if (threadIdx.x == 0)
+        atomicAdd(&report->alive, all_alive);
+}
+
+__device__ __forceinline__ u32 cell_of(u64 hash, u32 cell_mask)
+{
+    return static_cast<u32>(hash >> 32) & cell_mask;
+}
+
+// Two bits of a sieve, ones at first: the lower is cleared by the first pair of this hash, the upper by the second.
+// Most pairs of natural text occur once: they never get an entry in the exact table.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    sieve_pairs(const u32* __restrict__ sequence, u32 size, u32* sieve, u32 cell_mask)
+{
+    const Span span(sequence, size, blockIdx.x);
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k) {
+        const u32 next = span.next(k);
+        if ((span.symbol[k] & DEAD) == 0) {
+            const u32 cell = cell_of(hash_pair(pair_of(span.symbol[k], next)), cell_mask);
+            const u32 once = 1u << (2 * (cell % 16));
+            if ((__ldcg(sieve + cell / 16) & 2 * once) != 0 && (atomicAnd(sieve + cell / 16, ~once) & once) == 0)
+                atomicAnd(sieve + cell / 16, ~(2 * once));
+        }
+    }
+}
+
+__device__ __forceinline__ u32 slot_of(u64 hash, u32 capacity)
+{
+    return __umulhi(static_cast<u32>(hash), capacity);
+}
+
+// The pair's entry, made where it was not there; NO_ENTRY where the table is too full. `holder` has the first
+// slot, or had it: a load may be out of date, but an entry never changes once it is taken.
+__device__ __forceinline__ u32 find_entry(Entry* table, u32 capacity, u64 pair, u64 holder)
+{
+    u32 slot = slot_of(hash_pair(pair), capacity);
+    for (u32 probe = 0; probe < MOST_PROBES; ++probe) {
+        if (holder == NO_PAIR)
+            holder = atomicCAS(&table[slot].pair, NO_PAIR, pair);
+        if (holder == NO_PAIR || holder == pair)
+            return slot;
+        slot = slot + 1 < capacity ? slot + 1 : 0;
+        holder = table[slot].pair;
+    }
+    return NO_ENTRY;
+}
+
+// Counts the pairs of alive positions and notes each position's entry; what the sieve saw once dies.
+extern "C" __global__ void __launch_bounds__(THREADS) count_pairs(u32* sequence, u32 size, const u32* sieve,
+    u32 cell_mask, Entry* table, u32 capacity, u32* slots, u32* tile_starts, Report* report)
+{
+    __shared__ u32 last;
+    if (threadIdx.x == 0)
+        last = 0;
+    __syncthreads();
+    const u32 lane = threadIdx.x % 32;
+    const Span span(sequence, size, blockIdx.x);
+    u32 start = 0;
+    u64 pair[WORDS];
+    u32 met[WORDS];
+    // all loads of a kind together, before the first is used
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k) {
+        start = last_start(span.first + 32 * k, span.run_starts(k), start);
+        pair[k] = pair_of(span.symbol[k], span.next(k));
+        met[k] = 0;
+        if (sieve != nullptr && (span.symbol[k] & DEAD) == 0) {
+            const u32 cell = cell_of(hash_pair(pair[k]), cell_mask);
+            met[k] = sieve[cell / 16] >> (2 * (cell % 16));
+        }
+    }
+    u64 holder[WORDS];
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k)
+        if ((span.symbol[k] & DEAD) == 0 && (met[k] & 2) == 0)
+            holder[k] = table[slot_of(hash_pair(pair[k]), capacity)].pair;
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k) {
+        const u32 i = span.first + 32 * k + lane;
+        const bool alive = (span.symbol[k] & DEAD) == 0;
+        if (!__any_sync(ALL_LANES, alive))
+            continue;
+        u32 slot = NO_ENTRY;
+        if (alive) {
+            if ((met[k] & 2) != 0) {
+                sequence[i] = span.symbol[k] | DEAD;
+            } else {
+                slot = find_entry(table, capacity, pair[k], holder[k]);
+                slots[i] = slot;
+                if (slot == NO_ENTRY)
+                    report->table_full = 1;
+            }
+        }
+        // a pair that many lanes have is added to once
+        const u32 same = __match_any_sync(ALL_LANES, slot);
+        if (slot != NO_ENTRY && lane == static_cast<u32>(__ffs(same) - 1))
+            atomicAdd(&table[slot].repeats, static_cast<u32>(__popc(same)));
+    }
+    if (lane == 0)
+        atomicMax(&last, start);
+    __syncthreads();
+    if (threadIdx.x == 0)
+        tile_starts[blockIdx.x] = last;
+}
+
+// Occurrences of an entry's pair, 0 where there is no entry or the pair is alone.
+__device__ __forceinline__ u32 occurrences(const Entry* table, u32 slot)
+{
+    const u32 repeats = slot == NO_ENTRY ? 0 : table[slot].repeats;
+    return repeats == 0 ? 0 : repeats + 1;
+}
+
+// Position + 1 of the last run start before the tile.
+__device__ u32 start_before_tile(const u32* tile_starts)
+{
+    __shared__ u32 start;
+    if (threadIdx.x == 0)
+        start = 0;
+    for (u32 stop = blockIdx.x; stop > 0; stop -= min(stop, static_cast<u32>(THREADS))) {
+        __syncthreads();
+        if (threadIdx.x < stop)
+            atomicMax(&start, tile_starts[stop - 1 - threadIdx.x]);
+        __syncthreads();
+        if (start != 0)
+            break;
+    }
+    return start;
+}
+
+// Selects the positions whose pair has priority over both neighbours: it occurs oftener or, if as often, has
+// the higher hash. Equal pairs stand side by side only within a run of one symbol: there every other position
+// counts, from the run's start. Notes how often each pair is selected, and where first.
+extern "C" __global__ void __launch_bounds__(THREADS) select_pairs(u32* sequence, u32 size, Entry* table,
+    const u32* __restrict__ slots, const u32* __restrict__ tile_starts, u32* selected, Report* report)
+{
+    if (report->table_full != 0)
+        return;
+    __shared__ u32 warp_starts[WARPS];
+    const u32 warp = threadIdx.x / 32;
+    const u32 lane = threadIdx.x % 32;
+    const Span span(sequence, size, blockIdx.x);
+    u32 slot[WORDS];
+    u32 counts[WORDS];
+    u32 start = 0;
+    bool any = false;
+    // all loads of a kind together, before the first is used
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k)
+        slot[k] = (span.symbol[k] & DEAD) == 0 ? slots[span.first + 32 * k + lane] : NO_ENTRY;
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k)
+        counts[k] = occurrences(table, slot[k]);
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k) {
+        if (counts[k] == 0 && slot[k] != NO_ENTRY)
+            sequence[span.first + 32 * k + lane] = span.symbol[k] | DEAD;
+        any |= counts[k] != 0;
+        start = last_start(span.first + 32 * k, span.run_starts(k), start);
+    }
+    if (lane == 0)
+        warp_starts[warp] = start;
+    __syncthreads();
+    start = 0;
+    for (u32 w = 0; w < warp; ++w)
+        start = max(start, warp_starts[w]);
+    // only a run that comes from the tile before needs to know where it began
+    const u32 tile_first = blockIdx.x * TILE;
+    if (tile_first > 0 && ((sequence[tile_first] ^ sequence[tile_first - 1]) & SYMBOL) == 0)
+        start = max(start, start_before_tile(tile_starts));
+    bool won = false;
+    if (!__any_sync(ALL_LANES, any)) {
+        if (lane < WORDS && span.first + 32 * lane < size)
+            selected[span.first / 32 + lane] = 0;
+    } else {
+        u32 edge_count = 0;
+        u64 edge_hash = 0;
+        if (lane == 0 && span.first > 0 && span.first < size) {
+            edge_count = occurrences(table, (span.before & DEAD) == 0 ? slots[span.first - 1] : NO_ENTRY);
+            edge_hash = hash_pair(pair_of(span.before, span.symbol[0]));
+        } else if (lane == 31 && span.first + SPAN < size) {
+            edge_count = occurrences(table, (span.after & DEAD) == 0 ? slots[span.first + SPAN] : NO_ENTRY);
+            const u32 second = span.first + SPAN + 1 < size ? sequence[span.first + SPAN + 1] : SEPARATOR;
+            edge_hash = hash_pair(pair_of(span.after, second));
+        }
+        u64 hash = hash_pair(pair_of(span.symbol[0], span.next(0)));
+        u64 last_hash = 0;  // of the word before
+#pragma unroll
+        for (u32 k = 0; k < WORDS; ++k) {
+            const u32 word_first = span.first + 32 * k;
+            const u32 i = word_first + lane;
+            const u32 following = k + 1 < WORDS ? k + 1 : k;
+            const u64 next_pair = k + 1 < WORDS ? pair_of(span.symbol[following], span.next(following)) : 0;
+            const u64 next_hash = hash_pair(next_pair);
+            u32 count_before = __shfl_up_sync(ALL_LANES, counts[k], 1);
+            u64 hash_before = __shfl_up_sync(ALL_LANES, hash, 1);
+            u32 count_after = __shfl_down_sync(ALL_LANES, counts[k], 1);
+            u64 hash_after = __shfl_down_sync(ALL_LANES, hash, 1);
+            const u32 left_count = k == 0 ? edge_count : __shfl_sync(ALL_LANES, counts[k == 0 ? 0 : k - 1], 31);
+            const u64 left_hash = k == 0 ? edge_hash : __shfl_sync(ALL_LANES, last_hash, 31);
+            const u32 right_count = k + 1 == WORDS ? edge_count : __shfl_sync(ALL_LANES, counts[following], 0);
+            const u64 right_hash = k + 1 == WORDS ? edge_hash : __shfl_sync(ALL_LANES, next_hash, 0);
+            if (lane == 0) {
+                count_before = left_count;
+                hash_before = left_hash;
+            } else if (lane == 31) {
+                count_after = right_count;
+                hash_after = right_hash;
+            }
+            const u32 count = counts[k];
+            const bool ties = count != 0
+                && ((count == count_before && hash == hash_before) || (count == count_after && hash == hash_after));
+            bool wins = count != 0 && (count > count_before || (count == count_before && hash >= hash_before))
+                && (count > count_after || (count == count_after && hash >= hash_after));
+            const u32 starts = span.run_starts(k);
+            if (ties && wins) {
+                const u32 own_start = last_start(word_first, starts << (31 - lane) >> (31 - lane), start) - 1;
+                wins = (i - own_start) % 2 == 0;
+            }
+            start = last_start(word_first, starts, start);
+            const u32 winners = __ballot_sync(ALL_LANES, wins);
+            if (lane == 0 && word_first < size)
+                selected[word_first / 32] = winners;
+            if (winners != 0) {
+                const u32 same = __match_any_sync(ALL_LANES, wins ? slot[k] : NO_ENTRY);
+                if (wins && lane == static_cast<u32>(__ffs(same) - 1)) {
+                    Entry* const entry = table + slot[k];
+                    atomicAdd(&entry->fate, static_cast<u32>(__popc(same)));
+                    if (i < __ldcg(&entry->first))
+                        atomicMin(&entry->first, i);
+                }
+                won = true;
+            }
+            last_hash = hash;
+            hash = next_hash;
+        }
+    }
+    // all warps storing to one address would queue there
+    if (__syncthreads_or(won) && threadIdx.x == 0)
+        report->any_selected = 1;
+}
+
+// Number + 1 of the rule of a pair among those of earlier rounds, or 0. Rules of this round are other pairs.
+__device__ __forceinline__ u32 find_rule(const u32* index, u32 index_size, u64 pair, u32 known, const u32* left,
+    const u32* right)
+{
+    u32 slot = __umulhi(static_cast<u32>(hash_pair(pair)), index_size);
+    while (true) {
+        const u32 rule = __ldcg(index + slot);
+        if (rule == 0 || (rule <= known && pair_of(left[rule - 1], right[rule - 1]) == pair))
+            return rule;
+        slot = slot + 1 < index_size ? slot + 1 : 0;
+    }
+}
+
+__device__ __forceinline__ void enter_rule(u32* index, u32 index_size, u64 pair, u32 rule)
+{
+    u32 slot = __umulhi(static_cast<u32>(hash_pair(pair)), index_size);
+    while (atomicCAS(index + slot, 0u, rule + 1) != 0)
+        slot = slot + 1 < index_size ? slot + 1 : 0;
+}
+
+// Lists the places of the bits in the warp's words, a word a lane; returns how many there are.
+__device__ __forceinline__ u32 list_places(u32 bits, unsigned short* places)
+{
+    const u32 number = __popc(bits);
+    u32 at = lanes_before(number);
+    for (; bits != 0; bits &= bits - 1)
+        places[at++] = static_cast<unsigned short>(32 * (threadIdx.x % 32) + __ffs(bits) - 1);
+    return lanes_sum(number);
+}
+
+// Finds or makes the rules of the pairs that are replaced: those selected twice or more and at half of their
+// occurrences or more. New ones are numbered by first selected position. Marks the positions to replace.
+// groups: how many are to be replaced before each group of positions.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    number_rules(u32 size, Entry* table, const u32* __restrict__ slots, const u32* __restrict__ selected,
+        u32* __restrict__ replaced, u32* left, u32* right, u32* index, u32 index_size, u32 vocabulary, u32 known,
+        u64* tiles, u32* __restrict__ groups, Report* report)
+{
+    if (report->table_full != 0)
+        return;
+    __shared__ unsigned short warp_places[WARPS][GROUP / 2];  // no two neighbours are selected
+    __shared__ u32 warp_bits[WARPS][32];
+    __shared__ u32 warp_made[WARPS][32];
+    const u32 warp = threadIdx.x / 32;
+    const u32 lane = threadIdx.x % 32;
+    unsigned short* const places = warp_places[warp];
+    const u32 tile = take_tile(&report->tiles_taken);
+    const u32 first = (tile * WARPS + warp) * GROUP;
+    const bool there = first + 32 * lane < size;
+    const u32 selections = list_places(there ? selected[first / 32 + lane] : 0, places);
+    warp_bits[warp][lane] = 0;
+    warp_made[warp][lane] = 0;
+    __syncwarp();
+    for (u32 begin = lane; begin < selections; begin += 32 * BATCH) {
+        u32 slot[BATCH];
+        bool replace[BATCH];
+        bool is_first[BATCH];
+        // all loads of a kind together, before the first is used
+#pragma unroll
+        for (u32 k = 0; k < BATCH; ++k)
+            slot[k] = begin + 32 * k < selections ? slots[first + places[begin + 32 * k]] : NO_ENTRY;
+#pragma unroll
+        for (u32 k = 0; k < BATCH; ++k) {
+            replace[k] = is_first[k] = false;
+            if (slot[k] != NO_ENTRY) {
+                const Entry* const entry = table + slot[k];
+                const u32 fate = __ldcg(&entry->fate);  // another thread may be numbering the pair
+                replace[k] = (fate & NUMBERED) != 0 || (fate > 0 && 2 * (fate + 1) > entry->repeats);
+                is_first[k] = replace[k] && entry->first == first + places[begin + 32 * k];
+            }
+        }
+#pragma unroll
+        for (u32 k = 0; k < BATCH; ++k) {
+            if (!replace[k])
+                continue;
+            const u32 place = places[begin + 32 * k];
+            atomicOr(&warp_bits[warp][place / 32], 1u << (place % 32));
+            if (is_first[k]) {
+                const u32 rule = find_rule(index, index_size, table[slot[k]].pair, known, left, right);
+                if (rule != 0)
+                    table[slot[k]].fate = NUMBERED | (vocabulary + rule - 1);
+                else
+                    atomicOr(&warp_made[warp][place / 32], 1u << (place % 32));
+            }
+        }
+    }
+    __syncwarp();
+    const u32 bits = warp_bits[warp][lane];  // of a word: positions to replace, and those that make a rule
+    const u32 made = warp_made[warp][lane];
+    if (there)
+        replaced[first / 32 + lane] = bits;
+    const u64 own = two_sums(__popc(bits), __popc(made));
+    const u64 all = lanes_sum(own);
+    const u64 before = warps_before<WARPS>(tiles, tile, all);
+    if (lane == 0 && first < size)
+        groups[first / GROUP] = first_sum(before);
+    if (tile == gridDim.x - 1 && threadIdx.x == THREADS - 1) {
+        report->size = size - first_sum(before + all);
+        report->rules = known + second_sum(before + all);
+    }
+    const u32 rules_made = list_places(made, places);
+    __syncwarp();
+    for (u32 k = lane; k < rules_made; k += 32) {
+        const u32 rule = known + second_sum(before) + k;
+        Entry* const entry = table + slots[first + places[k]];
+        const u64 pair = entry->pair;
+        left[rule] = static_cast<u32>(pair >> 32);
+        right[rule] = static_cast<u32>(pair);
+        entry->fate = NUMBERED | (vocabulary + rule);
+        enter_rule(index, index_size, pair, rule);
+    }
+}
+
+// Writes the sequence with its pairs replaced. Positions whose pair holds a new symbol come alive; if nothing
+// was replaced, what was selected dies, so that its neighbours get their turn.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    rewrite(const u32* __restrict__ sequence, u32 size, const u32* __restrict__ slots,
+        const Entry* __restrict__ table, const u32* __restrict__ selected, const u32* __restrict__ replaced,
+        const u32* __restrict__ groups, u32* __restrict__ target, Report* report)
+{
+    if (report->table_full != 0)
+        return;
+    __shared__ u32 all_alive;
+    const u32 lane = threadIdx.x % 32;
+    const bool stalled = report->size == size;
+    const Span span(sequence, size, blockIdx.x);
+    // lane l has word l - 1: the word before the span, the span's, the one after it
+    const u32 word = span.first / 32 + lane - 1;
+    const bool there = (lane > 0 || span.first > 0) && lane < WORDS + 2 && 32 * static_cast<u64>(word) < size;
+    const u32 words = there ? replaced[word] : 0;
+    const u32 vain = there && stalled ? selected[word] : 0;
+    // replaced before the span: before its group of words, and in the group
+    const u32 group = span.first / GROUP;
+    const bool earlier = 32 * group + lane < span.first / 32 && span.first < size;
+    u32 before = lanes_sum(earlier ? static_cast<u32>(__popc(replaced[32 * group + lane])) : 0u);
+    before += span.first < size ? groups[group] : 0;
+    if (threadIdx.x == 0)
+        all_alive = 0;
+    __syncthreads();
+    u32 alive_here = 0;
+#pragma unroll
+    for (u32 k = 0; k < WORDS; ++k) {
+        const u32 i = span.first + 32 * k + lane;
+        const u32 previous_word = __shfl_sync(ALL_LANES, words, k);
+        const u32 own_word = __shfl_sync(ALL_LANES, words, k + 1);
+        const u32 next_word = __shfl_sync(ALL_LANES, words, k + 2);
+        const bool in_vain = (__shfl_sync(ALL_LANES, vain, k + 1) >> lane & 1) != 0;
+        const bool consumed = ((lane == 0 ? previous_word >> 31 : own_word >> (lane - 1)) & 1) != 0;
+        const bool next_new = ((lane == 31 ? next_word : own_word >> (lane + 1)) & 1) != 0;
+        bool alive = false;
+        if (i < size && !consumed) {
+            u32 symbol = span.symbol[k] & SYMBOL;
+            if ((own_word >> lane & 1) != 0) {
+                symbol = table[slots[i]].fate & SYMBOL;
+                alive = i + 2 < size && sequence[i + 2] != SEPARATOR;
+            } else {
+                alive = symbol != SYMBOL && (next_new || ((span.symbol[k] & DEAD) == 0 && !in_vain));
+            }
+            target[i - before - __popc(own_word & ((1u << lane) - 1))] = alive ? symbol : symbol | DEAD;
+        }
+        before += __popc(own_word);
+        alive_here += __popc(__ballot_sync(ALL_LANES, alive));
+    }
+    if (lane == 0 && alive_here != 0)
+        atomicAdd(&all_alive, alive_here);
+    __syncthreads();
+    if (threadIdx.x == 0 && all_alive != 0)
+        atomicAdd(&report->alive, all_alive);
+}
+
+// Copies the sequence without the marks of dead positions.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    strip_marks(const u32* __restrict__ sequence, u32 size, u32* __restrict__ target)
+{
+    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < size; i += gridDim.x * THREADS)
+        target[i] = sequence[i] == SEPARATOR ? SEPARATOR : sequence[i] & SYMBOL;
+}

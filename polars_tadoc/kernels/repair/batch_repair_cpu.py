@@ -1,0 +1,284 @@
+"""The passes of one round of batch RePair over a sequence of symbols; :mod:`.pairs` counts its pairs.
+
+Every pass is split by position. Threads share the table of pairs: while positions are selected, they add
+to its tallies atomically, and neither order nor number of threads shows in the result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.repair.pairs_cpu import ALIVE, DEAD, FIELDS, HASH, NONE, SELECTED, TALLY, hash_pair, pair_of
+from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
+from polars_tadoc.runtime.addresses import atomic_add, atomic_min, move, prefetch
+from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.interrupts import interrupts, polled
+
+UInt8 = npt.NDArray[np.uint8]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+
+PENDING = 1 << 10
+"""Entries whose selections a thread adds up before it tells the others: hot ones would go to and fro between cores."""
+
+LOOK = 1 << 16
+"""Positions after which a pass looks for interrupts."""
+
+_32 = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+_SPREAD = 0x9E3779B1
+
+
+@njit(nogil=True)
+def mark_alive(sequence: UInt32, state: UInt8, first: int, stop: int) -> int:
+    """Mark every position whose pair lies within one row; returns how many."""
+    count = 0
+    for i in range(first, stop):
+        inside = sequence[i] != SEPARATOR and i + 1 < len(sequence) and sequence[i + 1] != SEPARATOR
+        state[i] = ALIVE if inside else DEAD
+        count += inside
+    return count
+
+
+@njit(nogil=True)
+def _wins_tie(sequence: UInt32, i: int, neighbour: int, run_start: int) -> Any:
+    """Settle equal priorities of the pairs at two adjacent positions.
+
+    Equal pairs stand side by side only within a run of one symbol: there every other position counts, from
+    the run's start, so that equal runs are cut alike wherever they stand.
+    """
+    if sequence[i] == sequence[neighbour] and sequence[i + 1] == sequence[neighbour + 1]:
+        return (i - run_start) & 1 == 0
+    return hash_pair(sequence[i], sequence[i + 1]) > hash_pair(sequence[neighbour], sequence[neighbour + 1])
+
+
+@polled
+@njit(nogil=True)
+def select(
+    sequence: UInt32,
+    state: UInt8,
+    blocks: UInt64,
+    slots: UInt32,
+    table: UInt64,
+    first_place: UInt32,
+    first_block: int,
+    stop_block: int,
+) -> None:
+    """Select the positions whose pair has priority over both neighbours; tally them and find each pair's first.
+
+    Positions whose pair occurs once die. Priority is (count, hash of the pair); of the hash the upper 32
+    bits are looked at unless they tie.
+    """
+    began = interrupts()
+    zero = nb.uint64(0)
+    before = here = after = zero
+    run_start = tied = nb.int64(-1)
+    pending, times = np.full(PENDING, -1, np.int64), np.zeros(PENDING, np.uint64)
+    for block in range(first_block, stop_block):
+        if block & 0x3FFF == 0 and interrupts() != began:
+            return
+        if blocks[block] == 0:
+            continue
+        if 8 * block + 72 <= len(slots):
+            for i in range(8 * block + 64, 8 * block + 72):
+                # a dead position's slot may lie far outside, where even asking is slow
+                prefetch(table, FIELDS * nb.int64(slots[i]) * nb.int64(state[i] != DEAD))
+        here = zero
+        for i in range(8 * block - 2, 8 * block + 8):  # the first two only fetch before and here
+            after = zero
+            if i >= -1 and state[i + 1] != DEAD:
+                at = FIELDS * nb.int64(slots[i + 1])
+                occurrences = table[at + TALLY] & _LOW
+                if occurrences >= 2:
+                    after = (occurrences << _32) | (table[at + HASH] >> _32)
+                else:
+                    state[i + 1] = DEAD
+            if i >= 8 * block and here != zero and here >= before and here >= after:
+                wins = True
+                if here in (before, after):
+                    if tied < 0 or tied != i - 1 or sequence[i] != sequence[i - 1]:
+                        run_start = i
+                        while run_start > 0 and sequence[run_start - 1] == sequence[i]:
+                            run_start -= 1
+                    tied = i
+                    if here == before:
+                        wins = _wins_tie(sequence, i, i - 1, run_start)
+                    if here == after:
+                        wins = wins and _wins_tie(sequence, i, i + 1, run_start)
+                if wins:
+                    state[i] = SELECTED
+                    entry = nb.int64(slots[i])
+                    at = ((entry * _SPREAD) & NONE) >> 22
+                    if pending[at] != entry:
+                        if pending[at] >= 0:
+                            atomic_add(table, FIELDS * pending[at] + TALLY, times[at] << _32)
+                        pending[at], times[at] = entry, zero
+                        if i < first_place[entry]:
+                            atomic_min(first_place, entry, nb.uint32(i))
+                    times[at] += nb.uint64(1)
+            before = here
+            here = after
+    for at in range(PENDING):
+        if pending[at] >= 0:
+            atomic_add(table, FIELDS * pending[at] + TALLY, times[at] << _32)
+
+
+@polled
+@njit(nogil=True)
+def list_rules(table: UInt64, first_place: UInt32, entries: UInt32, places: UInt32) -> Any:
+    """List the table entries whose pair is replaced, with the first place each is used.
+
+    Returns how many there are, and whether any position is selected at all. Entries that are not replaced
+    get ``NONE`` for a first place.
+    """
+    began = interrupts()
+    out = 0
+    any_selected = False
+    for entry in range(len(first_place)):
+        if entry & 0xFFFF == 0 and interrupts() != began:
+            return out, any_selected
+        tally = table[FIELDS * entry + TALLY]
+        selected = tally >> _32
+        if selected >= 2 and nb.uint64(2) * selected >= tally & _LOW:
+            entries[out] = entry
+            places[out] = first_place[entry]
+            out += 1
+        else:
+            any_selected |= selected > 0
+            first_place[entry] = NONE
+    return out, any_selected or out > 0
+
+
+@polled
+@njit(nogil=True)
+def assign_rules(
+    table: UInt64,
+    entries: UInt32,
+    vocabulary_size: int,
+    known: int,
+    rules: UInt32,
+    left: UInt32,
+    right: UInt32,
+    index: UInt32,
+) -> int:
+    """Give the listed entries their rules' symbols; returns how many rules there are now.
+
+    A pair that is a rule already keeps its symbol. New rules are numbered in the order given and appended
+    to ``left`` and ``right``; ``index``, a hash table of rule numbers + 1, finds rules by pair.
+    """
+    began = interrupts()
+    mask = nb.uint64(len(index) - 1)
+    for k in range(len(entries)):
+        if k & 0xFFFF == 0 and interrupts() != began:
+            return known
+        entry = nb.int64(entries[k])
+        h = table[FIELDS * entry + HASH]
+        first, second = pair_of(h)
+        s = nb.int64(h & mask)
+        while True:
+            rule = nb.int64(index[s]) - 1
+            if rule < 0:
+                rule = known
+                index[s] = rule + 1
+                left[rule] = first
+                right[rule] = second
+                known += 1
+                break
+            if left[rule] == first and right[rule] == second:
+                break
+            s = (s + 1) & nb.int64(mask)
+        rules[entry] = vocabulary_size + rule
+    return known
+
+
+@njit(nogil=True)
+def fill_index(left: UInt32, right: UInt32, known: int, index: UInt32) -> None:
+    """Enter the rules made so far into an empty, larger index."""
+    mask = nb.uint64(len(index) - 1)
+    for rule in range(known):
+        s = nb.int64(hash_pair(left[rule], right[rule]) & mask)
+        while index[s] != 0:
+            s = (s + 1) & nb.int64(mask)
+        index[s] = rule + 1
+
+
+@polled
+@njit(nogil=True)
+def rewrite(
+    sequence: UInt32,
+    state: UInt8,
+    blocks: UInt64,
+    slots: UInt32,
+    rules: UInt32,
+    first: int,
+    stop: int,
+    consumed: bool,
+    stalled: bool,
+) -> Any:
+    """Replace and compact in place from ``first``; new neighbours come alive.
+
+    ``consumed``: the symbol at ``first`` went into a rule at ``first - 1``. ``stalled``: no rule was made
+    in this round, and what was selected in vain dies, so that its neighbours get their turn. Returns the
+    symbols written, how many of them are alive, and whether the first one is new.
+    """
+    began, look = interrupts(), first
+    out = first
+    alive = 0
+    starts_new = False
+    i = first + 1 if consumed else first
+    while i < stop:
+        if i >= look:
+            if interrupts() != began:
+                break
+            look = i + LOOK
+        if i & 7 == 0 and i + 72 <= stop and blocks[(i >> 3) + 8] != 0:
+            for j in range(i + 64, i + 72):
+                if state[j] == SELECTED:
+                    prefetch(rules, nb.int64(slots[j]))
+        if i & 7 == 0 and i + 8 <= stop and blocks[i >> 3] == 0:
+            # nothing starts here: a dead stretch moves as it is
+            if out > first and state[out - 1] != DEAD and sequence[i] == SEPARATOR:
+                state[out - 1] = DEAD
+                alive -= 1
+            end = i + 8
+            while end + 8 <= stop and blocks[end >> 3] == 0:
+                end += 8
+            if out != i:
+                move(sequence, out, i, end - i)
+                state[out : out + end - i] = DEAD
+            out += end - i
+            i = end
+            continue
+        symbol = sequence[i]
+        was = state[i]
+        if symbol == SEPARATOR:
+            if out > first and state[out - 1] != DEAD:
+                state[out - 1] = DEAD
+                alive -= 1
+            sequence[out] = SEPARATOR
+            state[out] = DEAD
+            out += 1
+            i += 1
+            continue
+        if was == SELECTED and rules[slots[i]] != NONE:
+            if out == first:
+                starts_new = True
+            elif sequence[out - 1] != SEPARATOR and state[out - 1] == DEAD:
+                state[out - 1] = ALIVE
+                alive += 1
+            sequence[out] = rules[slots[i]]
+            state[out] = ALIVE
+            alive += 1
+            i += 2
+        else:
+            keep = was != DEAD and not (stalled and was == SELECTED)
+            sequence[out] = symbol
+            state[out] = ALIVE if keep else DEAD
+            alive += keep
+            i += 1
+        out += 1
+    return out - first, alive, starts_new

@@ -1,0 +1,202 @@
+"""Batch RePair on the device, symbol for symbol what :mod:`polars_tadoc.kernels.repair.batch_repair` makes.
+
+A round is five kernels and one wait: the host reads how many symbols and alive positions are left, and
+sizes the next round's table by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.errors import EngineUnavailableError
+from polars_tadoc.kernels.repair.batch_repair import BinaryRules
+from polars_tadoc.runtime.device import device_errors, even_blocks, get_kernel
+
+THREADS = 256
+TILE = 8 * THREADS
+"""Positions of a block."""
+GROUP = 1024
+"""Positions of a warp that numbers rules."""
+
+_ENTRY_BYTES = 32
+_MOST_SYMBOLS = (1 << 31) - 1  # one bit of a symbol marks dead positions, and no symbol is all ones below it
+
+
+@dataclass(frozen=True)
+class Design:
+    """Sizes that change nothing in the result; ``benchmarks/gpu_construction.py`` measures others."""
+
+    sieved: int = 1 << 20
+    """From so many alive positions up, pairs that occur once are sieved out before they are counted."""
+    sieved_entries: float = 0.5
+    """Table entries per alive position, at the first try, for what the sieve lets through."""
+    entries: float = 1.5
+    """The same where there was no sieve. Each further try takes twice as many."""
+
+
+design = Design()
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceRules:
+    """Rules of two symbols each, rule k being symbol ``vocabulary_size + k``, and the sequence they leave."""
+
+    left: Any
+    """cupy uint32 by rule."""
+    right: Any
+    """cupy uint32 by rule."""
+    sequence: Any
+    """cupy uint32: symbols of all rows, ``SEPARATOR`` after each row."""
+    round_offsets: Any
+    """cupy uint32[rounds + 1]: the rules of each round, which name words and rules of earlier rounds."""
+
+    def to_host(self) -> BinaryRules:
+        """Copy to host memory."""
+        with device_errors("copying rules to the host"):
+            return BinaryRules(self.left.get(), self.right.get(), self.sequence.get())  # synchronize!
+
+
+def build(
+    sequence: Any, vocabulary_size: int, on_round: Callable[[int, int], None] = lambda round_, alive: None
+) -> DeviceRules:
+    """Run rounds until no pair repeats; ``sequence`` is overwritten.
+
+    Parameters
+    ----------
+    sequence
+        cupy uint32 word ids, ``SEPARATOR`` after each row.
+    vocabulary_size
+        Words; the first rule gets this symbol.
+    on_round
+        Called with the round's number and the alive positions before each round.
+
+    Returns
+    -------
+    DeviceRules
+        Equal to what ``compress.batch_repair.build`` gives for the same sequence.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The sequence is beyond 31-bit symbols, or the device is out of memory or failed.
+
+    """
+    if vocabulary_size + len(sequence) // 2 >= _MOST_SYMBOLS or len(sequence) >= _MOST_SYMBOLS:
+        raise EngineUnavailableError(
+            f'engine="gpu": {len(sequence):,} words are beyond its 31-bit symbols; use engine="cpu", or '
+            "compress in more parts"
+        )
+    with device_errors(f"making rules of {len(sequence):,} words"):
+        import cupy
+
+        if len(sequence) == 0:
+            empty = cupy.empty(0, np.uint32)
+            return DeviceRules(empty, empty, sequence, cupy.zeros(1, np.uint32))
+        rounds = _Rounds(sequence, vocabulary_size)
+        round_offsets = [0]
+        round_number, stalled_before = 0, False
+        while rounds.alive > 1:
+            on_round(round_number, rounds.alive)
+            round_number += 1
+            size, any_selected = rounds.size, rounds.run()
+            stalled = rounds.size == size
+            if stalled and (stalled_before or not any_selected):
+                break
+            stalled_before = stalled
+            if rounds.known > round_offsets[-1]:
+                round_offsets.append(rounds.known)
+        return DeviceRules(*rounds.result(), cupy.asarray(np.array(round_offsets, np.uint32)))
+
+
+class _Rounds:
+    """Buffers of all rounds, and where the rounds stand."""
+
+    def __init__(self, sequence: Any, vocabulary_size: int) -> None:
+        import cupy
+
+        self.size, self.vocabulary_size, self.known = len(sequence), vocabulary_size, 0
+        self.sequence, self.target = sequence, cupy.empty(self.size, np.uint32)
+        self.slots = cupy.empty(self.size, np.uint32)
+        words = -(-self.size // 32)
+        self.selected, self.replaced = cupy.empty(words, np.uint32), cupy.empty(words, np.uint32)
+        self.tile_starts = cupy.empty(-(-self.size // TILE), np.uint32)
+        self.groups = cupy.empty(-(-self.size // GROUP), np.uint32)
+        self.sums = cupy.empty(0, np.uint8)
+        # a rule takes two symbols away where it is made
+        self.left = cupy.empty(self.size // 2 + 1, np.uint32)
+        self.right = cupy.empty(self.size // 2 + 1, np.uint32)
+        self.index = cupy.zeros(self.size + 64, np.uint32)
+        self.table = self.sieve = cupy.empty(0, np.uint8)
+        self.report = cupy.zeros(6, np.uint32)
+        self._launch("mark_alive", self.sequence, np.uint32(self.size), self.report)
+        self.alive = int(self.report.get()[0])  # synchronize!
+
+    def run(self) -> bool:
+        """Run one round; returns whether any position was selected."""
+        import cupy
+
+        sieved = self.alive >= design.sieved
+        sieve_bits = max(12, (2 * self.alive).bit_length()) if sieved else 0
+        capacity = int(self.alive * (design.sieved_entries if sieved else design.entries)) + 64
+        while True:
+            self._start(capacity, sieve_bits)
+            alive, size, known, any_selected, table_full, _ = self.report.get().tolist()  # synchronize!
+            if not table_full:
+                break
+            capacity = min(2 * capacity, (1 << 32) - 1)
+            self.table = cupy.empty(0, np.uint8)  # the old one is free before the new one is made
+        self.sequence, self.target = self.target, self.sequence
+        self.alive, self.size, self.known = alive, size, known
+        return bool(any_selected)
+
+    def _start(self, capacity: int, sieve_bits: int) -> None:
+        """Start all kernels of a round; the host need not wait in between."""
+        number_blocks = -(-self.size // (GROUP * THREADS // 32))
+        self.table = _all_ones(self.table, _ENTRY_BYTES * capacity)
+        self.sums = _all_ones(self.sums, 8 * number_blocks)
+        self.report.data.memset_async(0, self.report.nbytes)
+        sequence, table = (self.sequence, np.uint32(self.size)), (self.table, np.uint32(capacity))
+        sieve, cells = None, np.uint32((1 << sieve_bits) - 1)
+        if sieve_bits:
+            sieve = self.sieve = _all_ones(self.sieve, (1 << sieve_bits) // 4)
+            self._launch("sieve_pairs", *sequence, sieve, cells)
+        self._launch("count_pairs", *sequence, sieve, cells, *table, self.slots, self.tile_starts, self.report)
+        self._launch("select_pairs", *sequence, self.table, self.slots, self.tile_starts, self.selected, self.report)
+        self._launch(
+            "number_rules",
+            *(np.uint32(self.size), self.table, self.slots, self.selected, self.replaced, self.left, self.right),
+            *(self.index, np.uint32(len(self.index)), np.uint32(self.vocabulary_size), np.uint32(self.known)),
+            *(self.sums, self.groups, self.report),
+            blocks=number_blocks,
+        )
+        self._launch(
+            "rewrite",
+            *(*sequence, self.slots, self.table, self.selected, self.replaced, self.groups, self.target, self.report),
+        )
+
+    def _launch(self, kernel: str, *arguments: Any, blocks: int = 0) -> None:
+        get_kernel("batch_repair", kernel)((blocks or -(-self.size // TILE),), (THREADS,), arguments)
+
+    def result(self) -> tuple[Any, Any, Any]:
+        """Left and right symbols by rule, and the sequence."""
+        import cupy
+
+        target = cupy.empty(self.size, np.uint32)
+        get_kernel("batch_repair", "strip_marks")(
+            (even_blocks(self.size),), (THREADS,), (self.sequence, np.uint32(self.size), target)
+        )
+        return self.left[: self.known].copy(), self.right[: self.known].copy(), target
+
+
+def _all_ones(buffer: Any, nbytes: int) -> Any:
+    """Return the buffer, or a larger one, with its first bytes set."""
+    import cupy
+
+    if buffer.nbytes < nbytes:
+        buffer = cupy.empty(nbytes, np.uint8)
+    buffer.data.memset_async(0xFF, nbytes)
+    return buffer

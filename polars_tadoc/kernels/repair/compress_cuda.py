@@ -1,0 +1,85 @@
+"""Compresses rows on the device end to end: only text goes there, only what is stored comes back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from polars_tadoc.kernels.repair import batch_repair_cuda as batch_repair
+from polars_tadoc.kernels.repair.gaps_cuda import predict_gaps
+from polars_tadoc.kernels.repair.prune_cuda import prune
+from polars_tadoc.kernels.tokenize.tokenize_cuda import tokenize
+from polars_tadoc.runtime.device import device_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+
+    from polars_tadoc.kernels.repair.prune import LevelledRules
+    from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, eq=False)
+class Compressed:
+    """One grammar and its rows, in host memory."""
+
+    vocabulary: pa.LargeStringArray
+    gap_vocabulary: pa.LargeStringArray
+    rules: LevelledRules
+    predicted_gaps: npt.NDArray[np.uint32]
+    gap_offsets: npt.NDArray[np.int64]
+    gap_data: npt.NDArray[np.uint8]
+
+
+def compress(
+    text: pl.Series, tokenizer: Tokenizer, *, lossless: bool, on_round: Callable[[int, int], None]
+) -> Compressed:
+    """Compress the rows that share one grammar, bit for bit as the CPU does.
+
+    Parameters
+    ----------
+    text
+        String series, in host memory.
+    tokenizer
+        How to cut.
+    lossless
+        Keep what stands between words.
+    on_round
+        Called with the number of each round of grammar construction and its alive positions.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed, or the rows are beyond the kernels' positions.
+    ValueError
+        A row is not UTF-8.
+
+    """
+    tokens = tokenize(text, tokenizer, lossless=lossless)
+    size = len(tokens.vocabulary)
+    rules = prune(batch_repair.build(tokens.sequence, size, on_round), size, len(text))
+    if tokens.gaps is None:
+        nothing = np.zeros(len(text) + 1, np.int64)
+        none = pa.array([], pa.large_string())
+        codes = np.zeros(size + len(rules.symbols), np.uint32)
+        return Compressed(tokens.vocabulary, none, rules.to_host(), codes, nothing, np.zeros(0, np.uint8))
+    gaps = predict_gaps(tokens.gaps, size, rules)
+    with device_errors("copying compressed rows to the host"):
+        own: list[Any] = [array.get() for array in (gaps.codes, gaps.offsets, gaps.data)]  # synchronize!
+    return Compressed(tokens.vocabulary, tokens.gaps.vocabulary, rules.to_host(), *own)
+
+
+def build_rules(
+    sequence: npt.NDArray[np.uint32], vocabulary_size: int, rows: int, on_round: Callable[[int, int], None]
+) -> LevelledRules:
+    """Make and prune the rules of word ids in host memory; parameters as of ``compress.batch_repair.build``."""
+    with device_errors(f"copying {len(sequence):,} words"):
+        import cupy
+
+        on_device = cupy.asarray(sequence)
+    return prune(batch_repair.build(on_device, vocabulary_size, on_round), vocabulary_size, rows).to_host()

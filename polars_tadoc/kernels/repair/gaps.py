@@ -1,0 +1,136 @@
+"""Predicts what stands between words, so that rows store only what comes otherwise.
+
+Repeated text repeats its gaps: wherever a rule occurs, the same gap mostly stands between the same two symbols
+of its body. Between the top-level symbols of a row the word that follows tells most. One predicted gap for each
+such key is stored with the grammar; definition in :func:`polars_tadoc.kernels.traverse.reference.predict_gaps`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.repair import gaps_cpu as kernels
+from polars_tadoc.kernels.repair.prune import LevelledRules
+from polars_tadoc.kernels.tokenize.tokenizer import Tokens
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+
+UInt8 = npt.NDArray[np.uint8]
+UInt32 = npt.NDArray[np.uint32]
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class GapKeys:
+    """What predicts each gap of some rows: the place of a rule's body that follows it, or the word."""
+
+    size: int
+    """Number of keys: the vocabulary's words, then the places of all bodies."""
+    keys: UInt32
+    """Row after row, words + 1 each: the key of each gap, 0 for the first and the last, which have none."""
+    starts: Int64
+    """Where each row's keys start; length rows + 1."""
+    row_words: Int64
+
+    @classmethod
+    def of(cls, rules: LevelledRules, vocabulary_size: int, work_space: UInt32 | None = None) -> GapKeys:
+        """Find the keys, in ``work_space`` if that is given (uint32, one for each word and row)."""
+        symbols = vocabulary_size + len(rules.rule_offsets) - 1
+        lengths, firsts = np.empty(symbols, np.int64), np.empty(symbols, np.uint32)
+        kernels.measure_rules(vocabulary_size, rules.rule_offsets, rules.symbols, lengths, firsts)
+        row_words = np.empty(len(rules.root_offsets) - 1, np.int64)
+        kernels.count_row_words(lengths, rules.root_offsets, rules.roots, row_words)
+        starts = np.concatenate([[0], np.cumsum(row_words + 1)])
+        keys = np.empty(int(starts[-1]), np.uint32) if work_space is None else work_space
+
+        def fill(chunk: tuple[int, int]) -> None:
+            first, stop = chunk
+            kernels.fill_keys(
+                vocabulary_size,
+                rules.rule_offsets,
+                rules.symbols,
+                len(rules.level_offsets) - 1,
+                lengths,
+                firsts,
+                rules.root_offsets[first : stop + 1],
+                rules.roots,
+                starts[first:stop],
+                keys,
+            )
+
+        map_parallel(fill, weighted_chunks(starts))
+        return cls(vocabulary_size + len(rules.symbols), keys, starts, row_words)
+
+    def predict(self, gap_offsets: Int64, gap_data: UInt8) -> UInt32:
+        """Find each key's prevailing gap code, uint32 by key; the gaps are listed as the tokenizer does."""
+
+        def list_seen(chunk: tuple[int, int]) -> tuple[UInt32, npt.NDArray[np.uint64]]:
+            own, offsets = slice(*chunk), gap_offsets[chunk[0] : chunk[1] + 1]
+            totals = np.zeros(self.size, np.uint32)
+            seen = np.empty(int(offsets[-1] - offsets[0]) // 2, np.uint64)
+            count = kernels.list_seen(self.keys, self.starts[own], self.row_words[own], offsets, gap_data, totals, seen)
+            return totals, np.sort(seen[:count])
+
+        parts = map_parallel(list_seen, weighted_chunks(self.starts))
+        totals = parts[0][0]
+        for part in parts[1:]:
+            totals += part[0]
+        # a stable sort merges sorted parts
+        seen = parts[0][1] if len(parts) == 1 else np.sort(np.concatenate([part[1] for part in parts]), kind="stable")
+        codes = np.zeros(self.size, np.uint32)
+        kernels.decide(seen, totals, codes)
+        return codes
+
+    def encode(self, codes: UInt32, gap_offsets: Int64, gap_data: UInt8) -> tuple[Int64, UInt8]:
+        """List the gaps that differ from the predicted ones; ``keys`` are overwritten.
+
+        Returns
+        -------
+        (int64 array, uint8 array)
+            Where each row's bytes start, length rows + 1; varint pairs of gaps passed over and gap code.
+
+        """
+        sizes = np.empty(len(self.row_words), np.int64)
+        chunks = weighted_chunks(self.starts)
+
+        def encode(chunk: tuple[int, int], writing: bool, data: UInt8) -> None:
+            own = slice(*chunk)
+            kernels.encode(self.keys, self.starts[own], self.row_words[own], writing, sizes[own], data)
+
+        def measure(chunk: tuple[int, int]) -> None:
+            own, offsets = slice(*chunk), gap_offsets[chunk[0] : chunk[1] + 1]
+            kernels.mark(codes, self.starts[own], self.row_words[own], offsets, gap_data, self.keys)
+            encode(chunk, False, np.zeros(0, np.uint8))
+
+        map_parallel(measure, chunks)
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        data = np.empty(int(offsets[-1]), np.uint8)
+        map_parallel(lambda chunk: encode(chunk, True, data[offsets[chunk[0]] : offsets[chunk[1]]]), chunks)
+        return offsets, data
+
+
+def predict_gaps(tokens: Tokens, rules: LevelledRules) -> tuple[UInt32, Int64, UInt8]:
+    """Predict the gaps of rows from all rows, and encode the rest.
+
+    Parameters
+    ----------
+    tokens
+        What the rows were cut into; ``sequence``, whose rules are made by now, is overwritten.
+    rules
+        Rules and rows.
+
+    Returns
+    -------
+    (uint32 array, int64 array, uint8 array)
+        Gap codes by key: 0 for one space, else 1 + gap id; then as :meth:`GapKeys.encode`.
+
+    """
+    vocabulary_size = len(tokens.vocabulary)
+    if len(tokens.gap_data) == 0:
+        return np.zeros(vocabulary_size + len(rules.symbols), np.uint32), tokens.gap_offsets, tokens.gap_data
+    # the sequence has a place for each gap; fresh pages would cost more than the work
+    keys = GapKeys.of(rules, vocabulary_size, tokens.sequence)
+    codes = keys.predict(tokens.gap_offsets, tokens.gap_data)
+    return codes, *keys.encode(codes, tokens.gap_offsets, tokens.gap_data)

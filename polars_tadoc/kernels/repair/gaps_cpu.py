@@ -1,0 +1,213 @@
+"""Predicts gaps by the rule place or the word that follows them, and encodes those that come otherwise."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.primitives.varint import read_own_varint, varint_size, write_varint
+from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.interrupts import interrupts, polled
+
+UInt8 = npt.NDArray[np.uint8]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+OTHER = 1 << 31
+"""Added to a gap code that is not the predicted one; there are fewer gaps than bytes of text."""
+
+
+@njit(nogil=True)
+def measure_rules(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, lengths: Int64, firsts: UInt32) -> None:
+    """Fill the words that each symbol stands for and the first of them, by symbol (words, then rules ascending)."""
+    for word in range(vocabulary_size):
+        lengths[word] = 1
+        firsts[word] = word
+    for rule in range(len(rule_offsets) - 1):
+        total = nb.int64(0)
+        for i in range(rule_offsets[rule], rule_offsets[rule + 1]):
+            total += lengths[symbols[i]]
+        lengths[vocabulary_size + rule] = total
+        firsts[vocabulary_size + rule] = firsts[symbols[rule_offsets[rule]]]
+
+
+@njit(nogil=True)
+def count_row_words(lengths: Int64, root_offsets: Int64, roots: UInt32, row_words: Int64) -> None:
+    """Fill the words of each row."""
+    for row in range(len(row_words)):
+        total = nb.int64(0)
+        for i in range(root_offsets[row], root_offsets[row + 1]):
+            total += lengths[roots[i]]
+        row_words[row] = total
+
+
+@polled
+@njit(nogil=True)
+def fill_keys(
+    vocabulary_size: int,
+    rule_offsets: UInt32,
+    symbols: UInt32,
+    levels: int,
+    lengths: Int64,
+    firsts: UInt32,
+    root_offsets: Int64,
+    roots: UInt32,
+    starts: Int64,
+    keys: UInt32,
+) -> None:
+    """Write the key of each gap: gap g of a row at ``keys[starts[row] + g]``, 0 for a row's first and last.
+
+    A rule is walked where it is met first; later occurrences are copied from there.
+    """
+    began = interrupts()
+    position = np.empty(levels + 1, np.int64)
+    stop = np.empty(levels + 1, np.int64)
+    known = np.full(len(rule_offsets) - 1, -1, np.int64)  # where the keys inside each rule stand already
+    for row in range(len(starts)):
+        if interrupts() != began:
+            return
+        at = starts[row]
+        for i in range(root_offsets[row], root_offsets[row + 1]):
+            if i & 0xFF == 0 and interrupts() != began:
+                return
+            symbol = nb.int64(roots[i])
+            keys[at] = firsts[symbol] if i > root_offsets[row] else nb.uint32(0)
+            at += 1
+            depth = 0
+            while True:
+                rule = symbol - vocabulary_size
+                if rule >= 0 and known[rule] < 0:
+                    known[rule] = at
+                    position[depth] = nb.int64(rule_offsets[rule]) + 1
+                    stop[depth] = rule_offsets[rule + 1]
+                    depth += 1
+                    symbol = nb.int64(symbols[rule_offsets[rule]])
+                    continue
+                if rule >= 0:
+                    inside = lengths[symbol] - 1
+                    source = known[rule]
+                    for k in range(inside):
+                        keys[at + k] = keys[source + k]
+                    at += inside
+                while depth > 0 and position[depth - 1] == stop[depth - 1]:
+                    depth -= 1
+                if depth == 0:
+                    break
+                place = position[depth - 1]
+                position[depth - 1] += 1
+                keys[at] = vocabulary_size + place
+                at += 1
+                symbol = nb.int64(symbols[place])
+        keys[at] = 0
+
+
+@polled
+@njit(nogil=True)
+def list_seen(
+    keys: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap_data: UInt8, totals: UInt32, seen: UInt64
+) -> int:
+    """Count each key in ``totals`` and list ``key << 32 | code`` of the gaps that are not one space.
+
+    Returns how many are listed. The gaps are the tokenizer's: varint pairs of gaps passed over and gap id.
+    """
+    began = interrupts()
+    gaps_at = nb.uint64(gap_data.ctypes.data)
+    count = 0
+    for row in range(len(starts)):
+        if interrupts() != began:
+            return count
+        for i in range(starts[row] + 1, starts[row] + row_words[row]):
+            totals[keys[i]] += nb.uint32(1)
+        at = gap_offsets[row]
+        place = nb.int64(0)
+        while at < gap_offsets[row + 1]:
+            passed, at = read_own_varint(gaps_at, at)
+            gap, at = read_own_varint(gaps_at, at)
+            place += passed
+            if 0 < place < row_words[row]:
+                seen[count] = (nb.uint64(keys[starts[row] + place]) << nb.uint64(32)) | nb.uint64(gap + 1)
+                count += 1
+            place += 1
+    return count
+
+
+@njit(nogil=True)
+def decide(seen: UInt64, totals: UInt32, codes: UInt32) -> None:
+    """Set each key's most frequent code; ``seen`` ascends, ``codes`` comes in as zeros.
+
+    A code seen only once does not count; equally frequent ones give way to the smaller, 0 above all.
+    """
+    i = 0
+    while i < len(seen):
+        key = seen[i] >> nb.uint64(32)
+        spaces = nb.int64(totals[key])
+        most = nb.int64(1)
+        best = nb.uint32(0)
+        while i < len(seen) and seen[i] >> nb.uint64(32) == key:
+            first = i
+            while i < len(seen) and seen[i] == seen[first]:
+                i += 1
+            spaces -= i - first
+            if i - first > most:
+                most = i - first
+                best = nb.uint32(seen[first] & nb.uint64(0xFFFFFFFF))
+        codes[key] = best if most > spaces else nb.uint32(0)
+
+
+@polled
+@njit(nogil=True)
+def mark(codes: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap_data: UInt8, marks: UInt32) -> None:
+    """Turn each gap's key into 0 where it is as predicted, ``OTHER`` + its code where not, anything else for a space.
+
+    The gaps before the first and after the last word are predicted to be nothing.
+    """
+    began = interrupts()
+    gaps_at = nb.uint64(gap_data.ctypes.data)
+    for row in range(len(starts)):
+        if interrupts() != began:
+            return
+        start, words = starts[row], row_words[row]
+        for i in range(start + 1, start + words):
+            marks[i] = codes[marks[i]]
+        marks[start] = 0
+        marks[start + words] = 0
+        at = gap_offsets[row]
+        i = start
+        while at < gap_offsets[row + 1]:
+            passed, at = read_own_varint(gaps_at, at)
+            gap, at = read_own_varint(gaps_at, at)
+            i += passed
+            code = nb.uint32(gap + 1)
+            marks[i] = nb.uint32(0) if marks[i] == code else code | nb.uint32(OTHER)
+            i += 1
+
+
+@polled
+@njit(nogil=True)
+def encode(marks: UInt32, starts: Int64, row_words: Int64, writing: bool, sizes: Int64, data: UInt8) -> None:
+    """Encode each row's gaps that are not as predicted: varint pairs of gaps passed over and gap code.
+
+    Either ``sizes`` (bytes by row) is filled, or, ``writing``, the bytes are.
+    """
+    began = interrupts()
+    data_at = nb.uint64(data.ctypes.data)
+    out = nb.int64(0)
+    for row in range(len(starts)):
+        if interrupts() != began:
+            return
+        size = nb.int64(0)
+        following = starts[row]  # the gap after the last one encoded
+        for i in range(starts[row], starts[row] + row_words[row] + 1):
+            if marks[i] == 0:
+                continue
+            code = nb.int64(marks[i]) - OTHER if marks[i] >= OTHER else 0
+            if writing:
+                out = write_varint(data_at, out, i - following)
+                out = write_varint(data_at, out, code)
+            else:
+                size += varint_size(i - following) + varint_size(code)
+            following = i + 1
+        if not writing:
+            sizes[row] = size

@@ -1,0 +1,209 @@
+"""What stands between words, on the device: interned, predicted and encoded as the CPU does it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from polars_tadoc.kernels.primitives.bitmap_cuda import rank
+from polars_tadoc.kernels.tokenize.intern_cuda import intern
+from polars_tadoc.runtime.device import device_errors, get_kernel, launch_each
+
+if TYPE_CHECKING:
+    from polars_tadoc.kernels.repair.prune_cuda import DeviceLevelledRules
+
+_THREADS = 512  # of predict_gaps.cu
+
+
+@dataclass(frozen=True, eq=False)
+class NotedGaps:
+    """The gaps that decompression does not assume (one space inside a row, nothing at its ends)."""
+
+    vocabulary: pa.LargeStringArray
+    """Distinct gaps by falling count, equal ones in code point order."""
+    ids: Any
+    """cupy uint32 by noted gap, in the text's order."""
+    tokens: Any
+    """cupy uint32 by noted gap: place in the sequence of the word, or of the separator, that it stands before."""
+    row_gaps: Any
+    """cupy uint32: noted gaps before each row, and all; length rows + 1."""
+    row_tokens: Any
+    """cupy uint32: where each row starts in the sequence, and its length; length rows + 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedGaps:
+    """The predictions, and rows that hold only what differs from them; all on the device."""
+
+    codes: Any
+    """cupy uint32 by key: 0 for one space, else 1 + gap id; length vocabulary + rule symbols."""
+    offsets: Any
+    """cupy int64: where each row's gap bytes start; length rows + 1."""
+    data: Any
+    """cupy uint8: varint pairs, gaps passed over and gap code."""
+
+
+def note_gaps(text: Any, token_starts: Any, token_stops: Any, row_tokens: Any) -> NotedGaps:
+    """Find and number the gaps between tokens.
+
+    Parameters
+    ----------
+    text
+        cupy uint8, padded.
+    token_starts, token_stops
+        cupy uint32: the bytes of each word, and those of a token without bytes at each row's end.
+    row_tokens
+        cupy uint32: tokens before each row, and all; length rows + 1.
+
+    """
+    import cupy
+
+    tokens = len(token_starts)
+    bits = cupy.empty(tokens // 32 + 1, np.uint32)
+    words = np.uint32(len(bits))
+    launch_each("gaps", "mark_gaps", 32 * len(bits), text, token_starts, token_stops, np.uint32(tokens), words, bits)
+    ranks = rank(bits)
+    noted = int(ranks[-1])  # synchronize!
+    gap_tokens, starts, stops = (cupy.empty(noted, np.uint32) for _ in range(3))
+    launch_each(
+        "gaps", "place_gaps", len(bits), bits, ranks, words, token_starts, token_stops, gap_tokens, starts, stops
+    )
+    row_gaps = _count_in_rows(row_tokens, bits, ranks)
+    interned = intern(text, starts, stops, leave_empty_out=False)
+    return NotedGaps(interned.distinct, interned.ids, gap_tokens, row_gaps, row_tokens)
+
+
+def encode_gaps(gaps: NotedGaps) -> tuple[Any, Any]:
+    """Encode each row's noted gaps as varint pairs: gaps passed over, gap id.
+
+    Returns
+    -------
+    (cupy int64, cupy uint8)
+        Where each row's bytes start, and all, length rows + 1; the bytes.
+
+    """
+    return _encode(gaps.tokens, gaps.ids, gaps.row_gaps, gaps.row_tokens)
+
+
+def predict_gaps(gaps: NotedGaps, vocabulary_size: int, rules: DeviceLevelledRules) -> PredictedGaps:
+    """Predict the gaps of rows from all rows, and encode the rest, as :mod:`polars_tadoc.kernels.repair.gaps` does.
+
+    Parameters
+    ----------
+    gaps
+        What stands between the words of the rows.
+    vocabulary_size
+        Words; the first rule has this symbol.
+    rules
+        Rules and rows.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"predicting {len(gaps.ids):,} gaps"):
+        import cupy
+
+        tokens = int(gaps.row_tokens[-1])  # synchronize!
+        keys = _find_keys(gaps.row_tokens, tokens, vocabulary_size, rules)
+        codes = cupy.zeros(tokens, np.uint32)
+        noted, count = len(gaps.ids), np.uint32(tokens)
+        launch_each("predict_gaps", "scatter_codes", noted, gaps.tokens, gaps.ids, np.uint32(noted), codes)
+        predicted = _predict(keys, codes, noted, vocabulary_size + len(rules.symbols))
+        bits = cupy.empty(tokens // 32 + 1, np.uint32)
+        words = np.uint32(len(bits))
+        launch_each("predict_gaps", "mark_surprises", 32 * len(bits), keys, codes, count, predicted, words, bits)
+        ranks = rank(bits)
+        surprises = int(ranks[-1])  # synchronize!
+        surprise_tokens, surprise_codes = cupy.empty(surprises, np.uint32), cupy.empty(surprises, np.uint32)
+        launch_each(
+            "predict_gaps", "list_surprises", len(bits), bits, ranks, words, codes, surprise_tokens, surprise_codes
+        )
+        row_surprises = _count_in_rows(gaps.row_tokens, bits, ranks)
+        return PredictedGaps(predicted, *_encode(surprise_tokens, surprise_codes, row_surprises, gaps.row_tokens))
+
+
+def _find_keys(row_tokens: Any, tokens: int, vocabulary_size: int, rules: DeviceLevelledRules) -> Any:
+    """Find what predicts the gap before each token; 0xFFFFFFFF at the edges of rows."""
+    import cupy
+
+    rows, root_count = len(row_tokens) - 1, len(rules.roots)
+    vocabulary, rule_count = np.uint32(vocabulary_size), len(rules.rule_offsets) - 1
+    lengths, firsts = (cupy.empty(vocabulary_size + rule_count, np.uint32) for _ in range(2))
+    words_before = cupy.empty(len(rules.symbols), np.uint32)
+    launch_each("predict_gaps", "measure_words", vocabulary_size, vocabulary, lengths, firsts)
+    for first, stop in pairwise(rules.level_offsets.get()):  # synchronize!
+        launch_each(
+            *("predict_gaps", "measure_rules", int(stop) - int(first)),
+            *(first, stop, vocabulary, rules.rule_offsets, rules.symbols, lengths, firsts, words_before),
+        )
+    root_lengths, root_tokens = (cupy.empty(root_count, np.uint32) for _ in range(2))
+    launch_each("predict_gaps", "measure_roots", root_count, rules.roots, np.uint32(root_count), lengths, root_lengths)
+    root_bits, edge_bits = (cupy.zeros(tokens // 32 + 1, np.uint32) for _ in range(2))
+    launch_each(
+        *("predict_gaps", "place_roots", root_count),
+        *(rules.roots, np.uint32(root_count), lengths, cupy.cumsum(root_lengths, dtype=np.uint32)),
+        *(rules.root_offsets, np.uint32(rows), root_tokens, root_bits),
+    )
+    launch_each("predict_gaps", "mark_edges", rows, row_tokens, np.uint32(rows), edge_bits)
+    keys = cupy.empty(tokens, np.uint32)
+    launch_each(
+        *("predict_gaps", "find_keys", tokens),
+        *(np.uint32(tokens), edge_bits, root_bits, rank(root_bits), root_tokens, rules.roots),
+        *(vocabulary, rules.rule_offsets, rules.symbols, firsts, words_before, keys),
+    )
+    return keys
+
+
+def _predict(keys: Any, codes: Any, noted: int, key_count: int) -> Any:
+    """Return the code to expect under each key."""
+    import cupy
+
+    capacity = 1 << (2 * noted).bit_length()
+    slots, counts = cupy.zeros(capacity, np.uint64), cupy.zeros(key_count + capacity, np.uint32)
+    blocks = min(-(-len(keys) // _THREADS), 4 * int(cupy.cuda.Device().attributes["MultiProcessorCount"]))
+    if blocks:
+        get_kernel("predict_gaps", "count_codes")(
+            (blocks,),
+            (_THREADS,),
+            (keys, codes, np.uint32(len(keys)), np.uint32(key_count), slots, np.uint32(capacity - 1), counts),
+        )
+    votes, predicted = cupy.empty(key_count, np.uint64), cupy.empty(key_count, np.uint32)
+    launch_each("predict_gaps", "start_votes", key_count, counts, np.uint32(key_count), votes)
+    launch_each("predict_gaps", "vote", capacity, slots, np.uint32(capacity), counts[key_count:], votes)
+    launch_each("predict_gaps", "decide", key_count, votes, np.uint32(key_count), predicted)
+    return predicted
+
+
+def _count_in_rows(row_tokens: Any, bits: Any, ranks: Any) -> Any:
+    """Count the marked tokens before each row, and all."""
+    import cupy
+
+    rows = len(row_tokens) - 1
+    counts = cupy.empty(rows + 1, np.uint32)
+    launch_each("gaps", "place_gap_rows", rows + 1, row_tokens, np.uint32(rows), bits, ranks, counts)
+    return counts
+
+
+def _encode(tokens: Any, numbers: Any, row_gaps: Any, row_tokens: Any) -> tuple[Any, Any]:
+    """Encode gaps, given by the tokens that they stand before, as varint pairs: gaps passed over, number."""
+    import cupy
+
+    gaps, rows = len(tokens), len(row_gaps) - 1
+    count, row_count = np.uint32(gaps), np.uint32(rows)
+    first_tokens = cupy.zeros(gaps, np.uint32)
+    launch_each("gaps", "mark_first_gaps", rows, row_tokens, row_gaps, row_count, first_tokens)
+    sizes = cupy.empty(gaps, np.uint8)
+    launch_each("gaps", "measure_gaps", gaps, tokens, first_tokens, numbers, count, sizes)
+    stops = cupy.cumsum(sizes, dtype=np.uint64)
+    data = cupy.empty(int(stops[-1]) if gaps else 0, np.uint8)  # synchronize!
+    launch_each("gaps", "write_gaps", gaps, tokens, first_tokens, numbers, count, stops, data)
+    offsets = cupy.empty(rows + 1, np.int64)
+    launch_each("gaps", "place_gap_bytes", rows + 1, row_gaps, row_count, stops, offsets)
+    return offsets, data

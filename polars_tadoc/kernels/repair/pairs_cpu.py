@@ -1,0 +1,251 @@
+"""Counts the pairs of one round of batch RePair, each exactly once, in tables that fit a core's cache.
+
+Positions are split twice. First by *position*: a thread walks its share of the sequence and drops the
+hash of each pair into one of P buckets by the hash's upper bits. Then by *pair*: whoever takes a bucket
+counts its pairs in a table that no other thread touches and leaves each pair's entry where its hash was.
+Last, each thread walks its share again in the same order and takes the entries back. All accesses are
+sequential but those to one bucket's table (a radix-partitioned hash join's shape: Manegold, Boncz and
+Kersten, 2002).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.runtime.addresses import atomic_add, prefetch
+from polars_tadoc.runtime.compiled import njit
+
+UInt8 = npt.NDArray[np.uint8]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+DEAD, ALIVE, SELECTED = 0, 1, 2
+"""State of a position: whether the pair that starts there may still occur twice, or is to be replaced."""
+
+NONE = 0xFFFFFFFF
+"""Slot of a position whose pair has no entry (yet); rule of an entry without one."""
+
+FIELDS = 2
+HASH, TALLY = range(FIELDS)
+"""An entry: the pair's hash, which stands for the pair, and its occurrences (lower half) and selections (upper)."""
+
+RUN = 1 << 10
+"""Entries that a bucket takes from the common table at a time."""
+
+ALL, REPEATED, KNOWN = 0, 1, 2
+"""Pairs that get an entry: all; those seen before; none but those that have one."""
+
+PROGRESS = 5
+NEXT, LAST, ENTRIES, SHARE, PLACE = range(PROGRESS)
+"""Where a bucket stands: its next free entry, the end of its run, entries it has, and how far it has counted."""
+
+BUCKETS = 128
+"""At most; their tables together are as large as they must be, one alone fits a core's cache."""
+
+AHEAD = 16
+"""Items of a stream whose cache lines are asked for before they are needed."""
+
+_K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+_I1, _I2 = (np.uint64(pow(int(k), -1, 1 << 64)) for k in (_K1, _K2))
+_32 = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+@njit(nogil=True, inline="always")
+def hash_pair(left: int, right: int) -> Any:
+    """Mix a pair into 64 bits, one to one."""
+    h = ((nb.uint64(left) << _32) | nb.uint64(right)) * _K1
+    h = (h ^ (h >> _32)) * _K2
+    return h ^ (h >> _32)
+
+
+@njit(nogil=True, inline="always")
+def pair_of(h: int) -> Any:
+    """Undo :func:`hash_pair`."""
+    x = (nb.uint64(h) ^ (nb.uint64(h) >> _32)) * _I2
+    x = (x ^ (x >> _32)) * _I1
+    return nb.uint32(x >> _32), nb.uint32(x & _LOW)
+
+
+@njit(nogil=True)
+def scatter(
+    sequence: UInt32,
+    state: UInt8,
+    blocks: UInt64,
+    slots: UInt32,
+    waiting: bool,
+    first: int,
+    stop: int,
+    hashes: UInt64,
+    filled: Int64,
+    bucket_of: UInt8,
+) -> int:
+    """Drop pairs of blocks from ``first`` into buckets until one is full; returns the block to go on from.
+
+    ``hashes`` holds the buckets one after another, ``filled`` how far each is filled, ``bucket_of`` the
+    bucket of each position in their order.
+    """
+    buckets = len(filled)
+    capacity = len(hashes) // buckets
+    mask = buckets - 1
+    places = np.empty(8, np.int64)
+    filled[:] = 0
+    out = 0
+    for block in range(first, stop):
+        if blocks[block] == 0:
+            continue
+        many = 0
+        for i in range(8 * block, 8 * block + 8):
+            places[many] = i
+            # a branch would be a coin toss
+            many += nb.int64((state[i] != DEAD) & ((not waiting) | (slots[i] == NONE)))
+        full = False
+        for k in range(many):
+            i = places[k]
+            h = hash_pair(sequence[i], sequence[i + 1])
+            bucket = nb.int64(h >> nb.uint64(56)) & mask
+            at = filled[bucket]
+            hashes[capacity * bucket + at] = h
+            prefetch(hashes, capacity * bucket + at + AHEAD)  # more streams than the machine foresees by itself
+            filled[bucket] = at + 1
+            bucket_of[out] = bucket
+            out += 1
+            full |= at + 9 > capacity  # the next block may bring eight
+        if full:
+            return block + 1
+    return stop
+
+
+@njit(nogil=True)
+def count(
+    hashes: Any,
+    filled: Any,
+    first_bucket: int,
+    which: int,
+    seen: Any,
+    index: Any,
+    progress: Any,
+    table: UInt64,
+    first_place: UInt32,
+    free: UInt64,
+) -> bool:
+    """Count the pairs of buckets from ``first_bucket``; each hash is replaced by its pair's entry, or ``NONE``.
+
+    Which pairs get an entry: ``ALL``; ``REPEATED``: those whose bit in ``seen`` is set already (most pairs
+    of natural text occur once); ``KNOWN``: no more. Each of the buckets has a row of ``seen``, ``index``
+    and ``progress``. Returns whether ``index`` is too small: with a larger one (:func:`fill_index`) another
+    call goes on.
+    """
+    shares, capacity = len(filled), hashes.shape[1] // filled.shape[1]
+    mask = index.shape[1] - 1
+    room = index.shape[1] - index.shape[1] // 4
+    seen_mask = nb.uint64(64 * seen.shape[1] - 1)
+    most = hashes.shape[1] - 1
+    for own in range(len(index)):
+        own_index, own_seen, at = index[own], seen[own], progress[own]
+        bucket = first_bucket + own
+        base = capacity * bucket
+        while at[SHARE] < shares:
+            share = at[SHARE]
+            for k in range(at[PLACE], filled[share, bucket]):
+                h = hashes[share, base + k]
+                prefetch(own_index, nb.int64(hashes[share, min(base + k + AHEAD, most)] & nb.uint64(mask)))
+                soon = own_index[nb.int64(hashes[share, min(base + k + AHEAD // 2, most)] & nb.uint64(mask))]
+                prefetch(table, FIELDS * (nb.int64(soon) - 1))
+                s = nb.int64(h & nb.uint64(mask))
+                while True:
+                    entry = nb.int64(own_index[s]) - 1
+                    if entry < 0 or table[FIELDS * entry + HASH] == h:
+                        break
+                    s = (s + 1) & mask
+                if entry < 0:
+                    if which == REPEATED:
+                        bit = (h >> nb.uint64(12)) & seen_mask
+                        word = nb.int64(bit >> nb.uint64(6))
+                        flag = nb.uint64(1) << (bit & nb.uint64(63))
+                        known = own_seen[word] & flag
+                        if known == 0:
+                            own_seen[word] |= flag
+                            hashes[share, base + k] = NONE
+                            continue
+                    elif which == KNOWN:
+                        hashes[share, base + k] = NONE
+                        continue
+                    if at[ENTRIES] == room:
+                        at[PLACE] = k
+                        return True
+                    if at[NEXT] == at[LAST]:
+                        start = nb.int64(atomic_add(free, 0, nb.uint64(RUN)))
+                        at[NEXT], at[LAST] = start, start + RUN
+                        for e in range(start, start + RUN):
+                            table[FIELDS * e + TALLY] = 0
+                    entry = at[NEXT]
+                    at[NEXT] += 1
+                    at[ENTRIES] += 1
+                    table[FIELDS * entry + HASH] = h
+                    first_place[entry] = NONE
+                    own_index[s] = entry + 1
+                table[FIELDS * entry + TALLY] += nb.uint64(1)
+                hashes[share, base + k] = entry
+            at[SHARE] += 1
+            at[PLACE] = 0
+    return False
+
+
+@njit(nogil=True)
+def fill_index(old: Any, table: UInt64, index: Any) -> None:
+    """Enter what an index holds into an empty, larger one."""
+    mask = index.shape[1] - 1
+    for bucket in range(len(old)):
+        for place in range(old.shape[1]):
+            if old[bucket, place] != 0:
+                s = nb.int64(table[FIELDS * (nb.int64(old[bucket, place]) - 1) + HASH] & nb.uint64(mask))
+                while index[bucket, s] != 0:
+                    s = (s + 1) & mask
+                index[bucket, s] = old[bucket, place]
+
+
+@njit(nogil=True)
+def gather(
+    state: UInt8,
+    blocks: UInt64,
+    slots: UInt32,
+    waiting: bool,
+    first: int,
+    stop: int,
+    entries: UInt64,
+    buckets: int,
+    bucket_of: UInt8,
+) -> None:
+    """Take back each position's entry, in the order in which :func:`scatter` dropped them.
+
+    Positions that still have none when they have waited die.
+    """
+    capacity = len(entries) // buckets
+    taken = np.zeros(buckets, np.int64)
+    places = np.empty(8, np.int64)
+    out = 0
+    for block in range(first, stop):
+        if blocks[block] == 0:
+            continue
+        many = 0
+        for i in range(8 * block, 8 * block + 8):
+            places[many] = i
+            # a branch would be a coin toss
+            many += nb.int64((state[i] != DEAD) & ((not waiting) | (slots[i] == NONE)))
+        for k in range(many):
+            i = places[k]
+            bucket = nb.int64(bucket_of[out])
+            out += 1
+            at = capacity * bucket + taken[bucket]
+            prefetch(entries, at + AHEAD)
+            entry = entries[at]
+            taken[bucket] += 1
+            slots[i] = entry
+            if waiting and entry == NONE:
+                state[i] = DEAD

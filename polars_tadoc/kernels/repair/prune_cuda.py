@@ -1,0 +1,182 @@
+"""Pruning on the device, symbol for symbol what :mod:`polars_tadoc.kernels.repair.prune` gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.kernels.primitives.primitives_cuda import radix_sort
+from polars_tadoc.kernels.repair.batch_repair_cuda import DeviceRules
+from polars_tadoc.kernels.repair.prune import MARGIN, MOST_PASSES, LevelledRules
+from polars_tadoc.runtime.device import device_errors, even_blocks, get_kernel
+
+THREADS = 256
+TILE = 8 * THREADS
+"""Rules or symbols of a block that sums up."""
+
+_LONG = 17  # symbols, at least, of an inlined body that is written in chunks
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceLevelledRules:
+    """Rules in level order and the rows that use them, on the device."""
+
+    rule_offsets: Any
+    """cupy uint32[rules + 1]."""
+    symbols: Any
+    """cupy uint32: the rules' bodies one after another."""
+    level_offsets: Any
+    """cupy uint32[levels + 1]."""
+    root_offsets: Any
+    """cupy int64[rows + 1]."""
+    roots: Any
+    """cupy uint32: the rows' symbols one row after another."""
+
+    def to_host(self) -> LevelledRules:
+        """Copy to host memory."""
+        with device_errors("copying a grammar to the host"):
+            return LevelledRules(  # synchronize!
+                self.rule_offsets.get(),
+                self.symbols.get(),
+                self.level_offsets.get(),
+                self.root_offsets.get(),
+                self.roots.get(),
+            )
+
+
+def prune(rules: DeviceRules, vocabulary_size: int, rows: int, margin: int = MARGIN) -> DeviceLevelledRules:
+    """Keep a rule of length l used u times only where ``l * u > l + u + margin``; inline the others.
+
+    Parameters
+    ----------
+    rules
+        From :func:`polars_tadoc.kernels.repair.batch_repair_cuda.build`.
+    vocabulary_size
+        Words; the first rule has this symbol.
+    rows
+        Separators in the sequence.
+    margin
+        What a kept rule costs beside its symbols.
+
+    Returns
+    -------
+    DeviceLevelledRules
+        Equal to what ``compress.prune.prune`` gives for the same rules.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"pruning {len(rules.left):,} rules"):
+        import cupy
+
+        nodes = cupy.empty((len(rules.left), 2), np.uint32)
+        keys = cupy.empty(len(rules.left), np.uint64)
+        kept, body_symbols, root_symbols, level_offsets = _decide(rules, vocabulary_size, margin, nodes, keys)
+        rule_offsets, symbols = cupy.zeros(kept + 1, np.uint32), cupy.empty(body_symbols, np.uint32)
+        root_offsets, roots = cupy.zeros(rows + 1, np.int64), cupy.empty(root_symbols, np.uint32)
+        named = (rules.left, rules.right, nodes, np.uint32(vocabulary_size))
+        if kept:
+            keys = radix_sort(keys, overwrite=True)  # dropped rules come last
+            _launch_tiles("number_rules", kept, keys, np.uint32(kept), nodes, np.uint32(vocabulary_size), rule_offsets)
+            chunks = _Chunks(body_symbols)
+            get_kernel("inline", "write_bodies")(
+                (-(-kept // THREADS),),
+                (THREADS,),
+                (keys, np.uint32(kept), *named, rule_offsets, symbols, chunks.places, chunks.count),
+            )
+            chunks.write(*named, symbols)
+        if len(rules.sequence):
+            chunks = _Chunks(root_symbols)
+            _launch_tiles(
+                "write_rows",
+                len(rules.sequence),
+                *(rules.sequence, np.uint32(len(rules.sequence)), *named),
+                *(root_offsets, roots, chunks.places, chunks.count),
+            )
+            chunks.write(*named, roots)
+        return DeviceLevelledRules(rule_offsets, symbols, cupy.asarray(level_offsets), root_offsets, roots)
+
+
+def _decide(
+    rules: DeviceRules, vocabulary_size: int, margin: int, nodes: Any, keys: Any
+) -> tuple[int, int, int, np.ndarray[Any, np.dtype[np.uint32]]]:
+    """Decide which rules stay; returns how many, their bodies' symbols, the rows' symbols, the levels' offsets."""
+    import cupy
+
+    rule_count, rounds = len(rules.left), len(rules.round_offsets) - 1
+    uses = cupy.zeros((2, rule_count), np.uint32)
+    report = cupy.zeros(6 + rounds // 2 + 1, np.uint64)  # totals, then rules by level
+    totals, level_sizes = report[:6], report[6:].view(np.uint32)
+    kernel, blocks = _prune_kernel(cupy.cuda.runtime.getDevice())
+    work = max(rule_count, len(rules.sequence))
+    kernel(
+        (max(1, min(blocks, -(-work // THREADS))),),
+        (THREADS,),
+        (
+            rules.left,
+            rules.right,
+            nodes,
+            np.uint32(vocabulary_size),
+            rules.round_offsets,
+            np.uint32(rounds),
+            rules.sequence,
+            np.uint32(len(rules.sequence)),
+            np.int64(margin),
+            np.uint32(MOST_PASSES),
+            uses[0],
+            uses[1],
+            keys,
+            level_sizes,
+            totals,
+        ),
+    )
+    told = report.get()  # synchronize!
+    sizes = told[6:].view(np.uint32)
+    level_offsets = np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.uint32)
+    return int(told[2] & 0xFFFFFFFF), int(told[0]), int(told[1]), level_offsets
+
+
+@lru_cache(maxsize=64)
+def _prune_kernel(device: int) -> tuple[Any, int]:
+    """Return the cooperative kernel and the blocks that can be resident together on the device, the current one."""
+    import cupy
+
+    kernel = get_kernel("prune", "prune", cooperative=True)
+    resident = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, THREADS, 0)
+    # few blocks meet sooner at a barrier, and the rounds are short
+    return kernel, min(resident, 4) * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
+
+
+class _Chunks:
+    """Room for the places where long inlined bodies are written."""
+
+    def __init__(self, symbols: int) -> None:
+        import cupy
+
+        self.most = symbols // _LONG
+        self.places, self.count = cupy.empty((self.most, 4), np.uint32), cupy.zeros(1, np.uint32)
+
+    def write(self, left: Any, right: Any, nodes: Any, vocabulary_size: np.uint32, target: Any) -> None:
+        """Write them."""
+        if self.most:
+            get_kernel("inline", "write_chunks")(
+                (even_blocks(32 * self.most),),
+                (THREADS,),
+                (self.places, self.count, left, right, nodes, vocabulary_size, target),
+            )
+
+
+def _launch_tiles(kernel: str, items: int, *arguments: Any) -> None:
+    """Launch a kernel that sums up over all items."""
+    import cupy
+
+    tiles = -(-items // TILE)
+    sums, taken = cupy.empty(tiles, np.uint64), cupy.zeros(1, np.uint32)
+    sums.data.memset_async(0xFF, sums.nbytes)
+    get_kernel("inline", kernel)((tiles,), (THREADS,), (*arguments, sums, taken))

@@ -1,0 +1,435 @@
+"""Sequitur over word ids: linked symbols, a table of digrams, and rules in level order.
+
+``kernels.reference.sequitur`` says what is done and in which order; here is how it is laid out. A symbol
+lies at a place, which at first is its index in the sequence. ``nodes`` holds three fields a place, so that
+one cache line serves a symbol and its links. Behind the symbols' places come edges: one that stands for the
+end of any row, then one for each rule, which closes its body to a ring. A match never needs new places:
+the two that it frees hold the new rule's body.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
+from polars_tadoc.runtime.addresses import prefetch
+from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.interrupts import interrupts, polled
+
+UInt32 = npt.NDArray[np.uint32]
+Int64 = npt.NDArray[np.int64]
+
+FIELDS = 3
+SYMBOL, BEFORE, AFTER = range(FIELDS)
+"""Of a rule's edge: the symbols that name the rule (0 once it is gone), its body's last and first place."""
+
+GONE = 0xFFFFFFFF
+"""Symbol of a place that is no longer linked."""
+
+HELD = 0xFFFFFFFE
+"""Recorded place of a digram that is being moved: no place, so that nothing else takes the entry for its own."""
+
+MOST_PUSHES = 16
+"""Places that one match makes pending, at most."""
+
+AHEAD = 12
+"""Words by which the table is asked for ahead."""
+
+STATE_FIELDS = 6
+VOCABULARY_SIZE, ROW_END, RULES, FILLED, TAIL, PENDING = range(STATE_FIELDS)
+"""Places in the state vector: words, the first edge, rules made, table entries, the row's last place, stack height.
+
+The stack of pending places lies behind them.
+"""
+
+_EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
+_LOW = np.uint64(0xFFFFFFFF)
+_1, _32 = np.uint64(1), np.uint64(32)
+_K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+
+
+@njit(nogil=True)
+def _get(nodes: Any, place: int, field: int) -> Any:
+    return nb.int64(nodes[FIELDS * place + field])
+
+
+@njit(nogil=True)
+def _link(nodes: Any, before: int, after: int) -> None:
+    """Let one place follow another; either may be an edge."""
+    nodes[FIELDS * before + AFTER] = after
+    nodes[FIELDS * after + BEFORE] = before
+
+
+@njit(nogil=True)
+def _tag(left: int, right: int) -> Any:
+    """32 bits of hash; the low ones are where the digram belongs in the table."""
+    h = ((nb.uint64(left) << _32) | nb.uint64(right)) * _K1
+    return ((h ^ (h >> _32)) * _K2) >> _32
+
+
+@njit(nogil=True)
+def _find(slots: Any, nodes: Any, left: int, right: int) -> Any:
+    """Slot of a digram, or the empty one where it would be."""
+    mask = nb.uint64(len(slots) - 1)
+    tag = _tag(left, right)
+    s = tag & mask
+    while True:
+        entry = slots[s]
+        if entry == _EMPTY:
+            break
+        if entry >> _32 == tag:
+            place = nb.int64(entry & _LOW)
+            if _get(nodes, place, SYMBOL) == left and _get(nodes, _get(nodes, place, AFTER), SYMBOL) == right:
+                break
+        s = (s + _1) & mask
+    return nb.int64(s)
+
+
+@njit(nogil=True)
+def _find_place(slots: Any, left: int, right: int, place: int) -> Any:
+    """Slot that holds this very place of a digram, or -1."""
+    mask = nb.uint64(len(slots) - 1)
+    s = _tag(left, right) & mask
+    while True:
+        entry = slots[s]
+        if entry == _EMPTY:
+            return nb.int64(-1)
+        if entry & _LOW == nb.uint64(place):
+            return nb.int64(s)
+        s = (s + _1) & mask
+
+
+@njit(nogil=True)
+def _record(slots: Any, slot: int, place: int) -> None:
+    """Let a slot's digram be the one at another place."""
+    slots[slot] = (slots[slot] & ~_LOW) | nb.uint64(place)
+
+
+@njit(nogil=True)
+def _erase(slots: Any, slot: int) -> None:
+    """Empty a slot and close the gap, so that searches stay as short as if the digram had never been there."""
+    mask = nb.uint64(len(slots) - 1)
+    hole = nb.uint64(slot)
+    s = hole
+    while True:
+        s = (s + _1) & mask
+        entry = slots[s]
+        if entry == _EMPTY:
+            break
+        home = (entry >> _32) & mask
+        if ((s - home) & mask) >= ((s - hole) & mask):
+            slots[hole] = entry
+            hole = s
+    slots[hole] = _EMPTY
+
+
+@njit(nogil=True)
+def _doubled(slots: Any) -> Any:
+    larger = np.full(2 * len(slots), _EMPTY, np.uint64)
+    mask = nb.uint64(len(larger) - 1)
+    for entry in slots:
+        if entry != _EMPTY:
+            s = (entry >> _32) & mask
+            while larger[s] != _EMPTY:
+                s = (s + _1) & mask
+            larger[s] = entry
+    return larger
+
+
+@njit(nogil=True)
+def _push(state: Any, place: int) -> None:
+    state[STATE_FIELDS + state[PENDING]] = place
+    state[PENDING] += 1
+
+
+@njit(nogil=True)
+def _forget(slots: Any, nodes: Any, state: Any, place: int) -> None:
+    """Take the digram at a place out of the table if it is the one recorded; it is about to be gone.
+
+    The digrams of a run overlap and only one is recorded: its neighbours become pending.
+    """
+    following = _get(nodes, place, AFTER)
+    left, right = _get(nodes, place, SYMBOL), _get(nodes, following, SYMBOL)
+    slot = _find_place(slots, left, right, place)
+    if slot < 0:
+        return
+    _erase(slots, slot)
+    state[FILLED] -= 1
+    if left == right:
+        row_end = state[ROW_END]
+        previous, after = _get(nodes, place, BEFORE), _get(nodes, following, AFTER)
+        if previous < row_end and _get(nodes, previous, SYMBOL) == left:
+            _push(state, previous)
+        if after < row_end and _get(nodes, after, SYMBOL) == left:
+            _push(state, following)
+
+
+@njit(nogil=True)
+def _use(nodes: Any, state: Any, symbol: int, change: int) -> None:
+    """Count uses of a symbol if it is a rule."""
+    rule = symbol - state[VOCABULARY_SIZE]
+    if rule >= 0:
+        at = FIELDS * (state[ROW_END] + 1 + rule) + SYMBOL
+        nodes[at] = nb.uint32(nb.int64(nodes[at]) + change)
+
+
+@njit(nogil=True)
+def _detach_second(slots: Any, nodes: Any, state: Any, place: int) -> None:
+    """Unlink the symbol after a place."""
+    second = _get(nodes, place, AFTER)
+    after = _get(nodes, second, AFTER)
+    _use(nodes, state, _get(nodes, second, SYMBOL), -1)
+    if second == state[TAIL]:
+        state[TAIL] = place
+    if after < state[ROW_END]:
+        _forget(slots, nodes, state, second)
+        _push(state, place)
+    nodes[FIELDS * second + SYMBOL] = GONE
+    _link(nodes, place, after)
+
+
+@njit(nogil=True)
+def _substitute(slots: Any, nodes: Any, state: Any, place: int, symbol: int) -> None:
+    """Write a rule's symbol in place of the two from a place on; the second one's place is free afterwards."""
+    before = _get(nodes, place, BEFORE)
+    if before < state[ROW_END]:
+        _forget(slots, nodes, state, before)
+    _detach_second(slots, nodes, state, place)
+    _use(nodes, state, _get(nodes, place, SYMBOL), -1)
+    nodes[FIELDS * place + SYMBOL] = symbol
+    _use(nodes, state, symbol, 1)
+    if before < state[ROW_END]:
+        _push(state, before)
+
+
+@njit(nogil=True)
+def _expand(slots: Any, nodes: Any, state: Any, place: int) -> None:
+    """Put a rule's body in place of its only use, if the symbol at this place is that."""
+    row_end = state[ROW_END]
+    edge = row_end + 1 + _get(nodes, place, SYMBOL) - state[VOCABULARY_SIZE]
+    if edge <= row_end or nodes[FIELDS * edge + SYMBOL] != 1:
+        return
+    before, after = _get(nodes, place, BEFORE), _get(nodes, place, AFTER)
+    first, last = _get(nodes, edge, AFTER), _get(nodes, edge, BEFORE)
+    if before < row_end:
+        _forget(slots, nodes, state, before)
+    if after < row_end:
+        _forget(slots, nodes, state, place)
+        _push(state, last)
+    _link(nodes, before, first)
+    _link(nodes, last, after)
+    nodes[FIELDS * place + SYMBOL] = GONE
+    nodes[FIELDS * edge + SYMBOL] = 0
+    if before < row_end:
+        _push(state, before)
+
+
+@njit(nogil=True)
+def _whole_body(nodes: Any, row_end: int, place: int) -> Any:
+    """Edge of the rule whose whole body are the two symbols from a place on, or 0."""
+    edge = _get(nodes, place, BEFORE)
+    if edge > row_end and _get(nodes, _get(nodes, place, AFTER), AFTER) == edge:
+        return edge
+    return nb.int64(0)
+
+
+@njit(nogil=True)
+def _match(slots: Any, nodes: Any, state: Any, place: int, slot: int) -> None:
+    """Make one symbol of the digram at a place and the one recorded in a slot; they do not overlap."""
+    known = nb.int64(slots[slot] & _LOW)
+    row_end = state[ROW_END]
+    first_rule = state[VOCABULARY_SIZE] - row_end - 1  # an edge's symbol is so much higher
+    known_second, second = _get(nodes, known, AFTER), _get(nodes, place, AFTER)
+    left, right = _get(nodes, place, SYMBOL), _get(nodes, second, SYMBOL)
+    edge, own_edge = _whole_body(nodes, row_end, known), _whole_body(nodes, row_end, place)
+    if edge and own_edge:
+        return
+    if edge:
+        _substitute(slots, nodes, state, place, edge + first_rule)
+    elif own_edge:
+        edge = own_edge
+        _record(slots, slot, HELD)
+        _substitute(slots, nodes, state, known, edge + first_rule)
+        _record(slots, _find_place(slots, left, right, HELD), place)
+    elif left >= state[VOCABULARY_SIZE] and nodes[FIELDS * (left - first_rule) + SYMBOL] == 2:
+        edge = left - first_rule
+        last = _get(nodes, edge, BEFORE)
+        _erase(slots, slot)
+        state[FILLED] -= 1
+        _detach_second(slots, nodes, state, known)
+        _detach_second(slots, nodes, state, place)
+        nodes[FIELDS * known_second + SYMBOL] = right
+        _use(nodes, state, right, 1)
+        _link(nodes, last, known_second)
+        _link(nodes, known_second, edge)
+        _push(state, last)
+        _expand(slots, nodes, state, known_second)
+        return
+    else:
+        edge = row_end + 1 + state[RULES]
+        state[RULES] += 1
+        nodes[FIELDS * edge + SYMBOL] = 0
+        _record(slots, slot, HELD)
+        _substitute(slots, nodes, state, known, edge + first_rule)
+        _substitute(slots, nodes, state, place, edge + first_rule)
+        _record(slots, _find_place(slots, left, right, HELD), known_second)
+        nodes[FIELDS * known_second + SYMBOL] = left
+        nodes[FIELDS * second + SYMBOL] = right
+        _use(nodes, state, left, 1)
+        _use(nodes, state, right, 1)
+        _link(nodes, edge, known_second)
+        _link(nodes, known_second, second)
+        _link(nodes, second, edge)
+    _expand(slots, nodes, state, _get(nodes, edge, AFTER))
+    _expand(slots, nodes, state, _get(nodes, edge, BEFORE))
+
+
+@polled
+@njit(nogil=True)
+def infer(sequence: UInt32, vocabulary_size: int, nodes: UInt32) -> Any:
+    """Read the sequence word by word; returns the rules made (some are gone again) and the symbols left over.
+
+    ``nodes`` has places for the sequence, the end of rows, and as many rules.
+    """
+    began = interrupts()
+    size = len(sequence)
+    state = np.zeros(STATE_FIELDS + (1 << 10), np.int64)
+    state[VOCABULARY_SIZE], state[ROW_END], state[TAIL] = vocabulary_size, size, size
+    slots = np.full(1 << 10, _EMPTY, np.uint64)
+    for i in range(size):
+        if i & 0xFFFF == 0 and interrupts() != began:
+            return state[RULES], 0
+        if i + AHEAD + 1 < size:
+            tag = _tag(sequence[i + AHEAD], sequence[i + AHEAD + 1])
+            prefetch(slots, nb.int64(tag & nb.uint64(len(slots) - 1)))
+        symbol = sequence[i]
+        if symbol == SEPARATOR:
+            nodes[FIELDS * i + SYMBOL] = GONE
+            state[TAIL] = size
+            continue
+        tail = state[TAIL]
+        nodes[FIELDS * i + SYMBOL] = symbol
+        _link(nodes, tail, i)
+        _link(nodes, i, size)
+        state[TAIL] = i
+        if tail == size:
+            continue
+        _push(state, tail)
+        while state[PENDING] > 0:
+            if STATE_FIELDS + state[PENDING] + MOST_PUSHES > len(state):
+                larger = np.empty(2 * len(state), np.int64)
+                larger[: len(state)] = state
+                state = larger
+            if 5 * state[FILLED] >= 3 * len(slots):
+                slots = _doubled(slots)
+            state[PENDING] -= 1
+            place = state[STATE_FIELDS + state[PENDING]]
+            left, after = _get(nodes, place, SYMBOL), _get(nodes, place, AFTER)
+            if left == GONE or after >= size:
+                continue
+            right = _get(nodes, after, SYMBOL)
+            slot = _find(slots, nodes, left, right)
+            entry = slots[slot]
+            if entry == _EMPTY:
+                slots[slot] = (_tag(left, right) << _32) | nb.uint64(place)
+                state[FILLED] += 1
+                continue
+            known = nb.int64(entry & _LOW)
+            known_after = _get(nodes, known, AFTER)
+            if known == place or known_after == place:
+                continue
+            if after == known:
+                _record(slots, slot, place)
+                _push(state, known_after)
+                continue
+            _match(slots, nodes, state, place, slot)
+    left_over = 0
+    for i in range(size):
+        left_over += nodes[FIELDS * i + SYMBOL] != GONE
+    return state[RULES], left_over
+
+
+@polled
+@njit(nogil=True)
+def levels(nodes: UInt32, row_end: int, made: int, vocabulary_size: int) -> Any:
+    """Level of each rule, from 1; 0 where the rule is gone. Depth first with a stack: chains may be long."""
+    began = interrupts()
+    result = np.zeros(made, np.uint32)
+    highest = np.zeros(made, np.uint32)  # in the part of the body walked so far
+    stack = np.empty(made + 1, np.uint32)
+    cursor = np.empty(made + 1, np.uint32)
+    for root in range(made):
+        if root & 0xFF == 0 and interrupts() != began:
+            return result
+        if nodes[FIELDS * (row_end + 1 + root) + SYMBOL] == 0 or result[root] > 0:
+            continue
+        stack[0], cursor[0] = root, nodes[FIELDS * (row_end + 1 + root) + AFTER]
+        top = 0
+        while top >= 0:
+            rule = nb.int64(stack[top])
+            place = nb.int64(cursor[top])
+            if place >= row_end:
+                result[rule] = highest[rule] + nb.uint32(1)
+                top -= 1
+                continue
+            child = _get(nodes, place, SYMBOL) - vocabulary_size
+            if child >= 0 and result[child] == 0:
+                top += 1
+                stack[top], cursor[top] = child, nodes[FIELDS * (row_end + 1 + child) + AFTER]
+                continue
+            if child >= 0:
+                highest[rule] = max(highest[rule], result[child])
+            cursor[top] = nodes[FIELDS * place + AFTER]
+    return result
+
+
+@njit(nogil=True)
+def _write_line(nodes: Any, first: int, row_end: int, vocabulary_size: int, numbers: Any, out: Any, at: int) -> Any:
+    place = first
+    while place < row_end:
+        symbol = nodes[FIELDS * place + SYMBOL]
+        out[at] = symbol if symbol < vocabulary_size else numbers[symbol - vocabulary_size]
+        at += 1
+        place = _get(nodes, place, AFTER)
+    return at
+
+
+@polled
+@njit(nogil=True)
+def write_bodies(
+    nodes: UInt32, row_end: int, order: UInt32, vocabulary_size: int, numbers: UInt32, offsets: UInt32, symbols: UInt32
+) -> None:
+    """Write the bodies of the rules in ``order``; ``numbers[r]`` is the symbol that rule r gets."""
+    began = interrupts()
+    at = 0
+    for k in range(len(order)):
+        if k & 0xFFF == 0 and interrupts() != began:
+            return
+        first = _get(nodes, row_end + 1 + nb.int64(order[k]), AFTER)
+        at = _write_line(nodes, first, row_end, vocabulary_size, numbers, symbols, at)
+        offsets[k + 1] = at
+
+
+@polled
+@njit(nogil=True)
+def write_rows(
+    nodes: UInt32, sequence: UInt32, vocabulary_size: int, numbers: UInt32, offsets: Int64, roots: UInt32
+) -> None:
+    """Write the rows' symbols one row after another; a row's first place is the one after a separator."""
+    began = interrupts()
+    at = 0
+    row = 0
+    first = 0
+    for i in range(len(sequence)):
+        if i & 0xFFFF == 0 and interrupts() != began:
+            return
+        if sequence[i] == SEPARATOR:
+            if i > first:
+                at = _write_line(nodes, first, len(sequence), vocabulary_size, numbers, roots, at)
+            row += 1
+            offsets[row] = at
+            first = i + 1

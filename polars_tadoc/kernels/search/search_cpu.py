@@ -1,0 +1,663 @@
+"""Finds the best documents of queries (Ding et al., WWW 2009, sections 5 and 6), on the CPU.
+
+OR scores lists from the shortest on into accumulators, window by window. As soon as the k-th best score is above what
+all further lists can add, no new document can enter: those that still can are looked up in these lists, if they are few
+(MaxScore, Turtle and Flood, 1995, with bounds of blocks as in Ding and Suel, SIGIR 2011). AND looks up the shortest
+list's documents in the others. Only documents that are strictly below are given up, with room for rounding, and sums
+are in the lists' order, so results do not depend on any of this.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.postings.coded import BLOCK, Lists, Postings, Queries
+from polars_tadoc.kernels.postings.decode_cpu import View, decode_counts, decode_documents, view_of
+from polars_tadoc.kernels.search.accumulators_cpu import (
+    GROUP,
+    WINDOW,
+    as_bits,
+    as_float,
+    count_touched,
+    is_allowed,
+    key_of,
+    push,
+    push_touched,
+    take_touched,
+    weigh,
+    write_best,
+)
+from polars_tadoc.kernels.search.blocks_cpu import (
+    BLOCKS,
+    FIRST_BLOCK,
+    NEXT_BLOCK,
+    ROW_BYTES,
+    head,
+    is_coded,
+    list_size,
+    open_list,
+    read_count,
+    read_counts,
+    read_documents,
+)
+from polars_tadoc.runtime.addresses import load_u64, store_u64
+from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+
+UInt8 = npt.NDArray[np.uint8]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+
+_0, _1, _2, _4, _6, _15 = (nb.uint64(i) for i in (0, 1, 2, 4, 6, 15))
+_WINDOW, _GROUP, _BLOCK = nb.uint64(WINDOW), nb.uint64(GROUP), nb.uint64(BLOCK)
+_NONE = ~nb.uint64(0)
+_POSTINGS_A_LOOKUP = nb.uint64(4)
+"""Scoring so many postings takes as long as looking up one document."""
+_CHUNK_BLOCKS = nb.uint64(8)
+"""Blocks of the shortest list of an AND that are looked up together."""
+_CHUNK_POSTINGS = 1 << 20
+"""Postings of queries that are worth handing to a thread; or 32 queries."""
+_MANY = nb.uint64(12)
+"""Counts of a block from which on decoding all costs less than reading them one by one."""
+
+
+class Block(NamedTuple):
+    """Room for one block."""
+
+    documents: UInt32
+    counts: UInt32
+    places: UInt32
+    """In the window, or in the block."""
+    added: Float32
+    """What postings add to scores."""
+
+
+class Candidates(NamedTuple):
+    """Documents that are looked up in further lists, ascending."""
+
+    documents: UInt32
+    scores: Float32
+    bits: Int32
+    """The scores as integers."""
+    origins: UInt32
+    """Places in the shortest list's chunk (AND)."""
+    hits: UInt32
+    """Which of those before one block's end are in it."""
+
+
+class Workspace(NamedTuple):
+    """What a thread needs for a query; accumulators are all untouched and marks 0 between queries."""
+
+    accumulators: Float32
+    bits: Int32
+    """The accumulators as integers."""
+    marks: UInt8
+    found: Candidates
+    block: Block
+
+
+_own = threading.local()
+
+
+def _workspace() -> Workspace:
+    """Return this thread's workspace."""
+    if not hasattr(_own, "workspace"):
+        accumulators = np.full(WINDOW + GROUP, -0.0, np.float32)
+        scores = np.empty(WINDOW, np.float32)
+        documents, origins = np.empty(WINDOW, np.uint32), np.empty(WINDOW, np.uint32)
+        _own.workspace = Workspace(
+            accumulators,
+            accumulators.view(np.int32),
+            np.zeros(WINDOW // GROUP + 8, np.uint8),
+            Candidates(documents, scores, scores.view(np.int32), origins, np.empty(BLOCK, np.uint32)),
+            Block(
+                np.empty(BLOCK, np.uint32),
+                np.empty(BLOCK, np.uint32),
+                np.zeros(BLOCK, np.uint32),
+                np.empty(BLOCK, np.float32),
+            ),
+        )
+    workspace: Workspace = _own.workspace
+    return workspace
+
+
+@inner
+def _below(documents: UInt32, document: int) -> Any:
+    """Count the ascending documents of a full block that are below one; a block's last counts as not."""
+    place = _0
+    step = nb.uint64(BLOCK // 2)
+    while step != 0:
+        place += step * nb.uint64(documents[place + step - _1] < document)
+        step >>= _1
+    return place
+
+
+@inner
+def _find_block(row: int, block: int, document: int) -> Any:
+    """Return the last block, from one on, whose head is not behind a document; that one if there is none."""
+    blocks = load_u64(row + BLOCKS)
+    if block + _1 >= blocks or head(row, block + _1) > document:
+        return block
+    block += _1
+    step = _1
+    while block + step < blocks and head(row, block + step) <= document:
+        block += step
+        step += step
+    while step > _1:
+        step >>= _1
+        if block + step < blocks and head(row, block + step) <= document:
+            block += step
+    return block
+
+
+@inner
+def _mark(marks: UInt8, places: UInt32, size: int) -> None:
+    """Mark the groups of a block's places: all from the first to the last one where they are near each other."""
+    lowest, highest = nb.uint32(WINDOW), nb.uint32(0)
+    for i in range(size):
+        place = places[i]
+        lowest = min(lowest, place)
+        highest = max(highest, place if place < nb.uint32(WINDOW) else nb.uint32(0))
+    lowest, highest = nb.uint64(lowest) >> _6, nb.uint64(highest) >> _6
+    if highest < lowest + _BLOCK:
+        for group in range(lowest, highest + _1):
+            marks[group] = 1
+    else:
+        for i in range(size):
+            marks[nb.uint64(places[i]) >> _6] = 1
+
+
+@inner
+def _score_window(
+    view: View,
+    row: int,
+    weight: float,
+    norms: int,
+    first: Any,
+    stop: Any,
+    accumulators: Float32,
+    marks: UInt8,
+    block: Block,
+) -> Any:
+    """Add a list's scores of the window's documents; return the list's first document behind it."""
+    documents, places, added = block.documents, block.places, block.added
+    to_documents, to_counts = nb.uint64(documents.ctypes.data), nb.uint64(block.counts.ctypes.data)
+    to_added = nb.uint64(added.ctypes.data)
+    blocks, number = load_u64(row + BLOCKS), _find_block(row, load_u64(row + NEXT_BLOCK), first)
+    width, first_32 = nb.uint32(stop - first), nb.uint32(first)
+    behind = _NONE
+    while number < blocks:
+        if head(row, number) >= stop:
+            behind = head(row, number)
+            break
+        size = read_documents(view, row, number, to_documents)
+        read_counts(view, row, number, to_counts)
+        weigh(to_documents, to_counts, (size + _15) >> _4, norms, weight, to_added)
+        for i in range(size):
+            place = documents[i] - first_32  # modulo 2^32: what lies before the window goes behind it, too
+            places[i] = place if place < width else nb.uint32(WINDOW)
+        _mark(marks, places, size)
+        for i in range(size):
+            accumulators[nb.uint64(places[i])] += added[i]
+        if nb.uint64(documents[size - _1]) >= stop:
+            inside = _0
+            for i in range(size):
+                inside += nb.uint64(nb.uint64(documents[i]) < stop)
+            behind = max(nb.uint64(documents[min(inside, size - _1)]), stop)
+            break
+        number += _1
+    store_u64(row + NEXT_BLOCK, min(number, blocks - _1))  # the last one stays: documents behind it may be looked up
+    return behind
+
+
+@inner
+def _look_up(
+    view: View,
+    row: int,
+    weight: float,
+    bounds: Float32,
+    norms: int,
+    need: float,
+    require: bool,
+    count: int,
+    found: Candidates,
+    block: Block,
+) -> Any:
+    """Add a list's scores to those of candidates; return how many candidates remain.
+
+    Parameters
+    ----------
+    need
+        Candidates whose score remains below are left out.
+    require
+        Whether candidates that are not in the list are left out.
+
+    """
+    candidates, scores, origins, hits = found.documents, found.scores, found.origins, found.hits
+    documents, counts, places, added = block.documents, block.counts, block.places, block.added
+    to_documents, to_counts, to_added = (
+        nb.uint64(documents.ctypes.data),
+        nb.uint64(counts.ctypes.data),
+        nb.uint64(added.ctypes.data),
+    )
+    blocks, number = load_u64(row + BLOCKS), load_u64(row + NEXT_BLOCK)
+    bounded = is_coded(row) and len(bounds) > 0
+    first_block = load_u64(row + FIRST_BLOCK)
+    kept, at = _0, _0
+    while at < count:
+        number = _find_block(row, number, nb.uint64(candidates[at]))
+        limit = head(row, number + _1) if number + _1 < blocks else _NONE
+        bound = weight * bounds[first_block + number] if bounded else weight
+        stop, best = at, nb.float32(-1)
+        most = min(count, at + _BLOCK)
+        while stop < most and nb.uint64(candidates[stop]) < limit:
+            best = max(best, scores[stop])
+            stop += _1
+        stop = max(stop, at + _1)  # heads that do not ascend are damaged: go on all the same
+        if nb.float32(best + bound) < need:
+            at = stop
+            continue
+        size = read_documents(view, row, number, to_documents)
+        for i in range(size, _BLOCK):
+            documents[i] = nb.uint32(0xFFFFFFFF)
+        matches = _0
+        for c in range(at, stop):
+            place = _below(documents, candidates[c])
+            hits[matches] = nb.uint32(c)
+            places[matches] = nb.uint32(place)
+            matches += nb.uint64(documents[place] == candidates[c])
+        if matches >= _MANY:
+            read_counts(view, row, number, to_counts)
+            for h in range(matches):
+                places[h] = counts[nb.uint64(places[h])]
+        else:
+            for h in range(matches):
+                places[h] = read_count(view, row, number, nb.uint64(places[h]))
+        for h in range(matches):
+            documents[h] = candidates[nb.uint64(hits[h])]
+        for h in range(matches, (matches + _15) & ~_15):
+            documents[h] = 0
+        weigh(to_documents, nb.uint64(places.ctypes.data), (matches + _15) >> _4, norms, weight, to_added)
+        if require:
+            for h in range(matches):
+                c = nb.uint64(hits[h])
+                score = scores[c] + added[h]
+                candidates[kept] = candidates[c]
+                origins[kept] = origins[c]
+                scores[kept] = score
+                kept += nb.uint64(score >= need)
+        else:
+            for h in range(matches):
+                scores[nb.uint64(hits[h])] += added[h]
+            for c in range(at, stop):
+                score = scores[c]
+                candidates[kept] = candidates[c]
+                scores[kept] = score
+                kept += nb.uint64(score >= need)
+        at = stop
+    store_u64(row + NEXT_BLOCK, number)
+    return kept
+
+
+@inner
+def _largest(bounds: Float32, first: int, blocks: int) -> Any:
+    largest = nb.int32(0)
+    for block in range(first, first + blocks):
+        largest = max(largest, as_bits(bounds[block]))
+    return largest
+
+
+@inner
+def _bound_rest(rows: UInt64, lists: int, weights: Float32, first: int, bounds: Float32, rest: Float64) -> None:
+    """Write what lists i and on add at most to ``rest[i]``."""
+    base = nb.uint64(rows.ctypes.data)
+    rest[lists] = 0.0
+    for back in range(lists):
+        i = lists - _1 - nb.uint64(back)
+        row = base + i * ROW_BYTES
+        bound = 1.0
+        if is_coded(row) and len(bounds) > 0:
+            bound = nb.float64(as_float(_largest(bounds, load_u64(row + FIRST_BLOCK), load_u64(row + BLOCKS))))
+        rest[i] = rest[i + _1] + nb.float64(weights[first + i]) * bound
+
+
+@inner
+def _score_of(key: int) -> Any:
+    return nb.float64(as_float(nb.int32(key >> nb.uint64(32))))
+
+
+@inner
+def _needed(threshold: float, rest: float, lists: int) -> Any:
+    """Return below which score (float32) one cannot reach a threshold by adding ``rest``, with room for rounding."""
+    need = threshold * (1.0 - 1.2e-7 * (nb.float64(lists) + 8.0)) - rest
+    return nb.float32(need - 1e-6 * abs(need))
+
+
+@inner
+def _may_leave_out(scored: int, size: int, room: int, all_lists: float, rest: float) -> Any:
+    """Tell whether to look for the k-th best score so far: it may exceed ``rest``, and saves more than it takes."""
+    return scored > room and scored < size and all_lists > rest + rest
+
+
+@kernel
+def search_any(
+    view: View,
+    own: int,
+    norms: int,
+    bounds: Float32,
+    queries: Queries,
+    extra: Lists,
+    allowed: UInt32,
+    start: int,
+    stop: int,
+    workspace: Workspace,
+    heap: UInt64,
+    trial: UInt64,
+    rows: UInt64,
+    behind: UInt64,
+    rest: Float64,
+    found: Int64,
+    documents: UInt32,
+    scores: UInt32,
+) -> None:
+    """Answer queries ``start`` to ``stop`` with documents that stand in any of their lists.
+
+    Parameters
+    ----------
+    view, own
+        Addresses of the postings, and how many lists they have.
+    norms
+        Address of float32 by document.
+    queries
+        As for :func:`search`.
+    bounds
+        float32 by block, or none.
+    extra, allowed
+        As for :func:`search`; empty if not given.
+    start, stop
+        Which queries.
+    workspace
+        This thread's.
+    heap, trial
+        uint64, as many as there may be results.
+    rows, behind, rest
+        Eight, one and one for each list of the longest query, and one more.
+    found, documents, scores
+        Results; scores are float32 as bits.
+
+    """
+    accumulators, bits, marks = workspace.accumulators, workspace.bits, workspace.marks
+    candidates, block = workspace.found, workspace.block
+    offsets, numbers, weights = queries.offsets, queries.lists, queries.weights
+    whole_marks = marks[: WINDOW // GROUP]
+    base = nb.uint64(rows.ctypes.data)
+    room = nb.uint64(len(heap))
+    for q in range(start, stop):
+        first_list = nb.uint64(offsets[q])
+        lists = nb.uint64(offsets[q + 1]) - first_list
+        for i in range(lists):
+            row = base + i * ROW_BYTES
+            open_list(view, own, extra, numbers[first_list + i], row)
+            behind[i] = head(row, _0) if load_u64(row + BLOCKS) != 0 else _NONE
+        _bound_rest(rows, lists, weights, first_list, bounds, rest)
+        size, threshold, window_stop = _0, -1.0, _0
+        while True:
+            first = _NONE
+            for i in range(lists):
+                if _needed(threshold, rest[i], lists) > 0:
+                    break
+                first = min(first, behind[i])
+            if first == _NONE:
+                break
+            first = max(first & ~(_GROUP - _1), window_stop)
+            window_stop = first + _WINDOW
+            scored = _0
+            i = _0
+            while i < lists:
+                row = base + i * ROW_BYTES
+                need = _needed(threshold, rest[i], lists)
+                if need <= 0 and size < room and _may_leave_out(scored, list_size(row), room, rest[_0], rest[i]):
+                    tried = push_touched(bits, whole_marks, first, allowed, trial, _0, False)
+                    threshold = _score_of(trial[_0]) if tried == room else threshold
+                    need = _needed(threshold, rest[i], lists)
+                if need > 0 and _POSTINGS_A_LOOKUP * count_touched(bits, whole_marks, as_bits(need)) <= list_size(row):
+                    break
+                if behind[i] < window_stop:
+                    scored += list_size(row)
+                    weight = weights[first_list + i]
+                    behind[i] = _score_window(view, row, weight, norms, first, window_stop, accumulators, marks, block)
+                i += _1
+            if i == lists:
+                size = push_touched(bits, whole_marks, first, allowed, heap, size, True)
+            else:
+                least = as_bits(max(_needed(threshold, rest[i], lists), nb.float32(0)))
+                count = take_touched(bits, whole_marks, first, allowed, least, candidates.documents, candidates.bits)
+                while i < lists and count > 0:
+                    row, weight = base + i * ROW_BYTES, weights[first_list + i]
+                    need = _needed(threshold, rest[i + _1], lists)
+                    count = _look_up(view, row, weight, bounds, norms, need, False, count, candidates, block)
+                    i += _1
+                for c in range(count):
+                    size = push(heap, size, key_of(nb.uint32(candidates.bits[c]), candidates.documents[c]))
+            if size == room:
+                threshold = max(threshold, _score_of(heap[_0]))
+        found[q] = nb.int64(size)
+        write_best(heap, size, documents[q], scores[q])
+
+
+@inner
+def _take_blocks(view: View, row: int, first: int, stop: int, allowed: UInt32, found: Candidates, block: Block) -> Any:
+    """Make the allowed documents of some blocks of a list the candidates; return how many they are."""
+    candidates, scores, origins, documents = found.documents, found.scores, found.origins, block.documents
+    count, origin = _0, _0
+    for number in range(first, stop):
+        size = read_documents(view, row, number, nb.uint64(documents.ctypes.data))
+        for i in range(size):
+            candidates[count] = documents[i]
+            origins[count] = origin + i
+            scores[count] = nb.float32(-0.0)
+            count += nb.uint64(is_allowed(allowed, nb.uint64(documents[i])))
+        origin += _BLOCK
+    return count
+
+
+@inner
+def _add_own(
+    view: View, row: int, weight: float, norms: int, first_block: int, count: int, found: Candidates, block: Block
+) -> None:
+    """Add the scores of the list that the candidates came from, whose block ``first_block`` was their chunk's first."""
+    candidates, scores, origins = found.documents, found.scores, found.origins
+    documents, counts, places, added = block.documents, block.counts, block.places, block.added
+    at = _0
+    while at < count:
+        number = nb.uint64(origins[at]) // _BLOCK
+        stop = at
+        while stop < count and nb.uint64(origins[stop]) // _BLOCK == number:
+            documents[stop - at] = candidates[stop]
+            stop += _1
+        if stop - at >= _MANY:
+            read_counts(view, row, first_block + number, nb.uint64(counts.ctypes.data))
+            for c in range(at, stop):
+                places[c - at] = counts[nb.uint64(origins[c]) % _BLOCK]
+        else:
+            for c in range(at, stop):
+                places[c - at] = read_count(view, row, first_block + number, nb.uint64(origins[c]) % _BLOCK)
+        groups = (stop - at + _15) >> _4
+        for i in range(stop - at, groups << _4):
+            documents[i] = nb.uint32(0)
+        weigh(
+            nb.uint64(documents.ctypes.data),
+            nb.uint64(places.ctypes.data),
+            groups,
+            norms,
+            weight,
+            nb.uint64(added.ctypes.data),
+        )
+        for c in range(at, stop):
+            scores[c] += added[c - at]
+        at = stop
+
+
+@kernel
+def search_all(
+    view: View,
+    own: int,
+    norms: int,
+    bounds: Float32,
+    queries: Queries,
+    extra: Lists,
+    allowed: UInt32,
+    start: int,
+    stop: int,
+    workspace: Workspace,
+    heap: UInt64,
+    rows: UInt64,
+    rest: Float64,
+    found: Int64,
+    documents: UInt32,
+    scores: UInt32,
+) -> None:
+    """Answer queries ``start`` to ``stop`` with documents that stand in all of their lists: as :func:`search_any`."""
+    candidates, block = workspace.found, workspace.block
+    offsets, numbers, weights = queries.offsets, queries.lists, queries.weights
+    base = nb.uint64(rows.ctypes.data)
+    room = nb.uint64(len(heap))
+    for q in range(start, stop):
+        first_list = nb.uint64(offsets[q])
+        lists = nb.uint64(offsets[q + 1]) - first_list
+        shortest, fewest = _0, _NONE
+        for i in range(lists):
+            row = base + i * ROW_BYTES
+            open_list(view, own, extra, numbers[first_list + i], row)
+            if list_size(row) < fewest:
+                shortest, fewest = i, list_size(row)
+        _bound_rest(rows, lists, weights, first_list, bounds, rest)
+        own_row, blocks = base + shortest * ROW_BYTES, _0
+        if lists != 0:
+            blocks = load_u64(own_row + BLOCKS)
+        size, threshold, number = _0, -1.0, _0
+        while number < blocks and _needed(threshold, rest[_0], lists) <= 0:
+            first_block = number
+            number = min(first_block + _CHUNK_BLOCKS, blocks)
+            count = _take_blocks(view, own_row, first_block, number, allowed, candidates, block)
+            for step in range(lists):
+                # a + b is b + a: where the shortest list is the first, only what the second leaves of it is scored
+                i = _1 - step if shortest == 0 and lists > _1 and step < _2 else step
+                row, weight = base + i * ROW_BYTES, weights[first_list + i]
+                if i == shortest:
+                    _add_own(view, row, weight, norms, first_block, count, candidates, block)
+                else:
+                    need = _needed(threshold, rest[i + _1] + (rest[_0] - rest[_1] if step < i else 0.0), lists)
+                    count = _look_up(view, row, weight, bounds, norms, need, True, count, candidates, block)
+            for c in range(count):
+                size = push(heap, size, key_of(nb.uint32(candidates.bits[c]), candidates.documents[c]))
+            if size == room:
+                threshold = _score_of(heap[_0])
+        found[q] = nb.int64(size)
+        write_best(heap, size, documents[q], scores[q])
+
+
+@kernel
+def _bound_blocks(view: View, norms: int, start: int, stop: int, block: Block, bounds: Float32) -> None:
+    to_documents, to_counts = nb.uint64(block.documents.ctypes.data), nb.uint64(block.counts.ctypes.data)
+    to_added, added = nb.uint64(block.added.ctypes.data), block.added
+    for t in range(start, stop):
+        offsets = view.block_offsets + nb.uint64(8 * t)
+        for number in range(load_u64(offsets), load_u64(offsets + nb.uint64(8))):
+            size = decode_documents(view, nb.uint64(t), number, to_documents)
+            decode_counts(view, nb.uint64(t), number, to_counts)
+            weigh(to_documents, to_counts, (size + _15) >> _4, norms, nb.float32(1), to_added)
+            bound = nb.int32(0)
+            for i in range(size):
+                bound = max(bound, as_bits(added[i]))
+            bounds[number] = as_float(bound)
+
+
+def block_bounds(postings: Postings, norms: Float32) -> Float32:
+    """Return what each block adds at most to a score, for a weight of 1.
+
+    Parameters
+    ----------
+    postings
+        The lists.
+    norms
+        float32 by document.
+
+    Returns
+    -------
+    float32 array
+        By block: the largest count / (count + norm) of its postings.
+
+    """
+    bounds = np.empty(len(postings.heads), np.float32)
+    view, norms_at = view_of(postings), np.uint64(norms.ctypes.data)
+
+    def bound(chunk: tuple[int, int]) -> None:
+        _bound_blocks(view, norms_at, *chunk, _workspace().block, bounds)
+
+    map_parallel(bound, weighted_chunks(BLOCK * postings.block_offsets))
+    return bounds
+
+
+def _no_lists() -> Lists:
+    return Lists(np.zeros(1, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint32))
+
+
+def search(
+    postings: Postings,
+    norms: Float32,
+    bounds: Float32 | None,
+    queries: Queries,
+    k: int,
+    require_all: bool,
+    allowed: UInt32 | None = None,
+    extra: Lists | None = None,
+) -> tuple[Int64, UInt32, Float32]:
+    """Find the best documents for each query, as :func:`polars_tadoc.kernels.search.reference.search` defines.
+
+    Parameters
+    ----------
+    postings, norms, queries, k, require_all, allowed, extra
+        As there.
+    bounds
+        Of :func:`block_bounds` for the same norms, with which OR reads less; or None.
+
+    Returns
+    -------
+    (int64 array, uint32 array, float32 array)
+        As there.
+
+    """
+    count = len(queries.offsets) - 1
+    found = np.zeros(count, np.int64)
+    documents, scores = np.zeros((count, k), np.uint32), np.zeros((count, k), np.float32)
+    kept = min(k, postings.documents)
+    if count == 0 or kept == 0:
+        return found, documents, scores
+    longest = int(np.diff(queries.offsets).max())
+    bounds = np.empty(0, np.float32) if bounds is None else bounds
+    allowed = np.empty(0, np.uint32) if allowed is None else allowed
+    view, own, norms_at = view_of(postings), len(postings.frequencies), np.uint64(norms.ctypes.data)
+    given = (view, own, norms_at, bounds, queries, _no_lists() if extra is None else extra, allowed)
+
+    def answer(chunk: tuple[int, int]) -> None:
+        heap, rows, rest = np.empty(kept, np.uint64), np.empty(8 * longest, np.uint64), np.empty(longest + 1)
+        results = (found, documents, scores.view(np.uint32))
+        if require_all:
+            search_all(*given, *chunk, _workspace(), heap, rows, rest, *results)
+        else:
+            trial, behind = np.empty(kept, np.uint64), np.empty(longest, np.uint64)
+            search_any(*given, *chunk, _workspace(), heap, trial, rows, behind, rest, *results)
+
+    read = int(postings.frequencies[np.minimum(queries.lists, own - 1)].sum(dtype=np.int64)) if own else 0
+    map_parallel(answer, even_chunks(count, max(1, min(32, _CHUNK_POSTINGS * count // max(read, 1))), 4))
+    return found, documents, scores

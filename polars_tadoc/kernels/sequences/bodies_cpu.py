@@ -1,0 +1,62 @@
+"""What own windows are read from: the bodies of rules and documents, and how often each rule occurs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.config import settings
+from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.kernels.primitives.arrays import sums_before
+from polars_tadoc.kernels.traverse.results_cpu import rule_weights
+from polars_tadoc.kernels.traverse.rules import Rules
+
+Int64 = npt.NDArray[np.int64]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+
+ROOM = 8
+"""Part of the expansion limit that heads and tails, and windows that are given ids, may have in places."""
+
+
+@dataclass(frozen=True)
+class Bodies:
+    """Rules, the documents over them, how often each rule occurs in these, and their words if those are terminals."""
+
+    rules: Rules
+    root_offsets: Int64
+    roots: UInt32
+    weights: UInt64
+    words: int = 0
+
+    @classmethod
+    def of(cls, rules: Rules, root_offsets: Int64, roots: UInt32) -> Bodies:
+        """Weigh the rules."""
+        weights = rule_weights(rules, roots)
+        words = int(weights[: rules.terminals].sum())
+        return cls(rules, root_offsets, roots, weights[rules.terminals :], words)
+
+
+def longest_document(bodies: Bodies, enough: int) -> int:
+    """Words of the longest document, or of any rule of one if those are ``enough``."""
+    rules = bodies.rules
+    longest_rule = int(rules.lengths.max(initial=1, where=bodies.weights > 0))
+    if longest_rule >= enough:
+        return longest_rule
+    is_rule = bodies.roots >= rules.terminals
+    lengths = np.ones(len(bodies.roots), np.int64)
+    lengths[is_rule] = rules.lengths[bodies.roots[is_rule] - np.uint32(rules.terminals)]
+    before = sums_before(lengths)
+    return int((before[bodies.root_offsets[1:]] - before[bodies.root_offsets[:-1]]).max(initial=0))
+
+
+def require_room(places: int, what: str) -> None:
+    """Raise before memory is taken that a long run of words, or a wide window, on nested rules would ask for."""
+    limit = settings().expansion_limit // ROOM
+    if places > limit:
+        raise LimitExceededError(
+            f"{what} take {places:,} places where {limit:,} are allowed: ask for shorter runs, a narrower window or "
+            "fewer rows; if the data is trusted, raise the limit: tadoc.Config(expansion_limit=…)"
+        )

@@ -1,0 +1,101 @@
+"""Rules' bodies and documents as kernels of sequences read them: with the first and last words of rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from polars_tadoc.kernels.sequences.windows_cuda import Kind
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.kernels.traverse.tables_cuda import device_levels, resident
+from polars_tadoc.runtime.device import launch_each
+
+THREADS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """Bodies or documents as the kernels read them."""
+
+    offsets: Any
+    """cupy int64, owners + 1."""
+    symbols: Any
+    starts: Any
+    """cupy uint32: a bit by position, set where an owner starts."""
+    ends: Any
+    """cupy uint32: the lengths, first and last words of rules."""
+    stride: int
+    terminals: int
+    rank: Any
+    reach: int
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Return what the kernels take."""
+        return (
+            *(self.symbols, np.uint64(len(self.symbols)), self.starts, self.ends, np.uint32(self.stride)),
+            *(np.uint32(self.terminals), self.rank, np.uint32(self.reach)),
+        )
+
+
+def make_texts(kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) -> tuple[Text, Text]:
+    """Return the rules' bodies and the documents, ready to be read; what is small of the bodies stays with them."""
+    kept = _bodies.get(rules)
+    if kept is not None and kept.reach == kind.reach and kept.rank is rank:
+        ends, starts, stride = kept.ends, kept.starts, kept.stride
+    else:
+        stride = -(-(1 + 2 * kind.reach) // 4) * 4
+        ends = _fill_ends(rules, rank, kind.reach, stride)
+        starts = _mark_starts(rules.rule_offsets, rules.symbols)
+    bodies = Text(rules.rule_offsets, rules.symbols, starts, ends, stride, rules.terminals, rank, kind.reach)
+    if ends.nbytes + starts.nbytes <= _MOST_KEPT:
+        # not the rules' own arrays: what a dictionary of weak keys holds must not hold the key
+        _bodies[rules] = _Ends(kind.reach, rank, ends, starts, stride)
+    starts = _mark_starts(root_offsets, roots)
+    return bodies, Text(root_offsets, roots, starts, ends, stride, rules.terminals, rank, kind.reach)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ends:
+    """What stays of rules from one call to the next, for the same words in the same order."""
+
+    reach: int
+    rank: Any
+    ends: Any
+    starts: Any
+    stride: int
+
+
+_MOST_KEPT = 12 << 20
+"""Bytes of device memory that stay with rules, at most."""
+_bodies: WeakKeyDictionary[Rules, _Ends] = WeakKeyDictionary()
+
+
+def _fill_ends(rules: Rules, rank: Any, reach: int, stride: int) -> Any:
+    import cupy
+
+    ends = cupy.empty(rules.rule_count * stride, np.uint32)
+    if rules.rule_count:
+        levels = np.asarray(rules.level_offsets, np.int64)
+        widest = int(np.diff(levels).max(initial=1))
+        kernel, blocks = resident("rule_ends", "fill_ends", (), THREADS, cooperative=True)
+        kernel(
+            (max(1, min(blocks, -(-2 * widest // THREADS))),),
+            (THREADS,),
+            (
+                *(device_levels(rules), np.uint32(len(levels) - 1), rules.rule_offsets, rules.symbols, rules.lengths),
+                *(np.uint32(rules.terminals), rank, np.uint32(reach), np.uint32(stride), ends),
+                cupy.zeros(1, np.uint32),
+            ),
+        )
+    return ends
+
+
+def _mark_starts(offsets: Any, symbols: Any) -> Any:
+    import cupy
+
+    starts = cupy.zeros(-(-len(symbols) // 32), np.uint32)
+    launch_each("rule_ends", "mark_starts", len(offsets) - 1, offsets, np.uint32(len(offsets) - 1), starts)
+    return starts

@@ -1,0 +1,140 @@
+"""Rules whose terminals are windows: what counts words then counts windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.kernels.keys.keys_cuda import (
+    Packing,
+    no_windows,
+    order_columns,
+    pack,
+    read_keys,
+    sum_runs,
+    words_by_rank,
+)
+from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, radix_sort
+from polars_tadoc.kernels.sequences.bodies_cuda import Text, make_texts
+from polars_tadoc.kernels.sequences.windows_cuda import MOST_NUMBERS, Kind, possible_kind, too_many
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.runtime.device import device_errors, launch_each
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """Rules whose terminals are windows, numbered as their keys ascend."""
+
+    rules: Rules
+    root_offsets: Any
+    roots: Any
+    keys: Any
+    packing: Packing
+
+
+def derive_sequences(rules: Rules, root_offsets: Any, roots: Any, n: int, rank: Any) -> tuple[Rules, Any, Any, Any]:
+    """Turn the rules and documents of words into those of runs of n words.
+
+    Parameters and errors as in :func:`sequence_counts`.
+
+    Returns
+    -------
+    (Rules, cupy int64, cupy uint32, cupy uint32[m, n])
+        Rules whose terminals are the distinct runs, numbered in the order of their words' ranks; the documents' symbols
+        over them; the words of each run. Documents put together have the runs of each, and no others.
+
+    """
+    return _derived_parts(Kind("windows", n, n - 1), rules, root_offsets, roots, rank)
+
+
+def derive_pairs(rules: Rules, root_offsets: Any, roots: Any, window: int, rank: Any) -> tuple[Rules, Any, Any, Any]:
+    """Turn the rules and documents of words into those of pairs of words at most ``window`` words apart.
+
+    Parameters and errors as in :func:`sequence_counts`.
+
+    Returns
+    -------
+    (Rules, cupy int64, cupy uint32, cupy uint32[m, 2])
+        As for :func:`derive_sequences`, of pairs, the word of lower rank first.
+
+    """
+    return _derived_parts(Kind("pairs", 2, window), rules, root_offsets, roots, rank)
+
+
+def _derived_parts(kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) -> tuple[Rules, Any, Any, Any]:
+    with device_errors(f"turning documents into {kind.name} of words"):
+        import cupy
+
+        possible = possible_kind(kind, rules, root_offsets, roots)
+        if possible is None:
+            offsets, symbols = cupy.zeros(rules.rule_count + 1, np.int64), cupy.empty(0, np.uint32)
+            empty = Rules(0, offsets, symbols, rules.level_offsets, cupy.zeros(rules.rule_count, np.uint64))
+            return empty, cupy.zeros(len(root_offsets), np.int64), symbols, no_windows(kind.words)[0]
+        derived = derive(possible, rules, root_offsets, roots, rank)
+        every = cupy.arange(derived.rules.terminals, dtype=np.uint32)
+        words = read_keys(derived.keys, derived.packing, every, words_by_rank(rank))
+        return derived.rules, derived.root_offsets, derived.roots, words
+
+
+def derive(kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) -> Derived:
+    """Rewrite rules and documents over windows: a body's own ones, and the children that hold some."""
+    import cupy
+
+    packing = pack(kind, rules.terminals, 1)
+    texts = make_texts(kind, rules, root_offsets, roots, rank)
+    places = [_places(kind, text) for text in texts]
+    body_offsets, document_offsets = (p[text.offsets] for p, text in zip(places, texts, strict=True))
+    body_symbols = int(places[0][-1])  # synchronize!
+    all_symbols = body_symbols + int(places[1][-1])  # synchronize!
+    if all_symbols > MOST_NUMBERS:
+        raise too_many(all_symbols, "places of windows")
+    places[1] += body_symbols
+    entries = sum(int(_measure(kind, text, MOST_NUMBERS).sum()) for text in texts)  # synchronize!
+    columns, slots = cupy.empty((packing.columns, entries), np.uint64), cupy.empty(entries, np.uint32)
+    taken = cupy.zeros(1, np.uint64)
+    for text, text_places in zip(texts, places, strict=True):
+        launch_each(
+            *("derived_rules", f"place_{kind.name}", len(text.symbols), *text.arguments(), *packing.arguments()),
+            *(columns, np.uint64(entries), taken, text_places, slots),
+        )
+    if packing.columns == 1:
+        bits, first_bit = packing.sorted_bits(0)
+        column, slots = radix_sort(columns[0], slots, bits, first_bit, overwrite=True)
+        columns, order = column.reshape(1, -1), None
+    else:
+        order = order_columns(columns, packing.ranges())
+    symbols = cupy.empty(all_symbols, np.uint32)
+    keys, _ = sum_runs(columns, order, packing, slots, symbols)
+    del columns, order, slots
+    if keys.shape[1] + rules.rule_count > MOST_NUMBERS:
+        raise too_many(keys.shape[1] + rules.rule_count, "runs of words and rules")
+    for text, text_places in zip(texts, places, strict=True):
+        launch_each(
+            *("derived_rules", "write_children", len(text.symbols), text.symbols, np.uint64(len(text.symbols))),
+            *(text.ends, np.uint32(text.stride), np.uint32(text.terminals), np.uint32(kind.least)),
+            *(np.uint32(keys.shape[1]), text_places, symbols),
+        )
+    derived = Rules(
+        terminals=keys.shape[1],
+        rule_offsets=body_offsets,
+        symbols=symbols[:body_symbols],
+        level_offsets=rules.level_offsets,
+        lengths=kind.lengths(rules.lengths),
+    )
+    return Derived(derived, document_offsets, symbols[body_symbols:], keys, packing)
+
+
+def _places(kind: Kind, text: Text) -> Any:
+    """Return where each position's symbols start in the derived bodies, cupy int64, one more than positions."""
+    return exclusive_scan(_measure(kind, text, kind.least))
+
+
+def _measure(kind: Kind, text: Text, least: int) -> Any:
+    """Return the windows of each position, and one more where its child has at least so many words, cupy uint32."""
+    import cupy
+
+    sizes = cupy.empty(len(text.symbols), np.uint32)
+    launch_each("derived_rules", f"measure_{kind.name}", len(sizes), *text.arguments(), np.uint32(least), sizes)
+    return sizes

@@ -1,0 +1,203 @@
+"""Takes the own windows, or pairs, of all rules and documents: cut for threads, some at a time, as keys or counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.config import thread_count
+from polars_tadoc.kernels.keys.key_buckets_cpu import Shares
+from polars_tadoc.kernels.keys.key_counts_cpu import Counted, Tally, count
+from polars_tadoc.kernels.primitives.arrays import read_only, sums_before
+from polars_tadoc.kernels.sequences.bodies_cpu import Bodies
+from polars_tadoc.kernels.sequences.windows_cpu import Bounds, FlatWindows, PackedWindows, SpreadWindows
+from polars_tadoc.kernels.sequences.word_pairs_cpu import PairWindows, hot_pairs
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+
+Int64 = npt.NDArray[np.int64]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+
+BATCH = 1 << 23
+"""Keys for each thread that are counted at a time, 64 MiB: fewer would slow down what fits memory easily."""
+
+SHARES = 4
+"""Pieces that each thread's windows are cut into at least, where their bodies are long: threads end together."""
+
+SMALLEST = 1 << 15
+"""Windows of the smallest piece that a body is cut into for that."""
+
+
+Windows = PackedWindows | FlatWindows | SpreadWindows | PairWindows
+"""How own windows are counted and written."""
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Own windows of owners, rules or documents, in pieces that threads and batches take; long bodies are cut.
+
+    ``owners`` is the first piece of each owner, owners + 1.
+    """
+
+    windows: Windows
+    symbols: UInt32
+    bounds: Bounds
+    counts: Int64
+    owners: Int64
+
+    @classmethod
+    def of(cls, windows: Windows, offsets: Int64, symbols: UInt32, used: npt.NDArray[np.bool_] | None = None) -> Pieces:
+        """Make each body, or each that is used, a piece."""
+        symbols = read_only(symbols)
+        bounds = offsets[:-1], offsets[:-1], offsets[1:]
+        counts = _measure(windows, symbols, bounds)
+        if used is not None:
+            counts[~used] = 0
+        return cls(windows, symbols, bounds, counts, np.arange(len(offsets), dtype=np.int64))
+
+    def cut(self, most: int) -> Pieces:
+        """Cut pieces until each has at most so many windows, or one symbol."""
+        _, firsts, stops = self.bounds
+        parts = np.minimum(-(-self.counts // most), stops - firsts).clip(1)
+        if not len(parts) or parts.max() == 1:
+            return self
+        before = sums_before(parts)
+        piece = np.repeat(np.arange(len(parts)), parts)
+        part, sizes = np.arange(len(piece)) - before[piece], (stops - firsts)[piece]
+        edges = [firsts[piece] + sizes * k // parts[piece] for k in (part, part + 1)]
+        starts, again = self.bounds[0][piece], np.flatnonzero(parts[piece] > 1)
+        owner = np.searchsorted(self.owners, piece[again], "right") - 1
+        opened = self.bounds[0][self.owners[owner]]
+        for k, least in zip(again.tolist(), opened.tolist(), strict=True):
+            starts[k] = self._lead(least, int(edges[0][k]))
+        counts = self.counts[piece]
+        counts[again] = _measure(self.windows, self.symbols, (starts[again], edges[0][again], edges[1][again]))
+        bounds = starts, edges[0], edges[1]
+        return Pieces(self.windows, self.symbols, bounds, counts, before[self.owners]).cut(most)
+
+    def _lead(self, least: int, first: int) -> int:
+        """Return the symbol from which on there are enough words before ``first`` for its windows."""
+        missing = self.windows.reach
+        while first > least and missing > 0:
+            first -= 1
+            missing -= self.windows.span(int(self.symbols[first]))
+        return first
+
+    def batches(self, most: int) -> Iterator[tuple[int, int]]:
+        """Ranges of pieces that have so many windows together, or one more piece."""
+        before, first = sums_before(self.counts), 0
+        while before[first] < before[-1]:
+            stop = max(int(np.searchsorted(before, before[first] + most, "right")) - 1, first + 1)
+            yield first, stop
+            first = stop
+
+    def write(self, keys: UInt64, first: int = 0, stop: int | None = None) -> None:
+        """Write the windows' keys one after another."""
+        starts, firsts, stops = (bound[first:stop] for bound in self.bounds)
+        places = sums_before(self.counts[first:stop])
+        map_parallel(
+            lambda chunk: self.windows.write(self.symbols, (starts, firsts, stops), places, chunk, keys),
+            weighted_chunks(places),
+        )
+
+    def write_cold(self, keys: UInt64, counters: UInt64, first: int = 0, stop: int | None = None) -> Shares:
+        """Write the keys of pairs, but add those of two hot words to ``counters``; return where keys stand."""
+        windows = self.windows
+        assert isinstance(windows, PairWindows)
+        bounds = self.bounds[0][first:stop], self.bounds[1][first:stop], self.bounds[2][first:stop]
+        places = sums_before(self.counts[first:stop])
+        chunks = weighted_chunks(places)
+        counted = np.zeros((len(chunks), len(counters)), np.uint32)
+        shares = map_parallel(
+            lambda k: windows.write_cold(self.symbols, bounds, places, chunks[k], keys, counted[k]), range(len(chunks))
+        )
+        counters += counted.sum(axis=0, dtype=np.uint64)
+        return shares
+
+
+@dataclass(frozen=True)
+class OwnedWindows:
+    """Own windows of the rules that have weight, and of documents."""
+
+    rules: Pieces
+    documents: Pieces
+
+    @classmethod
+    def by(cls, windows: Windows, bodies: Bodies) -> OwnedWindows:
+        """Cut them so that threads and batches have about equal shares."""
+        rules = Pieces.of(windows, bodies.rules.rule_offsets, bodies.rules.symbols, bodies.weights > 0)
+        documents = Pieces.of(windows, bodies.root_offsets, bodies.roots)
+        total = int(rules.counts.sum() + documents.counts.sum())
+        most = max(min(total // SHARES, BATCH * thread_count()) // thread_count(), SMALLEST)
+        return cls(rules.cut(most), documents.cut(most))
+
+    @property
+    def of_rules(self) -> int:
+        """Number of windows that rules own."""
+        return int(self.rules.counts.sum())
+
+    @property
+    def total(self) -> int:
+        """Number of windows."""
+        return self.of_rules + int(self.documents.counts.sum())
+
+    def keys(self) -> UInt64:
+        """Return all keys, the rules' first."""
+        keys = np.empty(self.total, np.uint64)
+        self.rules.write(keys)
+        self.documents.write(keys[self.of_rules :])
+        return keys
+
+    def count(self, weights: UInt64) -> Counted:
+        """Count the windows, those of rules as often as these occur; some at a time where they are many."""
+        most = BATCH * thread_count()
+        weights = np.repeat(weights, np.diff(self.rules.owners))
+        windows = self.rules.windows
+        if isinstance(windows, PairWindows) and windows.hot_bits > 0:
+            return self._count_pairs(windows, weights, most)
+        if self.total <= most:
+            keys, of_rules = self.keys(), self.of_rules
+            return count(keys[of_rules:], keys[:of_rules], np.repeat(weights, self.rules.counts))
+        tally = Tally(self.total)
+        self._tally_rules(tally, weights, most)
+        for first, stop in self.documents.batches(most):
+            keys = np.empty(int(self.documents.counts[first:stop].sum()), np.uint64)
+            self.documents.write(keys, first, stop)
+            tally.add(keys)
+        return tally.counted()
+
+    def _tally_rules(self, tally: Tally, weights: UInt64, most: int) -> None:
+        for first, stop in self.rules.batches(most):
+            sizes = self.rules.counts[first:stop]
+            keys = np.empty(int(sizes.sum()), np.uint64)
+            self.rules.write(keys, first, stop)
+            tally.add(keys, np.repeat(weights[first:stop], sizes))
+
+    def _count_pairs(self, windows: PairWindows, weights: UInt64, most: int) -> Counted:
+        """Count pairs, those of hot words in documents aside: nearly half of a text's, which never are keys."""
+        counters = np.zeros(1 << 2 * windows.hot_bits, np.uint64)
+        if self.total <= most:
+            keys = np.empty(self.total - self.of_rules, np.uint64)
+            of_rules = np.empty(self.of_rules, np.uint64)
+            self.rules.write(of_rules)
+            shares = self.documents.write_cold(keys, counters)
+            hot, hot_counts = hot_pairs(windows.hot, windows.form.bits, counters)
+            weights = np.append(np.repeat(weights, self.rules.counts), hot_counts)
+            return count(keys, np.append(of_rules, hot), weights, shares)
+        tally = Tally(self.total)
+        self._tally_rules(tally, weights, most)
+        for first, stop in self.documents.batches(most):
+            keys = np.empty(int(self.documents.counts[first:stop].sum()), np.uint64)
+            tally.add(keys, shares=self.documents.write_cold(keys, counters, first, stop))
+        tally.add(*hot_pairs(windows.hot, windows.form.bits, counters))
+        return tally.counted()
+
+
+def _measure(windows: Windows, symbols: UInt32, bounds: Bounds) -> Int64:
+    counts = np.zeros(len(bounds[0]), np.int64)
+    sizes = sums_before(bounds[2] - bounds[0])
+    map_parallel(lambda chunk: windows.measure(symbols, bounds, chunk, counts), weighted_chunks(sizes))
+    return counts

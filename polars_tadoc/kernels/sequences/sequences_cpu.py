@@ -1,0 +1,197 @@
+"""Sequences and pairs of words on rules: how often each occurs, in which documents, and rules over them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.keys.key_counts_cpu import Counted
+from polars_tadoc.kernels.keys.key_forms_cpu import Form, Ranks, words_of
+from polars_tadoc.kernels.keys.key_order_cpu import in_result_order
+from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
+from polars_tadoc.kernels.sequences.bodies_cpu import Bodies, longest_document
+from polars_tadoc.kernels.sequences.derived_rules_cpu import Derived
+from polars_tadoc.kernels.sequences.iterated_pairing_cpu import sequence_windows
+from polars_tadoc.kernels.sequences.owned_windows_cpu import OwnedWindows, Windows
+from polars_tadoc.kernels.sequences.rule_ends_cpu import rank_bits
+from polars_tadoc.kernels.sequences.word_pairs_cpu import PairWindows
+from polars_tadoc.kernels.traverse.results_cpu import count_by_terminal, terminal_counts
+from polars_tadoc.kernels.traverse.rules import Rules
+
+Int64 = npt.NDArray[np.int64]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+
+
+def sequence_counts(
+    rules: Rules,
+    root_offsets: Int64,
+    roots: UInt32,
+    n: int,
+    rank: UInt32 | None,
+    strategy: str,
+    min_count: int = 1,
+    top: int | None = None,
+) -> tuple[UInt32, UInt64]:
+    """Count the runs of n words.
+
+    Parameters
+    ----------
+    rules
+        The bodies of rules over words.
+    root_offsets, roots
+        int64, documents + 1, and uint32: the documents' symbols.
+    n
+        Words of a run, at least 1.
+    rank
+        uint32 by word: its place in the order of words, each place once; None where words are numbered so.
+    strategy
+        "top_down": own windows count as often as their rules; "bottom_up": they are the terminals of derived rules.
+    min_count, top
+        Runs counted less often are left out; at most so many are returned.
+
+    Returns
+    -------
+    (uint32 array, uint64 array)
+        The words of each run, runs x n, and its count; by count falling, equal ones by their words' ranks.
+
+    """
+    bodies = Bodies.of(rules, root_offsets, roots)
+    if n > longest_document(bodies, n):
+        return np.zeros((0, n), np.uint32), np.zeros(0, np.uint64)
+    if n == 1:
+        counts = terminal_counts(rules, roots, strategy)
+        keys = np.arange(rules.terminals, dtype=np.uint64) if rank is None else rank.astype(np.uint64)
+        return _chosen(Counted.of(keys, counts), Ranks(1, rank_bits(rules.terminals)), rank, min_count, top)
+    windows, bodies = sequence_windows(bodies, rank, n)
+    return _window_counts(windows, bodies, rank, strategy, min_count, top)
+
+
+def pair_counts(
+    rules: Rules,
+    root_offsets: Int64,
+    roots: UInt32,
+    window: int,
+    rank: UInt32 | None,
+    strategy: str,
+    min_count: int = 1,
+    top: int | None = None,
+) -> tuple[UInt32, UInt64]:
+    """Count the pairs of words at most ``window`` words apart.
+
+    Parameters
+    ----------
+    window
+        Most words from one to the other, at least 1.
+    rules, root_offsets, roots, rank, strategy, min_count, top
+        As for :func:`sequence_counts`.
+
+    Returns
+    -------
+    (uint32 array, uint64 array)
+        The words of each pair, pairs x 2, the one of lower rank first, and its count; by count falling, equal ones by
+        their words' ranks.
+
+    """
+    bodies = Bodies.of(rules, root_offsets, roots)
+    return _window_counts(PairWindows.of(bodies, rank, window), bodies, rank, strategy, min_count, top)
+
+
+def sequence_postings(
+    rules: Rules,
+    root_offsets: Int64,
+    roots: UInt32,
+    n: int,
+    rank: UInt32 | None,
+    strategy: str,
+    min_count: int = 1,
+    top: int | None = None,
+) -> tuple[UInt32, Int64, UInt32, UInt64]:
+    """List the documents that hold each run of n words.
+
+    Parameters
+    ----------
+    min_count
+        Runs counted less often over all documents are left out.
+    top
+        At most so many documents of each run.
+    rules, root_offsets, roots, n, rank, strategy
+        As for :func:`sequence_counts`.
+
+    Returns
+    -------
+    (uint32 array, int64 array, uint32 array, uint64 array)
+        The words of each run, runs x n, in the order of their ranks; where its documents start, runs + 1; the
+        documents, by count falling, then ascending; how often each holds it.
+
+    """
+    bodies = Bodies.of(rules, root_offsets, roots)
+    if n > longest_document(bodies, n):
+        return np.zeros((0, n), np.uint32), np.zeros(1, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint64)
+    derived = Derived.by(*sequence_windows(bodies, rank, n))
+    bodies = derived.bodies
+    offsets, documents, counts = count_by_terminal(
+        bodies.rules, bodies.root_offsets, bodies.roots, strategy, counted=True
+    )
+    assert counts is not None
+    kept, offsets, documents, counts = rank_postings(offsets, documents, counts, min_count, top)
+    return words_of(derived.form.distinct[kept], derived.form.form, rank), offsets, documents, counts
+
+
+def derive_sequences(
+    rules: Rules, root_offsets: Int64, roots: UInt32, n: int, rank: UInt32 | None
+) -> tuple[Rules, Int64, UInt32, UInt32]:
+    """Turn the rules and documents of words into those of runs of n words.
+
+    Parameters
+    ----------
+    rules, root_offsets, roots, n, rank
+        As for :func:`sequence_counts`.
+
+    Returns
+    -------
+    (Rules, int64 array, uint32 array, uint32 array)
+        Rules whose terminals are the distinct runs, numbered in the order of their words' ranks; the documents' symbols
+        over them; the words of each run, runs x n. Documents put together have the runs of each, and no others.
+
+    """
+    bodies = Bodies.of(rules, root_offsets, roots)
+    n = min(n, longest_document(bodies, n) + 1)  # of more words there are none
+    return Derived.by(*sequence_windows(bodies, rank, n)).parts(rank)
+
+
+def derive_pairs(
+    rules: Rules, root_offsets: Int64, roots: UInt32, window: int, rank: UInt32 | None
+) -> tuple[Rules, Int64, UInt32, UInt32]:
+    """Turn the rules and documents of words into those of pairs of words.
+
+    Parameters
+    ----------
+    rules, root_offsets, roots, window, rank
+        As for :func:`pair_counts`.
+
+    Returns
+    -------
+    (Rules, int64 array, uint32 array, uint32 array)
+        As for :func:`derive_sequences`, of pairs, the word of lower rank first.
+
+    """
+    bodies = Bodies.of(rules, root_offsets, roots)
+    return Derived.by(PairWindows.of(bodies, rank, window), bodies).parts(rank)
+
+
+def _window_counts(
+    windows: Windows, bodies: Bodies, rank: UInt32 | None, strategy: str, min_count: int, top: int | None
+) -> tuple[UInt32, UInt64]:
+    if strategy == "bottom_up":
+        derived = Derived.by(windows, bodies)
+        totals = terminal_counts(derived.bodies.rules, derived.bodies.roots, strategy)
+        return _chosen(Counted.of(derived.form.distinct, totals), windows.form, rank, min_count, top)
+    return _chosen(OwnedWindows.by(windows, bodies).count(bodies.weights), windows.form, rank, min_count, top)
+
+
+def _chosen(
+    counted: Counted, form: Form, rank: UInt32 | None, min_count: int, top: int | None
+) -> tuple[UInt32, UInt64]:
+    keys, counts = in_result_order(counted, min_count, top)
+    return words_of(keys, form, rank), counts

@@ -1,0 +1,240 @@
+"""The documents that hold each run of words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.kernels.keys.key_ranges_cuda import Batches, Survey, spare_memory
+from polars_tadoc.kernels.keys.keys_cuda import (
+    Packing,
+    no_windows,
+    pack,
+    read_keys,
+    sum_entries,
+    sum_runs,
+    words_by_rank,
+)
+from polars_tadoc.kernels.primitives.primitives_cuda import compact, exclusive_scan, radix_sort, segmented_sum
+from polars_tadoc.kernels.sequences.bodies_cuda import Text, make_texts
+from polars_tadoc.kernels.sequences.rule_occurrences_cuda import rule_documents
+from polars_tadoc.kernels.sequences.windows_cuda import MOST_NUMBERS, Kind, possible_kind, too_many
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.runtime.device import device_errors, launch_each
+
+_MOST_ENTRIES = 1 << 30
+"""What is sorted at a time is fewer."""
+
+
+def list_windows(
+    kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any, strategy: str, min_count: int, top: int | None
+) -> tuple[Any, Any, Any, Any]:
+    """Return words by rank, where each window's documents start, the documents, and how often each holds it.
+
+    The documents of a rule are those of its windows. Documents' own windows need no counting by document at all.
+    """
+    with device_errors(f"listing the documents of runs of {kind.words} words"):
+        import cupy
+
+        possible = possible_kind(kind, rules, root_offsets, roots)
+        if possible is None:
+            no_words, no_counts = no_windows(kind.words)
+            return no_words, cupy.zeros(1, np.int64), cupy.empty(0, np.uint32), no_counts
+        texts = make_texts(possible, rules, root_offsets, roots, rank)
+        codes = _write_codes(possible, rules, texts, strategy)
+        found = _list_batches(possible, texts, codes, spare_memory(rules, *texts), min_count, top)
+        packing = codes.packing
+        del texts, codes
+        return _joined(found, packing, words_by_rank(rank))
+
+
+@dataclass(frozen=True, eq=False)
+class _Codes:
+    """What follows a window's key in its entries, by rule: see ``window_postings.cu``."""
+
+    packing: Packing
+    offsets: Any
+    """cupy int64, rules + 1."""
+    codes: Any
+    """cupy uint64."""
+
+
+def _write_codes(kind: Kind, rules: Rules, texts: tuple[Text, Text], strategy: str) -> _Codes:
+    """Return a code for each document of a rule, or for each digit of how often it occurs there."""
+    import cupy
+
+    offsets, documents, counts = rule_documents(kind, rules, *texts, strategy)
+    most = int(counts.max()) if len(counts) else 1  # synchronize!
+    packing = pack(kind, rules.terminals, most, len(texts[1].offsets) - 1)
+    size, digit_bits = np.uint64(len(counts)), np.uint32(packing.digit_bits)
+    places, codes = None, counts
+    if most.bit_length() > packing.digit_bits:
+        sizes = cupy.empty(len(counts), np.uint8)
+        launch_each("window_postings", "measure_codes", len(counts), counts, size, digit_bits, sizes)
+        places = exclusive_scan(sizes)
+        del sizes
+        offsets = places.take(offsets)
+        codes = cupy.empty(int(places[-1]), np.uint64)  # synchronize!
+    launch_each(
+        *("window_postings", "write_codes", len(counts), documents, counts, size, np.uint32(packing.spare)),
+        *(digit_bits, places, codes),
+    )
+    return _Codes(packing, offsets, codes)
+
+
+@dataclass(eq=False)
+class _Lists:
+    """Windows of a range of keys and their documents."""
+
+    keys: Any
+    """cupy uint64, columns by windows."""
+    offsets: Any
+    """cupy int64: where each window's documents start."""
+    documents: Any
+    """cupy uint32, by count falling."""
+    counts: Any
+    """cupy uint64, or uint32 until all are put together."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of device memory."""
+        return int(self.keys.nbytes + self.offsets.nbytes + self.documents.nbytes + self.counts.nbytes)
+
+
+def _list_batches(
+    kind: Kind, texts: tuple[Text, Text], codes: _Codes, room: int, min_count: int, top: int | None
+) -> list[_Lists]:
+    """Return the lists of each batch, keys ascending over all of them."""
+    import cupy
+
+    packing = codes.packing
+    bodies, documents = texts
+    parts = (
+        (bodies, (codes.offsets, bodies.offsets, np.uint32(len(bodies.offsets) - 1)), codes.codes),
+        (documents, (None, documents.offsets, np.uint32(len(documents.offsets) - 1)), None),
+    )
+
+    def write(low: np.uint64, last: np.uint64, *target: Any) -> None:
+        for text, owners, own_codes in parts:
+            launch_each(
+                *("window_postings", "write_postings", len(text.symbols), *text.arguments(), *packing.arguments()),
+                *(low, last, *owners, own_codes, *target),
+            )
+
+    def sketch(target: Any) -> None:
+        write(np.uint64(0), np.uint64((1 << 64) - 1), None, np.uint64(0), None, target)
+
+    row_bytes = 4 * kind.words + 8
+    batches = Batches(
+        Survey(
+            ("window_postings", "survey_postings"),
+            packing,
+            [part[:2] for part in parts],
+            sketch if top is None and min_count <= 1 else None,
+        ),
+        room - int(codes.offsets.nbytes + codes.codes.nbytes),
+        # while entries are put together; while lists are put in order, at least two documents of each window
+        entry_bytes=max(16 * packing.columns + 24, 4 * packing.columns + 48),
+        row_bytes=row_bytes if min_count <= 1 else 0,
+        item_bytes=12,
+        kept=True,
+    )
+    found: list[_Lists] = []
+    for low, last, entries in batches.ranges(packing.first_bits):
+        if entries >= _MOST_ENTRIES:
+            raise too_many(entries, "documents of runs")
+        columns, taken = [cupy.empty((packing.columns, entries), np.uint64)], cupy.zeros(1, np.uint64)
+        write(low, last, columns[0], np.uint64(entries), taken, None)
+        found.append(_make_lists(columns, packing, min_count, top))
+        lists = found[-1]
+        if entries < batches.total and len(lists.counts) and int(lists.counts.max()) <= MOST_NUMBERS:  # synchronize!
+            lists.counts = lists.counts.astype(np.uint32)
+        batches.found(lists.nbytes, len(lists.offsets) * row_bytes + 12 * len(lists.documents))
+        del lists
+    return found
+
+
+def _make_lists(columns: list[Any], packing: Packing, min_count: int, top: int | None) -> _Lists:
+    """Return the lists of some entries, which are taken out of ``columns``, less what the result leaves out."""
+    import cupy
+
+    pairs, counts = sum_entries(columns, packing)
+    size = np.uint64(len(counts))
+    lists, documents = cupy.empty(len(counts), np.uint32), cupy.empty(len(counts), np.uint32)
+    keys, _ = sum_runs(pairs, None, replace(packing, spare=packing.document_bits), None, lists)
+    list_count = keys.shape[1]
+    offsets = cupy.zeros(list_count + 1, np.int64)
+    launch_each(
+        *("window_postings", "find_lists", len(lists), lists, pairs[-1], size, np.uint32(list_count)),
+        *(np.uint32(packing.document_bits), offsets, documents),
+    )
+    del pairs
+    order_lists(lists, list_count, documents, counts)
+    if top is None and min_count <= 1:
+        return _Lists(keys, offsets, documents, counts)
+    wanted = cupy.ones(list_count, np.bool_)
+    if min_count > 1:
+        wanted = segmented_sum(counts, offsets) >= np.uint64(min(min_count, (1 << 64) - 1))
+    keep = cupy.empty(len(lists), np.uint8)
+    most = np.uint64((1 << 64) - 1 if top is None else top)
+    launch_each("window_postings", "keep_first", len(lists), lists, offsets, wanted.view(np.uint8), size, most, keep)
+    del lists
+    kept_sizes = compact(segmented_sum(keep, offsets), wanted)
+    kept = [compact(column, wanted) for column in keys]
+    return _Lists(cupy.stack(kept), exclusive_scan(kept_sizes), compact(documents, keep), compact(counts, keep))
+
+
+def _joined(found: list[_Lists], packing: Packing, words_by_rank: Any) -> tuple[Any, Any, Any, Any]:
+    """Put batches together; each array is freed as soon as it is part of the result's."""
+    import cupy
+
+    if len(found) == 1:
+        lists = found.pop()
+        return read_keys(lists.keys, packing, None, words_by_rank), lists.offsets, lists.documents, lists.counts
+    windows = sum(len(lists.offsets) - 1 for lists in found)
+    total = sum(len(lists.documents) for lists in found)
+    words, offsets = cupy.empty((windows, packing.words), np.uint32), cupy.empty(windows + 1, np.int64)
+    window = before = 0
+    for lists in found:
+        some = slice(window, window + len(lists.offsets) - 1)
+        words[some] = read_keys(lists.keys, packing, None, words_by_rank)
+        offsets[some] = lists.offsets[:-1] + before
+        window, before = some.stop, before + len(lists.documents)
+        lists.keys = lists.offsets = None
+    offsets[-1:] = total
+    documents = cupy.empty(total, np.uint32)
+    before = 0
+    for lists in found:
+        after = before + len(lists.documents)
+        documents[before:after] = lists.documents
+        before, lists.documents = after, None
+    counts = cupy.empty(total, np.uint64)
+    before = 0
+    for lists in found:
+        after = before + len(lists.counts)
+        counts[before:after] = lists.counts
+        before, lists.counts = after, None
+    return words, offsets, documents, counts
+
+
+def order_lists(lists: Any, list_count: int, documents: Any, counts: Any) -> None:
+    """Order each list of documents by count falling, in place; they come ascending."""
+    import cupy
+
+    disordered = cupy.zeros(list_count, np.uint8)
+    launch_each("window_postings", "mark_disordered", len(lists), lists, counts, np.uint64(len(lists)), disordered)
+    places = compact(cupy.arange(len(lists), dtype=np.uint32), disordered.take(lists))
+    if not len(places):
+        return
+    falling = counts.take(places)
+    most = int(falling.max())  # synchronize!
+    cupy.subtract(np.uint64(most), falling, out=falling)
+    if most <= MOST_NUMBERS:
+        falling = falling.astype(np.uint32)
+    order = radix_sort(falling, places.copy(), most.bit_length(), overwrite=True)[1]
+    del falling
+    order = radix_sort(lists.take(order), order, list_count.bit_length(), overwrite=True)[1]
+    counts[places] = counts.take(order)
+    documents[places] = documents.take(order)

@@ -1,0 +1,58 @@
+"""Character classes of the built-in tokenizers, as two-stage tables for the kernels."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.tokenize import unicode_ranges
+from polars_tadoc.kernels.tokenize.tokenize_cpu import GAP, MARK, SINGLE, WORD, Classes
+
+Table = tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint8]]
+
+WHITESPACE = "9-d 1c-20 85 a0 1680 2000-200a 2028-2029 202f 205f 3000"
+"""What Python's ``str.split()`` splits on."""
+
+
+@cache
+def classes(tokenizer: str) -> Classes:
+    """Classes of a built-in tokenizer, ``words`` or ``whitespace``, as the kernels take them."""
+    page_of, pages = words_table() if tokenizer == "words" else whitespace_table()
+    edges = np.flatnonzero(np.diff(pages[:128] != GAP, prepend=False, append=False)).reshape(-1, 2)
+    firsts, widths = np.zeros((2, 4), np.uint8)  # no tokenizer has more than four ranges
+    firsts[: len(edges)], widths[: len(edges)] = edges[:, 0], edges[:, 1] - edges[:, 0]
+    return Classes(page_of, pages, firsts.view(np.uint32)[0], widths.view(np.uint32)[0])
+
+
+@cache
+def words_table() -> Table:
+    """Classes for ``words``: Unicode word characters (UTS #18), Han and kana each by itself."""
+    classes = np.full(0x110000, GAP, np.uint8)
+    for ranges, value in ((unicode_ranges.WORD, WORD), (unicode_ranges.MARK, MARK), (unicode_ranges.SINGLE, SINGLE)):
+        _fill(classes, ranges, value)
+    return _two_stage(classes)
+
+
+@cache
+def whitespace_table() -> Table:
+    """Classes for ``whitespace``: everything that ``str.split()`` does not split on."""
+    classes = np.full(0x110000, WORD, np.uint8)
+    _fill(classes, WHITESPACE, GAP)
+    return _two_stage(classes)
+
+
+def _fill(classes: npt.NDArray[np.uint8], ranges: str, value: int) -> None:
+    for item in ranges.split():
+        first, _, last = item.partition("-")
+        classes[int(first, 16) : int(last or first, 16) + 1] = value
+
+
+def _two_stage(classes: npt.NDArray[np.uint8]) -> Table:
+    pages, page_of = np.unique(classes.reshape(-1, 256), axis=0, return_inverse=True)
+    first = int(page_of.reshape(-1)[0])  # ASCII goes first, so that kernels index it without a page look-up
+    order = np.arange(len(pages))
+    order[[0, first]] = order[[first, 0]]
+    renumbered = order[page_of.reshape(-1)]
+    return renumbered.astype(np.uint16), np.ascontiguousarray(pages[order].reshape(-1))

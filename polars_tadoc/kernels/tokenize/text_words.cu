@@ -1,0 +1,42 @@
+// The words of a text without anything between its rows: their spans, and how many stand before each row.
+#include "primitives/counters.cuh"
+#include "primitives/bitmap.cuh"
+
+using i64 = long long;
+
+// offsets: words before each row, and all.
+extern "C" __global__ void count_before_rows(const u32* __restrict__ row_offsets, u32 rows,
+    const u32* __restrict__ start_bits, const u32* __restrict__ start_ranks, i64* __restrict__ offsets)
+{
+    const u32 row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row <= rows)
+        offsets[row] = rank_before(start_bits, start_ranks, row_offsets[row]);
+}
+
+// One thread for 32 bytes writes the words that start there.
+extern "C" __global__ void place_spans(const u32* __restrict__ start_bits, const u32* __restrict__ start_ranks,
+    const u32* __restrict__ stop_bits, u32 bitmap_words, u32* __restrict__ word_starts, u32* __restrict__ word_stops)
+{
+    const u32 word = blockIdx.x * blockDim.x + threadIdx.x;
+    if (word >= bitmap_words)
+        return;
+    u32 rank = start_ranks[word];
+    for (u32 starts = start_bits[word]; starts != 0; starts &= starts - 1, ++rank) {
+        const u32 bit = __ffs(starts) - 1;
+        u32 at = word;
+        u32 stops = stop_bits[word] & ~(0xFFFFFFFFu >> (31 - bit));
+        while (stops == 0)
+            stops = stop_bits[++at];
+        word_starts[rank] = 32 * word + bit;
+        word_stops[rank] = 32 * at + __ffs(stops) - 1;
+    }
+}
+
+// places: by id one of the words that have it; NONE at the start. Reads of what others write may be late: all the more
+// words are written.
+extern "C" __global__ void note_places(const u32* __restrict__ ids, u32 words, u32* places)
+{
+    const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < words && places[ids[i]] == NONE)
+        places[ids[i]] = i;
+}

@@ -1,0 +1,33 @@
+"""Gives the words of a text their final numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.primitives.codes import DELETED, UNKNOWN
+from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR_ID
+from polars_tadoc.runtime.compiled import njit
+
+UInt32 = npt.NDArray[np.uint32]
+Int64 = npt.NDArray[np.int64]
+
+
+@njit(nogil=True)
+def keep_words(sequence: UInt32, numbers: UInt32, ends: Int64, length_ends: Int64) -> tuple[int, int]:
+    """Replace the ids of a piece by ``numbers[id]``, in place, and leave out separators, ``DELETED`` and ``UNKNOWN``.
+
+    ``ends`` and ``length_ends`` become, by row that ends in the piece, how many words of the piece up to there are
+    kept, and those that count to lengths. Returns both for the whole piece.
+    """
+    kept = counted = row = 0
+    for i in range(len(sequence)):
+        if sequence[i] == SEPARATOR_ID:
+            ends[row], length_ends[row] = kept, counted
+            row += 1
+            continue
+        number = numbers[sequence[i]]
+        sequence[kept] = number
+        kept += number < UNKNOWN
+        counted += number != DELETED
+    return kept, counted

@@ -1,0 +1,724 @@
+"""Cuts rows into words and gaps and interns both, one pass over the bytes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.primitives.varint import read_own_varint, varint_size, write_varint
+from polars_tadoc.runtime.addresses import (
+    byte_swapped,
+    count_ones,
+    equal_bytes,
+    high_bits,
+    load_u8,
+    load_u16,
+    load_u32,
+    load_u64,
+    prefetch_address,
+    range_bits,
+    store_u8,
+    store_u64,
+    trailing_zeros,
+)
+from polars_tadoc.runtime.compiled import njit
+
+UInt8 = npt.NDArray[np.uint8]
+UInt16 = npt.NDArray[np.uint16]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+GAP, SINGLE, WORD, MARK = 0, 1, 2, 3
+"""Character classes: SINGLE is a word of one character (with the marks that follow it); those above it go on a word."""
+
+SPACE_ID, EMPTY_ID = 0, 1
+"""Gap ids that every table starts with: one space, and nothing."""
+
+SEPARATOR = 0xFFFFFFFF
+"""Stands after each row in the sequence that grammar construction works on."""
+
+SEPARATOR_ID = 0
+"""Its id while scanning: the empty string, which is no word."""
+
+BLOCK = 64
+"""Bytes classified at once."""
+
+BATCH = 128
+"""Words whose cache lines are asked for before the first of them is looked up."""
+
+MOST_PAIR_BYTES = 10
+"""Bytes that a gap may take while scanning."""
+
+_SPANS = 256
+_RECENT_GAPS = 1024
+_K1, _K2, _K3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), np.uint64(0xC2B2AE3D27D4EB4F)
+
+# by length: which bits of the first and of the second eight bytes belong to a string of up to 16 bytes
+_LOW = np.array([(1 << 8 * min(n, 8)) - 1 for n in range(17)], np.uint64)
+_HIGH = np.array([(1 << 8 * max(n - 8, 0)) - 1 for n in range(17)], np.uint64)
+
+
+# Numba counts the users of an array, atomically, wherever one is passed on: so the innermost functions take addresses,
+# and no kernel assigns a table anew. The arrays behind the addresses are all arguments of the kernel: none is freed
+# before its end.
+
+
+class Classes(NamedTuple):
+    """What cuts: character classes as a two-stage table, and the ASCII characters of words as four ranges."""
+
+    page_of: UInt16
+    pages: UInt8
+    firsts: np.uint32
+    widths: np.uint32
+
+
+class Matches(NamedTuple):
+    """What cuts instead, where ``ends`` is not empty: spans found before, ``ends[row]`` of them up to that row."""
+
+    starts: UInt32
+    lengths: UInt32
+    ends: Int64
+
+
+class Piece(NamedTuple):
+    """Text from one byte of a row to before another byte of the same or a later row."""
+
+    first_row: int
+    first_byte: int
+    last_row: int
+    last_byte: int
+
+
+class Table(NamedTuple):
+    """Interned strings: open addressing, at most two thirds full.
+
+    A string of up to 16 bytes is known by its bytes (``low``, ``high``, zero beyond its end) and length; a
+    longer one by a hash, its last 8 bytes, its length and, to be exact, a comparison at its address.
+    """
+
+    slots: UInt64
+    """Two for each place: ``low``; length << 32 | id + 1, or 0 where the place is free."""
+    hot: UInt64
+    """Two for each id: ``high``; the tally."""
+    cold: UInt64
+    """Three for each id: ``low``; address; length."""
+
+
+@njit(nogil=True)
+def rehash(table: Table, distinct: int) -> None:
+    """Fill empty slots from what the ids' fields say."""
+    mask = len(table.slots) // 2 - 1
+    for own in range(distinct):
+        low, high, length = table.cold[3 * own], table.hot[2 * own], table.cold[3 * own + 2]
+        p = nb.int64(_place(low, high, length, mask))
+        while table.slots[2 * p + 1] != 0:
+            p = (p + 1) & mask
+        table.slots[2 * p] = low
+        table.slots[2 * p + 1] = (length << nb.uint64(32)) | nb.uint64(own + 1)
+
+
+@njit(nogil=True)
+def _place(low: int, high: int, length: int, mask: int) -> Any:
+    h = (nb.uint64(low) ^ (nb.uint64(high) * _K1) ^ (nb.uint64(length) * _K3)) * _K2
+    return (h ^ (h >> nb.uint64(32))) & nb.uint64(mask)
+
+
+@njit(nogil=True)
+def _load_up_to_8(address: int, length: int) -> Any:
+    """Load a string's own bytes and no other, zeros beyond them."""
+    p = nb.uint64(address)
+    n = nb.uint64(length)
+    if length >= 8:
+        return load_u64(p)
+    if length >= 4:
+        rest = n - nb.uint64(4)
+        return nb.uint64(load_u32(p)) | (nb.uint64(load_u32(p + rest)) << (nb.uint64(8) * rest))
+    if length >= 2:
+        rest = n - nb.uint64(2)
+        return nb.uint64(load_u16(p)) | (nb.uint64(load_u16(p + rest)) << (nb.uint64(8) * rest))
+    if length == 1:
+        return nb.uint64(load_u8(p))
+    return nb.uint64(0)
+
+
+@njit(nogil=True)
+def _key(address: int, length: int) -> Any:
+    """Return ``low`` and ``high`` of a string, reading its own bytes only."""
+    p = nb.uint64(address)
+    if length <= 8:
+        return _load_up_to_8(p, length), nb.uint64(0)
+    if length <= 16:
+        return load_u64(p), _load_up_to_8(p + nb.uint64(8), length - 8)
+    last = nb.uint64(length) - nb.uint64(8)
+    h = nb.uint64(length) * _K1
+    i = nb.uint64(0)
+    while i < last:
+        h = (h ^ load_u64(p + i)) * _K2
+        h ^= h >> nb.uint64(32)
+        i += nb.uint64(8)
+    high = load_u64(p + last)
+    h = (h ^ high) * _K2
+    return h ^ (h >> nb.uint64(32)), high
+
+
+@njit(nogil=True)
+def _find_or_add(
+    place: int,
+    slots: int,
+    mask: int,
+    hot: int,
+    cold: int,
+    distinct: int,
+    low: int,
+    high: int,
+    length: int,
+    address: int,
+) -> Any:
+    """Return the string's id, which is ``distinct`` where it is new; the table's arrays are given by address."""
+    place = nb.uint64(place)
+    while True:
+        slot = slots + place * nb.uint64(16)
+        described = load_u64(slot + nb.uint64(8))
+        if described == 0:
+            break
+        if load_u64(slot) == low and (described >> nb.uint64(32)) == nb.uint64(length):
+            known = (described & nb.uint64(0xFFFFFFFF)) - nb.uint64(1)
+            if load_u64(hot + known * nb.uint64(16)) == high and (
+                length <= 16 or equal_bytes(load_u64(cold + known * nb.uint64(24) + nb.uint64(8)), address, length)
+            ):
+                return nb.int64(known)
+        place = (place + nb.uint64(1)) & nb.uint64(mask)
+    own = nb.uint64(distinct)
+    store_u64(slot, low)
+    store_u64(slot + nb.uint64(8), (nb.uint64(length) << nb.uint64(32)) | (own + nb.uint64(1)))
+    store_u64(hot + own * nb.uint64(16), high)
+    store_u64(hot + own * nb.uint64(16) + nb.uint64(8), nb.uint64(0))
+    store_u64(cold + own * nb.uint64(24), low)
+    store_u64(cold + own * nb.uint64(24) + nb.uint64(8), nb.uint64(address))
+    store_u64(cold + own * nb.uint64(24) + nb.uint64(16), nb.uint64(length))
+    return nb.int64(own)
+
+
+@njit(nogil=True)
+def _tally(hot: int, own: int, count: int) -> None:
+    at = nb.uint64(hot) + nb.uint64(own) * nb.uint64(16) + nb.uint64(8)
+    store_u64(at, load_u64(at) + nb.uint64(count))
+
+
+@njit(nogil=True)
+def classify(address: int, left: int, page_of: int, pages: int) -> Any:
+    """Class and width in bytes of the character at an address; ``left`` bytes may be read."""
+    p = nb.uint64(address)
+    lead = nb.int64(load_u8(p))
+    width = 1 if lead < 0x80 else (2 if lead < 0xE0 else (3 if lead < 0xF0 else 4))
+    width = min(width, left)
+    point = lead if lead < 0x80 else lead & (0xFF >> (width + 1))
+    for i in range(1, width):
+        point = (point << 6) | (nb.int64(load_u8(p + nb.uint64(i))) & 0x3F)
+    point = min(point, 0x10FFFF)
+    page = nb.uint64(load_u16(nb.uint64(page_of) + nb.uint64(2 * (point >> 8))))
+    return nb.int64(load_u8(nb.uint64(pages) + (page << nb.uint64(8)) + nb.uint64(point & 0xFF))), width
+
+
+@njit(nogil=True)
+def _lowest(count: int) -> Any:
+    """The lowest ``count`` bits, 1 to 64 of them."""
+    return ~nb.uint64(0) >> nb.uint64(64 - count)
+
+
+@njit(nogil=True)
+def _classify_wide(
+    address: int, size: int, last: bool, words: int, wide: int, single_end: int, page_of: int, pages: int
+) -> Any:
+    """Classify the characters beyond ASCII of a block.
+
+    Returns the bits of bytes of words, the bits where a new word begins even after a byte of a word, how many
+    bytes the block has (it ends before a character that does not wholly lie in it, unless it is the ``last``)
+    and ``single_end`` for the next block: where a character that stands alone, with its marks, ended.
+    """
+    breaks = nb.uint64(single_end == 0)
+    while wide != 0:
+        at = trailing_zeros(wide)
+        if not last and at + 4 > size:
+            lead = load_u8(nb.uint64(address) + nb.uint64(at))
+            if at + (2 if lead < 0xE0 else (3 if lead < 0xF0 else 4)) > size:
+                size = at
+                words &= _lowest(size)
+                breaks &= _lowest(size)
+                break
+        kind, width = classify(nb.uint64(address) + nb.uint64(at), size - at, page_of, pages)
+        own = _lowest(width) << nb.uint64(at)
+        wide &= ~own
+        if kind != GAP:
+            words |= own
+        if kind == SINGLE or (kind == MARK and at == single_end):
+            here = nb.uint64(1) << nb.uint64(at)
+            breaks = breaks | here if kind == SINGLE else breaks & ~here
+            single_end = at + width
+            if single_end < BLOCK:
+                breaks |= nb.uint64(1) << nb.uint64(single_end)
+    return words, breaks, size, single_end - size
+
+
+@njit(nogil=True)
+def _cut_block(
+    address: int,
+    left: int,
+    in_word: int,
+    single_end: int,
+    firsts: int,
+    widths: int,
+    page_of: int,
+    pages: int,
+    tail: int,
+) -> Any:
+    """Find where words start and end in the next bytes of a row, as bits of two words, at most 64 bytes.
+
+    ``in_word`` is 1 where the byte before belongs to a word. Returns the starts, the ends, the bytes
+    cut, ``in_word`` and ``single_end`` for the next block. An end at the end of the block is left to the next.
+    """
+    size = min(left, BLOCK)
+    if size < BLOCK:  # never read beyond the row: its bytes may be the buffer's last
+        address = _copied(address, size, tail)
+    inside = _lowest(size)
+    words = range_bits(address, firsts, widths) & inside
+    wide = high_bits(address) & inside
+    breaks = nb.uint64(single_end == 0)
+    if wide != 0:
+        words, breaks, size, single_end = _classify_wide(
+            address, size, left <= BLOCK, words, wide, single_end, page_of, pages
+        )
+    else:
+        single_end = -1
+    after = (words << nb.uint64(1)) | nb.uint64(in_word)
+    starts = words & (~after | breaks)
+    ends = after & (~words | breaks) & _lowest(size)
+    return starts, ends, size, nb.int64(words >> nb.uint64(size - 1)) & 1, single_end
+
+
+@njit(nogil=True)
+def _copied(address: int, size: int, tail: int) -> Any:
+    p, to, n = nb.uint64(address), nb.uint64(tail), nb.uint64(size)
+    i = nb.uint64(0)
+    while i + nb.uint64(8) <= n:
+        store_u64(to + i, load_u64(p + i))
+        i += nb.uint64(8)
+    while i < n:
+        store_u8(to + i, load_u8(p + i))
+        i += nb.uint64(1)
+    return to
+
+
+@njit(nogil=True)
+def word_end_from(address: int, length: int, start: int, stop: int, classes: Classes, tail: UInt8) -> int:
+    """Find the first place from ``start`` on where a word has just ended, whatever stands elsewhere; -1 if none.
+
+    Text cut there has the same words as uncut.
+    """
+    page_of, pages = nb.uint64(classes.page_of.ctypes.data), nb.uint64(classes.pages.ctypes.data)
+    p = nb.uint64(address)
+    at = start
+    while at < stop and (load_u8(p + nb.uint64(at)) & 0xC0) == 0x80:
+        at += 1
+    in_word, single_end = 0, -1
+    while at < stop:
+        _, ends, size, in_word, single_end = _cut_block(
+            p + nb.uint64(at),
+            length - at,
+            in_word,
+            single_end,
+            classes.firsts,
+            classes.widths,
+            page_of,
+            pages,
+            nb.uint64(tail.ctypes.data),
+        )
+        if ends != 0:
+            return int(at + trailing_zeros(ends))
+        at += size
+    return -1
+
+
+@njit(nogil=True)
+def count_ids(addresses: UInt64, lengths: UInt32, piece: Piece, classes: Classes, matches: Matches, tail: UInt8) -> int:
+    """Count a piece's words and the rows that end in it; arguments as for :func:`scan`."""
+    count = piece.last_row - piece.first_row
+    if len(matches.ends):
+        last = nb.int64(matches.ends[piece.last_row - 1]) if piece.last_row > 0 else 0
+        return count + last - (nb.int64(matches.ends[piece.first_row - 1]) if piece.first_row > 0 else 0)
+    page_of, pages = nb.uint64(classes.page_of.ctypes.data), nb.uint64(classes.pages.ctypes.data)
+    tail_at = nb.uint64(tail.ctypes.data)
+    for row in range(piece.first_row, piece.last_row + 1):
+        position = piece.first_byte if row == piece.first_row else 0
+        stop = nb.int64(lengths[row]) if row < piece.last_row else piece.last_byte
+        in_word, single_end = 0, -1
+        while position < stop:
+            starts, _, size, in_word, single_end = _cut_block(
+                addresses[row] + nb.uint64(position),
+                stop - position,
+                in_word,
+                single_end,
+                classes.firsts,
+                classes.widths,
+                page_of,
+                pages,
+                tail_at,
+            )
+            count += count_ones(starts)
+            position += size
+    return count
+
+
+@njit(nogil=True)
+def scan(
+    addresses: UInt64,
+    lengths: UInt32,
+    piece: Piece,
+    classes: Classes,
+    matches: Matches,
+    words: Table,
+    distinct_words: int,
+    gaps: Table,
+    distinct_gaps: int,
+    sequence: UInt32,
+    lossless: bool,
+    gap_ends: Int64,
+    pairs: UInt8,
+    tail: UInt8,
+) -> tuple[int, int, int, int, bool]:
+    """Cut a piece into word ids, ``SEPARATOR_ID`` after each row that ends in it, and gaps.
+
+    A row of n words has n + 1 gaps. Those that are not what decompression assumes anyway (one space inside a
+    row, nothing at its ends) are written as pairs of varints: gaps passed over in the row since the last pair,
+    gap id. ``gap_ends[row]`` becomes the bytes written up to the row's end.
+
+    Parameters
+    ----------
+    addresses, lengths
+        All rows.
+    piece
+        What to cut.
+    classes, matches
+        How to cut.
+    words, distinct_words, gaps, distinct_gaps
+        Tables with room for all words, and gaps, of the piece, and what is in them already. The tally of a
+        gap leaves out where it is assumed.
+    sequence
+        Becomes the ids, length words + rows that end in the piece.
+    lossless
+        Whether gaps are wanted.
+    gap_ends
+        By row.
+    pairs
+        Room for ``MOST_PAIR_BYTES`` for each id.
+    tail
+        Work space, ``BLOCK`` bytes.
+
+    Returns
+    -------
+    (int, int, int, int, bool)
+        Strings in both tables; bytes of pairs; and of a row that the piece leaves before its end: the gaps
+        passed over since its last pair, whether it had a pair.
+
+    """
+    by_class = len(matches.ends) == 0
+    match = nb.int64(matches.ends[piece.first_row - 1]) if not by_class and piece.first_row > 0 else 0
+    page_of, pages = nb.uint64(classes.page_of.ctypes.data), nb.uint64(classes.pages.ctypes.data)
+    tail_at, pairs_at = nb.uint64(tail.ctypes.data), nb.uint64(pairs.ctypes.data)
+    slots, hot, cold = _addresses(words)
+    gap_slots, gap_hot, gap_cold = _addresses(gaps)
+    mask, gap_mask = nb.uint64(len(words.slots) // 2 - 1), nb.uint64(len(gaps.slots) // 2 - 1)
+    span_starts, span_ends = np.empty(_SPANS + BLOCK, np.int64), np.empty(_SPANS + BLOCK, np.int64)
+    room = BATCH + _SPANS + BLOCK
+    low, high, where = np.empty(room, np.uint64), np.empty(room, np.uint64), np.empty(room, np.uint64)
+    place = np.empty(room, np.uint64)
+    size_of = np.empty(room, np.int64)
+    recent, recent_ids = np.full(_RECENT_GAPS, ~np.uint64(0)), np.zeros(_RECENT_GAPS, np.int64)
+    at = written = many = skipped = row_pairs = 0
+    final_row = piece.last_row if piece.last_byte > 0 else piece.last_row - 1
+    for row in range(piece.first_row, final_row + 1):
+        ends_here = row < piece.last_row
+        position = piece.first_byte if row == piece.first_row else 0
+        stop = nb.int64(lengths[row]) if ends_here else piece.last_byte
+        base = addresses[row]
+        gap_start = position
+        assumed = EMPTY_ID if position == 0 else SPACE_ID
+        in_word, single_end = 0, -1
+        started = ended = 0
+        skipped = row_pairs = 0
+        more = True
+        while more:
+            if by_class:
+                while position < stop and started < _SPANS:
+                    starts, ends, size, in_word, single_end = _cut_block(
+                        base + nb.uint64(position),
+                        stop - position,
+                        in_word,
+                        single_end,
+                        classes.firsts,
+                        classes.widths,
+                        page_of,
+                        pages,
+                        tail_at,
+                    )
+                    while starts != 0:
+                        span_starts[started] = position + trailing_zeros(starts)
+                        starts &= starts - nb.uint64(1)
+                        started += 1
+                    while ends != 0:
+                        span_ends[ended] = position + trailing_zeros(ends)
+                        ends &= ends - nb.uint64(1)
+                        ended += 1
+                    position += size
+                more = position < stop
+                if not more and in_word:
+                    span_ends[ended] = stop
+                    ended += 1
+            else:
+                while match < matches.ends[row] and started < _SPANS:
+                    span_starts[started] = nb.int64(matches.starts[match])
+                    span_ends[started] = span_starts[started] + nb.int64(matches.lengths[match])
+                    started += 1
+                    match += 1
+                more = match < matches.ends[row]
+                ended = started
+            if not more and ends_here:  # the row's end counts as a word of no bytes, the separator
+                span_starts[ended] = span_ends[ended] = stop
+                started += 1
+                ended += 1
+            for k in range(ended):
+                start = span_starts[k]
+                length = span_ends[k] - start
+                if lossless:
+                    if length == 0:
+                        assumed = EMPTY_ID
+                    gap = start - gap_start
+                    from_ = base + nb.uint64(gap_start)
+                    packed = ~nb.uint64(0)
+                    if gap < 8:
+                        packed = load_u64(from_) & _LOW[gap] if gap_start + 8 <= stop else _load_up_to_8(from_, gap)
+                        packed |= nb.uint64(gap) << nb.uint64(56)
+                    r = (packed * _K1) >> nb.uint64(54)
+                    g = recent_ids[r]
+                    if gap >= 8 or recent[r] != packed:
+                        low_, high_ = _key(from_, gap)
+                        p = _place(low_, high_, gap, gap_mask)
+                        g = _find_or_add(
+                            p, gap_slots, gap_mask, gap_hot, gap_cold, distinct_gaps, low_, high_, gap, from_
+                        )
+                        distinct_gaps = max(distinct_gaps, g + 1)
+                        recent[r] = packed
+                        recent_ids[r] = g
+                    differs = nb.int64(g != assumed)
+                    _tally(gap_hot, g, differs)
+                    if skipped < 0x80 and g < 0x4000:  # without a branch on what is rarely foreseen
+                        two = nb.int64(g >= 0x80)
+                        pairs[at] = skipped
+                        pairs[at + 1] = (g & 0x7F) | (two << 7)
+                        pairs[at + 2] = g >> 7
+                        at += differs * (2 + two)
+                    elif differs:
+                        at = write_varint(pairs_at, at, skipped)
+                        at = write_varint(pairs_at, at, g)
+                    skipped = 0 if differs else skipped + 1
+                    row_pairs |= differs
+                    gap_start = start + length
+                    assumed = SPACE_ID
+                word = base + nb.uint64(start)
+                if length <= 16 and start + 16 <= stop:
+                    low[many] = load_u64(word) & _LOW[length]
+                    high[many] = load_u64(word + nb.uint64(8)) & _HIGH[length]
+                else:
+                    low[many], high[many] = _key(word, length)
+                where[many] = word
+                size_of[many] = length
+                place[many] = _place(low[many], high[many], length, mask)
+                prefetch_address(slots + nb.uint64(16) * place[many])
+                many += 1
+            if started > ended:
+                span_starts[0] = span_starts[ended]
+            started -= ended
+            ended = 0
+            if many >= BATCH or (row == final_row and not more):
+                for k in range(many):
+                    described = load_u64(slots + nb.uint64(16) * place[k] + nb.uint64(8))
+                    prefetch_address(hot + nb.uint64(16) * ((described & nb.uint64(0xFFFFFFFF)) - nb.uint64(1)))
+                for k in range(many):
+                    slot = slots + nb.uint64(16) * place[k]
+                    described = load_u64(slot + nb.uint64(8))
+                    known = (described & nb.uint64(0xFFFFFFFF)) - nb.uint64(described != 0)
+                    differs = (load_u64(slot) ^ low[k]) | (load_u64(hot + nb.uint64(16) * known) ^ high[k])
+                    differs |= (described >> nb.uint64(32)) ^ nb.uint64(size_of[k])
+                    if differs == 0 and described != 0 and size_of[k] <= 16:  # 97 of 100 words: without a call
+                        w = nb.int64(known)
+                    else:
+                        w = _find_or_add(
+                            place[k], slots, mask, hot, cold, distinct_words, low[k], high[k], size_of[k], where[k]
+                        )
+                        distinct_words = max(distinct_words, w + 1)
+                    _tally(hot, w, 1)
+                    sequence[written + k] = w
+                written += many
+                many = 0
+        if ends_here and lossless:
+            gap_ends[row] = at
+    return distinct_words, distinct_gaps, at, skipped, row_pairs != 0
+
+
+@njit(nogil=True)
+def _addresses(table: Table) -> Any:
+    return (
+        nb.uint64(table.slots.ctypes.data),
+        nb.uint64(table.hot.ctypes.data),
+        nb.uint64(table.cold.ctypes.data),
+    )
+
+
+@njit(nogil=True)
+def match_spans(gap_lengths: UInt32, match_counts: UInt32, match_lengths: UInt32, starts: UInt32, ends: Int64) -> int:
+    """Find where matches start in their rows, from the lengths of all matches and of what stands between them.
+
+    A row of n matches has n + 1 gaps. Empty matches are dropped: ``starts`` and ``match_lengths`` are
+    compacted in place, ``ends[row]`` becomes the matches kept so far. Returns how many are kept.
+    """
+    gap = match = kept = 0
+    for row in range(len(match_counts)):
+        at = nb.uint32(0)
+        for _ in range(match_counts[row]):
+            at += gap_lengths[gap]
+            gap += 1
+            length = match_lengths[match]
+            match += 1
+            starts[kept] = at
+            match_lengths[kept] = length
+            kept += length > 0
+            at += length
+        gap += 1
+        ends[row] = kept
+    return kept
+
+
+@njit(nogil=True)
+def merge(table: Table, distinct: int, other: Table, ids: UInt32) -> int:
+    """Intern another table's strings, ``len(ids)`` of them, with their tallies into a table with room for all.
+
+    ``ids`` becomes this table's ids by the other's. Returns how many strings the table has then.
+    """
+    slots, hot, cold = _addresses(table)
+    mask = nb.uint64(len(table.slots) // 2 - 1)
+    for i in range(len(ids)):
+        low, high = other.cold[3 * i], other.hot[2 * i]
+        address, length = other.cold[3 * i + 1], nb.int64(other.cold[3 * i + 2])
+        place = _place(low, high, length, mask)
+        own = _find_or_add(place, slots, mask, hot, cold, distinct, low, high, length, address)
+        distinct = max(distinct, own + 1)
+        _tally(hot, own, nb.int64(other.hot[2 * i + 1]))
+        ids[i] = own
+    return distinct
+
+
+@njit(nogil=True)
+def sort_keys(table: Table, distinct: int) -> tuple[UInt64, UInt64]:
+    """Return the first and the second eight bytes of each string as numbers that compare like them."""
+    first, second = np.empty(distinct, np.uint64), np.empty(distinct, np.uint64)
+    for i in range(distinct):
+        low, high = table.cold[3 * i], table.hot[2 * i]
+        if table.cold[3 * i + 2] > 16:
+            address = table.cold[3 * i + 1]
+            low, high = load_u64(address), load_u64(address + nb.uint64(8))
+        first[i], second[i] = byte_swapped(low), byte_swapped(high)
+    return first, second
+
+
+@njit(nogil=True)
+def sort_stably(order: UInt32, keys: UInt64) -> UInt32:
+    """Sort ``order`` by rising ``keys[order[i]]``, byte by byte from the lowest; it is used up as work space."""
+    moved = np.empty(len(order), np.uint64)  # keys move along: looked up anew they would miss the cache each time
+    counts = np.zeros((8, 256), np.int64)
+    for i in range(len(order)):
+        moved[i] = keys[order[i]]
+        for b in range(8):
+            counts[b, (moved[i] >> nb.uint64(8 * b)) & nb.uint64(255)] += 1
+    other, other_moved = np.empty_like(order), np.empty_like(moved)
+    for b in range(8):
+        shift = nb.uint64(8 * b)
+        start = counts[b]
+        if len(order) == 0 or start[(moved[0] >> shift) & nb.uint64(255)] == len(order):
+            continue  # all alike
+        total = 0
+        for digit in range(256):
+            count = start[digit]
+            start[digit] = total
+            total += count
+        for i in range(len(order)):
+            digit_ = (moved[i] >> shift) & nb.uint64(255)
+            place = start[digit_]
+            other[place], other_moved[place] = order[i], moved[i]
+            start[digit_] = place + 1
+        order, other = other, order
+        moved, other_moved = other_moved, moved
+    return order
+
+
+@njit(nogil=True)
+def copy_strings(table: Table, order: UInt32, offsets: Int64, data: UInt8) -> None:
+    """Copy the strings of the ids in ``order`` to ``data[offsets[i]:offsets[i + 1]]``."""
+    to = nb.uint64(data.ctypes.data)
+    for i in range(len(order)):
+        own = nb.int64(order[i])
+        length = nb.int64(table.cold[3 * own + 2])
+        at = to + nb.uint64(offsets[i])
+        if length <= 16:
+            low, high = table.cold[3 * own], table.hot[2 * own]
+            if offsets[i] + 16 <= len(data):  # the next strings overwrite what is too much
+                store_u64(at, low)
+                store_u64(at + nb.uint64(8), high)
+            else:
+                for j in range(length):
+                    byte = low >> nb.uint64(8 * j) if j < 8 else high >> nb.uint64(8 * (j - 8))
+                    store_u8(at + nb.uint64(j), nb.uint8(byte))
+        else:
+            address = table.cold[3 * own + 1]
+            for j in range(0, length - 8, 8):
+                store_u64(at + nb.uint64(j), load_u64(address + nb.uint64(j)))
+            last = nb.uint64(length - 8)
+            store_u64(at + last, load_u64(address + last))
+
+
+@njit(nogil=True)
+def renumber(sequence: UInt32, ids: UInt32) -> None:
+    """Replace each id by ``ids[id]``."""
+    for i in range(len(sequence)):
+        sequence[i] = ids[sequence[i]]
+
+
+@njit(nogil=True)
+def encode_gaps(pairs: UInt8, gap_ends: Int64, ids: UInt32, passed: int, start: int, writing: bool, data: UInt8) -> int:
+    """Put final ids into the pairs of a piece.
+
+    ``passed`` gaps of its first row were passed over before the piece. With ``writing``, the pairs go to
+    ``data`` from ``start`` on, and the ``gap_ends`` of the rows that end in the piece become places in it.
+    Returns where the piece's pairs end in ``data``.
+    """
+    pairs_at, data_at = nb.uint64(pairs.ctypes.data), nb.uint64(data.ctypes.data)
+    at, i = start, 0
+    for row in range(len(gap_ends) + 1):
+        stop = gap_ends[row] if row < len(gap_ends) else len(pairs)
+        while i < stop:
+            skipped, i = read_own_varint(pairs_at, i)
+            gap, i = read_own_varint(pairs_at, i)
+            skipped += passed
+            passed = 0
+            if writing:
+                at = write_varint(data_at, at, skipped)
+                at = write_varint(data_at, at, nb.int64(ids[gap]))
+            else:
+                at += varint_size(skipped) + varint_size(nb.int64(ids[gap]))
+        passed = 0
+        if writing and row < len(gap_ends):
+            gap_ends[row] = at
+    return at

@@ -1,0 +1,201 @@
+"""Cuts a String column into words and gaps on the device, result for result as the CPU does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.errors import EngineUnavailableError
+from polars_tadoc.kernels.primitives.bitmap_cuda import rank
+from polars_tadoc.kernels.primitives.upload_cuda import upload_rows
+from polars_tadoc.kernels.repair.gaps_cuda import NotedGaps, note_gaps
+from polars_tadoc.kernels.tokenize import characters
+from polars_tadoc.kernels.tokenize.intern_cuda import intern
+from polars_tadoc.kernels.tokenize.tokenize_cpu import Classes, Matches
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, found_words, require_utf8
+from polars_tadoc.runtime.arrow_memory import binary_views
+from polars_tadoc.runtime.device import device_errors, get_kernel, launch_each
+
+UInt32 = npt.NDArray[np.uint32]
+Int64 = npt.NDArray[np.int64]
+
+_MOST_BYTES = 1 << 31
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceTokens:
+    """Rows as word ids on the device: what grammar construction takes."""
+
+    vocabulary: pa.LargeStringArray
+    """Distinct words by falling frequency, equal ones in code point order; in host memory."""
+    sequence: Any
+    """cupy uint32: word ids of all rows, 0xFFFFFFFF after each row; length words + rows."""
+    row_tokens: Any
+    """cupy uint32: where each row starts in the sequence, and its length; length rows + 1."""
+    gaps: NotedGaps | None
+    """What stands between words, None where it is not kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class WordBits:
+    """Where words start and stop in a text on the device, a bit for each byte and one behind the text."""
+
+    row_offsets: Any
+    """cupy uint32, rows + 1."""
+    row_bits: Any
+    start_bits: Any
+    stop_bits: Any
+
+    @property
+    def words(self) -> np.uint32:
+        """Length of each bitmap."""
+        return np.uint32(len(self.row_bits))
+
+
+@dataclass(frozen=True, eq=False)
+class _Spans:
+    """Where the words stand, each row followed by a token without bytes at its end."""
+
+    starts: Any
+    stops: Any
+    row_tokens: Any
+
+
+def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) -> DeviceTokens:
+    """Cut each row of a String series on the current device; null rows count as empty.
+
+    Parameters
+    ----------
+    text
+        String series, in host memory.
+    tokenizer
+        How to cut. A regex is matched and XML is cut on the host, the rest is done on the device.
+    lossless
+        Keep what stands between words.
+
+    Raises
+    ------
+    ValueError
+        A row is not UTF-8.
+    EngineUnavailableError
+        The device is out of memory or failed, or the text is beyond the kernels' 32-bit positions.
+
+    """
+    addresses, before, views = text_rows(text, "a smaller rows_per_grammar")
+    with device_errors(f"cutting {before[-1]:,} bytes into words"):
+        device_text = upload_rows(addresses, before)
+        del views  # the addresses point into them until here
+        if tokenizer.has_classes:
+            spans = _spans_of_classes(device_text, before.astype(np.uint32), characters.classes(tokenizer.name))
+        else:
+            require_utf8(text)
+            spans = _spans_of_matches(before, found_words(text, tokenizer))
+        if spans is None:
+            require_utf8(text)  # names the row
+            raise AssertionError("a text that is not UTF-8 on the device is UTF-8 on the host")
+        words = intern(device_text, spans.starts, spans.stops, leave_empty_out=True)
+        gaps = note_gaps(device_text, spans.starts, spans.stops, spans.row_tokens) if lossless else None
+        return DeviceTokens(words.distinct, words.ids, spans.row_tokens, gaps)
+
+
+def text_rows(text: pl.Series, mend: str) -> tuple[npt.NDArray[np.uint64], Int64, object]:
+    """Find the rows of a String series; null rows count as empty.
+
+    Parameters
+    ----------
+    text
+        String series, in host memory.
+    mend
+        What makes a text small enough, for the message.
+
+    Returns
+    -------
+    (uint64 array, int64 array, object)
+        Address of each row; bytes before each, and all; what owns the bytes.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The text is beyond the kernels' 32-bit positions.
+
+    """
+    addresses, lengths, views = binary_views(text)
+    before = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=before[1:])
+    if before[-1] + len(lengths) >= _MOST_BYTES:
+        raise EngineUnavailableError(
+            f'engine="gpu": {len(lengths):,} rows of together {before[-1]:,} bytes are beyond its 32-bit positions; '
+            f'use engine="cpu", or {mend}'
+        )
+    return addresses, before, views
+
+
+def mark_words(text: Any, row_offsets: UInt32, classes: Classes) -> WordBits | None:
+    """Cut rows that stand one after another at character classes; None where the text is not UTF-8."""
+    import cupy
+
+    rows, size = len(row_offsets) - 1, int(row_offsets[-1])
+    bitmap_words, row_count = np.uint32(size // 32 + 1), np.uint32(rows)
+    offsets = cupy.asarray(row_offsets)
+    row_bits = cupy.zeros(int(bitmap_words), np.uint32)
+    launch_each("tokenize", "mark_rows", rows + 1, offsets, row_count, row_bits)
+    start_bits, stop_bits = (cupy.empty(int(bitmap_words), np.uint32) for _ in range(2))
+    page_of, pages = (cupy.asarray(array) for array in (classes.page_of, classes.pages))
+    # a character is left for later once for each run of 32 marks or more
+    far, report = cupy.empty(size // 32 + 1, np.uint32), cupy.zeros(2, np.uint32)
+    launch_each(
+        *("tokenize", "classify", int(bitmap_words)),
+        *(text, np.uint32(size), page_of, pages, row_bits, start_bits, stop_bits, bitmap_words, far, report),
+    )
+    invalid, left = (int(value) for value in report.get())  # synchronize!
+    if invalid:
+        return None
+    if left:
+        get_kernel("tokenize", "resolve_marks")(
+            (left,), (256,), (text, page_of, pages, row_bits, far, start_bits, stop_bits)
+        )
+    return WordBits(offsets, row_bits, start_bits, stop_bits)
+
+
+def _spans_of_classes(text: Any, row_offsets: UInt32, classes: Classes) -> _Spans | None:
+    """Cut at character classes; None where the text is not UTF-8."""
+    import cupy
+
+    marked = mark_words(text, row_offsets, classes)
+    if marked is None:
+        return None
+    rows, row_count, bitmap_words = len(row_offsets) - 1, np.uint32(len(row_offsets) - 1), marked.words
+    offsets, row_bits, start_bits, stop_bits = marked.row_offsets, marked.row_bits, marked.start_bits, marked.stop_bits
+    row_ranks, start_ranks = rank(row_bits), rank(start_bits)
+    tokens = int(start_ranks[-1]) + rows  # synchronize!
+    starts, stops = cupy.empty(tokens, np.uint32), cupy.empty(tokens, np.uint32)
+    row_tokens, filled_rows = cupy.empty(rows + 1, np.uint32), cupy.empty(rows, np.uint32)
+    launch_each(
+        *("tokenize", "place_rows", rows + 1),
+        *(offsets, row_count, row_bits, row_ranks, start_bits, start_ranks, row_tokens, filled_rows, starts, stops),
+    )
+    launch_each(
+        *("tokenize", "place_words", int(bitmap_words)),
+        *(row_bits, row_ranks, start_bits, start_ranks, stop_bits, bitmap_words, filled_rows, starts, stops),
+    )
+    return _Spans(starts, stops, row_tokens)
+
+
+def _spans_of_matches(before: Int64, matches: Matches) -> _Spans:
+    """Place matches, which start so many bytes into their row."""
+    import cupy
+
+    rows = len(before) - 1
+    row_tokens = np.concatenate([[0], matches.ends + np.arange(1, rows + 1)])
+    row_of = np.repeat(np.arange(rows), np.diff(matches.ends, prepend=0))
+    starts, stops = np.empty(row_tokens[-1], np.uint32), np.empty(row_tokens[-1], np.uint32)
+    starts[row_tokens[1:] - 1] = stops[row_tokens[1:] - 1] = before[1:]
+    places = np.arange(len(row_of)) + row_of
+    starts[places] = matches.starts + before[row_of]
+    stops[places] = starts[places] + matches.lengths
+    return _Spans(cupy.asarray(starts), cupy.asarray(stops), cupy.asarray(row_tokens.astype(np.uint32)))

@@ -1,0 +1,431 @@
+"""Cuts a String column into words and gaps on its Arrow buffers, in parallel over rows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from queue import SimpleQueue
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polars_tadoc.config import thread_count
+from polars_tadoc.kernels.tokenize import characters
+from polars_tadoc.kernels.tokenize import tokenize_cpu as kernels
+from polars_tadoc.kernels.tokenize.xml_words import xml_words
+from polars_tadoc.runtime.arrow_memory import allocate, binary_views, view
+from polars_tadoc.runtime.parallel import map_parallel
+
+UInt8 = npt.NDArray[np.uint8]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+PIECE_BYTES = 1 << 19
+"""Text that a thread takes on at a time: a thread that was held up leaves the rest to the others."""
+
+BUILT_IN = ("words", "whitespace", "xml")
+"""Names of tokenizers."""
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """A way to cut text; its name is stored in every grammar."""
+
+    name: str
+    pattern: str | None = None
+    """For regex tokenizers: the pattern in Polars' syntax."""
+    is_content: bool = False
+    """For "xml": texts are what stands within an element, as queries are, and no documents."""
+
+    @classmethod
+    def from_argument(cls, tokenizer: str | re.Pattern[str]) -> Tokenizer:
+        """Resolve what a user passes: "words", "whitespace", "xml" or a compiled regex.
+
+        A compiled regex is run by Polars' regex engine, so look-around and back-references are refused.
+        """
+        if isinstance(tokenizer, re.Pattern):
+            if not isinstance(tokenizer.pattern, str):
+                raise TypeError("tokenizer: the regex is one over bytes; compile it from a str")
+            if tokenizer.flags & re.VERBOSE:
+                raise ValueError("tokenizer: write the regex without re.VERBOSE: spaces in classes would be lost")
+            flags = "".join(
+                letter
+                for flag, letter in ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"))
+                if tokenizer.flags & flag
+            )
+            ascii_only = "(?-u:" + tokenizer.pattern + ")" if tokenizer.flags & re.ASCII else tokenizer.pattern
+            pattern = f"(?{flags})" * bool(flags) + ascii_only
+            try:
+                pl.Series([""]).str.extract_all(pattern)
+            except pl.exceptions.ComputeError as error:
+                raise ValueError(
+                    f"tokenizer: Polars' regex engine, which has no look-around, no back-references and matches whole "
+                    f"characters only, cannot run {tokenizer.pattern!r}: {error}"
+                ) from error
+            return cls(f"regex:{pattern}", pattern)
+        if tokenizer in BUILT_IN:
+            return cls(tokenizer)
+        raise ValueError(
+            f'tokenizer={tokenizer!r}: use "words", "whitespace", "xml" or a compiled regex such as '
+            're.compile("[a-z]+")'
+        )
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether classes of characters tell where to cut, and not :func:`found_words`."""
+        return self.pattern is None and self.name != "xml"
+
+    @property
+    def of_queries(self) -> Tokenizer:
+        """What cuts queries and phrases into words as they stand in the texts that this cuts."""
+        return replace(self, is_content=True)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Rows as word ids: what grammar construction takes."""
+
+    vocabulary: pa.LargeStringArray
+    """Distinct words by falling frequency, equal ones in code point order."""
+    gap_vocabulary: pa.LargeStringArray
+    sequence: UInt32
+    """Word ids of all rows, ``SEPARATOR`` after each row; length words + rows."""
+    gap_offsets: Int64
+    """Where each row's gap bytes start; length rows + 1."""
+    gap_data: UInt8
+
+
+@dataclass
+class _Table:
+    """Interned strings as the kernels take them."""
+
+    arrays: kernels.Table
+    distinct: int
+
+    @classmethod
+    def of(cls, strings: list[bytes]) -> _Table:
+        """Make a table that holds some short strings."""
+        table = cls(_new_arrays(len(strings)), len(strings))
+        for own, string in enumerate(strings):
+            table.arrays.hot[2 * own : 2 * own + 2] = 0
+            table.arrays.cold[3 * own : 3 * own + 3] = int.from_bytes(string, "little"), 0, len(string)
+        kernels.rehash(table.arrays, table.distinct)
+        return table
+
+    def reserve(self, strings: int) -> None:
+        """Make room for so many strings more."""
+        if 3 * (self.distinct + strings) < len(self.arrays.slots):  # two for each place
+            return
+        larger = _new_arrays(self.distinct + strings)
+        larger.hot[: 2 * self.distinct] = self.arrays.hot[: 2 * self.distinct]
+        larger.cold[: 3 * self.distinct] = self.arrays.cold[: 3 * self.distinct]
+        kernels.rehash(larger, self.distinct)
+        self.arrays = larger
+
+
+def _new_arrays(strings: int) -> kernels.Table:
+    places = 1 << max(10, (3 * strings // 2).bit_length())
+    room = 2 * places // 3 + 1
+    return kernels.Table(np.zeros(2 * places, np.uint64), np.empty(2 * room, np.uint64), np.empty(3 * room, np.uint64))
+
+
+class _Thread:
+    """What one thread interns into, and its work space."""
+
+    def __init__(self) -> None:
+        self.words = _Table.of([b""])  # kernels.SEPARATOR_ID
+        self.gaps = _Table.of([b" ", b""])  # kernels.SPACE_ID, kernels.EMPTY_ID
+        self.pairs = np.empty(0, np.uint8)
+        self.tail = np.empty(kernels.BLOCK, np.uint8)
+
+    def reserve(self, count: int) -> None:
+        """Make room for so many words and gaps."""
+        self.words.reserve(count)
+        self.gaps.reserve(count)
+        if len(self.pairs) < kernels.MOST_PAIR_BYTES * count:
+            self.pairs = np.empty(kernels.MOST_PAIR_BYTES * count, np.uint8)
+
+
+@dataclass
+class _Scanned:
+    """A piece's gaps, and whose ids its words and gaps have."""
+
+    thread: int
+    pairs: UInt8
+    skipped: int
+    had_pair: bool
+
+
+@dataclass
+class Cut:
+    """Rows as ids that each thread gave by itself."""
+
+    pieces: list[kernels.Piece]
+    places: Int64
+    """Where each piece starts in ``sequence``; length pieces + 1."""
+    sequence: UInt32
+    """Each thread's own ids of words, ``SEPARATOR_ID`` after each row."""
+    scanned: list[_Scanned]
+    """By piece."""
+    words: list[_Table]
+    """By thread."""
+    gaps: list[_Table]
+    gap_offsets: Int64
+    text: object
+    """Owns the bytes at the tables' addresses."""
+
+
+def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) -> Tokens:
+    """Cut each row of a String series; null rows count as empty.
+
+    Parameters
+    ----------
+    text
+        String series.
+    tokenizer
+        How to cut.
+    lossless
+        Keep what stands between words; without it ``gap_data`` is empty.
+
+    Raises
+    ------
+    ValueError
+        A row is not UTF-8: what other libraries hand to Polars is not checked there.
+
+    """
+    found = cut(text, tokenizer, lossless=lossless)
+    sequence, places, scanned = found.sequence, found.places, found.scanned
+    (vocabulary, word_ids), (gap_vocabulary, gap_ids) = map_parallel(number, [found.words, found.gaps])
+    for ids in word_ids:
+        ids[kernels.SEPARATOR_ID] = kernels.SEPARATOR
+
+    def renumber(i: int) -> None:
+        kernels.renumber(sequence[places[i] : places[i + 1]], word_ids[scanned[i].thread])
+
+    map_parallel(renumber, range(len(scanned)))
+    gap_data = _encode_gaps(found.pieces, scanned, gap_ids, found.gap_offsets)
+    return Tokens(vocabulary, gap_vocabulary, sequence, found.gap_offsets, gap_data)
+
+
+def cut(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool) -> Cut:
+    """Cut each row and intern its words, piece by piece; parameters and errors as for :func:`tokenize`."""
+    require_utf8(text)
+    addresses, lengths, views = binary_views(text)
+    before = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=before[1:])
+    if tokenizer.has_classes:
+        classes, matches = characters.classes(tokenizer.name), _NO_MATCHES
+        pieces = _pieces(addresses, lengths, before, classes)
+    else:
+        classes, matches = _NO_CLASSES, found_words(text, tokenizer)
+        pieces = _pieces(addresses, lengths, before, None)
+    # ids are counted first so that each piece writes where its own will stay: one array, no copy
+    places = np.zeros(len(pieces) + 1, np.int64)
+    places[1:] = map_parallel(
+        lambda piece: kernels.count_ids(addresses, lengths, piece, classes, matches, np.empty(kernels.BLOCK, np.uint8)),
+        pieces,
+    )
+    np.cumsum(places, out=places)
+    sequence = np.empty(places[-1], np.uint32)
+    gap_offsets = np.zeros(len(lengths) + 1, np.int64)
+    threads = [_Thread() for _ in range(min(thread_count(), len(pieces)))]
+    idle: SimpleQueue[int] = SimpleQueue()
+    for i in range(len(threads)):
+        idle.put(i)
+
+    def scan(i: int) -> _Scanned:
+        own = idle.get()
+        try:
+            thread = threads[own]
+            thread.reserve(int(places[i + 1] - places[i]))
+            thread.words.distinct, thread.gaps.distinct, size, skipped, had_pair = kernels.scan(
+                addresses,
+                lengths,
+                pieces[i],
+                classes,
+                matches,
+                thread.words.arrays,
+                thread.words.distinct,
+                thread.gaps.arrays,
+                thread.gaps.distinct,
+                sequence[places[i] : places[i + 1]],
+                lossless,
+                gap_offsets[1:],
+                thread.pairs,
+                thread.tail,
+            )
+            return _Scanned(own, thread.pairs[:size].copy(), skipped, had_pair)
+        finally:
+            idle.put(own)
+
+    scanned = map_parallel(scan, range(len(pieces)))
+    words, gaps = [thread.words for thread in threads], [thread.gaps for thread in threads]
+    for table in words:
+        table.arrays.hot[2 * kernels.SEPARATOR_ID + 1] = 0  # it is no word
+    return Cut(pieces, places, sequence, scanned, words, gaps, gap_offsets, views)
+
+
+def require_utf8(text: pl.Series, first: int = 0) -> None:
+    """Raise ``ValueError`` that names the first row that is not UTF-8, counted from ``first``."""
+    binary = text.cast(pl.Binary)
+    try:
+        binary.cast(pl.String)  # Polars checks 10 GB/s and more
+    except pl.exceptions.ComputeError:
+        for row, value in enumerate(binary):
+            try:
+                bytes(value or b"").decode()
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f'column "{text.name}", row {first + row}: not UTF-8 ({error.reason} at byte {error.start}); '
+                    f"mend the text where it comes from, such as by bytes.decode(errors='replace')"
+                ) from None
+        raise
+
+
+def _pieces(addresses: UInt64, lengths: UInt32, before: Int64, classes: kernels.Classes | None) -> list[kernels.Piece]:
+    """Cut the text into pieces of about ``PIECE_BYTES``: between rows and, given classes, where a word ends."""
+    rows, size = len(lengths), int(before[-1])
+    tail = np.empty(kernels.BLOCK, np.uint8)
+    edges = [(0, 0)]
+    count = max(1, size // PIECE_BYTES)
+    for i in range(1, count):
+        target, limit = size * i // count, size * (i + 1) // count
+        row = int(np.searchsorted(before, target, side="right")) - 1
+        edge = row, 0
+        if classes is not None and int(lengths[row]) > PIECE_BYTES // 16:
+            start, stop = target - int(before[row]), min(limit - int(before[row]), int(lengths[row]))
+            at = kernels.word_end_from(addresses[row], int(lengths[row]), start, stop, classes, tail)
+            edge = (row, at) if at >= 0 else edges[-1]
+        if edge > edges[-1]:
+            edges.append(edge)
+    return [kernels.Piece(*first, *last) for first, last in pairwise([*edges, (rows, 0)])]
+
+
+REGEX_BYTES = 1 << 22
+"""Text bytes that Polars' regex engine gets at once."""
+
+_NO_MATCHES = kernels.Matches(np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.int64))
+_NO_CLASSES = kernels.Classes(np.zeros(0, np.uint16), np.zeros(0, np.uint8), np.uint32(0), np.uint32(0))
+
+
+def found_words(text: pl.Series, tokenizer: Tokenizer) -> kernels.Matches:
+    """Return where words stand by a tokenizer without classes: the text is UTF-8."""
+    if tokenizer.pattern is not None:
+        return _regex_matches(text, tokenizer.pattern)
+    addresses, lengths, views = binary_views(text)
+    found = xml_words(addresses, lengths, is_content=tokenizer.is_content)
+    del views  # the addresses point into them until here
+    return found
+
+
+def _regex_matches(text: pl.Series, pattern: str) -> kernels.Matches:
+    """Return where each non-empty match starts in its row, its bytes, and the matches up to the end of each row.
+
+    Piece by piece: Polars cannot be interrupted while it matches.
+    """
+    size = pl.element().str.len_bytes()
+    before = np.append(0, np.cumsum(text.str.len_bytes().fill_null(0).to_numpy(), dtype=np.int64))
+    parts: list[kernels.Matches] = []
+    first = words = 0
+    while first < len(text) or not parts:
+        stop = max(first + 1, int(np.searchsorted(before, before[first] + REGEX_BYTES, side="right")) - 1)
+        found = (
+            text.slice(first, stop - first)
+            .fill_null("")
+            .to_frame("text")
+            .select(
+                gaps=pl.col("text").str.split(pattern, literal=False).list.eval(size),
+                matches=pl.col("text").str.extract_all(pattern).list.eval(size),
+            )
+        )
+        own = _match_spans(found["gaps"], found["matches"], pattern)
+        own.ends[:] += words
+        parts.append(own)
+        words += len(own.starts)
+        first = stop
+    if len(parts) == 1:
+        return parts[0]
+    return kernels.Matches(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def _match_spans(all_gaps: pl.Series, matches: pl.Series, pattern: str) -> kernels.Matches:
+    gaps = all_gaps.explode(empty_as_null=False).to_numpy()
+    counts, lengths = matches.list.len().to_numpy(), matches.explode(empty_as_null=False).to_numpy().copy()
+    starts, ends = np.empty(len(lengths), np.uint32), np.zeros(len(counts), np.int64)
+    if not lengths.any():  # an empty regex splits otherwise than it matches
+        return kernels.Matches(starts[:0], lengths[:0], ends)
+    if len(gaps) != len(lengths) + len(counts):
+        raise ValueError(f"tokenizer: Polars splits otherwise by {pattern!r} than it matches; use another regex")
+    kept = kernels.match_spans(gaps, counts, lengths, starts, ends)
+    return kernels.Matches(starts[:kept], lengths[:kept], ends)
+
+
+def number(tables: list[_Table], *, by_count: bool = True) -> tuple[pa.LargeStringArray, list[UInt32]]:
+    """Merge the threads' strings; number them in code point order, ``by_count`` by falling frequency before.
+
+    Strings with tally 0 (gaps that were only ever assumed) are left out. Returns the strings and, for
+    each table, the final id by its own id.
+    """
+    merged = tables[0]
+    ids = [np.arange(merged.distinct, dtype=np.uint32)]
+    for table in tables[1:]:
+        ids.append(np.empty(table.distinct, np.uint32))
+        merged.reserve(table.distinct)
+        merged.distinct = kernels.merge(merged.arrays, merged.distinct, table.arrays, ids[-1])
+    tallies = merged.arrays.hot[1 : 2 * merged.distinct : 2]
+    first, second = kernels.sort_keys(merged.arrays, merged.distinct)
+    sorted_by = (second, first, tallies.max() - tallies) if by_count else (second, first)
+    order = np.flatnonzero(tallies).astype(np.uint32)
+    for keys in sorted_by:
+        order = kernels.sort_stably(order, keys)
+    equal = np.ones(max(len(order) - 1, 0), np.bool_)
+    for keys in sorted_by:
+        equal &= keys[order[1:]] == keys[order[:-1]]
+    if equal.any():
+        _sort_ties(merged.arrays, order, equal)
+    final = np.zeros(merged.distinct, np.uint32)
+    final[order] = np.arange(len(order), dtype=np.uint32)
+    return _strings(merged.arrays, order), [final[own] for own in ids]
+
+
+def _sort_ties(table: kernels.Table, order: UInt32, equal: npt.NDArray[np.bool_]) -> None:
+    """Sort runs of strings that the sort keys do not tell apart; ``equal[i]``: string i + 1 goes with string i."""
+    run = np.concatenate([[0], np.cumsum(~equal)])
+    tied = np.concatenate([[False], equal]) | np.concatenate([equal, [False]])
+    # not by Polars: its threads may all be running expressions that wait for this thread
+    by_string = view(pc.array_sort_indices(_strings(table, order[tied])))
+    order[tied] = order[tied][by_string[np.argsort(run[tied][by_string], kind="stable")]]
+
+
+def _strings(table: kernels.Table, order: UInt32) -> pa.LargeStringArray:
+    """Copy the strings of the ids in ``order`` out of the text."""
+    offset_buffer, offsets = allocate(len(order) + 1, np.int64)
+    offsets[0] = 0
+    np.cumsum(table.cold[2::3][order], out=offsets[1:])
+    data_buffer, data = allocate(int(offsets[-1]), np.uint8)
+    kernels.copy_strings(table, order, offsets, data)
+    return pa.LargeStringArray.from_buffers(len(order), offset_buffer, data_buffer)
+
+
+def _encode_gaps(pieces: list[kernels.Piece], scanned: list[_Scanned], ids: list[UInt32], gap_offsets: Int64) -> UInt8:
+    """Give the pairs their final ids, row after row; ``gap_offsets`` of the pieces' pairs become those of all."""
+    passed = [0]
+    for piece, found in zip(pieces, scanned, strict=True):
+        in_same_row = piece.first_row == piece.last_row and not found.had_pair
+        passed.append(found.skipped + (passed[-1] if in_same_row else 0) if piece.last_byte else 0)
+
+    def encode(i: int, start: int, writing: bool, data: UInt8) -> int:
+        ends = gap_offsets[1 + pieces[i].first_row : 1 + pieces[i].last_row]
+        found = scanned[i]
+        return int(kernels.encode_gaps(found.pairs, ends, ids[found.thread], passed[i], start, writing, data))
+
+    sizes = map_parallel(lambda i: encode(i, 0, False, np.zeros(0, np.uint8)), range(len(pieces)))
+    starts = np.cumsum([0, *sizes])
+    data = np.empty(starts[-1], np.uint8)
+    map_parallel(lambda i: encode(i, int(starts[i]), True, data), range(len(pieces)))
+    return data

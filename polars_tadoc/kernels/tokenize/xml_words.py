@@ -1,0 +1,86 @@
+"""Finds the words of XML: tags, comments and other markup as written, and the words of the text between them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.tokenize import characters
+from polars_tadoc.kernels.tokenize import xml_words_cpu as kernels
+from polars_tadoc.kernels.tokenize.tokenize_cpu import Matches
+from polars_tadoc.runtime.parallel import map_parallel
+
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+
+CHUNK_BYTES = 1 << 20
+"""Text that a thread takes on at a time."""
+
+_BYTES_PER_WORD = 4
+"""Words are seldom shorter: room for more is made where they are."""
+
+
+def xml_words(addresses: UInt64, lengths: UInt32, *, is_content: bool) -> Matches:
+    """Cut rows, given by address and bytes, into the words of XML.
+
+    Words are
+
+    - a start tag or an empty element's tag with its attributes, an end tag, a comment, a CDATA section, a processing
+      instruction, a document type declaration before the first tag, an XML declaration where the row begins, and a
+      reference such as ``&amp;``, each as written;
+    - in text, the words of the tokenizer "words";
+    - what well-formed XML does not have: ``<`` or ``&`` that begins none of these, ``]]>`` in text, a character that
+      XML forbids, and outside of the root element any run of characters up to white space or a ``<``.
+
+    Everything else stands between words.
+
+    Parameters
+    ----------
+    addresses, lengths
+        UTF-8 rows.
+    is_content
+        Whether rows are what stands within an element, and no documents.
+
+    Returns
+    -------
+    Matches
+        Where the words start in their rows, their bytes, and the words up to the end of each row.
+
+    """
+    before = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=before[1:])
+    edges = np.searchsorted(before, np.arange(0, int(before[-1]), CHUNK_BYTES)[1:])
+    rows = np.unique(np.concatenate([[0], edges, [len(lengths)]])).tolist()
+    ends = np.zeros(len(lengths), np.int64)
+    classes = characters.classes("words")
+
+    def cut(chunk: tuple[int, int]) -> list[tuple[UInt32, UInt32]]:
+        row, last = chunk
+        room = int(before[last] - before[row]) // _BYTES_PER_WORD + 1
+        parts: list[tuple[UInt32, UInt32]] = []
+        words = 0
+        while row < last:
+            starts, sizes = np.empty(room, np.uint32), np.empty(room, np.uint32)
+            reached = kernels.cut_rows(addresses, lengths, row, last, is_content, classes, starts, sizes, ends)
+            if reached == row:
+                room *= 2
+                continue
+            own = int(ends[reached - 1])
+            parts.append((starts[:own], sizes[:own]))
+            ends[row:reached] += words
+            words, row = words + own, reached
+        return parts
+
+    chunks = list(pairwise(rows))
+    found = map_parallel(cut, chunks)
+    words = 0
+    for (first, last), parts in zip(chunks, found, strict=True):
+        ends[first:last] += words
+        words += sum(len(starts) for starts, _ in parts)
+    starts, sizes, at = np.empty(words, np.uint32), np.empty(words, np.uint32), 0
+    for own_starts, own_sizes in (part for parts in found for part in parts):  # interrupts come between parts
+        starts[at : at + len(own_starts)], sizes[at : at + len(own_starts)] = own_starts, own_sizes
+        at += len(own_starts)
+    return Matches(starts, sizes, ends)

@@ -1,0 +1,132 @@
+"""Fuses a grammar's thin levels, so that a top-down sweep waits for fewer grid barriers.
+
+A barrier takes as long as some 10^5 symbols, and the upper levels of a grammar hold far fewer. Levels that
+stand next to each other become one step where each rule's references to rules of its own step are replaced
+by those rules' bodies: weights then flow past them. Word counts stay exact; the weight of a rule is what
+reaches it from outside its step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.runtime.compiled import njit
+
+GROWTH = 1 << 17
+"""Symbols that one level may add to save its barrier."""
+
+
+def fuse_levels(
+    vocabulary_size: int,
+    rule_offsets: npt.NDArray[np.uint32],
+    symbols: npt.NDArray[np.uint32],
+    level_offsets: npt.NDArray[np.uint32],
+    growth: int = GROWTH,
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """Return bodies and steps that give the same word counts as the grammar's bodies and levels.
+
+    Parameters
+    ----------
+    vocabulary_size
+        Number of words.
+    rule_offsets, symbols, level_offsets
+        uint32 arrays of a checked grammar.
+    growth
+        Symbols that one level may add to save its barrier; 0 fuses only what adds none, below 0 nothing.
+
+    Returns
+    -------
+    (uint32[rules + 1], uint32, uint32[steps, 2])
+        Where each rule's body starts, the bodies, and the symbol positions of each step that has any, lowest
+        step first. A body names words and rules of lower steps only. At most twice the grammar's symbols,
+        or 2^20 more.
+
+    """
+    lengths = np.diff(rule_offsets.astype(np.int64))
+    first_rules = np.empty(len(level_offsets), np.int64)
+    budget = max(len(symbols), 1 << 20)
+    steps = _plan(vocabulary_size, rule_offsets, symbols, level_offsets, growth, budget, lengths, first_rules)
+    first_rules = np.append(first_rules[:steps], len(lengths))
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    if steps == len(level_offsets) - 1:
+        fused = symbols
+    else:
+        fused = np.empty(offsets[-1], np.uint32)
+        _write(vocabulary_size, rule_offsets, symbols, first_rules, offsets, fused)
+    edges = offsets[first_rules].astype(np.uint32)
+    ranges = np.stack([edges[:-1], edges[1:]], axis=1)
+    return offsets.astype(np.uint32), fused, ranges[ranges[:, 0] < ranges[:, 1]]
+
+
+@njit(nogil=True)
+def _plan(
+    vocabulary_size: int,
+    rule_offsets: npt.NDArray[np.uint32],
+    symbols: npt.NDArray[np.uint32],
+    level_offsets: npt.NDArray[np.uint32],
+    growth: int,
+    budget: int,
+    lengths: npt.NDArray[np.int64],
+    first_rules: npt.NDArray[np.int64],
+) -> Any:
+    """Fill the lengths of the fused bodies and each step's first rule; return the number of steps.
+
+    One pass from the lowest level up: a level joins the step below it while that pays, so no exponential
+    expansion is ever written out or even added up.
+    """
+    steps = 0
+    left = np.int64(budget)
+    base = np.int64(vocabulary_size)  # symbols from here on are inlined
+    for level in range(len(level_offsets) - 1):
+        first = np.int64(level_offsets[level])
+        last = np.int64(level_offsets[level + 1])
+        grown = np.int64(0)
+        joined = steps > 0 and growth >= 0
+        rule = first
+        while joined and rule < last:
+            length = np.int64(0)
+            for i in range(rule_offsets[rule], rule_offsets[rule + 1]):
+                symbol = np.int64(symbols[i])
+                length += lengths[symbol - vocabulary_size] if symbol >= base else 1
+            grown += length - (np.int64(rule_offsets[rule + 1]) - np.int64(rule_offsets[rule]))
+            lengths[rule] = length
+            joined = bool(grown <= min(np.int64(growth), left))
+            rule += 1
+        if joined:
+            left = left - max(grown, np.int64(0))
+        else:
+            for r in range(first, last):
+                lengths[r] = np.int64(rule_offsets[r + 1]) - np.int64(rule_offsets[r])
+            base = vocabulary_size + first
+            first_rules[steps] = first
+            steps += 1
+    return steps
+
+
+@njit(nogil=True)
+def _write(
+    vocabulary_size: int,
+    rule_offsets: npt.NDArray[np.uint32],
+    symbols: npt.NDArray[np.uint32],
+    first_rules: npt.NDArray[np.int64],
+    offsets: npt.NDArray[np.int64],
+    fused: npt.NDArray[np.uint32],
+) -> None:
+    """Write the fused bodies; a rule comes after those it inlines."""
+    for step in range(len(first_rules) - 1):
+        base = vocabulary_size + first_rules[step]
+        for rule in range(first_rules[step], first_rules[step + 1]):
+            at = offsets[rule]
+            for i in range(rule_offsets[rule], rule_offsets[rule + 1]):
+                symbol = np.int64(symbols[i])
+                if symbol < base:
+                    fused[at] = symbol
+                    at += 1
+                else:
+                    for j in range(offsets[symbol - vocabulary_size], offsets[symbol - vocabulary_size + 1]):
+                        fused[at] = fused[j]
+                        at += 1

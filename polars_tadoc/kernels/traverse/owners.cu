@@ -1,0 +1,26 @@
+// What a sweep finds the owner of a symbol position with, made once for each grammar.
+#include "primitives/counters.cuh"
+
+// Makes what top_down.cu's RankedOwners reads, one thread for each word of 32 positions.
+// starts: where each body starts, bodies with no symbols left out, ascending, and the number of symbols.
+extern "C" __global__ void mark_owners(
+    const u32* __restrict__ starts, u32 bodies, uint2* __restrict__ marks, u32 mark_count)
+{
+    const u32 word = blockIdx.x * blockDim.x + threadIdx.x;
+    if (word >= mark_count)
+        return;
+    const u32 begin = 32 * word;
+    u32 low = 0;
+    u32 high = bodies;
+    while (low < high) {
+        const u32 middle = low + (high - low) / 2;
+        if (starts[middle] < begin)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    u32 bits = 0;
+    for (u32 body = low; body < bodies && starts[body] - begin < 32; ++body)
+        bits |= 1u << (starts[body] - begin);
+    marks[word] = make_uint2(low - 1, bits);
+}

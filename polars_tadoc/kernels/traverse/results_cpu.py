@@ -1,0 +1,428 @@
+"""Results by document and by terminal: documents are shared out among threads, their tables put into place."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.config import thread_count
+from polars_tadoc.kernels.documents import documents_cpu as _documents
+from polars_tadoc.kernels.documents.classes_cpu import Classes, classes_of
+from polars_tadoc.kernels.documents.order_cpu import COUNTERS, FEW, order_documents, rank_documents
+from polars_tadoc.kernels.documents.postings_cpu import (
+    copy_documents,
+    count_postings,
+    offset_documents,
+    offset_terminals,
+    scatter_postings,
+)
+from polars_tadoc.kernels.documents.text_terms_cpu import terms_of_text
+from polars_tadoc.kernels.traverse import counts_cpu as _counts
+from polars_tadoc.kernels.traverse.kept_tables_cpu import load_tables
+from polars_tadoc.kernels.traverse.rules import GrammarArrays, Rules
+from polars_tadoc.kernels.traverse.tables_cpu import LANES, add_tables, count_type
+from polars_tadoc.runtime.arrow_memory import allocate
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+ARENA = 1 << 20
+"""Terminals that one arena holds: pages that are never written cost nothing."""
+
+CHUNKS = 4
+"""Chunks of documents per thread: more than one level out documents that lie unevenly."""
+
+SMALL = 1 << 12
+"""Symbols and documents up to which one thread counts them sooner than two are started."""
+
+_rules: WeakKeyDictionary[GrammarArrays, Rules] = WeakKeyDictionary()
+"""Rules of grammars that are in use."""
+
+LONG = 8
+"""Documents with so many times fewer top-level symbols than there are symbols, or with more, are counted without noting
+what they hold."""
+
+NUMBERED = 1 << 20
+"""Symbols up to which documents are numbered in one byte: starting anew every 255 documents is cheap."""
+
+Run = Callable[..., tuple[int, int]]
+"""Counts documents into an arena; see :func:`polars_tadoc.kernels.documents.documents_cpu.count_documents`."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Stretches:
+    """Where the terminals and counts of each class stand, in arenas that are kept alive here."""
+
+    sizes: Int64
+    terminals: UInt64
+    counts: UInt64
+    arenas: list[Any]
+    count_size: int
+
+    @classmethod
+    def empty(cls, classes: int, count_size: int) -> _Stretches:
+        places = np.zeros((2, classes), np.uint64)
+        return cls(np.zeros(classes, np.int64), places[0], places[1], [], count_size)
+
+
+def load_rules(grammar: GrammarArrays) -> Rules:
+    """Return a grammar's rules over its words, for traversals; a second call makes nothing anew."""
+    rules = _rules.get(grammar)
+    if rules is None:
+        rules = _rules[grammar] = Rules(
+            grammar.vocabulary_size,
+            grammar.rule_offsets.astype(np.int64),
+            grammar.symbols,
+            grammar.level_offsets.astype(np.int64),
+            grammar.expansion_lengths,
+        )
+    return rules
+
+
+def rule_weights(rules: Rules, roots: UInt32) -> UInt64:
+    """Count how often the roots stand for each terminal and each rule (G-TADOC, ICDE 2021, algorithm 1).
+
+    Weights go from the roots to the rules and from each rule to its body, so each body is read once
+    however often it occurs.
+
+    Parameters
+    ----------
+    rules
+        The rules.
+    roots
+        uint32: top-level symbols of the rows that are there.
+
+    Returns
+    -------
+    uint64 array
+        Count by symbol, length terminals + rules.
+
+    """
+    weights = _histogram(roots, rules.terminals + rules.rule_count)
+    _counts.push_down(rules.terminals, rules.rule_offsets, rules.symbols, weights)
+    return weights
+
+
+def terminal_counts(rules: Rules, roots: UInt32, strategy: str) -> UInt64:
+    """Count each terminal over all documents.
+
+    Parameters
+    ----------
+    rules
+        The rules.
+    roots
+        uint32: top-level symbols of the rows that are there.
+    strategy
+        "top_down" pushes weights from the roots to the terminals, "bottom_up" merges the rules' tables upward
+        (G-TADOC, ICDE 2021, algorithms 1 and 2).
+
+    Returns
+    -------
+    uint64 array
+        Count by terminal.
+
+    """
+    if strategy == "top_down":
+        return rule_weights(rules, roots)[: rules.terminals]
+    weights = _histogram(roots, rules.terminals + rules.rule_count)
+    tables = load_tables(rules, roots, strategy)
+    counts = np.zeros(rules.terminals, np.uint64)
+    add_tables(rules.terminals, tables.starts, tables.terminals, tables.counts, weights, counts)
+    return counts
+
+
+def count_by_document(
+    rules: Rules,
+    root_offsets: Int64,
+    roots: UInt32,
+    strategy: str,
+    rank: UInt32 | None,
+    min_count: int = 1,
+    top: int | None = None,
+) -> tuple[Int64, UInt32, UInt64]:
+    """Count each document's terminals.
+
+    Parameters
+    ----------
+    rules
+        The rules.
+    root_offsets
+        int64, documents + 1: where each document's symbols start in ``roots``.
+    roots
+        uint32: the documents' top-level symbols, one document after another.
+    strategy
+        "top_down": each document's weights go down from its roots, each of its rules is read once. "bottom_up":
+        each rule's table is made once, and a document merges the tables of its symbols (G-TADOC, ICDE 2021,
+        algorithms 1 and 2). Documents of equal symbols are counted once.
+    rank
+        uint32 by terminal: its place in the order of equally frequent ones; None for the terminals' own order.
+    min_count
+        Terminals that a document holds less often are left out of it.
+    top
+        At most so many of each document.
+
+    Returns
+    -------
+    (int64 array, uint32 array, uint64 array)
+        Where each document's stretch starts, documents + 1; terminals and counts, within a document by count
+        falling, then rank.
+
+    """
+    classes = classes_of(root_offsets, roots, rules.terminals + rules.rule_count)
+    stretches = _count(rules, root_offsets, roots, classes, strategy, rank, min_count, top)
+    return _by_document(stretches, classes)
+
+
+def terms_by_document(
+    rules: Rules, root_offsets: Int64, roots: UInt32, strategy: str, rank: UInt32 | None = None
+) -> tuple[Int64, UInt32, UInt64]:
+    """Count each document's terminals, each once, by rank.
+
+    Parameters
+    ----------
+    rules, root_offsets, roots, strategy
+        As for :func:`count_by_document`.
+    rank
+        uint32 by terminal: its place in the order; None for the terminals' own order.
+
+    Returns
+    -------
+    (int64 array, uint32 array, uint64 array)
+        Where each document's stretch starts, documents + 1; terminals and counts, within a document by rank.
+
+    """
+    if rules.rule_count == 0:
+        return terms_of_text(rules.terminals, root_offsets, roots, rank)
+    classes = classes_of(root_offsets, roots, rules.terminals + rules.rule_count)
+    return _by_document(_count(rules, root_offsets, roots, classes, strategy, rank, 1, None, order="rank"), classes)
+
+
+def _by_document(stretches: _Stretches, classes: Classes) -> tuple[Int64, UInt32, UInt64]:
+    offsets = np.empty(len(classes.of) + 1, np.int64)
+    offset_documents(stretches.sizes, classes.of, offsets)
+    _, terminals = allocate(int(offsets[-1]), np.uint32)  # they go into results as they are
+    counts = np.empty(offsets[-1], np.uint64)
+
+    def copy(chunk: tuple[int, int]) -> None:
+        copy_documents(
+            stretches.sizes,
+            stretches.terminals,
+            stretches.counts,
+            stretches.count_size,
+            classes.of,
+            offsets,
+            *chunk,
+            terminals,
+            counts,
+        )
+
+    map_parallel(copy, weighted_chunks(offsets))
+    return offsets, terminals, counts
+
+
+def count_by_terminal(
+    rules: Rules, root_offsets: Int64, roots: UInt32, strategy: str, counted: bool
+) -> tuple[Int64, UInt32, UInt64 | None]:
+    """List the documents that hold each terminal.
+
+    Parameters
+    ----------
+    rules, root_offsets, roots, strategy
+        As for :func:`count_by_document`.
+    counted
+        Whether to say how often each document holds the terminal.
+
+    Returns
+    -------
+    (int64 array, uint32 array, uint64 array or None)
+        Where each terminal's stretch starts, terminals + 1; documents, ascending; counts.
+
+    """
+    classes = classes_of(root_offsets, roots, rules.terminals + rules.rule_count)
+    if counted:
+        stretches = _count(rules, root_offsets, roots, classes, strategy, None, 1, None, order=None)
+    else:
+        stretches = _list(rules, root_offsets, roots, classes, strategy)
+    before = np.empty(len(root_offsets), np.int64)
+    offset_documents(stretches.sizes, classes.of, before)
+    chunks = list(enumerate(weighted_chunks(before)))
+    cursors = np.zeros((len(chunks), rules.terminals), np.int64)
+    where = (stretches.sizes, stretches.terminals, stretches.counts, stretches.count_size, classes.of)
+
+    def size(item: tuple[int, tuple[int, int]]) -> None:
+        count_postings(*where[:2], classes.of, *item[1], cursors[item[0]])
+
+    map_parallel(size, chunks)
+    offsets = np.empty(rules.terminals + 1, np.int64)
+    offset_terminals(cursors, offsets)
+    documents = np.empty(offsets[-1], np.uint32)
+    counts = np.empty(offsets[-1] if counted else 0, np.uint64)
+
+    def scatter(item: tuple[int, tuple[int, int]]) -> None:
+        scatter_postings(*where, *item[1], cursors[item[0]], documents, counts)
+
+    map_parallel(scatter, chunks)
+    return offsets, documents, counts if counted else None
+
+
+def _histogram(roots: UInt32, size: int) -> UInt64:
+    def count(chunk: tuple[int, int]) -> UInt64:
+        weights = np.zeros(size, np.uint64)
+        _counts.histogram(roots[chunk[0] : chunk[1]], weights)
+        return weights
+
+    # a private histogram costs a pass over the symbols: not worth it below four roots a symbol
+    parts = map_parallel(count, even_chunks(len(roots), max(1 << 18, 4 * size)))
+    weights = parts[0]
+    for part in parts[1:]:
+        weights += part
+    return weights
+
+
+def _share_out(
+    root_offsets: Int64, classes: Classes, symbols: int, start: Callable[[], Run], arena_type: Any, room: int
+) -> list[Any]:
+    """Let threads count chunks of the classes' members until none is left; return the arenas that hold the results.
+
+    Each thread gets a run of its own from ``start``; an arena that has no room for one more document gives way to
+    another. The documents of a chunk are either all long or none is.
+    """
+    sizes = root_offsets[classes.members + 1] - root_offsets[classes.members]
+    before = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes + 1, out=before[1:])
+    threads = thread_count() if before[-1] > SMALL else 1
+    targets = before[-1] * np.arange(1, threads * CHUNKS) // (threads * CHUNKS)
+    long = sizes * LONG >= symbols
+    turns = np.flatnonzero(long[1:] != long[:-1]) + 1
+    edges = sorted({0, *np.searchsorted(before, targets).tolist(), *turns.tolist(), len(sizes)})
+    chunks = deque(pairwise(edges))
+
+    def work(_: int) -> list[Any]:
+        run, arenas, at = start(), [], room
+        while chunks:
+            try:
+                first, stop = chunks.popleft()
+            except IndexError:  # another thread was faster
+                break
+            while first < stop:
+                if at == room:
+                    arenas.append(_arena(room, arena_type))
+                    at = 0
+                first, at = run(bool(long[first]), first, stop, at, *arenas[-1])
+                at = at if first == stop else room
+        return arenas
+
+    return map_parallel(work, range(threads))
+
+
+def _arena(size: int, dtype: Any) -> tuple[UInt32, Any]:
+    return np.empty(size, np.uint32), np.empty(size, dtype)
+
+
+def _bitmap(size: int) -> tuple[UInt64, UInt64]:
+    """Return a bitmap and its summary, both of one word at least."""
+    return np.zeros((size >> 6) + 1, np.uint64), np.zeros((size >> 12) + 1, np.uint64)
+
+
+def _order_scratch(size: int, dtype: Any) -> tuple[Any, ...]:
+    return (
+        *_bitmap(size),
+        np.empty(FEW, np.int64),
+        np.empty(max(size, FEW), np.uint32),
+        np.empty(max(size, FEW), dtype),
+        np.empty(COUNTERS, np.int64),
+    )
+
+
+def _count(
+    rules: Rules,
+    root_offsets: Int64,
+    roots: UInt32,
+    classes: Classes,
+    strategy: str,
+    rank: UInt32 | None,
+    min_count: int,
+    top: int | None,
+    order: Literal["count", "rank"] | None = "count",
+) -> _Stretches:
+    tables = load_tables(rules, roots, strategy)
+    size, symbols = rules.terminals, rules.terminals + rules.rule_count
+    ordered = rank is None  # as long documents are counted
+    by_rank = np.arange(size if order else 0, dtype=np.uint32)
+    if rank is None:
+        rank = by_rank
+    elif order:
+        by_rank[rank] = np.arange(size, dtype=np.uint32)
+    most = int(rules.lengths.max(initial=1)) * int(np.diff(root_offsets).max(initial=0))
+    dtype = count_type(most)
+    found = _Stretches.empty(len(classes.members), np.dtype(dtype).itemsize)
+    least = np.uint64(min(max(min_count, 1), (1 << 64) - 1))
+    arrays = tables.starts, tables.terminals, tables.counts, tables.child_starts, tables.children
+    documents = root_offsets, roots, classes.members
+
+    def start() -> Run:
+        weights = np.zeros(symbols + LANES, dtype)
+        buffers = np.empty(_documents.BUFFER, np.uint32), np.empty(_documents.BUFFER, dtype)
+        waiting, queue = np.empty(symbols + 1, np.uint32), np.empty(rules.rule_count + 1, np.uint32)
+        bitmap = _bitmap(rules.rule_count)
+        order_scratch = _order_scratch(size, dtype) if order == "count" else ()
+        rank_scratch = (*_bitmap(size), np.empty(size, dtype)) if order == "rank" else ()
+
+        def run(long: bool, first: int, stop: int, at: int, terminals: UInt32, counts: Any) -> tuple[int, int]:
+            what = (*documents, first, stop, at, terminals, found.sizes, found.terminals, least, weights)
+            out = counts, found.counts
+            if long:
+                done, end = _documents.count_long_documents(size, *arrays, tables.parents, *what, *buffers, *out)
+            else:
+                done, end = _documents.count_documents(
+                    size, *arrays, tables.waits, *what, waiting, queue, *buffers, *bitmap, *out
+                )
+            where = found.sizes, first, done, at, terminals, counts, rank, by_rank
+            if order == "count":
+                order_documents(*where, *order_scratch)
+            elif order == "rank" and not (long and ordered):
+                rank_documents(*where, *rank_scratch)
+            return done, end
+
+        return run
+
+    found.arenas.extend(_share_out(root_offsets, classes, symbols, start, dtype, ARENA + size + 1))
+    if top is not None:
+        np.minimum(found.sizes, min(top, size), out=found.sizes)
+    return found
+
+
+def _list(rules: Rules, root_offsets: Int64, roots: UInt32, classes: Classes, strategy: str) -> _Stretches:
+    tables = load_tables(rules, roots, strategy)
+    size, symbols = rules.terminals, rules.terminals + rules.rule_count
+    found = _Stretches.empty(len(classes.members), 0)
+    arrays = tables.starts, tables.terminals, tables.child_starts, tables.children
+    documents = root_offsets, roots, classes.members
+
+    def start() -> Run:
+        buffer = np.empty(_documents.BUFFER, np.uint32)
+        seen = np.empty(symbols, np.uint8 if symbols <= NUMBERED else np.uint32)
+        waiting = np.empty(symbols + 1, np.uint32)
+        marked = np.zeros(symbols + LANES, np.uint8)
+
+        def run(long: bool, first: int, stop: int, at: int, terminals: UInt32, counts: Any) -> tuple[int, int]:
+            where = (*documents, first, stop, at, terminals, found.sizes, found.terminals)
+            kernel = _documents.list_long_documents if long else _documents.list_documents
+            scratch = (
+                (tables.parents, *where, marked, buffer) if long else (tables.waits, *where, seen, waiting, buffer)
+            )
+            return kernel(size, *arrays, *scratch)  # type: ignore[no-any-return]
+
+        return run
+
+    found.arenas.extend(_share_out(root_offsets, classes, symbols, start, np.uint8, ARENA + size + 1))
+    return found

@@ -1,0 +1,80 @@
+"""What traversals read: the bodies of rules over terminals of any kind (words, sequences, pairs of words)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+
+class GrammarArrays(Protocol):
+    """The arrays of a grammar, in host memory, as kernels read them."""
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of words."""
+
+    @property
+    def rule_count(self) -> int:
+        """Number of rules."""
+
+    @property
+    def level_count(self) -> int:
+        """Number of levels of rules."""
+
+    @property
+    def rule_offsets(self) -> npt.NDArray[np.uint32]:
+        """Where each body starts in ``symbols``, rules + 1."""
+
+    @property
+    def symbols(self) -> npt.NDArray[np.uint32]:
+        """The bodies one after another."""
+
+    @property
+    def level_offsets(self) -> npt.NDArray[np.uint32]:
+        """The first rule of each level, levels + 1."""
+
+    @property
+    def expansion_lengths(self) -> npt.NDArray[np.uint64]:
+        """Words by rule."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """Rules in the order of a grammar: a body names terminals and rules of lower levels only.
+
+    Symbol ``s`` below ``terminals`` is terminal ``s``; any other is rule ``s - terminals``. A body may be empty.
+    The arrays are an engine's (NumPy or CuPy), but for ``level_offsets``.
+
+    Parameters
+    ----------
+    terminals
+        Number of terminals.
+    rule_offsets
+        int64, rules + 1: where each body starts in ``symbols``.
+    symbols
+        uint32: the bodies one after another.
+    level_offsets
+        int64, levels + 1, in host memory: the first rule of each level, lowest level first.
+    lengths
+        uint64 by rule: terminals it stands for.
+
+    """
+
+    terminals: int
+    rule_offsets: Any
+    symbols: Any
+    level_offsets: npt.NDArray[np.int64]
+    lengths: Any
+
+    @property
+    def rule_count(self) -> int:
+        """Number of rules."""
+        return len(self.rule_offsets) - 1
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the engine's arrays hold."""
+        return int(self.rule_offsets.nbytes + self.symbols.nbytes + self.lengths.nbytes)

@@ -1,0 +1,327 @@
+"""Tables of rules in one arena that is bounded before: what a rule holds itself, and what it leaves to others.
+
+Bottom-up a rule's table holds all that the rule stands for. Where weights go down it holds the terminals of its body,
+those of short rules in it written out, and names the other rules: a rule of few terminals is sooner read than waited
+for. Traversals read nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.interrupts import interrupts, polled
+
+UInt8 = npt.NDArray[np.uint8]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+SHORT = 32
+"""Terminals up to which a rule is written out in the bodies that name it, where weights go down: reading so many takes
+less time than waiting for the rule's turn."""
+
+_0, _1 = np.uint64(0), np.uint64(1)
+
+WIDE = 16
+"""Numbers that are copied at once; an array that is read so has as many to spare."""
+
+
+LANES = 64
+"""Numbers that are looked through at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Terminals, counts and children of rules.
+
+    Parameters
+    ----------
+    starts
+        uint32 (uint64 where that does not do), rules + 1: where each rule's terminals start.
+    terminals
+        uint32: the terminals, each once a rule.
+    counts
+        Unsigned integers: how often each occurs.
+    child_starts
+        int64, rules + 1: where each rule's children start.
+    children
+        uint32: symbols of the rules whose tables a table leaves out, as often as the body names them.
+    waits
+        uint8 by rule: 1 where other tables may name the rule as a child, so that its weight is known after theirs.
+    parents
+        int64: the rules that have children, highest first.
+
+    """
+
+    starts: Any
+    terminals: UInt32
+    counts: Any
+    child_starts: Int64
+    children: UInt32
+    waits: UInt8
+    parents: Int64
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        arrays = (self.starts, self.terminals, self.counts, self.child_starts, self.children, self.waits, self.parents)
+        return sum(array.nbytes for array in arrays)
+
+
+@intrinsic
+def copy_wide(typing_context: Any, target: Any, place: Any, source: Any, start: Any) -> Any:
+    """Copy ``WIDE`` numbers of 32 bits, from ``source[start]`` on to ``target[place]`` on."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        block = ir.VectorType(ir.IntType(32), WIDE).as_pointer()
+        to, at = (
+            builder.bitcast(
+                builder.gep(context.make_array(signature.args[k])(context, builder, arguments[k]).data, [index]), block
+            )
+            for k, index in ((0, arguments[1]), (2, arguments[3]))
+        )
+        value = builder.load(at)
+        value.align = 4
+        builder.store(value, to).align = 4
+        return context.get_dummy_value()
+
+    return types.void(target, types.uint64, source, types.uint64), generate
+
+
+@intrinsic
+def copy_scaled(typing_context: Any, target: Any, place: Any, source: Any, start: Any, factor: Any) -> Any:
+    """Copy ``WIDE`` unsigned integers times a factor; the target's may be wider than the source's."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide, narrow = (ir.VectorType(ir.IntType(signature.args[k].dtype.bitwidth), WIDE) for k in (0, 2))
+        to, at = (
+            builder.bitcast(
+                builder.gep(context.make_array(signature.args[k])(context, builder, arguments[k]).data, [index]),
+                block.as_pointer(),
+            )
+            for k, index, block in ((0, arguments[1], wide), (2, arguments[3], narrow))
+        )
+        value = builder.load(at)
+        value.align = narrow.element.width // 8
+        if narrow.element.width < wide.element.width:
+            value = builder.zext(value, wide)
+        one = arguments[4] if wide.element.width == 64 else builder.trunc(arguments[4], wide.element)
+        lanes = ir.VectorType(ir.IntType(32), WIDE)
+        spread = builder.shuffle_vector(
+            builder.insert_element(ir.Constant(wide, ir.Undefined), one, ir.IntType(32)(0)),
+            ir.Constant(wide, ir.Undefined),
+            ir.Constant(lanes, None),
+        )
+        builder.store(builder.mul(value, spread), to).align = wide.element.width // 8
+        return context.get_dummy_value()
+
+    return types.void(target, types.uint64, source, types.uint64, types.uint64), generate
+
+
+@intrinsic
+def nonzero_bits(typing_context: Any, array: Any, start: Any) -> Any:
+    """Of the ``LANES`` numbers from ``array[start]`` on, bit i tells whether number i is other than zero."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        lanes = ir.VectorType(ir.IntType(array.dtype.bitwidth), LANES)
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        value = builder.load(builder.bitcast(builder.gep(view.data, [arguments[1]]), lanes.as_pointer()))
+        value.align = array.dtype.bitwidth // 8
+        return builder.bitcast(builder.icmp_unsigned("!=", value, lanes(None)), ir.IntType(LANES))
+
+    return types.uint64(array, types.uint64), generate
+
+
+@njit(nogil=True)
+def mark_symbols(symbols: UInt32, marked: Bool) -> None:
+    """Mark each of the symbols."""
+    for i in range(len(symbols)):
+        marked[symbols[i]] = True
+
+
+@njit(nogil=True)
+def mark_reached(terminals: int, rule_offsets: Int64, symbols: UInt32, reached: Bool) -> None:
+    """Mark the symbols that a marked rule names."""
+    for r in range(len(rule_offsets) - 2, -1, -1):
+        if reached[terminals + r]:
+            for i in range(rule_offsets[r], rule_offsets[r + 1]):
+                reached[symbols[i]] = True
+
+
+@njit(nogil=True)
+def bound_tables(
+    terminals: int,
+    rule_offsets: Int64,
+    symbols: UInt32,
+    lengths: UInt64,
+    longest: int,
+    reached: Bool,
+    bounds: Int64,
+) -> Any:
+    """Bound each reached rule's table by its children's bounds, its length and the terminals.
+
+    Rules that stand for more than ``longest`` terminals are left to be children. Returns the sum of the bounds and
+    the number of children.
+    """
+    total = nb.int64(0)
+    children = nb.int64(0)
+    for r in range(len(rule_offsets) - 1):
+        bounds[r] = 0
+        if reached[terminals + r]:
+            bound = nb.int64(0)
+            for i in range(rule_offsets[r], rule_offsets[r + 1]):
+                s = nb.int64(symbols[i])
+                if s < terminals:
+                    bound += 1
+                elif lengths[s - terminals] <= nb.uint64(longest):
+                    bound += bounds[s - terminals]
+                else:
+                    children += 1
+            bound = min(bound, terminals)
+            if lengths[r] < nb.uint64(bound):
+                bound = nb.int64(lengths[r])
+            bounds[r] = bound
+            total += bound
+    return total, children
+
+
+@polled
+@njit(nogil=True)
+def fill_tables(
+    terminals: int,
+    rule_offsets: Int64,
+    symbols: UInt32,
+    lengths: UInt64,
+    longest: int,
+    reached: Bool,
+    weights: Any,
+    touched: UInt32,
+    starts: Any,
+    table_terminals: UInt32,
+    table_counts: Any,
+    child_starts: Int64,
+    children: UInt32,
+    waits: UInt8,
+) -> None:
+    """Merge the tables of each reached rule's children, lowest rule first.
+
+    ``weights`` (one number a terminal) is zero before and after; ``touched`` has a place more than there are terminals.
+    """
+    began = interrupts()
+    p = _0
+    q = _0
+    rules_from, most = nb.uint64(terminals), nb.uint64(longest)
+    for r in range(nb.uint64(len(rule_offsets) - 1)):
+        if r & nb.uint64(0xFF) == 0 and interrupts() != began:
+            return
+        starts[r] = p
+        child_starts[r] = q
+        waits[r] = lengths[r] > most
+        if not reached[rules_from + r]:
+            continue
+        n = _0
+        for i in range(nb.uint64(rule_offsets[r]), nb.uint64(rule_offsets[r + _1])):
+            s = nb.uint64(symbols[i])
+            if s < rules_from:
+                touched[n] = s  # stays where this is its first time: no branch to mispredict
+                n += nb.uint64(weights[s] == 0)
+                weights[s] += 1
+            elif lengths[s - rules_from] <= most:
+                for j in range(nb.uint64(starts[s - rules_from]), nb.uint64(starts[s - rules_from + _1])):
+                    t = table_terminals[j]
+                    touched[n] = t
+                    n += nb.uint64(weights[t] == 0)
+                    weights[t] += table_counts[j]
+            else:
+                children[q] = s
+                q += _1
+        for k in range(n):
+            t = touched[k]
+            table_terminals[p + k] = t
+            table_counts[p + k] = weights[t]
+            weights[t] = 0
+        p += n
+    starts[len(rule_offsets) - 1] = p
+    child_starts[len(rule_offsets) - 1] = q
+
+
+@njit(nogil=True)
+def add_tables(
+    terminals: int, starts: Any, table_terminals: UInt32, table_counts: Any, weights: UInt64, counts: UInt64
+) -> None:
+    """Add each symbol's table, times the symbol's weight, to ``counts``."""
+    for t in range(nb.uint64(terminals)):
+        counts[t] += weights[t]
+    for r in range(nb.uint64(len(starts) - 1)):
+        weight = weights[nb.uint64(terminals) + r]
+        if weight != 0:
+            for j in range(nb.uint64(starts[r]), nb.uint64(starts[r + _1])):
+                counts[table_terminals[j]] += weight * nb.uint64(table_counts[j])
+
+
+def count_type(most: int) -> Any:
+    """Return the narrowest type of weights for counts up to ``most``: half the memory is half the cache misses."""
+    return np.uint32 if most < 1 << 32 else np.uint64
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is to be built: which symbols are reached, what is written out, and how much room it takes at most."""
+
+    reached: Bool
+    longest: int
+    total: int
+    children: int
+    nbytes: int
+
+
+def plan_tables(rules: Rules, roots: UInt32 | None, strategy: str) -> Plan:
+    """Bound the tables of the rules that the roots reach.
+
+    Parameters
+    ----------
+    rules
+        The rules.
+    roots
+        uint32: top-level symbols; None for all rules' tables.
+    strategy
+        "bottom_up": tables of all that rules stand for. "top_down": tables that leave out all but short rules.
+
+    """
+    size = rules.terminals + rules.rule_count
+    longest = SHORT if strategy == "top_down" else int(rules.lengths.max(initial=1))
+    reached = np.full(size, roots is None)
+    if roots is not None:
+        mark_symbols(roots, reached)
+        mark_reached(rules.terminals, rules.rule_offsets, rules.symbols, reached)
+    bounds = np.empty(rules.rule_count, np.int64)
+    bodies = (rules.terminals, rules.rule_offsets, rules.symbols, rules.lengths, longest, reached)
+    total, children = bound_tables(*bodies, bounds)
+    each = 4 + np.dtype(count_type(longest)).itemsize
+    return Plan(reached, longest, total, children, total * each + 4 * children + 13 * rules.rule_count)
+
+
+def build_tables(rules: Rules, plan: Plan) -> Tables:
+    """Build the tables that are planned (G-TADOC, Zhang et al., ICDE 2021, algorithm 2)."""
+    bodies = (rules.terminals, rules.rule_offsets, rules.symbols, rules.lengths, plan.longest, plan.reached)
+    dtype, room = count_type(plan.longest), plan.total + WIDE
+    starts, terminals = np.empty(rules.rule_count + 1, count_type(plan.total)), np.empty(room, np.uint32)
+    counts, waits = np.empty(room, dtype), np.empty(rules.rule_count, np.uint8)
+    child_starts, children = np.empty(rules.rule_count + 1, np.int64), np.empty(plan.children, np.uint32)
+    scratch = np.zeros(rules.terminals, dtype), np.empty(rules.terminals + 1, np.uint32)
+    fill_tables(*bodies, *scratch, starts, terminals, counts, child_starts, children, waits)
+    if counts[: starts[-1]].max(initial=0) < 1 << 8:  # most tables' counts are small: less of the cache to read
+        counts = counts.astype(np.uint8)
+    parents = np.flatnonzero(np.diff(child_starts))[::-1].copy()
+    return Tables(starts, terminals, counts, child_starts, children, waits, parents)

@@ -1,0 +1,273 @@
+"""Rules on the device: their weights, and the tables of their terminals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.runtime.device import device_attribute, device_errors, get_kernel
+
+NARROW = 1 << 32
+"""Terminals, at least, of what is counted in 64 bits."""
+
+_TABLE_THREADS, _WEIGHT_THREADS = 256, 512  # of tables.cu, rule_weights.cu
+_HELD = 1 << 13  # terminals, the hottest, that each block counts in shared memory
+_MOST_RESIDENT = 18 << 20  # bytes of tables that stay with their rules
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Terminals of each rule and how often it stands for them, in no order, in one arena."""
+
+    starts: Any
+    """cupy int64[rules + 1]."""
+    sizes: Any
+    """cupy uint32 by rule."""
+    terminals: Any
+    """cupy uint32."""
+    counts: Any
+    """cupy uint32, or uint64 where a rule stands for too many terminals."""
+    resident: bool = False
+    """Whether they stay with their rules."""
+    most: int = 0
+    """The highest count of those that stay."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of device memory."""
+        return int(self.starts.nbytes + self.sizes.nbytes + self.terminals.nbytes + self.counts.nbytes)
+
+
+def rule_weights(rules: Rules, roots: Any) -> Any:
+    """Count how often the roots stand for each terminal and each rule (G-TADOC, ICDE 2021, Algorithm 1).
+
+    Parameters
+    ----------
+    rules
+        Rules on the device.
+    roots
+        cupy uint32: top-level symbols of the rows that are there.
+
+    Returns
+    -------
+    cupy uint64
+        Weight by symbol: terminals, then rules.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"weighing {rules.rule_count:,} rules"):
+        import cupy
+
+        symbols = rules.terminals + rules.rule_count
+        zeros = cupy.zeros(symbols + 1, np.uint64)  # weights, the barrier's count
+        if len(roots):
+            held = min(rules.terminals, _HELD)
+            kernel, blocks = resident("rule_weights", "rule_weights", (), _WEIGHT_THREADS, 4 * held, cooperative=True)
+            work = max(len(roots), len(rules.symbols))
+            kernel(
+                (max(1, min(blocks, -(-work // _WEIGHT_THREADS))),),
+                (_WEIGHT_THREADS,),
+                (
+                    *(np.uint32(rules.terminals), rules.rule_offsets, rules.symbols, device_levels(rules)),
+                    *(np.uint32(len(rules.level_offsets) - 1), roots, np.uint64(len(roots)), np.uint32(held)),
+                    *(zeros, zeros[-1:]),
+                ),
+                shared_mem=4 * held,
+            )
+        return zeros[:symbols]
+
+
+def terminal_counts(rules: Rules, roots: Any, strategy: str) -> Any:
+    """Count each terminal over all documents.
+
+    Parameters
+    ----------
+    rules
+        Rules on the device.
+    roots
+        cupy uint32: all documents' symbols.
+    strategy
+        "top_down": weights go from the roots to the words (G-TADOC, ICDE 2021, Algorithm 1); "bottom_up": tables are
+        made from the lowest rules up and added as often as the roots name them (Algorithm 2).
+
+    Returns
+    -------
+    cupy uint64
+        Count by terminal.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    if strategy == "top_down":
+        return rule_weights(rules, roots)[: rules.terminals]
+    tables = resident_tables(rules)
+    plain = Rules(rules.terminals, rules.rule_offsets, rules.symbols, np.zeros(1, np.int64), rules.lengths)
+    uses = rule_weights(plain, roots)  # no level: nothing goes further down
+    with device_errors(f"adding up the tables of {rules.rule_count:,} rules"):
+        counts = uses[: rules.terminals]
+        if rules.rule_count:
+            held = min(rules.terminals, _HELD)
+            kernel, blocks = resident("tables", "add_tables", width(tables.counts), _TABLE_THREADS, 4 * held)
+            kernel(
+                (min(blocks, -(-rules.rule_count // (_TABLE_THREADS // 32))),),
+                (_TABLE_THREADS,),
+                (
+                    *(np.uint32(rules.terminals), np.uint32(rules.rule_count), tables.starts, tables.sizes),
+                    *(tables.terminals, tables.counts, uses[rules.terminals :], np.uint32(held), counts),
+                ),
+                shared_mem=4 * held,
+            )
+        return counts
+
+
+def make_tables(rules: Rules) -> Tables:
+    """Count each rule's terminals, from the lowest rules up (G-TADOC, ICDE 2021, Algorithm 2).
+
+    How large each table can become is known before any is made, so that one arena holds them all.
+
+    Parameters
+    ----------
+    rules
+        Rules on the device.
+
+    Returns
+    -------
+    Tables
+        Of all rules.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"making the tables of {rules.rule_count:,} rules"):
+        import cupy
+
+        count = rules.rule_count
+        if count == 0:
+            nothing = cupy.zeros(1, np.uint32)
+            return Tables(cupy.zeros(1, np.int64), nothing, nothing, nothing)
+        levels, level_count = device_levels(rules), np.uint32(len(rules.level_offsets) - 1)
+        bounds, rooms = cupy.empty(count, np.uint32), cupy.empty(count, np.uint64)
+        # two barriers' counts, the rooms' sum, the greatest length
+        report = cupy.zeros(4, np.uint64)
+        bodies = (np.uint32(rules.terminals), rules.rule_offsets, rules.symbols, levels, level_count)
+        kernel, blocks = resident("tables", "bound_tables", ("-DWIDE=0",), _TABLE_THREADS, cooperative=True)
+        kernel((blocks,), (_TABLE_THREADS,), (*bodies, rules.lengths, bounds, rooms, report))
+        starts = exclusive_scan(rooms)
+        _, _, room, longest = (int(number) for number in report.get())  # synchronize!
+        wide = longest >= NARROW
+        sizes, terminals = cupy.zeros(count, np.uint32), cupy.empty(room, np.uint32)
+        counts = cupy.empty(room, np.uint64 if wide else np.uint32)
+        kernel, blocks = resident("tables", "make_tables", width(counts), _TABLE_THREADS, cooperative=True)
+        kernel((blocks,), (_TABLE_THREADS,), (*bodies, bounds, starts, sizes, terminals, counts, report[1:]))
+        return Tables(starts, sizes, terminals, counts)
+
+
+_tables: WeakKeyDictionary[Rules, Tables | None] = WeakKeyDictionary()
+
+
+def resident_tables(rules: Rules) -> Tables:
+    """Return the rules' tables; from the second call on they stay with the rules, if they are not too large.
+
+    Rules that are counted once, such as those over sequences, keep nothing.
+
+    Parameters
+    ----------
+    rules
+        Rules on the device.
+
+    Returns
+    -------
+    Tables
+        Of all rules, without room between them where they stay.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    kept = _tables.get(rules)
+    if kept is not None:
+        return kept
+    tables = make_tables(rules)
+    if rules not in _tables or rules.rule_count == 0:
+        _tables[rules] = None
+        return tables
+    with device_errors(f"packing the tables of {rules.rule_count:,} rules"):
+        import cupy
+
+        starts = exclusive_scan(tables.sizes)
+        total = int(starts[-1:].get()[0])  # synchronize!
+        if starts.nbytes + tables.sizes.nbytes + total * (4 + tables.counts.itemsize) > _MOST_RESIDENT:
+            return tables
+        terminals, counts = cupy.empty(total, np.uint32), cupy.empty(total, tables.counts.dtype)
+        most = cupy.zeros(1, np.uint64)
+        get_kernel("tables", "pack_tables", width(tables.counts))(
+            (-(-rules.rule_count // (_TABLE_THREADS // 32)),),
+            (_TABLE_THREADS,),
+            (
+                *(np.uint32(rules.rule_count), tables.starts, tables.sizes, tables.terminals, tables.counts),
+                *(starts, terminals, counts, most),
+            ),
+        )
+        highest = int(most.get()[0])  # synchronize!
+        packed = _tables[rules] = Tables(starts, tables.sizes, terminals, counts, resident=True, most=highest)
+        return packed
+
+
+def device_levels(rules: Rules) -> Any:
+    """Return the rules' level offsets on the device."""
+    import cupy
+
+    return _levels(rules.level_offsets.tobytes(), cupy.cuda.runtime.getDevice())
+
+
+@lru_cache(maxsize=64)
+def _levels(level_offsets: bytes, device: int) -> Any:
+    import cupy
+
+    return cupy.asarray(np.frombuffer(level_offsets, np.int64))
+
+
+def width(counts: Any) -> tuple[str]:
+    """Return what compiles a kernel for such counts."""
+    return (f"-DWIDE={int(counts.dtype == np.uint64)}",)
+
+
+def resident(
+    family: str, kernel: str, defines: tuple[str, ...], threads: int, shared: int = 0, cooperative: bool = False
+) -> tuple[Any, int]:
+    """Return a kernel, and how many of its blocks can be resident on the current device."""
+    import cupy
+
+    return _resident(family, kernel, defines, threads, shared, cooperative, cupy.cuda.runtime.getDevice())
+
+
+@lru_cache(maxsize=256)
+def _resident(
+    family: str, kernel: str, defines: tuple[str, ...], threads: int, shared: int, cooperative: bool, device: int
+) -> tuple[Any, int]:
+    import cupy
+
+    found = get_kernel(family, kernel, defines, cooperative)
+    if shared:  # even below 48 KiB: what a kernel declares itself comes on top
+        found.max_dynamic_shared_size_bytes = max(found.max_dynamic_shared_size_bytes, shared)
+    blocks = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(found.kernel.ptr, threads, shared)
+    # few blocks meet sooner at a barrier
+    return found, (min(blocks, 4) if cooperative else blocks) * device_attribute("MultiProcessorCount")

@@ -1,0 +1,3 @@
+"""Kernels: trie."""
+
+from polars_tadoc.kernels.trie.arrays import Trie as Trie

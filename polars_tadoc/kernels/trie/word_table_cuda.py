@@ -1,0 +1,145 @@
+"""A hash table of a dictionary's words on the device: tokens to ids.
+
+Most words of a text have up to eight bytes and stand in their slot; longer ones are compared with the words' bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan
+from polars_tadoc.kernels.primitives.upload_cuda import PADDING
+from polars_tadoc.runtime.device import even_blocks, get_kernel, launch_each
+
+_THREADS, _ALONE = 256, 64  # of word_table.cu
+
+hash_defines: tuple[str, ...] = ()
+"""Macros that word_table.cu is compiled with: tests let hashes collide."""
+
+
+@dataclass(frozen=True, eq=False)
+class WordTable:
+    """Words and their slots, all on the device."""
+
+    offsets: Any
+    """cupy uint32, words + 1: where each word starts in the bytes."""
+    data: Any
+    """cupy uint8: the words' bytes, and padding."""
+    slots: Any
+    """cupy uint64[capacity, 2]: a word's bytes or hash, its id and length."""
+    longest: int
+    """Bytes of the longest word."""
+    nbytes: int
+    """Bytes of device memory."""
+
+
+def make_table(offsets: Any, data: Any) -> WordTable | None:
+    """Make the table of some words, or None where that would take long: very many words have the same hash.
+
+    Parameters
+    ----------
+    offsets
+        cupy int64, words + 1: where each word starts in the bytes, which are fewer than 2^32.
+    data
+        cupy uint8 with :data:`~.upload.PADDING` bytes behind the last word.
+
+    """
+    import cupy
+
+    words = len(offsets) - 1
+    longest = int((offsets[1:] - offsets[:-1]).max()) if words else 0  # synchronize!
+    places, capacity = offsets.astype(np.uint32), 2 * words + 1
+    slots = cupy.empty((capacity, 2), np.uint64)
+    slots.data.memset_async(0xFF, int(slots.nbytes))
+    table = WordTable(places, data, slots, longest, sum(int(array.nbytes) for array in (places, data, slots)))
+    if words:
+        held = (data, places)
+        slots_of = (slots, np.uint32(capacity))
+        long_words, state = _long_list(words)
+        _launch("insert_words", -(-words // _THREADS), *held, np.uint32(words), *slots_of, long_words, state)
+        if longest > _ALONE:
+            _launch("insert_long_words", even_blocks(32 * words), *held, *slots_of, long_words, state)
+        if int(state[1]):  # synchronize!
+            return None
+    return table
+
+
+def find_words(table: WordTable, text: Any, starts: Any, stops: Any) -> Any:
+    """Look up the tokens ``text[starts[i]:stops[i]]``; the host does not wait.
+
+    Parameters
+    ----------
+    table
+        From :func:`make_table`.
+    text
+        cupy uint8 with :data:`~.upload.PADDING` bytes behind the last token.
+    starts, stops
+        cupy uint32, fewer than 2^32.
+
+    Returns
+    -------
+    cupy uint32
+        Number of each token's word, the number of words where the table lacks it.
+
+    """
+    import cupy
+
+    tokens = len(starts)
+    ids = cupy.empty(tokens, np.uint32)
+    if tokens:
+        slots_of = (table.slots, np.uint32(len(table.slots)))
+        words, unknown = (table.data, table.offsets), np.uint32(len(table.offsets) - 1)
+        long_tokens, state = _long_list(tokens if table.longest > _ALONE else 0)
+        _launch(
+            *("find_words", -(-tokens // _THREADS), text, starts, stops, np.uint32(tokens)),
+            *(*words, *slots_of, np.uint32(table.longest), unknown, ids, long_tokens, state),
+        )
+        if table.longest > _ALONE:
+            _launch(
+                *("find_long_words", even_blocks(32 * tokens), text, starts, stops),
+                *(*words, *slots_of, unknown, ids, long_tokens, state),
+            )
+    return ids
+
+
+def copy_words(table: WordTable, ids: Any) -> tuple[Any, Any]:
+    """Copy words one after another.
+
+    Parameters
+    ----------
+    table
+        From :func:`make_table`.
+    ids
+        cupy uint32; what is no number of a word has no bytes.
+
+    Returns
+    -------
+    (cupy int64, cupy uint8)
+        Where each word starts in the bytes, ids + 1; the bytes, padded.
+
+    """
+    import cupy
+
+    words, count = np.uint32(len(table.offsets) - 1), np.uint32(len(ids))
+    lengths = cupy.empty(len(ids), np.uint32)
+    launch_each("word_table", "measure_words", len(ids), table.offsets, words, ids, count, lengths)
+    offsets = exclusive_scan(lengths)
+    size = int(offsets[-1])  # synchronize!
+    data = cupy.empty(size + PADDING, np.uint8)
+    data[size:] = 0
+    launch_each("word_table", "copy_words", len(ids), table.data, table.offsets, words, ids, count, offsets, data)
+    return offsets, data
+
+
+def _long_list(most: int) -> tuple[Any, Any]:
+    """Room for the long words, and a kernel's state."""
+    import cupy
+
+    return cupy.empty(most, np.uint32), cupy.zeros(2, np.uint32)
+
+
+def _launch(kernel: str, blocks: int, *arguments: Any) -> None:
+    get_kernel("word_table", kernel, hash_defines)((blocks,), (_THREADS,), arguments)

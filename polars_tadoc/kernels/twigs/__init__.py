@@ -1,0 +1,5 @@
+"""Kernels: twigs."""
+
+from polars_tadoc.kernels.twigs.arrays import Events as Events
+from polars_tadoc.kernels.twigs.arrays import Twigs as Twigs
+from polars_tadoc.kernels.twigs.arrays import WordEvents as WordEvents

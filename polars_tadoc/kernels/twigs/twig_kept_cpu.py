@@ -1,0 +1,126 @@
+"""Keeps what is left of grammars from one call to the next, and of documents that come again."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from dataclasses import dataclass, replace
+from typing import Any
+from weakref import WeakKeyDictionary, finalize
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from polars_tadoc.config import settings
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.kernels.twigs.arrays import WordEvents
+from polars_tadoc.kernels.twigs.twig_folding_cpu import fold
+from polars_tadoc.kernels.twigs.twig_pruning_cpu import Documents, PrunedGrammar, prune, prune_documents
+from polars_tadoc.runtime.cache import ByteLRU
+
+UInt32 = npt.NDArray[np.uint32]
+Int64 = npt.NDArray[np.int64]
+
+
+MOST_WORDS = 16
+"""Word events that rules are kept with: those of as many sets of namespaces, or of sets of twigs."""
+
+FOLDED_AT = 3
+"""Calls with the same documents until these are folded: that costs what a few calls gain by it, so that no few calls
+pay for what they do not use."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What is known of rules with the words they were matched with, and of the documents matched last."""
+
+    words: WordEvents
+    grammar: PrunedGrammar
+    root_offsets: Int64
+    roots: UInt32
+    calls: int
+    """With these documents, one behind the other."""
+    left: tuple[PrunedGrammar, Documents | None]
+    """What is left of the documents, and of the grammar, in the end with pairs of neighbours."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the arrays hold, but for the words."""
+        arrays: list[Any] = [*self.grammar[2:4], *self.grammar[5:], self.root_offsets, self.roots]
+        if self.left[1] is not None:
+            arrays += [*self.left[0][2:4], *self.left[1]]
+        return sum(int(array.nbytes) for array in arrays)
+
+    def is_of(self, words: WordEvents) -> bool:
+        """Tell whether it is about these words."""
+        return self.words.kinds is words.kinds and self.words.symbols is words.symbols
+
+    def has(self, root_offsets: Int64, roots: UInt32) -> bool:
+        """Tell whether these are the documents matched last."""
+        return _are_equal(root_offsets, self.root_offsets) and _are_equal(roots, self.roots)
+
+    def called_again(self) -> Kept:
+        """Note another call with the same documents."""
+        grammar, documents = self.left
+        if documents is None:
+            documents = prune_documents(grammar, self.root_offsets, self.roots)
+            documents = documents._replace(symbols=documents.symbols[: documents.offsets[-1]].copy())
+        left = _fold(grammar, documents) if self.calls == FOLDED_AT else (grammar, documents)
+        return replace(self, calls=self.calls + 1, left=left)
+
+
+kept: ByteLRU[tuple[Kept, ...]] = ByteLRU(
+    lambda: settings().host_cache_bytes // 4, lambda entries: sum(one.nbytes for one in entries)
+)
+"""By rules: for each of the words that they were matched with last, those of the last call behind."""
+
+_numbers = itertools.count()
+_keys: WeakKeyDictionary[Rules, str] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def load(rules: Rules, root_offsets: Int64, roots: UInt32, words: WordEvents) -> tuple[PrunedGrammar, Documents | None]:
+    """Return what is left of a grammar, and of its documents if they are the same as in the last call.
+
+    Those are folded where they have come often enough.
+    """
+    key = _key(rules)
+    entries = kept.get(key) or ()
+    known = next((one for one in entries if one.is_of(words)), None)
+    if known is None or not known.has(root_offsets, roots):
+        grammar = prune(rules, words) if known is None else known.grammar
+        if roots.nbytes + root_offsets.nbytes > settings().host_cache_bytes // 8:
+            root_offsets, roots = root_offsets[:1], roots[:0]  # others than these: nothing is kept of them
+        now = Kept(words, grammar, root_offsets.copy(), roots.copy(), 1, (grammar, None))
+    elif known.calls <= FOLDED_AT:
+        now = known.called_again()
+    else:
+        return known.left
+    kept.put(key, (*(one for one in entries if one is not known), now)[-MOST_WORDS:])
+    return now.left
+
+
+def _fold(grammar: PrunedGrammar, documents: Documents) -> tuple[PrunedGrammar, Documents]:
+    rules = len(grammar.rule_offsets) - 1
+    pairs, offsets, symbols = fold(grammar.terminals + rules, documents.offsets, documents.symbols)
+    pair_offsets = grammar.rule_offsets[-1] + np.arange(2, len(pairs) + 2, 2)
+    larger = grammar._replace(
+        nesting=grammar.nesting + len(pairs) // 2,
+        rule_offsets=np.concatenate([grammar.rule_offsets, pair_offsets]),
+        symbols=np.concatenate([grammar.symbols, pairs]),
+    )
+    return larger, Documents(offsets, symbols, documents.outside)
+
+
+def _key(rules: Rules) -> str:
+    with _lock:
+        key = _keys.get(rules)
+        if key is None:
+            key = _keys[rules] = str(next(_numbers))
+            finalize(rules, kept.discard, key)
+        return key
+
+
+def _are_equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    return bool(pa.py_buffer(one).equals(pa.py_buffer(other)))  # NumPy would make an array of answers

@@ -1,0 +1,277 @@
+"""Filters the documents of a grammar without expanding them: each rule is read once, then the documents' symbols.
+
+What says nothing to twigs is left out first (:mod:`.twig_pruning`). Then each thread, with an automaton of its own,
+reduces what its documents reach (:mod:`.twig_reductions`). Documents for whose states an automaton has no room are
+expanded to their events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.config import settings
+from polars_tadoc.kernels.primitives.arrays import read_only, sums_before
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.kernels.twigs.arrays import Events, Twigs, WordEvents
+from polars_tadoc.kernels.twigs.twig_automaton_cpu import NONE_FOUND, STATES, Automaton, make_automaton, roomier
+from polars_tadoc.kernels.twigs.twig_expansion_cpu import count_events, expand_events
+from polars_tadoc.kernels.twigs.twig_kept_cpu import load
+from polars_tadoc.kernels.twigs.twig_pruning_cpu import Documents, PrunedGrammar, prune_documents
+from polars_tadoc.kernels.twigs.twig_reductions_cpu import (
+    ARENA_FULL,
+    DONE,
+    MOST_LEVELS,
+    NEXT,
+    STATES_FULL,
+    Reductions,
+    are_documents,
+    heights_of,
+    mark_needed,
+    reduce_bodies,
+    reduce_terminals,
+    states_of,
+)
+from polars_tadoc.kernels.twigs.twig_walks_cpu import DOCUMENT, USED, gather_lists, list_states
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+
+UInt8 = npt.NDArray[np.uint8]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+MatchEvents = Callable[[Events], tuple[Int64, UInt32]]
+
+MOST_BYTES = 256 << 20
+"""What the states and steps of one thread may take."""
+
+MOST_OPEN_BYTES = 256 << 20
+"""What its rules close and open may take, and what is open at once."""
+
+KEPT_BYTES = 64 << 20
+"""Larger automata are not kept for the next call."""
+
+_FEWEST_ROOTS = 1 << 14
+"""Fewer top-level symbols are not worth a thread of their own."""
+
+EXPANDED = 1 << 22
+"""Events that are expanded at a time; a longer document is expanded whole."""
+
+_FIRST_ARENA, _FIRST_STACK = 1 << 16, 3 << 6
+
+
+def load_word_events(words: WordEvents) -> WordEvents:
+    """Make word events resident where the kernels run; here they are already."""
+    return words
+
+
+def match_rules(
+    twigs: Twigs,
+    idle: list[Automaton],
+    match: MatchEvents,
+    rules: Rules,
+    root_offsets: Int64,
+    roots: UInt32,
+    words: WordEvents,
+    most_levels: int,
+) -> tuple[Int64, UInt32, UInt8]:
+    """Find the twigs that match each document of a grammar.
+
+    Parameters
+    ----------
+    twigs
+        NumPy's arrays.
+    idle
+        Automata of these twigs that no thread uses; they are taken and put back.
+    match
+        Finds the twigs that match documents of events; may use all threads.
+    rules
+        What the documents are made of.
+    root_offsets, roots
+        int64, documents + 1, and uint32: the documents' symbols.
+    words
+        What the terminals mean.
+    most_levels
+        Elements that may be open at once.
+
+    Returns
+    -------
+    (int64 array, uint32 array, uint8 array)
+        Where each document's twigs start, documents + 1, the twigs, ascending, and ``SOUND`` or ``UNSOUND`` by
+        document.
+
+    """
+    root_offsets, roots = read_only(root_offsets), read_only(roots)
+    grammar, folded = load(rules, root_offsets, roots, words)
+    offsets = root_offsets if folded is None else folded.offsets
+    chunks = weighted_chunks(offsets, max(_FEWEST_ROOTS, len(grammar.symbols)))
+    most_levels = min(most_levels, MOST_LEVELS)
+
+    def match_chunk(chunk: tuple[int, int]) -> tuple[Part, Documents]:
+        own = slice(chunk[0], chunk[1] + 1)
+        if folded is None:
+            documents = prune_documents(grammar, root_offsets[own], roots)
+        else:
+            documents = Documents(folded.offsets[own], folded.symbols, folded.outside[chunk[0] : chunk[1]])
+        return _match_chunk(twigs, idle, grammar, documents, most_levels), documents
+
+    made = map_parallel(match_chunk, chunks)
+    for part, documents in made:
+        if part.reached < len(part.unsound):
+            _match_expanded(twigs, grammar, documents, most_levels, part, match)
+    parts = [part for part, _ in made]
+    offsets = sums_before(np.concatenate([part.lengths for part in parts]))
+    matches = np.empty(int(offsets[-1]), np.uint32)
+
+    def gather(chunk: tuple[int, int], part: Part) -> None:
+        gather_lists(part.starts, part.lists, offsets[chunk[0] : chunk[1] + 1], matches)
+
+    map_parallel(lambda pair: gather(*pair), list(zip(chunks, parts, strict=True)))
+    return offsets, matches, np.concatenate([part.unsound for part in parts])
+
+
+class Part:
+    """Consecutive documents and what has been found out about them."""
+
+    def __init__(self, documents: int) -> None:
+        self.reached = 0  # those from here on have not been read
+        self.unsound = np.zeros(documents, np.uint8)
+        self.starts = np.zeros(documents, np.int64)  # where each document's twigs stand; they may share them
+        self.lengths = np.zeros(documents, np.int64)
+        self.lists = np.empty(0, np.uint32)
+
+    def give_up(self) -> None:
+        """Leave the documents that have not been read to a parser: more is open at once than there is room for."""
+        none = np.zeros(len(self.unsound) - self.reached, np.int64)
+        self.add(np.ones(len(none), np.bool_), none, none, np.empty(0, np.uint32))
+
+    def add(self, unsound: npt.NDArray[np.bool_], starts: Int64, lengths: Int64, lists: UInt32) -> None:
+        """Note what was found of the documents from ``reached`` on; ``starts`` refer to ``lists``."""
+        own = slice(self.reached, self.reached + len(unsound))
+        self.unsound[own], self.starts[own], self.lengths[own] = unsound, starts + len(self.lists), lengths
+        self.lists = np.concatenate([self.lists, lists])
+        self.reached = own.stop
+
+
+class Reduction:
+    """One thread's reductions of what its documents reach, and of the documents from ``first`` on."""
+
+    def __init__(
+        self, automaton: Automaton, grammar: PrunedGrammar, documents: Documents, most_levels: int, first: int = 0
+    ) -> None:
+        symbols = grammar.terminals + len(grammar.rule_offsets) - 1
+        self.automaton, self.grammar, self.most_levels = automaton, grammar, most_levels
+        self.bodies = documents.offsets[first:], documents.symbols
+        self.needed = np.zeros(symbols, np.uint8)
+        self.reductions = Reductions(
+            np.zeros(symbols, np.uint64),
+            np.zeros(symbols, np.int64),
+            np.empty(_FIRST_ARENA, np.uint32),
+            np.empty(_FIRST_STACK, np.uint32),
+        )
+        self.values = np.zeros(len(documents.outside) - first, np.uint64)
+        self.progress = np.zeros(3, np.int64)
+
+    def run(self) -> int:
+        """Reduce all; returns why it stopped short, ``STATES_FULL`` or ``ARENA_FULL``, or ``DONE``."""
+        grammar, terminals, none = self.grammar, self.grammar.terminals, np.zeros(0, np.int64)
+        rules = grammar.rule_offsets, grammar.symbols
+        mark_needed(terminals, *rules, *self.bodies, self.needed)
+        of_rules = self.needed[terminals:], self.reductions.values[terminals:], self.reductions.places[terminals:]
+        of_documents = self.needed[:0], self.values, none
+        code = self._step(lambda *made: reduce_terminals(*made, grammar.words, self.needed))
+        if code == DONE:
+            code = self._step(lambda *made: reduce_bodies(*made, *rules, *of_rules))
+        if code == DONE:
+            code = self._step(lambda *made: reduce_bodies(*made, *self.bodies, *of_documents))
+        else:
+            self.progress[NEXT] = 0  # no document was reached
+        return code
+
+    def _step(self, step: Callable[..., int]) -> int:
+        self.progress[NEXT] = 0
+        while (code := step(self.automaton, self.reductions, self.most_levels, self.progress)) != DONE:
+            if code == STATES_FULL:
+                larger = roomier(self.automaton)
+                if larger.nbytes > MOST_BYTES:
+                    return STATES_FULL
+                self.automaton = larger
+                continue
+            name = "arena" if code == ARENA_FULL else "stack"
+            room = getattr(self.reductions, name)
+            if 2 * room.nbytes > MOST_OPEN_BYTES:
+                return ARENA_FULL
+            self.reductions = self.reductions._replace(**{name: np.concatenate([room, np.empty_like(room)])})
+        return DONE
+
+
+def _match_chunk(
+    twigs: Twigs, idle: list[Automaton], grammar: PrunedGrammar, documents: Documents, most_levels: int
+) -> Part:
+    try:
+        automaton = idle.pop()
+    except IndexError:
+        automaton = make_automaton(twigs)
+    reduction = Reduction(automaton, grammar, documents, most_levels)
+    code = reduction.run()
+    part = Part(len(documents.outside))
+    read = int(reduction.progress[NEXT])
+    values = reduction.values[:read]
+    sound = are_documents(values) & (documents.outside[:read] == 0)
+    finals = np.where(sound, states_of(values), NONE_FOUND)
+    part.add(~sound, *_list(reduction.automaton, read_only(twigs.roots), finals))
+    if code == ARENA_FULL:
+        part.give_up()
+    if reduction.automaton.nbytes <= KEPT_BYTES:
+        idle.append(reduction.automaton)
+    return part
+
+
+def _list(automaton: Automaton, roots: UInt32, finals: Int64) -> tuple[Int64, Int64, UInt32]:
+    """List the twigs of each document by its state; where the list starts, its length, the lists."""
+    starts, lengths = np.empty(len(finals), np.int64), np.empty(len(finals), np.int64)
+    lists, progress = np.empty(2 * len(roots), np.uint32), np.zeros(5, np.int64)
+    progress[DOCUMENT] = len(finals)
+    first = np.full(automaton.made[STATES], -1, np.int64)
+    while not list_states(automaton, roots, finals, progress, first, starts, lengths, lists):
+        lists = np.concatenate([lists, np.empty_like(lists)])
+    return starts, lengths, lists[: progress[USED]]
+
+
+def _match_expanded(
+    twigs: Twigs, grammar: PrunedGrammar, documents: Documents, most_levels: int, part: Part, match: MatchEvents
+) -> None:
+    """Match what has not been read by events; which documents are sound is found without twigs, so without states."""
+    first = part.reached
+    reduction = Reduction(make_automaton(_without_nodes(twigs)), grammar, documents, most_levels, first)
+    if reduction.run() == ARENA_FULL:
+        part.give_up()
+        return
+    sizes = count_events(grammar, reduction.needed, *reduction.bodies)
+    sound = are_documents(reduction.values) & (documents.outside[first:] == 0) & (sizes <= settings().expansion_limit)
+    sizes[~sound] = 0
+    depth = int(heights_of(reduction.values[sound]).max(initial=0)) + 1
+    wide = np.uint16 if len(twigs.heads) <= 1 << 16 else np.uint32
+    for start, stop in _batches(sizes):
+        offsets = sums_before(sizes[start:stop])
+        symbols = np.empty(offsets[-1], wide)
+        expand_events(grammar, documents.offsets[part.reached :], documents.symbols, offsets, symbols)
+        starts, lists = match(Events(symbols, offsets, depth))
+        part.add(~sound[start:stop], starts[:-1], np.diff(starts), lists)
+
+
+def _batches(sizes: Int64) -> Iterator[tuple[int, int]]:
+    """Cut documents of so many events into stretches that are expanded at a time."""
+    before = sums_before(sizes)
+    first = 0
+    while first < len(sizes):
+        stop = max(first + 1, int(np.searchsorted(before, before[first] + EXPANDED, "right")) - 1)
+        yield first, stop
+        first = stop
+
+
+def _without_nodes(twigs: Twigs) -> Twigs:
+    none = np.zeros(1, np.uint64)
+    return twigs._replace(words=1, heads=np.zeros_like(twigs.heads), leaves=none, descendants=none, branches=none)

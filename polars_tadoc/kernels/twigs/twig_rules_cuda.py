@@ -1,0 +1,293 @@
+"""Matching twigs against documents of a grammar on the device: their events are written there, and matched.
+
+Rules are measured lowest first: how many events each stands for, and what it does to the elements that are open, from
+which follows which documents may be well-formed. Then each event of these goes down to its word by itself, so that
+long and short documents are written at the same speed. Whether tags match is seen of the events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.config import settings
+from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, expand
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.kernels.traverse.tables_cuda import device_levels, resident
+from polars_tadoc.kernels.twigs.arrays import Events, WordEvents
+from polars_tadoc.runtime.device import device_errors, get_kernel, launch_each
+
+MatchEvents = Callable[[Events], tuple[Any, Any]]
+
+EXPANDED = 1 << 24
+"""Events that are written at a time; a longer document is written whole."""
+
+_THREADS = 256
+_WARPS = _THREADS // 32
+_MOST_EVENTS = (1 << 31) - 2  # of twig_rules.cu, where more are counted as so many and one more
+_MOST_LEVELS = 1 << 28
+_MOST_KEPT = 12 << 20
+"""Bytes of device memory that stay with rules, at most."""
+
+
+def load_word_events(words: WordEvents) -> WordEvents:
+    """Copy what words mean for twigs to the device.
+
+    Parameters
+    ----------
+    words
+        NumPy arrays.
+
+    Returns
+    -------
+    WordEvents
+        cupy arrays.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"copying {words.nbytes:,} bytes"):
+        import cupy
+
+        return WordEvents(*(cupy.asarray(np.ascontiguousarray(array)) for array in words))
+
+
+def match_rules(
+    match: MatchEvents,
+    wide: bool,
+    rules: Rules,
+    root_offsets: Any,
+    roots: Any,
+    words: WordEvents,
+    most_levels: int,
+) -> tuple[Any, Any, Any]:
+    """Find the twigs that match each document of a grammar.
+
+    Parameters
+    ----------
+    match
+        Finds the twigs that match documents of events.
+    wide
+        Whether symbols of events need 32 bits.
+    rules
+        What the documents are made of.
+    root_offsets, roots
+        cupy int64, documents + 1, and uint32: the documents' symbols.
+    words
+        From :func:`load_word_events`.
+    most_levels
+        Elements that may be open at once.
+
+    Returns
+    -------
+    (cupy int64, cupy uint32, cupy uint8)
+        Where each document's twigs start, documents + 1, the twigs, ascending, and ``SOUND`` or ``UNSOUND`` by
+        document; a document of too many events to be written is unsound.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    documents = len(root_offsets) - 1
+    with device_errors(f"reading {documents:,} documents of {rules.rule_count:,} rules"):
+        import cupy
+
+        grammar = _measured(rules, words)
+        states, sizes = cupy.empty(documents, np.uint8), cupy.zeros(len(roots), np.uint32)
+        highest = cupy.zeros(1, np.uint64)
+        _by_warps(
+            *("measure_documents", documents, root_offsets, np.uint64(documents), roots, grammar.runs, grammar.sizes),
+            *(np.uint32(min(most_levels, _MOST_LEVELS)), np.uint64(min(settings().expansion_limit, _MOST_EVENTS))),
+            *(sizes, states, highest),
+        )
+        everything = _Documents(root_offsets, 0, roots, sizes, states, highest)
+        starts, lists = [], []
+        for part, layout in _parts(everything):
+            offsets, twigs = match(_write(rules, grammar, part, layout, wide))
+            starts.append(offsets)
+            lists.append(twigs)
+        if len(lists) == 1:
+            return starts[0], lists[0], states
+        lengths = cupy.concatenate([cupy.diff(offsets) for offsets in starts])
+        return exclusive_scan(lengths), cupy.concatenate(lists), states
+
+
+@dataclass(frozen=True, eq=False)
+class _Grammar:
+    """What rules and words were measured to be."""
+
+    words: WordEvents
+    runs: Any
+    """cupy uint32[terminals + rules, 4]: what a symbol does to the elements that are open."""
+    sizes: Any
+    """cupy uint32[terminals + rules]: events."""
+    before: Any
+    """cupy uint32 by symbol of the bodies: events of the rule before it."""
+    event_names: Any
+    """cupy uint32 by event of the words: the name of a tag where it opens or closes its element, else 0."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays that were made, and of the words."""
+        made = (self.runs, self.sizes, self.before, self.event_names)
+        return self.words.nbytes + sum(int(array.nbytes) for array in made)
+
+
+_grammars: WeakKeyDictionary[Rules, _Grammar] = WeakKeyDictionary()
+"""What rules were measured to be with the words they were matched with last."""
+
+
+def _measured(rules: Rules, words: WordEvents) -> _Grammar:
+    kept = _grammars.get(rules)
+    if kept is not None and kept.words.kinds is words.kinds and kept.words.symbols is words.symbols:
+        return kept
+    grammar = _measure(rules, words)
+    if grammar.nbytes <= _MOST_KEPT:
+        _grammars[rules] = grammar
+    return grammar
+
+
+def _measure(rules: Rules, words: WordEvents) -> _Grammar:
+    import cupy
+
+    terminals, count = rules.terminals, rules.rule_count
+    runs, sizes = cupy.empty((terminals + count, 4), np.uint32), cupy.empty(terminals + count, np.uint32)
+    before, names = cupy.empty(len(rules.symbols), np.uint32), cupy.empty(len(words.symbols), np.uint32)
+    launch_each(
+        *("twig_rules", "measure_words", terminals, np.uint32(terminals), words.kinds, words.names, words.offsets),
+        *(runs, sizes, names),
+    )
+    if count:
+        levels = rules.level_offsets
+        widest = int(np.diff(levels).max(initial=1))
+        kernel, blocks = resident("twig_rules", "measure_rules", (), _THREADS, cooperative=True)
+        kernel(
+            (max(1, min(blocks, -(-widest // _WARPS))),),
+            (_THREADS,),
+            (
+                *(device_levels(rules), np.uint32(len(levels) - 1), rules.rule_offsets, rules.symbols),
+                *(np.uint32(terminals), runs, sizes, before, cupy.zeros(1, np.uint32)),
+            ),
+        )
+    return _Grammar(words, runs, sizes, before, names)
+
+
+@dataclass(frozen=True, eq=False)
+class _Documents:
+    """Documents one after another."""
+
+    root_offsets: Any
+    """cupy int64, documents + 1."""
+    first: int
+    """Where ``roots`` and ``sizes`` begin, as ``root_offsets`` count."""
+    roots: Any
+    sizes: Any
+    """cupy uint32: events of each symbol, 0 in documents that are not sound."""
+    states: Any
+    highest: Any
+    """cupy uint64[1]: the most levels of any document."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """Where the events of documents are written."""
+
+    starts: Any
+    """cupy int64, symbols + 1: where the events of each symbol begin."""
+    offsets: Any
+    """cupy int64, documents + 1."""
+    events: int
+    levels: int
+
+
+def _lay_out(documents: _Documents) -> _Layout:
+    import cupy
+
+    count = len(documents.root_offsets) - 1
+    starts, offsets = exclusive_scan(documents.sizes), cupy.empty(count + 2, np.int64)
+    launch_each(
+        *("twig_rules", "place_documents", count + 1, documents.root_offsets, np.uint64(count)),
+        *(np.int64(documents.first), starts, documents.highest, offsets),
+    )
+    events, levels = offsets[-2:].get().tolist()  # synchronize!
+    return _Layout(starts, offsets[:-1], events, levels)
+
+
+def _parts(documents: _Documents) -> Iterator[tuple[_Documents, _Layout]]:
+    """Cut documents into parts whose events are written at a time."""
+    whole = _lay_out(documents)
+    if whole.events <= EXPANDED:
+        yield documents, whole
+        return
+    offsets, roots = whole.offsets.get(), documents.root_offsets.get()  # synchronize!
+    for first, stop in _stretches(offsets):
+        symbols = slice(int(roots[first]), int(roots[stop]))
+        part = _Documents(
+            documents.root_offsets[first : stop + 1],
+            symbols.start,
+            documents.roots[symbols],
+            documents.sizes[symbols],
+            documents.states[first:stop],
+            documents.highest,
+        )
+        yield part, _lay_out(part)
+
+
+def _stretches(offsets: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    first = 0
+    while first < len(offsets) - 1:
+        stop = max(first + 1, int(np.searchsorted(offsets, offsets[first] + EXPANDED, "right")) - 1)
+        yield first, stop
+        first = stop
+
+
+def _write(rules: Rules, grammar: _Grammar, documents: _Documents, layout: _Layout, wide: bool) -> Events:
+    """Write the events of documents; those whose tags do not match are left out."""
+    import cupy
+
+    count, symbol = len(documents.root_offsets) - 1, np.uint32 if wide else np.uint16
+    defines = (f"-DSYMBOL=u{32 if wide else 16}",)
+    while True:
+        symbols, names = cupy.empty(layout.events, symbol), cupy.empty(layout.events, np.uint32)
+        if not layout.events:
+            break
+        owners = expand(layout.starts, layout.events)
+        get_kernel("twig_rules", "write_events", defines)(
+            (-(-layout.events // _THREADS),),
+            (_THREADS,),
+            (
+                *(owners, np.uint64(layout.events), layout.starts, documents.roots, np.uint32(rules.terminals)),
+                *(rules.rule_offsets, rules.symbols, grammar.before, grammar.words.offsets, grammar.words.symbols),
+                *(grammar.event_names, symbols, names),
+            ),
+        )
+        wrong = cupy.zeros(1, np.uint32)
+        _by_warps(
+            *("check_names", count, symbols, names, layout.offsets, np.uint64(count)),
+            *(cupy.empty(layout.events // 2, np.uint32), documents.states, wrong),
+            defines=defines,
+        )
+        if not int(wrong[0]):  # synchronize!
+            break
+        _by_warps(
+            *("leave_out", count, documents.root_offsets, np.uint64(count), np.int64(documents.first)),
+            *(documents.states, documents.sizes),
+        )
+        layout = _lay_out(documents)
+    return Events(symbols, layout.offsets, layout.levels + 1)  # attributes and texts open a level
+
+
+def _by_warps(kernel: str, items: int, *arguments: Any, defines: tuple[str, ...] = ()) -> None:
+    """Launch a kernel with one warp for each item, if there are any."""
+    if items:
+        get_kernel("twig_rules", kernel, defines)((-(-items // _WARPS),), (_THREADS,), arguments)

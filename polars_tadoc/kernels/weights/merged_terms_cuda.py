@@ -1,0 +1,56 @@
+"""Maps the terms of documents on the device, under a normalisation of words or to those of a dictionary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.kernels.primitives.codes import DELETED
+from polars_tadoc.kernels.primitives.primitives_cuda import compact, exclusive_scan, segmented_sum
+from polars_tadoc.runtime.device import device_errors
+
+
+def merge_terms(offsets: Any, terminals: Any, counts: Any, image: Any) -> tuple[Any, Any, Any]:
+    """Map the terms of documents, and sum the counts of neighbours that become one.
+
+    Parameters
+    ----------
+    offsets, terminals, counts
+        cupy int64, documents + 1, uint32 and uint64 by posting; a document's terms of one image stand
+        together, those of none anywhere.
+    image
+        cupy uint32 by terminal: what it becomes, ``DELETED`` for nothing.
+
+    Returns
+    -------
+    (cupy int64[documents + 1], cupy uint32, cupy uint64)
+        Where each document's terms begin; images and counts, in the order of their terms.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"mapping {len(terminals):,} words of documents"):
+        import cupy
+
+        if not len(terminals):
+            return offsets, terminals, counts
+        images = image[terminals]
+        kept = images != np.uint32(DELETED)
+        offsets, images, counts = (
+            exclusive_scan(kept.view(np.uint8))[offsets],
+            compact(images, kept),
+            compact(counts, kept),
+        )
+        if not len(images):
+            return offsets, images, counts
+        begins = cupy.zeros(len(images) + 1, np.bool_)
+        begins[offsets[:-1]] = True  # of an empty document: the next one's term, or past all
+        begins = begins[:-1]
+        begins[1:] |= images[1:] != images[:-1]
+        places = compact(cupy.arange(len(images), dtype=np.int64), begins)
+        ends = cupy.concatenate([places, cupy.full(1, len(images), np.int64)])
+        return exclusive_scan(begins.view(np.uint8))[offsets], images[places], segmented_sum(counts, ends)

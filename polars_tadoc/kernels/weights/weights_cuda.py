@@ -1,0 +1,251 @@
+"""Weights of the terms of documents on the device: BM25, TF-IDF, and the heaviest terms of each document.
+
+Every pass over postings deals them evenly to the device's threads, however long documents are (``weights.cu``,
+``top_weights.cu``); nothing but sizes goes to the host.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, segmented_sum
+from polars_tadoc.runtime.device import device_attribute, device_errors, get_kernel, launch_each
+
+TILE = 2048
+"""Documents' ends and postings that a block takes (balanced_postings.cuh)."""
+PIECE = 512
+"""Postings of a document that a block sorts together (top_weights.cu)."""
+FAN = 32
+"""Pieces of a document that are merged at a time."""
+_SIZES = (f"-DTILE={TILE}u", f"-DPIECE={PIECE}u", f"-DFAN={FAN}u")
+
+_THREADS, _COUNT_THREADS = 256, 1024  # of balanced_postings.cuh and top_weights.cu; of count_frequencies
+_LEAST_SHARE, _MOST_SHARE = 1 << 13, 1 << 16
+"""Postings of a block that counts documents: with more, terminals that come late find its table full."""
+_WINDOW = TILE - PIECE
+"""Positions whose pieces a block sorts."""
+
+
+def document_frequencies(terminals: Any, size: int) -> Any:
+    """Count the documents that hold each terminal.
+
+    Parameters
+    ----------
+    terminals
+        cupy uint32 by posting; none comes twice in a document.
+    size
+        Number of terminals.
+
+    Returns
+    -------
+    cupy uint64
+        By terminal, length ``size``.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"counting the documents of {size:,} words"):
+        import cupy
+
+        frequencies = cupy.zeros(size, np.uint64)
+        postings = len(terminals)
+        if postings:
+            share = -(-postings // (2 * device_attribute("MultiProcessorCount")))
+            share = min(max(share, _LEAST_SHARE), _MOST_SHARE)
+            get_kernel("weights", "count_frequencies")(
+                (-(-postings // share),),
+                (_COUNT_THREADS,),
+                (terminals, np.uint64(postings), np.uint64(share), frequencies),
+            )
+        return frequencies
+
+
+def document_lengths(offsets: Any, counts: Any) -> Any:
+    """Sum the counts of each document.
+
+    Parameters
+    ----------
+    offsets
+        cupy int64, documents + 1: where each document's postings begin.
+    counts
+        cupy uint64 by posting.
+
+    Returns
+    -------
+    cupy uint64
+        By document.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    return segmented_sum(counts, offsets)
+
+
+def weigh_bm25(offsets: Any, terminals: Any, counts: Any, weights: Any, norms: Any, bases: Any = None) -> Any:
+    """Weigh terms by ``weight * (count / (count + norm)) + base``, rounded after every operation.
+
+    Parameters
+    ----------
+    offsets
+        cupy int64, documents + 1: where each document's postings begin.
+    terminals, counts
+        cupy uint32 and uint64 by posting.
+    weights, bases
+        cupy float64 by terminal; no bases where they are all 0.
+    norms
+        cupy float64 by document.
+
+    Returns
+    -------
+    cupy float64
+        By posting: the same bits as on the CPU.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"weighing the words of {len(offsets) - 1:,} documents"):
+        import cupy
+
+        weighed = cupy.empty(len(terminals), np.float64)
+        _balanced("weigh_bm25", offsets, terminals, counts, weights, norms, bases, weighed)
+        return weighed
+
+
+def weigh_tfidf(offsets: Any, terminals: Any, counts: Any, idf: Any, sublinear: bool, norm: str | None) -> Any:
+    """Weigh terms by their count times ``idf``, documents scaled to a norm of 1.
+
+    The order of all additions follows from the documents' lengths: equal calls have equal bits.
+
+    Parameters
+    ----------
+    offsets, terminals, counts
+        As for :func:`weigh_bm25`.
+    idf
+        cupy float64 by terminal; None for 1.
+    sublinear
+        Take ``1 + ln(count)`` for the count.
+    norm
+        "l1", "l2" or None. A document whose weights are all zero stays so.
+
+    Returns
+    -------
+    cupy float64
+        By posting.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"weighing the words of {len(offsets) - 1:,} documents"):
+        import cupy
+
+        documents = len(offsets) - 1
+        weighed = cupy.empty(len(terminals), np.float64)
+        given = (idf, np.uint32(sublinear))
+        sums = None
+        if norm is not None and len(terminals):
+            sums = cupy.empty(documents, np.float64)
+            heads, tails = cupy.empty((2, _tiles(offsets, terminals)), np.float64)
+            squares = np.uint32(norm == "l2")
+            _balanced("sum_weights", offsets, terminals, counts, *given, squares, sums, heads, tails)
+            launch_each("weights", "find_norms", documents, offsets, np.uint64(documents), heads, tails, squares, sums)
+        _balanced("weigh_tfidf", offsets, terminals, counts, *given, sums, weighed)
+        return weighed
+
+
+def top_weights(offsets: Any, terminals: Any, weights: Any, rank: Any, top: int) -> tuple[Any, Any, Any]:
+    """Keep each document's heaviest terms.
+
+    Pieces of documents are sorted in shared memory (Green, McColl and Bader, GPU Merge Path, ICS 2012) and leave
+    their heaviest terms; those of a document are merged until they are one piece.
+
+    Parameters
+    ----------
+    offsets, terminals, weights
+        cupy int64, documents + 1, uint32 and float64 by posting.
+    rank
+        cupy uint32 by terminal: its place in the order of equal weights; None for the terminals' own order.
+    top
+        At most so many of each document.
+
+    Returns
+    -------
+    (cupy int64[documents + 1], cupy uint32, cupy float64)
+        Where each document's terms begin, terminals and weights, by weight falling, equal ones by rank.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"ordering the words of {len(offsets) - 1:,} documents by weight"):
+        import cupy
+
+        postings = len(terminals)
+        if top <= 0 or not postings:
+            return cupy.zeros(len(offsets), np.int64), cupy.empty(0, np.uint32), cupy.empty(0, np.float64)
+        most = min(top, postings)
+        kept, report = _size_pieces(offsets, PIECE, most)
+        total, last_total, longest = (int(number) for number in report.get())  # synchronize!
+        result = cupy.empty(total, np.uint32), cupy.empty(total, np.float64)
+        _launch_top(
+            *("sort_pieces", -(-postings // _WINDOW), offsets, np.uint64(len(offsets) - 1), np.uint64(postings)),
+            *(terminals, weights, rank, np.uint64(most), kept, *result),
+        )
+        piece = PIECE
+        while longest > piece:
+            longest = longest // piece * min(piece, most) + min(longest % piece, most)
+            length, piece = min(piece, most), FAN * min(piece, most)
+            merged, report = _size_pieces(kept, piece, most)
+            total = last_total if longest <= piece else int(report[:1].get()[0])  # synchronize!
+            target = cupy.empty(total, np.uint32), cupy.empty(total, np.float64)
+            size = len(result[0])
+            _launch_top(
+                *("merge_pieces", -(-size // _THREADS), kept, np.uint64(len(kept) - 1), np.uint64(size), *result),
+                *(rank, np.uint64(length), np.uint64(most), merged, *target),
+            )
+            kept, result = merged, target
+        return kept, *result
+
+
+def _size_pieces(offsets: Any, piece: int, most: int) -> tuple[Any, Any]:
+    """Return where what pieces leave of each document begins, and what size_pieces reports."""
+    import cupy
+
+    documents = len(offsets) - 1
+    sizes, report = cupy.empty(documents, np.uint64), cupy.zeros(3, np.uint64)
+    _launch_top(
+        *("size_pieces", -(-documents // _THREADS), offsets, np.uint64(documents), np.uint64(piece)),
+        *(np.uint64(most), sizes, report),
+    )
+    return exclusive_scan(sizes), report
+
+
+def _launch_top(kernel: str, blocks: int, *arguments: Any) -> None:
+    get_kernel("top_weights", kernel, _SIZES)((blocks,), (_THREADS,), arguments)
+
+
+def _tiles(offsets: Any, terminals: Any) -> int:
+    """Return the blocks of a pass over documents and postings."""
+    return -(-(len(offsets) - 1 + len(terminals)) // TILE)
+
+
+def _balanced(kernel: str, offsets: Any, terminals: Any, *arguments: Any) -> None:
+    """Launch a pass over documents and postings, if there are any postings."""
+    if len(terminals):
+        given = (offsets, np.uint64(len(offsets) - 1), np.uint64(len(terminals)), terminals)
+        get_kernel("weights", kernel)((_tiles(offsets, terminals),), (_THREADS,), (*given, *arguments))

@@ -1,0 +1,1 @@
+"""The column and what it is made of: vocabulary, grammar, payload, corpus."""

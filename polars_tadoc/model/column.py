@@ -1,0 +1,260 @@
+"""The compressed column: its type, how it is built, how it splits into corpora."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from struct import unpack
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.errors import PACKED_FIELDS, InvalidGrammarError, NotCompressedError, to_strings
+from polars_tadoc.model import payload
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.grammar import Grammar
+from polars_tadoc.model.grammar_cache import grammars
+from polars_tadoc.model.text_type import STORAGE, is_tadoc, storage
+from polars_tadoc.runtime.arrow_memory import owned, view
+
+MOST_WITH_SHARED_BUFFERS = 16
+"""With more grammars the gaps are copied into one buffer first: each slice brings along all buffers that the column was
+put together from, which made splitting quadratic."""
+
+ROW_CALLS = {
+    "token_count",
+    "content_hash",
+    "eq",
+    "extract",
+    "head",
+    "tail",
+    "count_phrase",
+    "contains_phrase",
+    "contains_any",
+    "bm25",
+}
+"""Calls that series and expressions have, but frames do not."""
+
+FRAME_CALLS = {"to_csr", "build_index", "bm25_weights", "tfidf"}
+"""Calls that series and frames have, but expressions do not."""
+
+OTHER_ARGUMENTS = {"twig_filter": "queries"}
+"""What calls of frames take behind the column."""
+
+_NO_ROOTS = np.zeros(0, np.uint32)
+_NO_ROOTS.flags.writeable = False  # as symbols of rows are: kernels are compiled for one type
+
+
+def require_series(series: object, call: str) -> None:
+    """Raise ``TypeError`` unless it is a Polars series."""
+    if isinstance(series, pl.Series):
+        return
+    if call in ROW_CALLS or (isinstance(series, pl.Expr) and call not in FRAME_CALLS):
+        advice = f'; pass df["text"], or use pl.col("text").tadoc.{call}({OTHER_ARGUMENTS.get(call, "…")})'
+    elif call.isidentifier():
+        advice = f'; with a frame call df.tadoc.{call_of(call, "text")} or pass df["text"]'
+    else:  # an argument, "compress(like=)"
+        advice = '; pass df["text"]'
+    raise TypeError(f"{call} takes a Polars Series, not {type(series).__name__}{advice}")
+
+
+def call_of(call: str, column: str) -> str:
+    """Write a frame's call for a column, for messages."""
+    behind = f", {OTHER_ARGUMENTS[call]}" if call in OTHER_ARGUMENTS else ""
+    return f'{call}("{column}"{behind})'
+
+
+def require_tadoc(series: pl.Series, call: str) -> pl.Series:
+    """Return the storage of a compressed column; raise ``NotCompressedError`` where it is none."""
+    require_series(series, call)
+    dtype = series.dtype
+    if not is_tadoc(dtype):
+        raise NotCompressedError.for_column(series.name, dtype, call)
+    return storage(series)
+
+
+def require_string(name: str, dtype: object, call: str) -> None:
+    """Raise ``TypeError`` unless a column of this type can be compressed."""
+    if is_tadoc(dtype):
+        raise TypeError(f'{call}: column "{name}" is compressed already')
+    if all(f"'{field}'" in str(dtype) for field in PACKED_FIELDS):
+        raise TypeError(f'{call}: column "{name}" is packed; read it by tadoc.scan_packed or df.tadoc.unpack')
+    if dtype != pl.String:
+        raise TypeError(f'{call}: column "{name}" is {dtype}, not String; {to_strings(name, dtype)}')
+
+
+def build(
+    encoded: str,
+    root_offsets: npt.NDArray[np.int64],
+    roots: npt.NDArray[np.uint32],
+    gap_offsets: npt.NDArray[np.int64],
+    gap_data: npt.NDArray[np.uint8] | None,
+    valid: pl.Series | None,
+) -> pl.Series:
+    """Build the rows that share one grammar.
+
+    Parameters
+    ----------
+    encoded
+        The grammar's payload.
+    root_offsets, roots
+        Each row's symbols: int64 offsets, length rows + 1, into uint32 symbols.
+    gap_offsets, gap_data
+        Each row's gap bytes likewise; None where gaps are not kept.
+    valid
+        Boolean series, false where the row is null; None where no row is.
+
+    """
+    grammar = pl.Series("grammar", [encoded], STORAGE.fields[0].dtype)
+    return build_rows(grammar, root_offsets, roots, gap_offsets, gap_data, valid)
+
+
+def build_rows(
+    grammar: pl.Series,
+    root_offsets: npt.NDArray[np.int64],
+    roots: npt.NDArray[np.uint32],
+    gap_offsets: npt.NDArray[np.int64],
+    gap_data: npt.NDArray[np.uint8] | None,
+    valid: pl.Series | None,
+) -> pl.Series:
+    """Build the rows that share one grammar, given as a ``grammar`` field of one row; the rest as for :func:`build`."""
+    rows = len(root_offsets) - 1
+    values = pa.UInt32Array.from_buffers(pa.uint32(), len(roots), [None, owned(roots)])
+    symbols = pa.LargeListArray.from_buffers(
+        pa.large_list(pa.uint32()), rows, [None, owned(root_offsets)], children=[values]
+    )
+    if gap_data is None:
+        gaps = pl.Series("gaps", [None], pl.Binary).new_from_index(0, rows)
+    else:
+        buffers = [None, owned(gap_offsets), owned(gap_data)]
+        gaps = pl.Series("gaps", pa.LargeBinaryArray.from_buffers(pa.large_binary(), rows, buffers))
+    column = pl.DataFrame([grammar.new_from_index(0, rows), pl.Series("symbols", symbols), gaps]).to_struct("text")
+    if valid is None:
+        return column
+    return pl.DataFrame([column, valid.alias("valid")]).select(pl.when("valid").then("text")).to_series()
+
+
+def gather_or_null(values: pl.Series, places: npt.NDArray[np.int64]) -> pl.Series:
+    """Gather the values at some places, null where the place is below 0."""
+    index = pl.Series("place", places)
+    return values.gather(index.to_frame().select(pl.when(pl.col("place") >= 0).then("place")).to_series())
+
+
+def in_rows(values: pl.Series, corpora: Sequence[Corpus], rows: int) -> pl.Series:
+    """Put values by document, corpus after corpus, in the rows that the documents stand in; null in the others."""
+    if len(corpora) == 1 and len(values) == rows:
+        return values
+    places = np.full(rows, -1, np.int64)
+    stands = np.concatenate([np.zeros(0, np.int64), *(corpus.rows for corpus in corpora)])
+    places[stands] = np.arange(len(stands))
+    return gather_or_null(values, places).alias(values.name)
+
+
+def split(column: pl.Series) -> list[Corpus]:
+    """Split a compressed column into one corpus for each grammar, in order of first use; null rows are in none.
+
+    Nothing is copied where no row is null and each grammar's rows stand together.
+
+    Raises
+    ------
+    InvalidGrammarError
+        A payload is damaged, or a row names a symbol that its grammar does not have.
+
+    """
+    return list(split_one_by_one(column))
+
+
+def split_one_by_one(column: pl.Series, cached: bool = True) -> Iterator[Corpus]:
+    """Do the same grammar by grammar; errors as :func:`split`'s.
+
+    Parameters
+    ----------
+    column
+        Compressed column.
+    cached
+        Keep decoded grammars for the next call; without, each goes as soon as its corpus does.
+
+    """
+    column = require_tadoc(column, "split")
+    grammar, symbols, gaps = column.rechunk().struct.unnest()  # not an expression for each field: 50 µs less
+    rows: npt.NDArray[np.int64] | None = None
+    if grammar.null_count() or symbols.null_count():
+        valid = grammar.is_not_null() & symbols.is_not_null()
+        rows = valid.arg_true().to_numpy().astype(np.int64)
+        grammar, symbols, gaps = (field.filter(valid) for field in (grammar, symbols, gaps))
+    if len(grammar) == 0:
+        return
+    if grammar.equals(grammar.new_from_index(0, len(grammar))):  # most often so, and told without an expression
+        groups = [np.arange(len(grammar))]
+    else:
+        groups = _rows_by_code(grammar.to_physical().to_numpy())
+    if len(groups) > MOST_WITH_SHARED_BUFFERS:
+        gaps = pl.Series("gaps", gaps.to_arrow(compat_level=pl.CompatLevel.oldest()))
+    for own in groups:
+        yield _corpus(grammar, symbols, gaps, rows, own, cached)
+
+
+def _rows_by_code(codes: npt.NDArray[np.uint32]) -> list[npt.NDArray[np.int64]]:
+    """Rows of each distinct code, ascending; codes in order of first use."""
+    starts = np.concatenate([[0], np.flatnonzero(codes[1:] != codes[:-1]) + 1])
+    if len(np.unique(codes[starts])) == len(starts):  # each grammar's rows stand together, as they are written
+        return [np.arange(start, stop) for start, stop in pairwise([*starts.tolist(), len(codes)])]
+    order = np.argsort(codes, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
+    return sorted(groups, key=lambda own: int(own[0]))
+
+
+def _corpus(
+    grammar: pl.Series,
+    symbols: pl.Series,
+    gaps: pl.Series,
+    rows: npt.NDArray[np.int64] | None,
+    own: npt.NDArray[np.int64],
+    cached: bool,
+) -> Corpus:
+    key, decoded = _grammar(grammar.slice(int(own[0]), 1), cached)
+    start, size = int(own[0]), len(own)
+    if own[-1] - own[0] + 1 == size:
+        symbols, gaps = symbols.slice(start, size), gaps.slice(start, size)
+    else:
+        symbols, gaps = symbols.gather(own), gaps.gather(own)
+    lists: Any = symbols.to_arrow()
+    offsets = view(lists.offsets)
+    values = lists.values.slice(offsets[0], offsets[-1] - offsets[0])  # beyond may stand what null rows left behind
+    if values.null_count:
+        raise InvalidGrammarError(f"{payload.short_name(key)}: a row's symbols hold nulls: the data is damaged")
+    roots = view(values) if len(values) else _NO_ROOTS
+    if len(roots):
+        most, known = int(roots.max()), decoded.vocabulary_size + decoded.rule_count
+        if most >= known:
+            raise InvalidGrammarError(
+                f"{payload.short_name(key)}: a row names symbol {most}, but there are only {known} words and rules"
+            )
+    return Corpus(key, decoded, own if rows is None else rows[own], offsets - offsets[0], roots, gaps)
+
+
+def _grammar(code: pl.Series, cached: bool) -> tuple[str, Grammar]:
+    """Decode the grammar of a one-row categorical series, or take it from the cache."""
+    text = code.cast(pl.String)
+    key = payload.key_of(*_start(text, payload.HEADER_LENGTH))
+    grammar = grammars.get(key)
+    if grammar is None:
+        decoded = payload.decode(text.item())
+        return key, grammars.put(key, decoded) if cached else decoded
+    if not cached:
+        grammars.discard(key)  # a scan of packed rows put it there for whoever comes next
+    grammar.require_within_limit()
+    return key, grammar
+
+
+def _start(text: pl.Series, length: int) -> tuple[bytes, int]:
+    """Return the first bytes of the only string of a series, which may be megabytes, and how many it has."""
+    array: Any = text.to_arrow(compat_level=pl.CompatLevel.newest())
+    view = array.buffers()[1].slice(16 * array.offset, 16).to_pybytes()
+    size, _, buffer, offset = unpack("<4I", view)
+    if size <= 12:  # it stands in the view itself
+        return view[4 : 4 + min(size, length)], size
+    return array.buffers()[2 + buffer].slice(offset, min(size, length)).to_pybytes(), size

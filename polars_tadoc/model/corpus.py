@@ -1,0 +1,100 @@
+"""A corpus: one grammar and the rows that use it. What every analytic takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.kernels.traverse import counts_cpu as kernels
+from polars_tadoc.model.grammar import Grammar
+from polars_tadoc.model.payload import short_name
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Rows that share one grammar.
+
+    Parameters
+    ----------
+    key
+        The grammar's content digest, with format and length.
+    grammar
+        The shared rules.
+    rows
+        int64: where each document stands in the column.
+    root_offsets
+        int64, documents + 1: where each document's symbols start in ``roots``.
+    roots
+        uint32: the documents' top-level symbols, one document after another.
+    gaps
+        Binary series by document: what stood between words, as varint pairs.
+
+    """
+
+    key: str
+    grammar: Grammar
+    rows: npt.NDArray[np.int64]
+    root_offsets: npt.NDArray[np.int64]
+    roots: npt.NDArray[np.uint32]
+    gaps: pl.Series
+
+    @property
+    def document_count(self) -> int:
+        """Number of documents."""
+        return len(self.rows)
+
+    @property
+    def symbol_count(self) -> int:
+        """Symbols that a traversal reads: the rows' and the rules'."""
+        return len(self.roots) + len(self.grammar.symbols)
+
+    def some(self, first: int, stop: int) -> Corpus:
+        """Return the documents from one on, up to another."""
+        start, end = self.root_offsets[first], self.root_offsets[stop]
+        return replace(
+            self,
+            rows=self.rows[first:stop],
+            root_offsets=self.root_offsets[first : stop + 1] - start,
+            roots=self.roots[start:end],
+            gaps=self.gaps[first:stop],
+        )
+
+    def word_total(self) -> int:
+        """Words that all documents stand for.
+
+        Raises
+        ------
+        LimitExceededError
+            They are more than 64 bits count.
+
+        """
+        require_countable([self])
+        return int(kernels.sum_words(self.grammar.vocabulary_size, self.grammar.expansion_lengths, self.roots))
+
+
+def require_countable(corpora: Sequence[Corpus], window: int = 1) -> None:
+    """Check that no count over all documents can wrap 64 bits, of words or of pairs of words in a window.
+
+    Raises
+    ------
+    LimitExceededError
+        One could.
+
+    """
+    most = sum(len(corpus.roots) * corpus.grammar.longest for corpus in corpora)
+    if most * min(window, most) < 1 << 63:  # nearly always: no row need be read
+        return
+    words = 0.0
+    for corpus in corpora:
+        size = corpus.grammar.vocabulary_size
+        rules = corpus.roots[corpus.roots >= size] - np.uint32(size)
+        words += len(corpus.roots) + float(corpus.grammar.expansion_lengths[rules].sum(dtype=np.float64))
+    if words * min(window, words) >= 1 << 63:
+        what = "words" if window == 1 else f"pairs of words in a window of {window:,}"
+        names = ", ".join(short_name(corpus.key) for corpus in corpora[:3])
+        raise LimitExceededError(f"{names}: the rows stand for more {what} than 64 bits count")

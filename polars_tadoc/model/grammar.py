@@ -1,0 +1,291 @@
+"""The grammar: immutable, content-addressed, checked before use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from polars_tadoc.config import settings
+from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
+from polars_tadoc.kernels.host.grammars import checks as kernels
+from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.cached_property import cached_property
+
+VERSION = 2
+
+LONG = 8
+"""Words from which on a rule's text is copied: a shorter one is sooner written anew than fetched from far away."""
+
+ARROW_TYPE = pa.struct(
+    [
+        pa.field("vocabulary", pa.large_list(pa.large_string())),
+        pa.field("rule_offsets", pa.large_list(pa.uint32())),
+        pa.field("symbols", pa.large_list(pa.uint32())),
+        pa.field("level_offsets", pa.large_list(pa.uint32())),
+        pa.field("gap_vocabulary", pa.large_list(pa.large_string())),
+        pa.field("predicted_gaps", pa.large_list(pa.uint32())),
+        pa.field("tokenizer", pa.large_string()),
+        pa.field("version", pa.uint32()),
+    ]
+)
+"""One grammar as an Arrow struct; words and gaps in id order, offsets with a leading 0."""
+
+_WRONG = {
+    kernels.RULES_START: "rule_offsets does not start with 0",
+    kernels.RULES_FALL: "rule_offsets falls after rule {where}",
+    kernels.TOO_SHORT: "rule {where} has fewer than two symbols",
+    kernels.RULES_END: "rule_offsets does not end at the number of symbols",
+    kernels.LEVELS: "level_offsets does not rise from 0 to the number of rules (level {where})",
+    kernels.SYMBOL_RANGE: "symbol {where} names neither a word nor a rule",
+    kernels.NOT_LOWER: "rule {where} names a rule that is not on a lower level (a cycle, or levels out of order)",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Grammar:
+    """Words and rules that any number of rows share.
+
+    Symbol ``s`` below the vocabulary's size is word ``s``; any other is rule ``s - len(vocabulary)``.
+    A rule's body names words and rules of lower levels only; rules of one level stand together.
+    Words are numbered by falling frequency, equal ones in code point order; after those of a dictionary, if the rows
+    were compressed with one, which come first by its ids and need not occur.
+
+    Parameters
+    ----------
+    vocabulary
+        Distinct words in id order, ``large_string``.
+    rule_offsets
+        uint32, rules + 1: where each rule's body starts in ``symbols``.
+    symbols
+        uint32: the rules' bodies one after another.
+    level_offsets
+        uint32, levels + 1: the first rule of each level.
+    gap_vocabulary
+        What stood between words, in id order, ``large_string``.
+    predicted_gaps
+        uint32, vocabulary + symbols: the gap assumed before each word where it starts a top-level symbol of a row
+        (not the first), then at each place of the bodies (unused at their first ones); 0 is one space, else 1 +
+        the gap's id.
+    tokenizer
+        Name of the tokenizer that cut the words.
+
+    """
+
+    vocabulary: pa.LargeStringArray
+    rule_offsets: npt.NDArray[np.uint32]
+    symbols: npt.NDArray[np.uint32]
+    level_offsets: npt.NDArray[np.uint32]
+    gap_vocabulary: pa.LargeStringArray
+    predicted_gaps: npt.NDArray[np.uint32]
+    tokenizer: str
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of distinct words."""
+        return len(self.vocabulary)
+
+    @property
+    def rule_count(self) -> int:
+        """Number of rules."""
+        return len(self.rule_offsets) - 1
+
+    @property
+    def level_count(self) -> int:
+        """Number of levels: the parallel steps of one traversal."""
+        return len(self.level_offsets) - 1
+
+    @cached_property
+    def words(self) -> Vocabulary:
+        """The vocabulary with its orders."""
+        return Vocabulary(self.vocabulary)
+
+    @cached_property
+    def expansion_lengths(self) -> npt.NDArray[np.uint64]:
+        """Words each rule stands for, uint64 by rule; computing them is the grammar's check.
+
+        Raises
+        ------
+        InvalidGrammarError
+            An offset, level or symbol is out of range or order, or a rule is cyclic.
+        LimitExceededError
+            A rule stands for more words than ``Config(expansion_limit=)``.
+
+        """
+        lengths = np.zeros(max(self.rule_count, 0), np.uint64)
+        limit = settings().expansion_limit
+        code, where = kernels.check(
+            self.vocabulary_size, self.rule_offsets, self.symbols, self.level_offsets, limit, lengths
+        )
+        if code == kernels.TOO_LONG:
+            raise _too_long(f"rule {where}", limit)
+        if code != kernels.OK:
+            raise InvalidGrammarError("grammar: " + _WRONG[code].format(where=where))
+        return lengths
+
+    @cached_property
+    def short_lengths(self) -> npt.NDArray[np.uint8]:
+        """Words each symbol stands for, uint8 by symbol, so that all stay in fast memory; 255 for as many or more."""
+        lengths = np.ones(self.vocabulary_size + self.rule_count, np.uint8)
+        lengths[self.vocabulary_size :] = np.minimum(self.expansion_lengths, 255)
+        return lengths
+
+    def require_within_limit(self) -> None:
+        """Raise ``LimitExceededError`` where a rule passes the limit that is in force now."""
+        limit = settings().expansion_limit
+        if self.rule_count and self.longest > limit:
+            raise _too_long(f"rule {int(self.expansion_lengths.argmax())}", limit)
+
+    @cached_property
+    def longest(self) -> int:
+        """Words that the longest rule stands for; 1 where there are no rules."""
+        return int(self.expansion_lengths.max(initial=1))
+
+    @cached_property
+    def gaps(self) -> Vocabulary:
+        """The gap vocabulary, for kernels."""
+        return Vocabulary(self.gap_vocabulary)
+
+    @cached_property
+    def leading_gaps(self) -> npt.NDArray[np.uint32]:
+        """Code of the gap predicted between each symbol and a top-level symbol before it, uint32 by symbol."""
+        codes = np.empty(self.vocabulary_size + self.rule_count, np.uint32)
+        codes[: self.vocabulary_size] = self.predicted_gaps[: self.vocabulary_size]
+        kernels.inherit_from_first(self.vocabulary_size, self.rule_offsets, self.symbols, codes)
+        return codes
+
+    @cached_property
+    def gap_bytes(self) -> npt.NDArray[np.uint64]:
+        """UTF-8 bytes of each gap, uint64 by gap code."""
+        return np.concatenate([[1], np.diff(self.gaps.offsets)]).astype(np.uint64)
+
+    @cached_property
+    def symbol_bytes(self) -> npt.NDArray[np.uint64]:
+        """UTF-8 bytes of each symbol's expansion with the gaps predicted inside it, uint64 by symbol."""
+        sums = np.empty(self.vocabulary_size + self.rule_count, np.uint64)
+        sums[: self.vocabulary_size] = np.diff(self.words.offsets)
+        kernels.sum_bytes(
+            self.vocabulary_size,
+            self.rule_offsets,
+            self.symbols,
+            self.gap_bytes[self.predicted_gaps[self.vocabulary_size :]],
+            sums,
+        )
+        return sums
+
+    @cached_property
+    def leads(self) -> npt.NDArray[np.uint32]:
+        """For decompression, in one look-up by symbol: ``leading_gaps`` doubled, and 1 more for long rules."""
+        leads = self.leading_gaps << np.uint32(1)
+        leads[self.vocabulary_size :] |= self.expansion_lengths >= LONG
+        return leads
+
+    @cached_property
+    def led_bytes(self) -> npt.NDArray[np.uint64]:
+        """UTF-8 bytes of each symbol's expansion and of its leading gap, uint64 by symbol."""
+        return self.symbol_bytes + self.gap_bytes[self.leading_gaps]
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes of memory that the arrays hold, with the tables made on first use counted in."""
+        stored = self.rule_offsets.nbytes + self.symbols.nbytes + self.level_offsets.nbytes
+        stored += self.predicted_gaps.nbytes
+        strings = 2 * (self.vocabulary.nbytes + self.gap_vocabulary.nbytes)  # Arrow's and Polars' form
+        return int(stored + strings + 41 * self.rule_count + 45 * self.vocabulary_size)
+
+    def to_arrow(self) -> pa.StructArray:
+        """Return the grammar as an Arrow struct array of length 1, type ``ARROW_TYPE``."""
+        columns = [
+            _cell(self.vocabulary),
+            _cell(pa.array(self.rule_offsets)),
+            _cell(pa.array(self.symbols)),
+            _cell(pa.array(self.level_offsets)),
+            _cell(self.gap_vocabulary),
+            _cell(pa.array(self.predicted_gaps)),
+            pa.array([self.tokenizer], pa.large_string()),
+            pa.array([VERSION], pa.uint32()),
+        ]
+        return pa.StructArray.from_arrays(columns, fields=list(ARROW_TYPE))
+
+    @classmethod
+    def from_arrow(cls, array: pa.StructArray) -> Grammar:
+        """Read a grammar from an Arrow struct array of length 1 and check all of it.
+
+        Raises
+        ------
+        InvalidGrammarError
+            The type, the version, an offset, a level or a symbol is wrong.
+        LimitExceededError
+            A rule stands for more words than ``Config(expansion_limit=)``.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> column = pl.Series("text", ["to be or not to be"]).tadoc.compress()
+        >>> grammar = tadoc.column.split(column)[0].grammar
+        >>> tadoc.Grammar.from_arrow(grammar.to_arrow()).vocabulary.to_pylist()
+        ['be', 'to', 'not', 'or']
+
+        """
+        if array.type != ARROW_TYPE:
+            raise InvalidGrammarError(f"grammar: the Arrow type is {array.type}, not {ARROW_TYPE}")
+        if len(array) != 1 or array.null_count:
+            raise InvalidGrammarError(f"grammar: one struct is expected, not {len(array)}")
+        try:
+            array.validate(full=True)
+        except (pa.ArrowInvalid, pa.ArrowIndexError) as error:
+            raise InvalidGrammarError(f"grammar: broken Arrow data: {error}") from error
+        version = array.field("version")[0].as_py()
+        if version != VERSION:
+            raise InvalidGrammarError(f"grammar: format version {version}, this release reads {VERSION}")
+        tokenizer = array.field("tokenizer")[0].as_py()
+        if tokenizer is None:
+            raise InvalidGrammarError("grammar: the tokenizer's name is missing")
+        cells = {name: _values(array.field(name), name) for name in ARROW_TYPE.names[:6]}
+        grammar = cls(
+            vocabulary=cells["vocabulary"],
+            rule_offsets=cells["rule_offsets"].to_numpy(),
+            symbols=cells["symbols"].to_numpy(),
+            level_offsets=cells["level_offsets"].to_numpy(),
+            gap_vocabulary=cells["gap_vocabulary"],
+            predicted_gaps=cells["predicted_gaps"].to_numpy(),
+            tokenizer=tokenizer,
+        )
+        grammar.check()
+        return grammar
+
+    def check(self) -> None:
+        """Check all that kernels rely on; errors as for :meth:`from_arrow`."""
+        if self.vocabulary_size + max(self.rule_count, 0) >= 1 << 32:
+            raise InvalidGrammarError("grammar: more words and rules than 32-bit symbols can name")
+        if self.words.series.n_unique() != self.vocabulary_size:
+            raise InvalidGrammarError("grammar: the vocabulary holds a word twice")
+        self.expansion_lengths  # noqa: B018 - the check
+        if len(self.predicted_gaps) != self.vocabulary_size + len(self.symbols):
+            raise InvalidGrammarError("grammar: predicted_gaps has not one entry for each word and symbol")
+        if len(self.gap_vocabulary) >= 1 << 31:
+            raise InvalidGrammarError("grammar: more gaps than 31-bit codes can name")
+        if self.predicted_gaps.max(initial=0) > len(self.gap_vocabulary):
+            raise InvalidGrammarError("grammar: predicted_gaps names a gap that is not there")
+
+
+def _too_long(rule: str, limit: int) -> LimitExceededError:
+    return LimitExceededError(
+        f"grammar: {rule} stands for more than {limit:,} words; "
+        "if the data is trusted, raise the limit: tadoc.Config(expansion_limit=…)"
+    )
+
+
+def _cell(values: pa.Array) -> pa.Array:
+    offsets = pa.array([0, len(values)], pa.int64())
+    return pa.LargeListArray.from_arrays(offsets, values)
+
+
+def _values(column: Any, name: str) -> Any:
+    if column.null_count or column[0].values is None or column[0].values.null_count:
+        raise InvalidGrammarError(f"grammar: {name} holds nulls")
+    return column[0].values

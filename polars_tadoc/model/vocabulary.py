@@ -1,0 +1,167 @@
+"""Distinct strings in id order, with the tables that kernels want of them, each made once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polars_tadoc.runtime.cached_property import cached_property
+
+
+class Vocabulary:
+    """Words by id.
+
+    Parameters
+    ----------
+    strings
+        Distinct words in id order, ``large_string``.
+
+    """
+
+    def __init__(self, strings: pa.LargeStringArray) -> None:
+        self.strings = strings
+
+    @classmethod
+    def copied(cls, words: pl.Series) -> Vocabulary:
+        """Copy a String series into Arrow's form: bytes one after another; what stands for a null is any."""
+        strings: Any = words.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+        return cls(strings)
+
+    def __len__(self) -> int:
+        return len(self.strings)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the strings, in Arrow's form and in Polars', and of the numbers that order them."""
+        return 2 * int(self.strings.nbytes) + 24 * len(self)
+
+    @cached_property
+    def series(self) -> pl.Series:
+        """The words as a String series."""
+        return cast(pl.Series, pl.from_arrow(self.strings)).alias("word")
+
+    @cached_property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """Where each word starts in :attr:`data`, int64, length words + 1."""
+        if len(self.strings) == 0:
+            return np.zeros(1, np.int64)
+        offsets = self._stored_offsets()
+        return offsets - offsets[0] if offsets[0] else offsets
+
+    @cached_property
+    def data(self) -> npt.NDArray[np.uint8]:
+        """UTF-8 bytes of all words and eight spare ones, so that kernels may read eight at a time."""
+        stored = self._stored_data()
+        padded = np.zeros(len(stored) + 8, np.uint8)
+        padded[: len(stored)] = stored
+        return padded
+
+    def _stored_data(self) -> npt.NDArray[np.uint8]:
+        size = int(self.offsets[-1])
+        first = int(self._stored_offsets()[0]) if size else 0
+        return np.frombuffer(self.strings.buffers()[2], np.uint8, size, first) if size else np.zeros(0, np.uint8)
+
+    def _stored_offsets(self) -> npt.NDArray[np.int64]:
+        buffer = self.strings.buffers()[1]
+        return np.frombuffer(buffer, np.int64, len(self.strings) + 1, 8 * self.strings.offset)
+
+    @cached_property
+    def ascending(self) -> npt.NDArray[np.bool_]:
+        """Whether each word but the last stands before its successor in code point order, bool."""
+        before = pc.less(self.strings[:-1], self.strings[1:])  # UTF-8 bytes have the order of code points
+        if before.null_count:
+            before = before.fill_null(False)
+        result: npt.NDArray[np.bool_] = before.to_numpy(zero_copy_only=False)
+        return result
+
+    @cached_property
+    def rank(self) -> npt.NDArray[np.uint32]:
+        """Place of each word in code point order, uint32 by word id."""
+        rank = np.empty(len(self), np.uint32)
+        rank[self.series.arg_sort().to_numpy()] = np.arange(len(self), dtype=np.uint32)
+        return rank
+
+    @cached_property
+    def by_rank(self) -> npt.NDArray[np.uint32]:
+        """Word ids in code point order, uint32."""
+        ids = np.empty(len(self), np.uint32)
+        ids[self.rank] = np.arange(len(self), dtype=np.uint32)
+        return ids
+
+    def rank_of(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+        """Ranks that order the given words by code points; the whole vocabulary is ranked only for many of them."""
+        if "rank" in self.__dict__ or 4 * len(ids) >= len(self):
+            return self.rank[ids]
+        rank = np.empty(len(ids), np.uint32)
+        rank[self.series.gather(ids).arg_sort().to_numpy()] = np.arange(len(ids), dtype=np.uint32)
+        return rank
+
+
+TAKEN = 1 << 22
+"""Words that are taken at once: Polars cannot be interrupted meanwhile, and takes half a second for 2^24."""
+
+
+def take(words: pl.Series, ids: npt.NDArray[np.uint32] | pl.Series) -> pl.Series:
+    """Return the word of each id, in a chunk for every ``TAKEN`` of them."""
+    if len(ids) <= TAKEN:
+        return words.gather(ids)
+    return pl.concat([words.gather(ids[at : at + TAKEN]) for at in range(0, len(ids), TAKEN)], rechunk=False)
+
+
+def unify(vocabularies: Sequence[Vocabulary]) -> tuple[Vocabulary, list[npt.NDArray[np.uint32]]]:
+    """Make one vocabulary of several, numbered by first appearance.
+
+    Words that all of them begin with, as those of columns that were compressed with one dictionary do, keep their ids
+    and are compared byte by byte; only what follows is looked up.
+
+    Returns
+    -------
+    (Vocabulary, list of uint32 arrays)
+        All words, each once, and by vocabulary the new id of each of its words.
+
+    """
+    start = common_start(vocabularies)
+    kept = np.arange(start, dtype=np.uint32)
+    if vocabularies and all(len(own) == start for own in vocabularies):
+        return vocabularies[0], [kept] * len(vocabularies)
+    parts = [pl.Series("word", [], pl.String), *(own.series.slice(start) for own in vocabularies)]
+    encoded: Any = pl.concat(parts).rechunk().to_arrow().dictionary_encode()
+    ids = encoded.indices.to_numpy().astype(np.uint32) + np.uint32(start)
+    ends = np.cumsum([len(own) - start for own in vocabularies], dtype=np.int64)
+    words = encoded.dictionary.cast(pa.large_string())
+    if start:
+        words = pa.concat_arrays([vocabularies[0].strings.slice(0, start), words])
+    return Vocabulary(words), [np.concatenate([kept, own]) for own in np.split(ids, ends)[:-1]]
+
+
+def common_start(vocabularies: Sequence[Vocabulary]) -> int:
+    """Count the words that all vocabularies begin with."""
+    size = min((len(own) for own in vocabularies), default=0)
+    for other in vocabularies[1:]:
+        size = _equal_words(vocabularies[0], other, size)
+    return size
+
+
+def _equal_words(one: Vocabulary, other: Vocabulary, limit: int) -> int:
+    """Count the words, at most ``limit``, that two vocabularies begin with."""
+    one_data, other_data = one._stored_data(), other._stored_data()
+    at, step = 0, 1 << 8  # longer and longer steps: vocabularies that differ mostly do so soon
+    while at < limit:
+        stop = min(at + step, limit)
+        ends = one.offsets[at + 1 : stop + 1]
+        unequal = np.flatnonzero(ends != other.offsets[at + 1 : stop + 1])
+        same_ends = at + int(unequal[0]) if len(unequal) else stop
+        first, last = int(one.offsets[at]), int(one.offsets[same_ends])
+        unequal = np.flatnonzero(one_data[first:last] != other_data[first:last])
+        if len(unequal):
+            return int(np.searchsorted(one.offsets, first + unequal[0], side="right")) - 1
+        if same_ends < stop:
+            return same_ends
+        at, step = stop, 4 * step
+    return limit

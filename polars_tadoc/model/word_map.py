@@ -1,0 +1,209 @@
+"""Maps from word to word or to nothing, applied to a vocabulary instead of to text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.kernels.primitives.codes import DELETED
+from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.arguments import require_text
+from polars_tadoc.runtime.cached_property import cached_property
+
+
+@dataclass(frozen=True, eq=False)
+class Image:
+    """A vocabulary under a morphism."""
+
+    words: Vocabulary
+    """The images, each once."""
+    ids: npt.NDArray[np.uint32]
+    """uint32 by word id: the image's id, ``DELETED`` for none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Morphism:
+    """A normalisation of words: ``normalize``, then lower-casing, then stop words.
+
+    Parameters
+    ----------
+    normalize
+        Expression over ``pl.element()`` that gives a String per word; null or an empty string deletes the word.
+    lowercase
+        Lower-case words (and the stop words with them).
+    stopwords
+        Words to delete, in their normalised form.
+    evaluate
+        Applies ``normalize`` to each of some words, where Polars alone should not: where a file holds it.
+
+    """
+
+    normalize: pl.Expr | None = None
+    lowercase: bool = False
+    stopwords: frozenset[str] = frozenset()
+    evaluate: Callable[[pl.Series], pl.Series] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Compare; expressions are equal where they are one object: ``==`` of theirs makes another."""
+        return isinstance(other, Morphism) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[int, bool, frozenset[str]]:
+        return id(self.normalize), self.lowercase, self.stopwords
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What it does, as values that JSON has: equal for equal arguments, in another process, too."""
+        normalize = None
+        if self.normalize is not None:
+            normalize = f"{self.normalize} {blake2b(self.normalize.meta.serialize(), digest_size=16).hexdigest()}"
+        return {"normalize": normalize, "lowercase": self.lowercase, "stopwords": sorted(self.stopwords)}
+
+    @classmethod
+    def from_arguments(
+        cls, normalize: pl.Expr | None, lowercase: bool, stopwords: Iterable[str] | None
+    ) -> Morphism | None:
+        """Resolve an analytic's arguments; None where they ask for nothing.
+
+        Raises
+        ------
+        TypeError
+            ``normalize`` is no expression, ``lowercase`` no bool or ``stopwords`` no list of strings.
+        ValueError
+            ``normalize`` is over columns instead of ``pl.element()``.
+
+        """
+        if normalize is not None and not isinstance(normalize, pl.Expr):
+            raise TypeError(
+                f"normalize is {type(normalize).__name__}, not a Polars expression over one word such as "
+                "pl.element().str.to_lowercase()"
+            )
+        if normalize is not None and (normalize.meta.root_names() or normalize.meta.has_multiple_outputs()):
+            columns = ", ".join(f'"{name}"' for name in dict.fromkeys(normalize.meta.root_names()))
+            columns = columns or "several columns"
+            raise ValueError(
+                f"normalize reads {columns} of a frame, but it is given one word at a time: write pl.element() where "
+                "the word is meant, such as pl.element().str.to_lowercase()"
+            )
+        if not isinstance(lowercase, bool):
+            raise TypeError(f"lowercase={lowercase!r} must be True or False")
+        if isinstance(stopwords, str):
+            advice = f'["{stopwords}"]'
+            if stopwords == "english":  # as scikit-learn takes it
+                advice = "from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS has one of English ones"
+            raise TypeError(f"stopwords={stopwords!r} is one string; pass a list of words: {advice}")
+        if stopwords is not None and not isinstance(stopwords, Iterable):
+            raise TypeError(f"stopwords={stopwords!r} is not a list of words")
+        words = frozenset(() if stopwords is None else stopwords)
+        if not all(isinstance(word, str) for word in words):
+            raise TypeError("stopwords: every one must be a string")
+        for word in words:
+            require_text(word, f"stopwords: {word!r}")
+        if normalize is None and not lowercase and stopwords is None:
+            return None
+        return cls(normalize, lowercase, words)
+
+    def apply(self, words: pl.Series) -> Image:
+        """Map each word of a String series.
+
+        Raises
+        ------
+        ValueError
+            ``normalize`` gives another length or type than one String per word, or fails on a word.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from polars_tadoc.model.word_map import Morphism
+        >>> image = Morphism(lowercase=True, stopwords=frozenset(["the"])).apply(pl.Series(["The", "Cat", "cat"]))
+        >>> image.words.strings.to_pylist(), image.ids.tolist()
+        (['cat'], [4294967295, 0, 0])
+
+        """
+        return encode(self.images(words))
+
+    def images(self, words: pl.Series) -> pl.Series:
+        """Map each word to its image as a string, null where it is deleted; errors as :meth:`apply`'s."""
+        images = words
+        if self.normalize is not None:
+            images = self._normalized(words, self.normalize)
+            if len(images) != len(words) or images.dtype not in (pl.String, pl.Null):
+                raise ValueError(
+                    f"normalize gives {len(images)} values of type {images.dtype} for {len(words)} words; "
+                    "it must give one String (or null) for each"
+                )
+            images = images.cast(pl.String)
+        if self.lowercase:
+            images = images.str.to_lowercase()
+        deleted = self._deleted
+        if len(images) <= FEW:  # each step of Polars' takes as long as all words of a query
+            kept = [None if word in deleted else word for word in images.to_list()]
+            return pl.Series("word", kept, pl.String)
+        gone = images.is_in(pl.Series(sorted(deleted), dtype=pl.String).implode())
+        return images.zip_with(~gone, _NOTHING).alias("word")
+
+    def _normalized(self, words: pl.Series, normalize: pl.Expr) -> pl.Series:
+        try:
+            return _evaluated(words, normalize) if self.evaluate is None else self.evaluate(words)
+        except pl.exceptions.PolarsError as error:
+            word = _failing(words, self.evaluate or partial(_evaluated, normalize=normalize))
+            if word is None:
+                raise
+            said = str(error).split("\n")[0].strip()  # what follows is the plan
+            raise ValueError(
+                f"normalize: it fails on the word {word[:_LONGEST_SHOWN]!r}: {said}; make it give null where a word "
+                "has no image, as .cast(…, strict=False) does"
+            ) from error
+
+    @cached_property
+    def _deleted(self) -> frozenset[str]:
+        """The empty string, and stop words as they are compared."""
+        words = pl.Series(sorted(self.stopwords), dtype=pl.String)
+        return frozenset(["", *(words.str.to_lowercase() if self.lowercase else words).to_list()])
+
+
+FEW = 256
+"""Words that are looked up one by one."""
+
+_NOTHING = pl.Series([None], dtype=pl.String)
+
+
+_LONGEST_SHOWN = 60
+"""Characters of a word that a message shows."""
+
+
+def _evaluated(words: pl.Series, normalize: pl.Expr) -> pl.Series:
+    return words.implode().list.eval(normalize).explode(empty_as_null=False)
+
+
+def _failing(words: pl.Series, evaluate: Callable[[pl.Series], pl.Series]) -> str | None:
+    """Find a word on which an expression fails, in halves; None where it fails on no word by itself."""
+    while len(words) > 1:
+        half = words.head(len(words) // 2)
+        words = half if _fails(half, evaluate) else words.slice(len(half))
+    return words.item() if len(words) and _fails(words, evaluate) else None
+
+
+def _fails(words: pl.Series, evaluate: Callable[[pl.Series], pl.Series]) -> bool:
+    try:
+        evaluate(words)
+    except pl.exceptions.PolarsError:
+        return True
+    return False
+
+
+def encode(images: pl.Series) -> Image:
+    """Number the images of words, given as strings or null."""
+    encoded: Any = images.to_arrow().dictionary_encode()
+    ids = encoded.indices.cast(pa.uint32()).fill_null(DELETED).to_numpy()
+    return Image(Vocabulary(encoded.dictionary.cast(pa.large_string())), ids)

@@ -1,0 +1,209 @@
+"""Reads sorted files of keys side by side, a stretch between two keys of all of them at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.config import one_thread
+from polars_tadoc.errors import InvalidRecordsError, LimitExceededError
+from polars_tadoc.kernels.host.records.packed_keys import KeyForm, merge_sorted, repack
+from polars_tadoc.records.packed_records import Sorted
+from polars_tadoc.records.runs import KeysFile
+from polars_tadoc.runtime.parallel import map_parallel
+
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+
+COPIES = 3
+"""A range is held as it was read, in the common form, and merged."""
+
+MOST_RANGES = 4
+"""Records that must come in one range may be so many times as many as were to be."""
+
+
+def record_bytes(form: KeyForm) -> int:
+    """Bytes that a record takes while it is read and merged."""
+    return 8 * (form.limbs + 1) * COPIES
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A sorted file and what its numbers of words become.
+
+    Parameters
+    ----------
+    file
+        The file.
+    numbers
+        uint32: the common number of each word, rising; None where the file has them already.
+
+    """
+
+    file: KeysFile
+    numbers: UInt32 | None
+
+    def firsts(self, form: KeyForm, words: list[bool]) -> UInt64:
+        """Return the first limb, in a common form, of each group's first key."""
+        limbs = np.zeros((self.file.form.limbs, len(self.file.least)), np.uint64)
+        limbs[0] = self.file.least
+        firsts: UInt64 = self._repacked(limbs, form, words)[0]
+        if (firsts[1:] < firsts[:-1]).any():
+            raise InvalidRecordsError(f"the groups of {self.file.path} are not in order")
+        return firsts
+
+    def read(self, groups: Sequence[int], form: KeyForm, words: list[bool]) -> Sorted:
+        """Read groups that follow each other, in a common form."""
+        parts = [self.file.read(group) for group in groups]
+        keys = np.empty((form.limbs, sum(part[0].shape[1] for part in parts)), np.uint64)
+        at = 0
+        for limbs, _ in parts:
+            keys[:, at : at + limbs.shape[1]] = self._repacked(limbs, form, words)
+            at += limbs.shape[1]
+        if (keys[0, 1:] < keys[0, :-1]).any():
+            raise InvalidRecordsError(f"the records of {self.file.path} are not in order")
+        return keys, np.concatenate(
+            [counts for _, counts in parts if counts is not None]
+        ) if self.file.counted else None
+
+    def _repacked(self, limbs: UInt64, form: KeyForm, words: list[bool]) -> UInt64:
+        out = np.empty((form.limbs, limbs.shape[1]), np.uint64)
+        if not repack(limbs, self.file.form, form, words, self.numbers, out):
+            raise InvalidRecordsError(f"{self.file.path} names words that its run does not have")
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Range:
+    """Merged records between two keys.
+
+    Parameters
+    ----------
+    keys, counts
+        As ``merge_sorted`` returns them.
+    below
+        All first limbs that are less have been read; None behind the last range.
+
+    """
+
+    keys: UInt64
+    counts: UInt64 | None
+    below: np.uint64 | None
+
+
+def read_ranges(
+    sources: Sequence[Source], form: KeyForm, words: list[bool], mask: np.uint64, room: int, call: str
+) -> Iterator[Range]:
+    """Read and merge sorted files range by range.
+
+    Parameters
+    ----------
+    sources
+        The files.
+    form
+        The common form of keys.
+    words
+        By column: whether it holds numbers of words.
+    mask
+        Bits of the first limb: records that agree in them come in one range.
+    room
+        Bytes for a range.
+    call
+        What messages begin with.
+
+    Raises
+    ------
+    LimitExceededError
+        Records that must come in one range do not fit.
+    InvalidRecordsError
+        A file is damaged.
+
+    """
+    quota = max(1, room // record_bytes(form))
+    plan = _Plan([source.firsts(form, words) for source in sources], [source.file.sizes for source in sources])
+    held: list[Sorted] = []
+    if not plan.left:
+        yield Range(np.zeros((form.limbs, 0), np.uint64), np.zeros(0, np.uint64), None)
+    while plan.left:
+        waiting = sum(keys.shape[1] for keys, _ in held)
+        lowest = min((keys[0, 0] for keys, _ in held), default=np.uint64(plan.next_first))
+        most = max(MOST_RANGES * quota, sum(max(source.file.sizes, default=0) for source in sources))
+        groups, below = plan.take(quota - waiting, most - waiting, lowest, mask, call)
+        read = map_parallel(lambda one: _read(sources[one[0]], one[1], form, words), groups)
+        stretches = held + read
+        if below is None:
+            yield Range(*merge_sorted(stretches), None)
+            return
+        cuts = [int(np.searchsorted(keys[0], below)) for keys, _ in stretches]
+        held = [_cut(one, cut, None) for one, cut in zip(stretches, cuts, strict=True) if cut < one[0].shape[1]]
+        ready = [_cut(one, 0, cut) for one, cut in zip(stretches, cuts, strict=True)]
+        merged = merge_sorted(ready)
+        del read, stretches, ready  # while the caller works
+        yield Range(*merged, below)
+
+
+def _read(source: Source, groups: Sequence[int], form: KeyForm, words: list[bool]) -> Sorted:
+    with one_thread():  # threads that wait for each other would wait forever
+        return source.read(groups, form, words)
+
+
+def _cut(one: Sorted, first: int, last: int | None) -> Sorted:
+    """Take a part; one to be held is a copy, so that the rest of a range is not held with it."""
+    keys, counts = one[0][:, first:last], None if one[1] is None else one[1][first:last]
+    return (keys, counts) if last is not None else (keys.copy(), None if counts is None else counts.copy())
+
+
+class _Plan:
+    """Groups of all files in the order of their first keys."""
+
+    def __init__(self, firsts: Sequence[UInt64], sizes: Sequence[Sequence[int]]) -> None:
+        self._firsts = np.concatenate([np.zeros(0, np.uint64), *firsts])
+        files = np.repeat(np.arange(len(firsts)), [len(own) for own in firsts])
+        order = np.argsort(self._firsts, kind="stable")
+        starts = np.cumsum([0, *(len(own) for own in firsts)])
+        self._firsts, self._files = self._firsts[order], files[order]
+        self._groups = order - starts[self._files]
+        self._sizes = np.concatenate([np.zeros(0, np.int64), *sizes])[order].astype(np.int64)
+        self._at = 0
+
+    @property
+    def left(self) -> int:
+        """How many groups were not taken."""
+        return len(self._firsts) - self._at
+
+    @property
+    def next_first(self) -> np.uint64:
+        """The first limb of the next group."""
+        return np.uint64(self._firsts[self._at])
+
+    def take(
+        self, quota: int, most: int, lowest: np.uint64, mask: np.uint64, call: str
+    ) -> tuple[list[tuple[int, list[int]]], np.uint64 | None]:
+        """Take the next groups, of so many records, and more where they would hold no whole range.
+
+        Returns
+        -------
+        (list of files and their groups, uint64 or None)
+            And the first limb below which all records have been taken; None where nothing is left.
+
+        """
+        first, below = self._at, None
+        sums = np.cumsum(self._sizes[first:])
+        at = first + max(1, int(np.searchsorted(sums, quota, side="right")))
+        bounds = self._firsts[at:] & mask
+        at += int(np.searchsorted(bounds, min(np.uint64(lowest), self.next_first) & mask, side="right"))
+        if sums[at - first - 1] > most:
+            raise LimitExceededError(
+                f"{call}: {int(sums[at - first - 1]):,} records belong to one row of the result, or nearly so, and are "
+                "more than fit in memory together; raise memory_limit"
+            )
+        if at < len(self._firsts):
+            below = np.uint64(self._firsts[at] & mask)
+        self._at = at
+        chosen: dict[int, list[int]] = {}
+        for file, group in zip(self._files[first:at].tolist(), self._groups[first:at].tolist(), strict=True):
+            chosen.setdefault(file, []).append(group)
+        return list(chosen.items()), below

@@ -1,0 +1,177 @@
+"""Puts results together: strings are made only for what is returned, in the form that is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.model.text_type import STORAGE, Text
+from polars_tadoc.model.vocabulary import TAKEN, Vocabulary
+from polars_tadoc.runtime.arrow_memory import owned, view
+
+UInt32 = npt.NDArray[np.uint32]
+Int64 = npt.NDArray[np.int64]
+INDEX = pl.UInt32() if pl.get_index_type() == pl.UInt32 else pl.UInt64()
+
+
+def to_arrow(array: npt.NDArray[Any]) -> pa.Array:
+    """Copy an array of numbers to Arrow's memory (see :mod:`polars_tadoc.runtime.arrow_memory`)."""
+    return pa.Array.from_buffers(pa.from_numpy_dtype(array.dtype), len(array), [None, owned(array)])
+
+
+def dictionary(words: Vocabulary, ids: UInt32 | pa.Array) -> pa.DictionaryArray:
+    """Dictionary-encode words; few of them get a dictionary of their own words only."""
+    strings = words.strings
+    if 2 * len(ids) < len(words):
+        own, places = np.unique(view(ids) if isinstance(ids, pa.Array) else ids, return_inverse=True)
+        ids, strings = places.astype(np.uint32), strings.take(pa.array(own))
+    array = ids if isinstance(ids, pa.Array) else to_arrow(ids)
+    return pa.DictionaryArray.from_arrays(array, strings, safe=False)  # a check of the ids would read all of them again
+
+
+def lists(offsets: Int64, values: pa.Array) -> pa.LargeListArray:
+    """Make a list of each stretch of the values."""
+    return pa.LargeListArray.from_buffers(
+        pa.large_list(values.type), len(offsets) - 1, [None, owned(offsets)], children=[values]
+    )
+
+
+def sequence_lists(words: Vocabulary, sequences: UInt32) -> pa.LargeListArray:
+    """Make a list of dictionary-encoded words of each row of word ids."""
+    count, n = sequences.shape
+    return lists(np.arange(count + 1, dtype=np.int64) * n, dictionary(words, sequences.reshape(-1)))
+
+
+def sequence_series(words: Vocabulary, sequences: UInt32) -> pl.Series:
+    """Make a list of words of each row of word ids."""
+    each = max(1, TAKEN // max(1, sequences.shape[1]))
+    parts = [sequences[at : at + each] for at in range(0, max(1, len(sequences)), each)]
+    made = [words.series.gather(part.reshape(-1)).reshape(part.shape).arr.to_list() for part in parts]
+    return pl.concat(made, rechunk=False).alias("sequence")
+
+
+def require_label_type(name: str, dtype: pl.DataType, call: str) -> None:
+    """Raise ``TypeError`` unless Arrow's lists can hold values of the type, as results do."""
+    if dtype == pl.Object:
+        raise TypeError(
+            f'{call}: id is column "{name}" of type {dtype}, which results cannot hold; make strings of it first: '
+            f'pl.Series("{name}", [str(value) for value in df["{name}"]])'
+        )
+    nearest = _nearest_in_arrow(dtype)
+    if nearest != dtype:
+        raise TypeError(
+            f'{call}: id is column "{name}" of type {dtype}, which results cannot hold; cast it to {nearest} first'
+        )
+
+
+def _nearest_in_arrow(dtype: pl.DataType) -> pl.DataType:
+    """Return the type itself where Polars and Arrow can exchange it."""
+    if dtype in (pl.Int128, pl.UInt128):
+        return pl.String()
+    if isinstance(dtype, pl.List):
+        return pl.List(_nearest_in_arrow(_instance(dtype.inner)))
+    if isinstance(dtype, pl.Array):
+        inner = _nearest_in_arrow(_instance(dtype.inner))
+        return pl.Array(inner, dtype.size) if dtype.size else pl.List(inner)
+    if isinstance(dtype, pl.Struct):
+        return pl.Struct({field.name: _nearest_in_arrow(_instance(field.dtype)) for field in dtype.fields})
+    return dtype
+
+
+def _instance(dtype: Any) -> pl.DataType:
+    return cast(pl.DataType, dtype() if isinstance(dtype, type) else dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What documents are called: the values of a series, else the numbers of their rows.
+
+    Parameters
+    ----------
+    values
+        A label for each row.
+    first
+        The row of the first one.
+
+    """
+
+    values: pl.Series | None
+    first: int = 0
+
+    @classmethod
+    def of(cls, column: pl.Series, values: pl.Series | None, call: str) -> Labels:
+        """Check that there is one label for each row.
+
+        Raises
+        ------
+        TypeError
+            ``id`` is no series, or of a type that results cannot hold.
+        ValueError
+            It has another length than the column.
+
+        """
+        if values is None:
+            return cls(None)
+        if not isinstance(values, pl.Series):
+            raise TypeError(f"{call}: id is {type(values).__name__}, not a Series with one label for each row")
+        require_label_type(values.name, values.dtype, call)
+        if len(values) != len(column):
+            raise ValueError(f"{call}: id has {_counted(len(values), 'label')} for {_counted(len(column), 'row')}")
+        return cls(values)
+
+    @staticmethod
+    def dtype(values: pl.DataType | None) -> pl.DataType:
+        """Type of the labels, given that of the ``id`` column, if there is one."""
+        return INDEX if values is None else values
+
+    def series(self, rows: npt.NDArray[np.integer]) -> pl.Series:
+        """Labels of the documents in some rows."""
+        if self.values is None:
+            return pl.Series("id", rows.astype(np.uint32, copy=False)).cast(INDEX)
+        return self.values.alias("id").gather(rows - self.first)  # Polars' own calls take some names for patterns
+
+    def arrow(self, rows: npt.NDArray[np.integer]) -> pa.Array:
+        """The same as an Arrow array."""
+        if self.values is None:
+            return to_arrow(rows.astype(np.uint32 if pl.UInt32 == INDEX else np.uint64, copy=False))
+        array: Any = self.series(rows).rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+        return array
+
+    def typed(self, documents: pl.Series) -> pl.Series:
+        """Give lists of labels that came through Arrow their type back: categories have no namespace there."""
+        if isinstance(self._dtype(), Text):  # Polars casts no storage to an extension type
+            return _typed(documents, STORAGE).list.eval(pl.element().ext.to(Text()))
+        return _typed(documents, self._dtype())
+
+    def typed_counts(self, documents: pl.Series) -> pl.Series:
+        """The same for lists of labels and counts."""
+        if isinstance(self._dtype(), Text):
+            fields = pl.element().struct
+            made = pl.struct(fields.field("id").ext.to(Text()), fields.field("count"))
+            return _typed(documents, _counts_of(STORAGE)).list.eval(made)
+        return _typed(documents, _counts_of(self._dtype()))
+
+    def _dtype(self) -> pl.DataType:
+        return self.dtype(None if self.values is None else self.values.dtype)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _counts_of(labels: pl.DataType) -> pl.DataType:
+    return pl.Struct({"id": labels, "count": pl.UInt64()})
+
+
+def _typed(documents: pl.Series, inner: pl.DataType) -> pl.Series:
+    return documents if documents.dtype == pl.List(inner) else documents.cast(pl.List(inner))
+
+
+def from_arrow(name: str, array: pa.Array) -> pl.Series:
+    """Make a series of an Arrow array whose memory is Arrow's own."""
+    return cast(pl.Series, pl.from_arrow(array)).alias(name)

@@ -1,0 +1,434 @@
+"""What analytics find, as sorted tables of numbers over sorted words: the form that is spilled, sent and merged.
+
+Every partial result of every analytic has this form, so that beyond one memory, one GPU or one machine there is one way
+to write, split, send and merge all of them. Words are numbered in code point order. A mapping from one part's words to
+those of all parts therefore rises, and sorted records stay sorted when their words are numbered anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from polars_tadoc.config import one_thread
+from polars_tadoc.errors import InvalidRecordsError
+from polars_tadoc.kernels.host.records.merge_words import merge_words
+from polars_tadoc.kernels.host.records.packed_keys import KeyForm, merge_sorted, pack, unpack
+from polars_tadoc.kernels.host.records.records import hash_words, mark
+from polars_tadoc.kernels.host.records.sort_keys import sort_keys
+from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.records.labelled_results import lists, to_arrow
+from polars_tadoc.runtime.arrow_memory import view
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+
+Kind = Literal["word", "row", "query"]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+
+VERSION = b"1"
+"""Of what :func:`encode` writes."""
+
+_SCHEMA = pa.schema(
+    [
+        pa.field("words", pa.large_list(pa.large_string())),
+        pa.field("keys", pa.large_list(pa.uint32())),
+        pa.field("counts", pa.large_list(pa.uint64())),
+        pa.field("rows", pa.large_list(pa.uint32())),
+        pa.field("lengths", pa.large_list(pa.uint64())),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the numbers of an analytic's records mean.
+
+    Parameters
+    ----------
+    columns
+        What each column of ``Records.keys`` holds: a word's number, a row's, or a query's (of a set all parts share).
+    group
+        Records that agree in so many leading columns make one row of the result, or one document of it, and must not be
+        torn apart: 1 where a word has a list of rows, n where a sequence has one.
+    counted
+        Whether records have counts; those of equal records are added.
+    by_count
+        Whether results are in the order of falling counts, equal ones in that of keys; else in that of keys.
+    documents
+        Whether rows that are there count even where they have no record, and how many words each has.
+
+    """
+
+    columns: tuple[Kind, ...]
+    group: int
+    counted: bool = True
+    by_count: bool = False
+    documents: bool = False
+
+    @property
+    def are_words(self) -> list[bool]:
+        """Whether each column holds numbers of words."""
+        return [kind == "word" for kind in self.columns]
+
+
+def word_columns(count: int) -> tuple[Kind, ...]:
+    """So many columns of words, for layouts."""
+    column: Kind = "word"
+    return (column,) * count
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Sorted records of an analytic.
+
+    Parameters
+    ----------
+    words
+        Distinct words in code point order; a word's number is its place here. Some may be in no record.
+    keys
+        uint32[records, columns]: distinct, in lexicographic order; columns as ``Layout.columns`` says.
+    counts
+        uint64 by record; None where ``Layout.counted`` is false.
+    rows
+        uint32, ascending: rows that are there; None where ``Layout.documents`` is false.
+    lengths
+        uint64 by entry of ``rows``: its words, with those that are in no record.
+
+    """
+
+    words: pa.LargeStringArray
+    keys: UInt32
+    counts: UInt64 | None = None
+    rows: UInt32 | None = None
+    lengths: UInt64 | None = None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays and the words."""
+        arrays = (self.keys, self.counts, self.rows, self.lengths)
+        return int(self.words.nbytes) + sum(array.nbytes for array in arrays if array is not None)
+
+
+def in_order(words: Vocabulary, ids: UInt32) -> tuple[pa.LargeStringArray, UInt32]:
+    """Number the words that occur in code point order.
+
+    Parameters
+    ----------
+    words
+        Words by id.
+    ids
+        uint32[m]: ids that occur.
+
+    Returns
+    -------
+    (pyarrow.LargeStringArray, uint32[m])
+        The words that occur, in code point order, and the place of each id's word there.
+
+    """
+    strings, numbers = _occurring(words, ids[:, None], [True])
+    return strings, numbers[ids]
+
+
+def _occurring(words: Vocabulary, keys: UInt32, are_words: list[bool]) -> tuple[pa.LargeStringArray, UInt32]:
+    """Give the words that are in keys, in code point order, and their places by id."""
+    used = np.zeros(len(words), np.bool_)
+    mark(keys, are_words, used)
+    by_rank = words.by_rank[used[words.by_rank]]
+    numbers = np.zeros(len(words), np.uint32)
+    numbers[by_rank] = np.arange(len(by_rank), dtype=np.uint32)
+    return words.strings.take(to_arrow(by_rank)), numbers
+
+
+def put_in_order(
+    layout: Layout,
+    words: Vocabulary,
+    keys: UInt32,
+    counts: UInt64 | None = None,
+    rows: UInt32 | None = None,
+    lengths: UInt64 | None = None,
+) -> Records:
+    """Make records of keys in any order; the counts of equal ones are added.
+
+    Parameters
+    ----------
+    layout
+        What the keys mean.
+    words
+        Words by id, in any order; those that are in no key are left out.
+    keys
+        uint32[m, columns]: as in :class:`Records`, but in any order, and with ids of words.
+    counts, rows, lengths
+        As in :class:`Records`.
+
+    """
+    strings, numbers = _occurring(words, keys, layout.are_words)
+    form = _form(layout, len(strings), [keys])
+    made, counts = sort_keys(*_packed(layout, keys, counts, form, numbers))
+    return Records(strings, unpack(made, form), counts, rows, lengths)
+
+
+def _form(layout: Layout, words: int, keys: Sequence[UInt32]) -> KeyForm:
+    """Choose how the numbers of keys are packed."""
+    own = [[int(part[:, column].max()) for part in keys if len(part)] for column in range(len(layout.columns))]
+    most = [words - 1 if word else max(found, default=0) for word, found in zip(layout.are_words, own, strict=True)]
+    return KeyForm(tuple(max(1, number.bit_length()) for number in most))
+
+
+def _packed(
+    layout: Layout, keys: UInt32, counts: UInt64 | None, form: KeyForm, numbers: UInt32 | None
+) -> tuple[UInt64, UInt64 | None]:
+    out = np.empty((form.limbs, len(keys)), np.uint64)
+    pack(keys, form, layout.are_words, numbers, out)
+    return out, counts
+
+
+def _firsts(keys: UInt32) -> Int64:
+    """Find where each distinct one of sorted keys starts."""
+    if len(keys) == 0:
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]).any(axis=1)))
+
+
+def stretches(keys: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.uint32], Int64]:
+    """Tell the distinct ones of sorted keys, uint32[m] or [m, columns], and where each of them starts, and the end."""
+    firsts = _firsts(keys[:, None] if keys.ndim == 1 else keys)
+    return keys[firsts], np.append(firsts, len(keys))
+
+
+def merge_records(layout: Layout, parts: Sequence[Records]) -> Records:
+    """Make one of the records of several parts: equal keys become one, and their counts are added.
+
+    Parameters
+    ----------
+    layout
+        What the records mean.
+    parts
+        Any number of parts; those of a layout with ``documents`` have different rows.
+
+    """
+    if not parts:
+        return _nothing(layout)
+    if len(parts) == 1:
+        return parts[0]
+    words, maps = merge_words([part.words for part in parts])
+    form = _form(layout, len(words), [part.keys for part in parts])
+    packed = [_packed(layout, part.keys, part.counts, form, own) for part, own in zip(parts, maps, strict=True)]
+    keys, counts = merge_sorted(packed)
+    return Records(words, unpack(keys, form), counts, *(_joined_rows(parts) if layout.documents else ()))
+
+
+def _nothing(layout: Layout) -> Records:
+    none = np.zeros(0, np.uint64)
+    return Records(
+        pa.nulls(0, pa.large_string()),
+        np.zeros((0, len(layout.columns)), np.uint32),
+        none if layout.counted else None,
+        none.astype(np.uint32) if layout.documents else None,
+        none if layout.documents else None,
+    )
+
+
+def _renumbered(layout: Layout, keys: UInt32, numbers: UInt32) -> UInt32:
+    """Give the words of keys other numbers."""
+    made = keys.copy()
+    for column, kind in enumerate(layout.columns):
+        if kind == "word":
+            made[:, column] = numbers[keys[:, column]]
+    return made
+
+
+def _joined_rows(parts: Sequence[Records]) -> tuple[UInt32, UInt64]:
+    rows = np.concatenate([np.zeros(0, np.uint32), *(part.rows for part in parts if part.rows is not None)])
+    lengths = np.concatenate([np.zeros(0, np.uint64), *(part.lengths for part in parts if part.lengths is not None)])
+    order = np.argsort(rows, kind="stable")
+    return rows[order], lengths[order]
+
+
+def split(layout: Layout, records: Records, shards: int) -> list[Records]:
+    """Share records out: those of one group are in one shard, the same one for every part and in every process.
+
+    Parameters
+    ----------
+    layout
+        What the records mean; groups that begin with a row go by its number, others by what their words are.
+    records
+        The records.
+    shards
+        How many shards, at least 1.
+
+    Returns
+    -------
+    list of Records
+        Each with its own words only.
+
+    """
+    if shards == 1:
+        return [records]
+    numbers = np.arange(len(records.words), dtype=np.uint64)
+    hashes = hash_words(*_bytes_of(records.words)) if "word" in layout.columns[: layout.group] else numbers
+    owners = np.zeros(len(records), np.uint64)
+
+    def find_owners(chunk: tuple[int, int]) -> None:
+        found, keys = owners[slice(*chunk)], records.keys[slice(*chunk)]
+        for column, kind in enumerate(layout.columns[: layout.group]):
+            own = keys[:, column]
+            found *= np.uint64(0x9E3779B97F4A7C15)
+            found += hashes[own] if kind == "word" else own
+        found %= np.uint64(shards)
+
+    map_parallel(find_owners, even_chunks(len(records)))
+    of_rows = None if records.rows is None else records.rows % np.uint32(shards)
+
+    def only(shard: int) -> Records:
+        with one_thread():
+            return _only(layout, records, owners == shard, of_rows, shard)
+
+    return map_parallel(only, range(shards))
+
+
+def _only(layout: Layout, records: Records, kept: npt.NDArray[np.bool_], of_rows: UInt32 | None, shard: int) -> Records:
+    keys = records.keys[kept]
+    used = np.zeros(len(records.words), np.bool_)
+    for column, kind in enumerate(layout.columns):
+        if kind == "word":
+            used[keys[:, column]] = True
+    numbers = (running_sum(used.view(np.int8))[:-1]).astype(np.uint32)
+    own = None if of_rows is None else of_rows == shard
+    return Records(
+        records.words.take(to_arrow(np.flatnonzero(used))),
+        _renumbered(layout, keys, numbers),
+        None if records.counts is None else records.counts[kept],
+        None if records.rows is None or own is None else records.rows[own],
+        None if records.lengths is None or own is None else records.lengths[own],
+    )
+
+
+def _bytes_of(words: pa.LargeStringArray) -> tuple[Int64, npt.NDArray[np.uint8]]:
+    own = Vocabulary(words)
+    return own.offsets, own.data
+
+
+def encode(records: Records) -> bytes:
+    """Write records as an Arrow IPC stream, for files and other processes.
+
+    One row, with a list for each part of them; ``keys`` record after record.
+    """
+    keys = records.keys.reshape(-1)
+    arrays = (records.words, keys, records.counts, records.rows, records.lengths)
+    columns = [_one_list(field.type, array) for field, array in zip(_SCHEMA, arrays, strict=True)]
+    schema = _SCHEMA.with_metadata({b"tadoc.records": VERSION, b"columns": str(records.keys.shape[1]).encode()})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.record_batch(columns, schema=schema))
+    return bytes(sink.getvalue())
+
+
+def _one_list(kind: pa.DataType, values: pa.Array | npt.NDArray[np.generic] | None) -> pa.LargeListArray:
+    if values is None:
+        return pa.nulls(1, kind)
+    values = values if isinstance(values, pa.Array) else to_arrow(values)
+    return lists(np.array([0, len(values)]), values)
+
+
+def decode(layout: Layout, data: bytes | memoryview | pa.Buffer) -> Records:
+    """Read what :func:`encode` wrote; nothing of it is believed.
+
+    Parameters
+    ----------
+    layout
+        What the records should mean.
+    data
+        The bytes.
+
+    Returns
+    -------
+    Records
+        Arrays lie in the bytes given where they can.
+
+    Raises
+    ------
+    InvalidRecordsError
+        The bytes are damaged, or are records of another layout.
+
+    """
+    try:
+        with pa.ipc.open_stream(data) as reader:
+            schema, batch = reader.schema, reader.read_next_batch()
+            batch.validate(full=True)
+    except (pa.ArrowException, OSError, StopIteration, ValueError) as error:
+        raise InvalidRecordsError(f"these bytes are no records: {error}") from error
+    metadata = schema.metadata or {}
+    if not schema.equals(_SCHEMA, check_metadata=False) or metadata.get(b"tadoc.records") != VERSION:
+        raise InvalidRecordsError("these bytes are no records of this version")
+    columns = len(layout.columns)
+    if metadata.get(b"columns") != str(columns).encode() or batch.num_rows != 1:
+        raise InvalidRecordsError(f"these are no records of {columns} columns")
+    words, keys, counts, rows, lengths = (_values(batch.column(k)) for k in range(batch.num_columns))
+    if words is None or keys is None or len(keys) % columns:
+        raise InvalidRecordsError("these records have no words or no whole keys")
+    records = Records(
+        words,
+        _numbers(keys).reshape(-1, columns),
+        *(None if array is None else _numbers(array) for array in (counts, rows, lengths)),
+    )
+    _require_sound(layout, records)
+    return records
+
+
+def _values(column: pa.LargeListArray) -> pa.Array | None:
+    """Return the one list's values, which have no nulls."""
+    if column.null_count:
+        return None
+    values = column.flatten()
+    if values.null_count:
+        raise InvalidRecordsError("these records have nulls")
+    return values
+
+
+def _numbers(array: pa.Array) -> npt.NDArray[Any]:
+    return view(array) if len(array) else np.zeros(0, str(array.type))
+
+
+def _require_sound(layout: Layout, records: Records) -> None:
+    """Raise ``InvalidRecordsError`` unless records are as their class says."""
+    words, keys = Vocabulary(records.words), records.keys
+    if (records.counts is not None) != layout.counted or (records.rows is not None) != layout.documents:
+        raise InvalidRecordsError("these records have counts or rows where their layout has none, or lack them")
+    if (records.lengths is None) != (records.rows is None):
+        raise InvalidRecordsError("these records have rows without lengths, or lengths without rows")
+    if not words.ascending.all():
+        raise InvalidRecordsError("the words of these records are not in code point order, each once")
+    if records.counts is not None and len(records.counts) != len(keys):
+        raise InvalidRecordsError(f"{len(keys):,} records have {len(records.counts):,} counts")
+    for column, kind in enumerate(layout.columns):
+        if kind == "word" and len(keys) and keys[:, column].max() >= len(words):
+            raise InvalidRecordsError(f"column {column} names words from 0 to {len(words) - 1:,}, and others")
+    if len(_firsts(keys)) != len(keys) or not _ascending(keys):
+        raise InvalidRecordsError("the keys of these records are not in order, each once")
+    if records.rows is not None and records.lengths is not None:
+        rows = records.rows
+        if len(rows) != len(records.lengths) or (rows[1:] <= rows[:-1]).any():
+            raise InvalidRecordsError("the rows of these records are not ascending, or have not one length each")
+        column = layout.columns.index("row")
+        if not np.isin(keys[:, column], rows).all():
+            raise InvalidRecordsError("these records have rows that are not there")
+
+
+def _ascending(keys: UInt32) -> bool:
+    """Tell whether keys are in lexicographic order."""
+    undecided = np.ones(max(0, len(keys) - 1), np.bool_)
+    for column in keys.T:
+        if (undecided & (column[1:] < column[:-1])).any():
+            return False
+        undecided &= column[1:] == column[:-1]
+    return True

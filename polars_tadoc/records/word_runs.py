@@ -1,0 +1,237 @@
+"""Files of words in code point order, and merging them into one numbering without holding all words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from polars_tadoc.errors import InvalidRecordsError, LimitExceededError
+from polars_tadoc.kernels.host.records.merge_words import MOST_WORDS, merge_words
+from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.records.runs import checked
+from polars_tadoc.runtime.arrow_memory import lent
+from polars_tadoc.runtime.regular_file import arrow_file, private_arrow_file
+from polars_tadoc.untrusted.parquet_footer import open_parquet
+from polars_tadoc.untrusted.parquet_seal import announce, seal
+
+UInt32 = npt.NDArray[np.uint32]
+Int64 = npt.NDArray[np.int64]
+
+GROUP = 1 << 16
+"""Most words of a group."""
+
+GROUP_BYTES = 1 << 20
+"""Most bytes of a group's words, unless it is one word."""
+
+WORD = "word"
+NO_WORDS = pa.nulls(0, pa.large_string())
+
+
+class WordsWriter:
+    """Writes a file of words, front-coded.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.nbytes = 0
+        """Bytes that the words written take in memory."""
+        self.size = 0
+        self._waiting: list[pa.LargeStringArray] = []
+        self._waiting_words = 0
+        self._schema = pa.schema([(WORD, pa.large_string())])
+        self._path, self._file = path, private_arrow_file(path)
+        self._writer = pq.ParquetWriter(
+            self._file,
+            self._schema,
+            compression="none",
+            use_dictionary=False,
+            write_statistics=False,
+            column_encoding={WORD: "DELTA_BYTE_ARRAY"},
+            write_page_checksum=True,
+        )
+        announce(self._writer)
+
+    def write(self, words: pa.LargeStringArray) -> None:
+        """Write some more words, which stand behind those before."""
+        self.size += len(words)
+        self.nbytes += words.nbytes
+        self._waiting.append(words)
+        self._waiting_words += len(words)
+        if self._waiting_words >= GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        words = pa.concat_arrays([NO_WORDS, *self._waiting])
+        self._waiting, self._waiting_words = [], 0
+        offsets, at = Vocabulary(words).offsets, 0
+        while at < len(words):
+            fitting = int(np.searchsorted(offsets, offsets[at] + GROUP_BYTES, side="right")) - 1
+            end = min(max(fitting, at + 1), at + GROUP, len(words))
+            self._writer.write_table(pa.Table.from_arrays([words.slice(at, end - at)], schema=self._schema))
+            at = end
+
+    def __enter__(self) -> WordsWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._flush()
+        finally:
+            with self._file:
+                self._writer.close()
+        if kind is None:
+            seal(self._path)
+
+
+class WordsFile:
+    """Reads a file of words, group by group.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    InvalidRecordsError
+        It is damaged, or no such file.
+
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with checked(path):
+            self._file = open_parquet(arrow_file(path, follow=False))
+        if self._file.schema_arrow != pa.schema([(WORD, pa.large_string())]):
+            raise InvalidRecordsError(f"{path} has no column of words")
+        metadata = self._file.metadata
+        sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        if any(not 0 < size <= GROUP for size in sizes):
+            raise InvalidRecordsError(f"the groups of {path} are not of 1 to {GROUP:,} words")
+        self.starts: Int64 = np.append(0, np.cumsum(sizes, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return len(self.starts) - 1
+
+    def read(self, group: int) -> pa.LargeStringArray:
+        """Read a group; errors as for the class."""
+        with checked(self.path):
+            column = self._file.read_row_group(group, use_threads=False).column(0)
+            words = pa.concat_arrays([NO_WORDS, *column.chunks])
+            words.validate(full=True)
+        if words.null_count or len(words) != self.starts[group + 1] - self.starts[group]:
+            raise InvalidRecordsError(f"{self.path}, group {group}: words are missing")
+        if not Vocabulary(words).ascending.all():
+            raise InvalidRecordsError(f"{self.path}, group {group}: the words are not in code point order, each once")
+        return words
+
+    def read_all(self) -> pa.LargeStringArray:
+        """Read all words; errors as for the class."""
+        return pa.concat_arrays([NO_WORDS, *(self.read(group) for group in range(self.groups))])
+
+    def take(self, numbers: UInt32) -> pa.LargeStringArray:
+        """Read words by their numbers, which rise; only groups that hold some of them are read."""
+        edges = np.searchsorted(numbers, self.starts)
+        found = [NO_WORDS]
+        for group in np.flatnonzero(np.diff(edges)):
+            own = numbers[edges[group] : edges[group + 1]] - np.uint32(self.starts[group])
+            found.append(self.read(int(group)).take(lent(own)))
+        return pa.concat_arrays(found)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close(force=True)
+
+
+def merge_word_files(files: Sequence[WordsFile], made: WordsWriter, numbers: Sequence[Path]) -> None:
+    """Merge the words of files, a group of each at a time.
+
+    Parameters
+    ----------
+    files
+        The files.
+    made
+        Gets all words, each once.
+    numbers
+        By file: gets the new number of each of its words, uint32.
+
+    Raises
+    ------
+    LimitExceededError
+        There are more words than 32 bits number.
+    InvalidRecordsError
+        A file is damaged.
+
+    """
+    readers = [_Words(file) for file in files]
+    for path in numbers:
+        path.touch()
+    while live := [k for k, reader in enumerate(readers) if reader.load()]:
+        lasts = [readers[k].waiting[-1].as_py() for k in live if readers[k].has_more]
+        bound = min(lasts, default=None)
+        words, maps = merge_words([readers[k].take(bound) for k in live])
+        start = made.size
+        if start + len(words) > MOST_WORDS:
+            raise LimitExceededError(f"there are more than {MOST_WORDS:,} words, which are numbered in 32 bits")
+        made.write(words)
+        for k, own in zip(live, maps, strict=True):
+            own = np.arange(readers[k].taken, dtype=np.uint32) if own is None else own
+            with numbers[k].open("ab") as file:
+                (own + np.uint32(start)).tofile(file)
+
+
+class _Words:
+    """The next words of a file."""
+
+    def __init__(self, file: WordsFile) -> None:
+        self.waiting = NO_WORDS
+        self.taken = 0
+        """How many words were taken last."""
+        self._file, self._group, self._last = file, 0, ""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there are words behind those that wait."""
+        return self._group < self._file.groups
+
+    def load(self) -> bool:
+        """Read a group where no words wait; tell whether some do."""
+        if len(self.waiting) == 0 and self.has_more:
+            self.waiting = self._file.read(self._group)
+            if self._group and self.waiting[0].as_py() <= self._last:
+                raise InvalidRecordsError(f"{self._file.path}, group {self._group}: the words are not in order")
+            self._last = self.waiting[-1].as_py()
+            self._group += 1
+        return len(self.waiting) > 0
+
+    def take(self, bound: str | None) -> pa.LargeStringArray:
+        """Take the words up to one."""
+        first, last = (0, len(self.waiting)) if bound is not None else (len(self.waiting), len(self.waiting))
+        while first < last:
+            middle = (first + last) // 2
+            if self.waiting[middle].as_py() <= bound:
+                first = middle + 1
+            else:
+                last = middle
+        taken, self.waiting = self.waiting.slice(0, first), self.waiting.slice(first)
+        self.taken = first
+        return taken

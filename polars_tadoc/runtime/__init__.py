@@ -1,0 +1,1 @@
+"""The process and this machine: threads, interrupts, memory, compiled kernels, caches."""

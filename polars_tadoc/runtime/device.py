@@ -1,0 +1,158 @@
+"""The device as the kernels see it: whether it can run them, their compilation, its errors as messages."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from polars_tadoc.errors import BrokenCuPyWarning, DeviceMemoryError, EngineUnavailableError
+from polars_tadoc.runtime.device_memory import allocating
+
+_BROKEN = "CuPy is installed but cannot be used"
+
+_OUT_OF_MEMORY = 2
+"""The number of this error, of CUDA's runtime and of its driver."""
+
+
+@cache
+def device_problem() -> str | None:
+    """Tell why the GPU kernels cannot run here, in one sentence with the mend; None where they can."""
+    try:
+        return _device_problem()
+    except Exception as error:  # an installation that is broken may raise anything
+        return f"{_BROKEN} ({type(error).__name__}: {error}): install it again, or remove it"
+
+
+def _device_problem() -> str | None:
+    try:
+        import cupy
+    except ImportError as error:
+        return f"CuPy cannot be imported ({error}): pip install 'polars-tadoc[gpu-cuda13]' (CUDA 12: [gpu-cuda12])"
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"no CUDA device can be used: {error}"
+    if count == 0:
+        return "no CUDA device is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES"
+    try:
+        device = cupy.cuda.Device()
+        if int(device.compute_capability) < 70:
+            return (
+                f"the CUDA device has compute capability {device.compute_capability[:-1]}."
+                f"{device.compute_capability[-1]}; 7.0 or newer is needed"
+            )
+        cupy.cuda.nvrtc.getVersion()
+    except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
+        return f"the CUDA device cannot be used: {error}"
+    except (RuntimeError, OSError, ImportError) as error:
+        return f"CUDA's compiler NVRTC cannot be loaded ({error}): pip install 'cupy-cuda13x[ctk]' (CUDA 12: 12x)"
+    return None
+
+
+def can_run() -> bool:
+    """Tell whether the GPU kernels can run here, where "auto" decides; warns once of a CuPy that is broken."""
+    problem = device_problem()
+    if problem is not None and problem.startswith(_BROKEN):
+        _warn_once(problem)
+    return problem is None
+
+
+@cache
+def _warn_once(problem: str) -> None:
+    warnings.warn(f'engine="auto" takes the CPU: {problem}', BrokenCuPyWarning, stacklevel=3)
+
+
+@contextmanager
+def device_errors(action: str) -> Iterator[None]:
+    """Allocate where the configuration says, and turn what the device reports into a named message.
+
+    Raises
+    ------
+    DeviceMemoryError
+        The device is out of memory.
+    EngineUnavailableError
+        It failed otherwise.
+
+    """
+    try:
+        import cupy
+    except Exception:  # one that is broken may raise anything
+        raise EngineUnavailableError(f'engine="gpu": {device_problem()}') from None
+    try:
+        with allocating():
+            yield
+    except cupy.cuda.memory.OutOfMemoryError as error:
+        raise _out_of_memory(action, error) from error
+    except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
+        if error.status == _OUT_OF_MEMORY:  # a kernel's stack, code or pinned memory, which no pool gives
+            raise _out_of_memory(action, error) from error
+        raise EngineUnavailableError(f'engine="gpu": the device failed while {action}: {error}') from error
+    except cupy.cuda.compiler.CompileException as error:
+        raise EngineUnavailableError(f'engine="gpu": a kernel did not compile while {action}: {error}') from error
+
+
+def _out_of_memory(action: str, error: Exception) -> DeviceMemoryError:
+    return DeviceMemoryError(
+        f'engine="gpu": the device is out of memory while {action} ({error}); use engine="cpu", fewer rows at '
+        "a time, or a smaller tadoc.Config(device_cache_bytes=…)"
+    )
+
+
+_INCLUDE = re.compile(r'#include "(\w+/\w+\.cuh)"')
+_KERNELS = Path(__file__).parent.parent / "kernels"
+
+
+def source(name: str) -> str:
+    """Return the text of one ``.cu`` file of a family with its headers in place: CuPy's cache sees every change."""
+    return with_headers(next(_KERNELS.glob(f"*/{name}.cu")).read_text("utf-8"))
+
+
+def with_headers(text: str) -> str:
+    """Return CUDA source with the families' headers, ``#include "family/name.cuh"``, in place."""
+    while (found := _INCLUDE.search(text)) is not None:
+        text = text.replace(found[0], (_KERNELS / found[1]).read_text("utf-8"), 1).replace(found[0], "")
+    return text
+
+
+@cache
+def _module(family: str, defines: tuple[str, ...], cooperative: bool) -> Any:
+    import cupy
+
+    return cupy.RawModule(code=source(family), options=("-std=c++17", *defines), enable_cooperative_groups=cooperative)
+
+
+@cache
+def get_kernel(family: str, kernel: str, defines: tuple[str, ...] = (), cooperative: bool = False) -> Any:
+    """Return a kernel; CuPy compiles it for the current device on the first launch there."""
+    return _module(family, defines, cooperative).get_function(kernel)
+
+
+def device_attribute(name: str) -> int:
+    """Return an attribute of the current device; CuPy asks the driver for all of them each time."""
+    import cupy
+
+    return _attribute(cupy.cuda.runtime.getDevice(), name)
+
+
+@cache
+def _attribute(device: int, name: str) -> int:
+    import cupy
+
+    return int(cupy.cuda.Device(device).attributes[name])
+
+
+def even_blocks(size: int) -> int:
+    """Return blocks of 1,024 threads for a pass over so many items: at most two per multiprocessor."""
+    multiprocessors = device_attribute("MultiProcessorCount")
+    return max(1, min(-(-size // 1024), 2 * multiprocessors))
+
+
+def launch_each(family: str, kernel: str, items: int, *arguments: Any) -> None:
+    """Launch a kernel with one thread for each item, if there are any."""
+    if items:
+        get_kernel(family, kernel)((-(-items // 256),), (256,), arguments)

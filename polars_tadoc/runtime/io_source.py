@@ -1,0 +1,170 @@
+"""Sources of plans, which Polars runs in threads of its own, and the rows of plans, read to their end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import Empty, Full, Queue
+from typing import Any, Final
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from polars_tadoc.runtime.interpreter_exit import at_work, go_on, running
+from polars_tadoc.runtime.interrupts import began, check, count, interruptible
+
+__all__ = ["at_work", "batches", "go_on", "register", "source_of"]
+
+Source = Callable[[list[str] | None, pl.Expr | None, int | None, int | None], Iterable[pl.DataFrame]]
+"""What Polars calls with names of columns, a predicate, a number of rows, and rows of a frame, all of them or None."""
+
+POLLED = 0.05
+"""Seconds after which a thread that waits for another looks whether it should go on."""
+
+STOPPED = 0.5
+"""Seconds for which an error waits for its query to stop."""
+
+
+def register(source: Source, schema: pl.Schema | dict[str, Any], name: str, detail: str | None = None) -> pl.LazyFrame:
+    """Make a lazy frame of a source; equal parts of a plan have the same one, and run once.
+
+    Parameters
+    ----------
+    source
+        Gives the frames.
+    schema
+        Their columns.
+    name, detail
+        For plans that are shown.
+
+    """
+    return register_io_source(_Watched(source), schema=schema, is_pure=True, explain_name=name, explain_detail=detail)
+
+
+def source_of(scan: Any) -> Source | None:
+    """Return the source that was registered for a plan's scan; None where it is another one's."""
+    watched = getattr(scan, "io_source", None)
+    return watched.source if isinstance(watched, _Watched) else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Watched:
+    source: Source
+
+    def __call__(
+        self, names: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        is_old, since = not running.has_ended, began()  # Polars asks for the frames in other threads
+        with running.at_source(is_old, since):
+            frames = iter(self.source(names, predicate, rows, size))
+        return _frames(frames, is_old, since)
+
+
+def _frames(frames: Iterator[pl.DataFrame], is_old: bool, since: int) -> Iterator[pl.DataFrame]:
+    try:
+        while True:
+            with running.at_source(is_old, since):
+                check()
+                frame = next(frames, None)
+            if frame is None:
+                return
+            yield frame
+    finally:
+        if isinstance(frames, Generator):
+            with running.at_source(is_old, count()):
+                frames.close()
+
+
+def batches(plan: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """Give a plan's rows in their order, as Polars' streaming engine hands them over, all of them or an error.
+
+    Polars' ``collect_batches`` is no source of them: where an interrupt or a panic ends the query, its iterator ends as
+    after the last row. Here the end of the rows is the return of the call that runs the query.
+    """
+    query = _Query(plan)
+    try:
+        try:
+            query.start()
+        except RuntimeError:  # when the interpreter ends, no thread can be had
+            yield plan.collect(engine="streaming")
+            return
+        while (frame := query.next()) is not None:
+            go_on()
+            check()
+            yield frame
+            del frame  # before the next one is there
+    except GeneratorExit:  # no more is wanted
+        raise
+    except BaseException:
+        query.stop()
+        query.thread.join(STOPPED)
+        raise
+    finally:
+        query.stop()
+
+
+_END: Final = object()
+
+
+class _Query:
+    """A plan that runs in a thread of its own, and waits for whoever takes its rows."""
+
+    def __init__(self, plan: pl.LazyFrame) -> None:
+        self._plan, self._since, self._is_old = plan, began(), not running.has_ended
+        self._given: Queue[Any] = Queue(1)
+        self._is_stopped = False
+        self.thread = threading.Thread(target=self._run, name="tadoc-query", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        running.start(self.thread)
+
+    def next(self) -> pl.DataFrame | None:
+        """Return the next rows; None after the last ones. Errors of the query are raised."""
+        given: Any = None
+        while given is None:
+            try:
+                given = self._given.get(timeout=POLLED)
+            except Empty:
+                go_on()
+                check()
+        if isinstance(given, BaseException):
+            try:
+                raise given
+            finally:
+                del given
+        return None if given is _END else given
+
+    def stop(self) -> None:
+        """Take no more."""
+        self._is_stopped = True
+        with suppress(Empty):
+            self._given.get_nowait()
+
+    def _run(self) -> None:
+        end: Any = _END
+        try:
+            with interruptible(self._since):
+                plan = self._plan.sink_batches(self._take, maintain_order=True, lazy=True)
+                plan.collect(engine="streaming")
+        except BaseException as error:
+            end = error
+        with running.at_source(self._is_old, count()):
+            self._give(end)
+
+    def _take(self, frame: pl.DataFrame) -> bool:
+        """Hand over rows, in a thread of Polars'; true where no more are wanted."""
+        with running.at_source(self._is_old, self._since):
+            return self._give(frame)
+
+    def _give(self, item: Any) -> bool:
+        while not self._is_stopped:
+            try:
+                self._given.put(item, timeout=POLLED)
+            except Full:
+                go_on()
+            else:
+                return False
+        return True

@@ -1,0 +1,164 @@
+"""Runs one kernel over several chunks at once.
+
+The kernels release the GIL, so plain threads do: Numba's own parallel loops would cost seconds of
+compilation each and its default threading layer may not be entered from Polars' worker threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import lru_cache
+from itertools import pairwise
+from queue import Empty, SimpleQueue
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.config import one_thread, thread_count
+from polars_tadoc.runtime.interrupts import arm, began, cancel, check, interruptible
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@lru_cache(maxsize=4)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="tadoc")
+
+
+if hasattr(os, "register_at_fork"):
+    # a forked child has the pool but not its threads: it would wait for them forever
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+WAITED = 0.1
+"""Seconds after which a wait looks for interrupts: some systems wake no waiting thread for them."""
+
+
+def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """Apply ``function`` to each item on the thread pool; results in the items' order.
+
+    Returns or raises only when no item is being worked on any more: kernels read at addresses whose owners
+    the caller holds. An interrupt ends the items that run and those that wait, those of the other threads included.
+    """
+    if len(items) <= 1 or thread_count() == 1:
+        return [_checked(function, item) for item in items]
+    arm()
+    since = began()
+    tasks = _Tasks(function, items, since)
+    try:
+        with suppress(RuntimeError):  # when the interpreter ends, pools take nothing more
+            for k in range(len(items)):
+                _pool(thread_count()).submit(tasks.run, k)
+                tasks.submitted = k + 1
+        tasks.wait()
+        rest = [_checked(function, item) for item in items[tasks.submitted :]] if not tasks.errors else []
+    except BaseException:
+        cancel(since)
+        raise
+    finally:
+        tasks.stop()
+    if tasks.errors:
+        raise tasks.first_error()
+    return [tasks.results[k] for k in range(tasks.submitted)] + rest
+
+
+class _Tasks(Generic[Item, Result]):
+    """Items that threads of a pool work on, for one that waits.
+
+    It waits for queues in machine code, not for futures: an interrupt within their conditions, which are Python,
+    would leave locks that the threads need.
+    """
+
+    def __init__(self, function: Callable[[Item], Result], items: Sequence[Item], since: int) -> None:
+        self._function, self._items, self._since = function, items, since
+        self.results: dict[int, Result] = {}
+        self.errors: dict[int, BaseException] = {}
+        self.submitted = 0
+        self._stopped = False
+        self._begun: list[int] = []
+        self._ended: list[int] = []
+        self._woken: SimpleQueue[int] = SimpleQueue()
+
+    def run(self, k: int) -> None:
+        """Work on an item, unless that is not wanted any more."""
+        self._begun.append(k)
+        try:
+            if not self._stopped:
+                with interruptible(self._since):
+                    self.results[k] = _checked(self._function, self._items[k])
+        except BaseException as error:
+            self.errors[k] = error
+            self._stopped = True
+        finally:
+            self._ended.append(k)
+            self._woken.put(k)
+
+    def wait(self) -> None:
+        """Wait until all items that were submitted are done."""
+        while len(self._ended) < self.submitted:
+            with suppress(Empty):
+                self._woken.get(timeout=WAITED)
+
+    def stop(self) -> None:
+        """Let nothing begin any more, and wait for what has begun; an interrupt meanwhile comes after that."""
+        self._stopped, interrupt = True, None
+        while len(self._ended) < len(self._begun):
+            try:
+                with suppress(Empty):
+                    self._woken.get(timeout=WAITED)
+            except BaseException as error:
+                interrupt = interrupt or error
+                cancel(self._since)
+        if interrupt is not None:
+            raise interrupt
+
+    def first_error(self) -> BaseException:
+        """Return the error of the first item that has one; items before one that has failed have all begun."""
+        error = self.errors[min(self.errors)]
+        self.errors.clear()  # its traceback names this
+        return error
+
+
+def _checked(function: Callable[[Item], Result], item: Item) -> Result:
+    check()
+    return function(item)
+
+
+def map_apart(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """Apply ``function`` to items that each keep all threads busy: threads that never wait for another do more.
+
+    As many items at once as there are threads, each on one thread; what is left over one by one, on all of them.
+    """
+
+    def apply(item: Item) -> Result:
+        with one_thread():
+            return function(item)
+
+    threads = thread_count()
+    apart = len(items) - len(items) % threads if threads > 1 else 0
+    return map_parallel(apply, items[:apart]) + [function(item) for item in items[apart:]]
+
+
+def even_chunks(size: int, smallest: int = 1 << 15, each: int = 1) -> list[tuple[int, int]]:
+    """Cut ``range(size)`` into ``each`` chunks per thread, none smaller than ``smallest`` unless it is the only one.
+
+    More chunks than one level out work that lies unevenly.
+    """
+    count = max(1, min(each * thread_count(), size // smallest))
+    edges = [size * i // count for i in range(count + 1)]
+    return list(pairwise(edges))
+
+
+def weighted_chunks(weights_before: npt.NDArray[np.int64], smallest: int = 1 << 15) -> list[tuple[int, int]]:
+    """Cut rows into chunks of about equal weight; ``weights_before`` is the exclusive running sum, length rows + 1."""
+    rows, total = len(weights_before) - 1, int(weights_before[-1] - weights_before[0])
+    count = max(1, min(thread_count(), total // smallest))
+    targets = weights_before[0] + np.arange(1, count) * (total // count)
+    inner = np.searchsorted(weights_before, targets).clip(0, rows)
+    edges = [0, *(int(e) for e in inner), rows]
+    return list(pairwise(edges))

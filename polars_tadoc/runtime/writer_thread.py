@@ -1,0 +1,102 @@
+"""Runs a call that writes in a thread of its own: an interrupt is then an error in one place.
+
+Python raises ``KeyboardInterrupt`` in the main thread, between any two bytecodes. Where these are a ``__del__``, a
+generator that is closed or a callback of another library, the exception is dropped, and the call goes on as if nothing
+had happened; between two renames it leaves one of them out. So the call runs in another thread, in which nothing is
+raised from outside, and the main thread waits for it. What a signal's handler raises there stops the call where it next
+looks (``interrupts.check``): in kernels, at each batch, and before a file takes its name. The call ends as after any
+other error, and only then the main thread raises what the handler did. A second interrupt does not wait for that.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from polars_tadoc.config import own_count, own_threads
+from polars_tadoc.runtime.interrupts import arm, began, cancel, check, interruptible
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+NOTICED = 0.1
+"""Seconds after which the main thread sees to signals at the latest: Polars' handler does not end its waits."""
+
+
+def apart(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Run a function in a thread of its own where the main thread calls it; elsewhere as it is."""
+
+    @wraps(function)
+    def call(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+        if threading.current_thread() is not threading.main_thread():
+            return function(*arguments, **named)
+        return _run(lambda: function(*arguments, **named))
+
+    return call
+
+
+def _run(function: Callable[[], Result]) -> Result:
+    since, done = began(), threading.Lock()
+    arm()
+    threads, device, context = own_count(), _device(), contextvars.copy_context()
+    results: list[Result] = []
+    ended: list[bool] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with interruptible(since), own_threads(threads), device:
+                check()
+                results.append(context.run(function))
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            ended.append(True)
+            done.release()
+
+    thread = threading.Thread(target=work, name="tadoc-call", daemon=True)
+
+    def wait() -> None:
+        while not ended and not done.acquire(timeout=NOTICED):  # an interrupt may come with the lock: ask for it once
+            pass
+
+    done.acquire()
+    try:
+        try:
+            thread.start()
+        except RuntimeError:  # when the interpreter ends, no thread can be had
+            return function()
+        wait()
+    except BaseException:
+        cancel(since)
+        if thread.ident is not None:  # else it has not begun, and will find that it should not
+            wait()
+        errors.clear()  # which hold frames, and these files
+        raise
+    if not errors:
+        return results[0]
+    if isinstance(errors[0], KeyboardInterrupt):  # Polars was faster, and Python has the same signal still to tell
+        with suppress(KeyboardInterrupt):
+            time.sleep(NOTICED / 2)
+    try:
+        raise errors[0]
+    finally:
+        errors.clear()
+
+
+def _device() -> AbstractContextManager[Any]:
+    """Give the GPU that this thread uses, for another thread to use."""
+    cupy: Any = sys.modules.get("cupy")
+    if cupy is None:
+        return nullcontext()
+    try:
+        device: AbstractContextManager[Any] = cupy.cuda.Device()
+    except Exception:  # there is none
+        return nullcontext()
+    return device

@@ -1,0 +1,272 @@
+"""One bucket of an object store, through ``obstore``: the same Rust library that Polars reads with.
+
+So ``storage_options`` mean what they mean there.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from polars_tadoc.storage.addresses import Address
+
+Credentials = Callable[[], Any]
+
+CLIENT = {
+    "allow_http",
+    "allow_invalid_certificates",
+    "connect_timeout",
+    "default_content_type",
+    "default_headers",
+    "http1_only",
+    "http2_keep_alive_interval",
+    "http2_keep_alive_timeout",
+    "http2_keep_alive_while_idle",
+    "http2_max_frame_size",
+    "http2_only",
+    "pool_idle_timeout",
+    "pool_max_idle_per_host",
+    "proxy_ca_certificate",
+    "proxy_excludes",
+    "proxy_url",
+    "randomize_addresses",
+    "timeout",
+    "user_agent",
+}
+"""Options of connections, which Polars takes among those of the store."""
+
+RETRIES = {"max_retries", "retry_timeout_ms", "retry_init_backoff_ms", "retry_max_backoff_ms", "retry_base_multiplier"}
+"""Options of Polars for requests that fail."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """How stores are reached: arguments of calls that take addresses.
+
+    Parameters
+    ----------
+    storage_options
+        As Polars' ``scan_parquet`` has it.
+    credential_provider
+        Likewise: ``"auto"``, None, or a function that returns keys and when they expire.
+
+    """
+
+    storage_options: Mapping[str, Any] | None = None
+    credential_provider: Any = "auto"
+
+    def require(self, call: str) -> Access:
+        """Raise ``TypeError`` where an argument is of another kind."""
+        options, provider = self.storage_options, self.credential_provider
+        if options is not None and not (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
+            raise TypeError(f"{call}: storage_options={type(options).__name__} must be a dict of names and values")
+        if provider not in (None, "auto") and not callable(provider):
+            raise TypeError(f'{call}: credential_provider={provider!r} must be a function, "auto" or None')
+        return self
+
+
+@dataclass(frozen=True)
+class Met:
+    """What a store says of an object."""
+
+    path: str
+    size: int
+    tag: str | None
+    """Of this content; another one where it was replaced."""
+
+
+class Store:
+    """A bucket.
+
+    Parameters
+    ----------
+    root
+        Its address.
+    access
+        How it is reached.
+    call
+        What messages begin with.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        ``obstore`` is not installed.
+    ValueError
+        An option that there is not.
+
+    """
+
+    def __init__(self, root: str, access: Access, call: str) -> None:
+        self.root, self._call = root, call
+        try:
+            import obstore
+            from obstore.exceptions import BaseError
+            from obstore.store import from_url
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                f'{call}: {root} is reached through the package obstore: pip install "polars-tadoc[cloud]"'
+            ) from error
+        self._obstore: Any = obstore
+        self._errors = (BaseError, OSError)
+        config: dict[str, Any] = {}
+        client: dict[str, Any] = {}
+        retries: dict[str, Any] = {}
+        for name, value in (access.storage_options or {}).items():
+            plain = re.sub(r"^(aws|google|gcp|azure)_", "", name.lower())
+            if plain in CLIENT:
+                client[plain] = value
+            elif plain in RETRIES:
+                retries[plain] = value
+            elif name != "file_cache_ttl":  # Polars keeps copies of files on the disk; we do not
+                config[name] = str(value)
+        given: dict[str, Any] = {"config": config, "client_options": client}
+        if "max_retries" in retries:
+            given["retry_config"] = {"max_retries": int(retries["max_retries"])}
+        if callable(access.credential_provider):
+            given["credential_provider"] = _provider(access.credential_provider)
+        try:
+            self._store: Any = from_url(root, **{name: value for name, value in given.items() if value})
+        except (BaseError, ValueError, TypeError) as error:
+            raise ValueError(f"{call}: {root}: {_first_line(error)}; see storage_options=") from error
+
+    def address(self, path: str) -> str:
+        """Return an object's address."""
+        return f"{self.root}/{path}"
+
+    def tail(self, path: str, most: int) -> tuple[Met, bytes]:
+        """Read the last bytes of an object, in one request."""
+        with self._naming(path):
+            try:
+                found = self._obstore.get(self._store, path, options={"range": {"suffix": most}})
+                return _met(found.meta), bytes(found.bytes())
+            except self._errors as error:
+                if isinstance(error, FileNotFoundError):
+                    raise
+            met = _met(self._obstore.head(self._store, path))  # stores that know no suffixes, objects of no bytes
+            start = max(met.size - most, 0)
+            return met, self._range(met, start, met.size)
+
+    def read(self, met: Met, start: int, stop: int) -> bytes:
+        """Read bytes of an object as it was met.
+
+        Raises
+        ------
+        FileNotFoundError, OSError
+            It is gone, was replaced, or the store cannot be reached.
+
+        """
+        with self._naming(met.path):
+            return self._range(met, start, stop)
+
+    def _range(self, met: Met, start: int, stop: int) -> bytes:
+        if stop <= start:
+            return b""
+        options: dict[str, Any] = {"range": (start, stop)}
+        if met.tag is not None:
+            options["if_match"] = met.tag
+        return bytes(self._obstore.get(self._store, met.path, options=options).bytes())
+
+    def find(self, path: str) -> Met | None:
+        """Return what is known of an object; None where there is none."""
+        with self._naming(path):
+            try:
+                return _met(self._obstore.head(self._store, path))
+            except FileNotFoundError:
+                return None
+
+    def below(self, folder: str) -> list[Met]:
+        """List the objects whose names begin with a folder's, in the order of their names."""
+        with self._naming(folder):
+            found = [_met(one) for some in self._obstore.list(self._store, prefix=folder or None) for one in some]
+        return sorted(found, key=lambda met: met.path)
+
+    def first_below(self, folder: str) -> str | None:
+        """Return the name of an object whose name begins with a folder's; None where there is none."""
+        with self._naming(folder):
+            found = (one["path"] for some in self._obstore.list(self._store, prefix=folder) for one in some)
+            return next((str(name) for name in found if name.startswith(f"{folder}/")), None)
+
+    def write(self, path: str, file: Path) -> None:
+        """Copy a file of this machine to an object: it is there whole, or as it was."""
+        with self._naming(path):
+            self._obstore.put(self._store, path, file)
+
+    def remove(self, paths: list[str]) -> None:
+        """Remove objects, those that there are."""
+        with self._naming(paths[0] if paths else ""):
+            for path in paths:
+                try:
+                    self._obstore.delete(self._store, path)
+                except FileNotFoundError:
+                    continue
+
+    @contextmanager
+    def _naming(self, path: str) -> Iterator[None]:
+        """Turn the library's errors into such as files have, with the address."""
+        try:
+            yield
+        except self._errors as error:
+            kind = type(error).__name__
+            name = self.address(path)
+            if isinstance(error, FileNotFoundError):
+                raise FileNotFoundError(f"{self._call}: there is no object {name}") from error
+            if kind == "PreconditionError":
+                raise OSError(f"{self._call}: {name} was replaced while it was read; read it again") from error
+            if kind in ("PermissionDeniedError", "UnauthenticatedError"):
+                why = f"{self._call}: {name} may not be read or written; see storage_options="
+                raise PermissionError(f"{why} ({_first_line(error)})") from error
+            raise OSError(f"{self._call}: {name}: {_first_line(error)}") from error
+
+
+def _met(meta: Any) -> Met:
+    return Met(meta["path"], int(meta["size"]), meta["e_tag"])
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0][:300]
+
+
+def _provider(given: Credentials) -> Credentials:
+    """Turn what Polars takes for a provider of credentials into what ``obstore`` does."""
+
+    def credentials() -> dict[str, Any]:
+        keys, expires = given()
+        names = {"session_token": "token"}
+        plain = (re.sub(r"^(aws|google|azure)_", "", name) for name in keys)
+        found: dict[str, Any] = dict(zip((names.get(name, name) for name in plain), keys.values(), strict=True))
+        found = {("token" if name == "bearer_token" else name): value for name, value in found.items()}
+        found["expires_at"] = None if expires is None else datetime.datetime.fromtimestamp(expires, datetime.UTC)
+        return found
+
+    return credentials
+
+
+def split_pattern(address: Address) -> tuple[str, re.Pattern[str] | None]:
+    """Return the folder that a glob pattern looks into, and the pattern of names; None where it is no pattern."""
+    parts = address.path.split("/")
+    first = next((place for place, part in enumerate(parts) if re.search(r"[*?\[]", part)), None)
+    if first is None:
+        return address.path, None
+    return "/".join(parts[:first]), re.compile(_expression(address.path))
+
+
+def _expression(pattern: str) -> str:
+    """Translate a glob pattern: ``*`` and ``?`` stay within a folder's name, ``**`` does not."""
+    found = ""
+    for token in re.findall(r"\*\*/|\*\*|\*|\?|\[[^\]]+\]|.", pattern):
+        if token == "**/":
+            found += "(?:.*/)?"
+        elif token == "**":
+            found += ".*"
+        elif token in ("*", "?"):
+            found += f"[^/]{'*' if token == '*' else ''}"
+        elif len(token) > 1:
+            found += f"[^{token[2:]}" if token[1] == "!" else token
+        else:
+            found += re.escape(token)
+    return f"{found}\\Z"
