@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test trials lint docs bench clean
+.PHONY: demo test trials lint docs bench wheel clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -31,5 +31,10 @@ bench: $(BIN)/.installed
 	$(BIN)/python -m benchmarks.word_count
 	$(BIN)/python -m benchmarks.compress
 
+# Machine code of all kernels for each level of processors, then a wheel for this Python; without it, for any Python.
+wheel: $(BIN)/.installed
+	$(BIN)/python -m polars_tadoc.kernels.machine_code.build
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist polars_tadoc/kernels/_compiled *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

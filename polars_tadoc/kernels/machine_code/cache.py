@@ -103,7 +103,10 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
 
     def _key(self, signature: Any) -> str | None:
         """Return the key of one specialisation; None where it can't be kept."""
-        text = repr(sigutils.normalize_signature(signature))
+        return self._key_of(sigutils.normalize_signature(signature))
+
+    def _key_of(self, signature: tuple[tuple[Any, ...], Any]) -> str | None:
+        text = repr(signature)
         if self._content is None or " at 0x" in text:  # a function as an argument
             return None
         return f"{self._content} {_compiler()} {self._is_callback} {text}"
@@ -114,6 +117,11 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
             return content_of(self._function)
         except UnknownContentError:
             return None
+
+    def is_current(self, path: Path, entry: Entry) -> bool:
+        """Tell whether a file is what this function, as it is now, would be looked up as."""
+        key = self._key_of(entry.signature)
+        return key is not None and path.name == self._file(key, path.parent.name)
 
     @property
     def _identity(self) -> tuple[str, str, bool]:
@@ -148,7 +156,7 @@ def _shipped(level: str) -> frozenset[str]:
         return frozenset()
 
 
-COMPILING = "polars_tadoc: compiling kernels, once: about 12 s\n"
+COMPILING = "polars_tadoc: compiling kernels, once: about 12 s (`python -m polars_tadoc warmup` compiles all)\n"
 _announced: list[bool] = []
 
 

@@ -97,6 +97,8 @@ def _key_of(value: Any, functions: list[FunctionType]) -> str | None:
         ordered = keys if isinstance(value, tuple) else sorted(str(key) for key in keys)
         return None if None in keys else f"{type(value).__name__} {ordered}"
     options = ""
+    if not isinstance(value, Dispatcher | FunctionType | type):
+        value = getattr(value, "__wrapped__", value)  # a kernel that ends on interrupts
     if isinstance(value, Dispatcher):
         options, value = repr(sorted(value.targetoptions.items(), key=repr)), value.py_func
     elif isinstance(getattr(value, "_defn", None), FunctionType):  # an intrinsic

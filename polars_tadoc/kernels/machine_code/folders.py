@@ -52,7 +52,9 @@ def _named() -> Path | None:
 def readable() -> tuple[Path, ...]:
     """Return the user's folders that are there and that others can't write to."""
     named = _named()
-    found = [named] if named else [folder for folder in candidates() if _is_trusted(folder)]
+    if named:
+        return (named,)
+    found = [folder for folder in candidates() if _is_trusted(folder)]
     temporary = private_folder()
     return (*found, *([temporary] if temporary else []))
 

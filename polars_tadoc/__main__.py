@@ -1,0 +1,24 @@
+"""``python -m polars_tadoc warmup``: compiles all kernels now, in several processes, so that no call waits for it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+
+def main() -> int:
+    """Run a command; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m polars_tadoc")
+    commands = parser.add_subparsers(dest="command", required=True)
+    warmup = commands.add_parser("warmup", help="compile all kernels that are not compiled yet")
+    warmup.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="as many as there are cores")
+    given = parser.parse_args()
+    from polars_tadoc.kernels.machine_code.build import warm_up
+
+    warm_up(given.processes)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

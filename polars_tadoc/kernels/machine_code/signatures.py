@@ -1,0 +1,132 @@
+"""Which specialisations of kernels there are, as a list that is kept with the source and that builds compile from.
+
+A line of ``signatures.json`` names a kernel by its file and name, and what it takes. Folders are left out, so that the
+list stands when files move. ``python -m polars_tadoc.kernels.machine_code.build --record`` writes it, from the cache
+that tests and examples have filled.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from numba import types
+from numba.core.dispatcher import Dispatcher
+
+from polars_tadoc.kernels.machine_code.content import KERNELS
+
+LIST = Path(__file__).with_name("signatures.json")
+_SCALARS = (types.Integer, types.Float, types.Boolean, types.NoneType)
+
+
+class UnknownTypeError(Exception):
+    """A signature holds a type that the list cannot."""
+
+
+@cache
+def modules() -> list[Any]:
+    """Import and return all modules of kernels that can be imported here: those of CUDA need CuPy."""
+    folder = importlib.import_module(KERNELS)
+    names = [one.name for one in pkgutil.walk_packages(folder.__path__, f"{KERNELS}.")]
+    return [importlib.import_module(name) for name in names if "cuda" not in name.split(".")]
+
+
+def _name_of(value: Any) -> str:
+    """Return what a kernel is listed as, or a tuple that it takes; in full what is outside this folder."""
+    if not value.__module__.startswith(KERNELS):
+        return f"{value.__module__}.{value.__qualname__}"
+    return f"{value.__module__.rpartition('.')[2]}.{value.__qualname__}"
+
+
+@cache
+def kernels() -> dict[str, list[Any]]:
+    """Return the kernels, and the plain functions beside them, by file and name; files of one name are rare."""
+    found: dict[str, list[Any]] = {}
+    for value in {id(value): value for module in modules() for value in vars(module).values()}.values():
+        inside = vars(value).get("__wrapped__") if hasattr(value, "__dict__") else None
+        if isinstance(inside, Dispatcher):  # one that ends on interrupts
+            value = inside
+        function = value.py_func if isinstance(value, Dispatcher) else value
+        if callable(function) and str(getattr(function, "__module__", "")).startswith("polars_tadoc."):
+            name = _name_of(function) if hasattr(function, "__qualname__") else ""
+            found.setdefault(name, []).append(value)
+    return found
+
+
+def encode(kind: Any) -> Any:
+    """Return what JSON can hold of a type.
+
+    Raises
+    ------
+    UnknownTypeError
+        There is none for it.
+
+    """
+    if isinstance(kind, types.Literal):
+        return {"literal": kind.literal_value}
+    if isinstance(kind, types.Omitted):
+        return {"omitted": kind.value}
+    if isinstance(kind, types.BaseNamedTuple):
+        return {"named": _name_of(kind.instance_class), "of": [encode(one) for one in kind]}
+    if isinstance(kind, types.BaseTuple):
+        return {"tuple": [encode(one) for one in kind]}
+    if type(kind) is types.Array and isinstance(kind.dtype, _SCALARS):
+        form = f"{kind.dtype} {kind.ndim} {kind.layout}"
+        return form + ("" if kind.mutable else " readonly") + ("" if kind.aligned else " unaligned")
+    if isinstance(kind, _SCALARS):
+        return str(kind)
+    raise UnknownTypeError(f"{type(kind).__name__} {kind}")
+
+
+def decode(form: Any) -> Any:
+    """Return the type of what :func:`encode` has made."""
+    if isinstance(form, str):
+        name, *rest = form.split()
+        dtype = getattr(types, "boolean" if name == "bool" else name)
+        if not rest:
+            return dtype
+        return types.Array(dtype, int(rest[0]), rest[1], "readonly" in rest, aligned="unaligned" not in rest)
+    if "literal" in form:
+        return types.literal(form["literal"])
+    if "omitted" in form:
+        return types.Omitted(form["omitted"])
+    if "named" in form:
+        return types.BaseTuple.from_types([decode(one) for one in form["of"]], _class_of(form["named"]))
+    return types.BaseTuple.from_types([decode(one) for one in form["tuple"]])
+
+
+def _class_of(name: str) -> Any:
+    module, _, own = name.rpartition(".")
+    if "." in module:
+        return getattr(importlib.import_module(module), own)
+    (found,) = [one for one in kernels()[name] if isinstance(one, type)]
+    return found
+
+
+def read() -> dict[str, list[list[Any]]]:
+    """Return the list: what each kernel takes, encoded."""
+    found: dict[str, list[list[Any]]] = json.loads(LIST.read_text("utf-8"))
+    return found
+
+
+def write(listed: dict[str, list[list[Any]]]) -> None:
+    """Write the list, a line for each specialisation."""
+    lines = []
+    for name in sorted(listed):
+        forms = sorted({json.dumps(form) for form in listed[name]})
+        lines.append(f"{json.dumps(name)}: [\n" + ",\n".join(f"  {form}" for form in forms) + "\n]")
+    LIST.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+
+
+def specialisations() -> Iterator[tuple[str, Any, list[Any]]]:
+    """Yield name, kernel and encoded arguments of all that is listed, as far as it is still there."""
+    known = kernels()
+    for name, forms in read().items():
+        for one in known.get(name, []):
+            if not isinstance(one, type):
+                yield from ((name, one, form) for form in forms)
