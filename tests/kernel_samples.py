@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import pkgutil
 
 from numba.core.dispatcher import Dispatcher
 
-import polars_tadoc.engine.cpu
 from polars_tadoc.kernels.machine_code.content import content_of
+from polars_tadoc.kernels.machine_code.signatures import modules
 from polars_tadoc.runtime.compiled import njit
 
 
@@ -26,11 +24,7 @@ def compile_twice(number: int = 21) -> tuple[int, int]:
 
 def keys() -> dict[str, str]:
     """Return the key of each kernel of the package, by name."""
-    folder = polars_tadoc.engine.cpu
-    modules = [
-        importlib.import_module(found.name) for found in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}.")
-    ]
-    kernels = {value for module in modules for value in vars(module).values() if isinstance(value, Dispatcher)}
+    kernels = {value for module in modules() for value in vars(module).values() if isinstance(value, Dispatcher)}
     return {f"{one.py_func.__module__}.{one.py_func.__qualname__}": content_of(one.py_func) for one in kernels}
 
 

@@ -32,7 +32,7 @@ _CHILD = "polars_tadoc.kernels.machine_code.build"
 
 def compile_listed(share: int, shares: int) -> int:
     """Compile one share of what is listed, as far as it is not there, and return how many specialisations failed."""
-    from polars_tadoc.kernels.compiled import callback
+    from polars_tadoc.runtime.compiled import callback
 
     failed = 0
     listed = sorted(signatures.specialisations(), key=lambda one: one[0])

@@ -24,8 +24,9 @@ import numpy as np
 from numba import types
 from numba.core.dispatcher import Dispatcher
 
-KERNELS = "polars_tadoc.kernels"
-CACHING = (f"{KERNELS}.machine_code", f"{KERNELS}.compiled")
+ROOTS = ("polars_tadoc.kernels", "polars_tadoc.runtime")
+"""Folders of modules that kernels and what they are made with lie in."""
+CACHING = ("polars_tadoc.kernels.machine_code", "polars_tadoc.runtime.compiled")
 """Modules that keep machine code, and so have no part in it."""
 
 _IMPORT = re.compile(
@@ -159,8 +160,8 @@ def sources_of(module: str) -> dict[str, str]:
 
 
 def _belongs(imported: str, module: str) -> bool:
-    own = KERNELS if module.startswith("polars_tadoc.") else module.partition(".")[0]
-    return any(imported == root or imported.startswith(f"{root}.") for root in (own, KERNELS))
+    roots = ROOTS if module.startswith("polars_tadoc.") else (*ROOTS, module.partition(".")[0])
+    return any(imported == root or imported.startswith(f"{root}.") for root in roots)
 
 
 class _Source(NamedTuple):

@@ -11,6 +11,7 @@ import importlib
 import json
 import pkgutil
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 from numba import types
 from numba.core.dispatcher import Dispatcher
 
-from polars_tadoc.kernels.machine_code.content import KERNELS
+from polars_tadoc.kernels.machine_code.content import ROOTS
 
 LIST = Path(__file__).with_name("signatures.json")
 _SCALARS = (types.Integer, types.Float, types.Boolean, types.NoneType)
@@ -31,14 +32,17 @@ class UnknownTypeError(Exception):
 @cache
 def modules() -> list[Any]:
     """Import and return all modules of kernels that can be imported here: those of CUDA need CuPy."""
-    folder = importlib.import_module(KERNELS)
-    names = [one.name for one in pkgutil.walk_packages(folder.__path__, f"{KERNELS}.")]
-    return [importlib.import_module(name) for name in names if "cuda" not in name.split(".")]
+    found = []
+    for root in ROOTS:
+        for one in pkgutil.walk_packages(importlib.import_module(root).__path__, f"{root}."):
+            with suppress(ImportError):
+                found.append(importlib.import_module(one.name))
+    return found
 
 
 def _name_of(value: Any) -> str:
     """Return what a kernel is listed as, or a tuple that it takes; in full what is outside this folder."""
-    if not value.__module__.startswith(KERNELS):
+    if not value.__module__.startswith(ROOTS):
         return f"{value.__module__}.{value.__qualname__}"
     return f"{value.__module__.rpartition('.')[2]}.{value.__qualname__}"
 
