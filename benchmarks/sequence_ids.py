@@ -159,7 +159,7 @@ def before(sizes: Any) -> Any:
 class Plain:
     """Documents as word ids."""
 
-    def __init__(self, corpus: tadoc.corpus.Corpus) -> None:
+    def __init__(self, corpus: tadoc.Corpus) -> None:
         grammar = corpus.grammar
         lengths = np.concatenate(
             [np.ones(grammar.vocabulary_size, np.int64), grammar.expansion_lengths.astype(np.int64)]

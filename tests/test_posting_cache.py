@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
+from polars_tadoc.engine.choose import CPU, choose
 from polars_tadoc.index.query import search as search_module
 from polars_tadoc.index.query.prepared import Prepared
 from polars_tadoc.kernels.postings.coded import BLOCK, PFORDELTA, RICE, Postings, Queries, Stream
@@ -141,7 +142,7 @@ def test_an_arena_gives_no_unit_twice_and_loses_none(size: int, steps: list[tupl
 
 
 def test_search_is_the_same_with_a_small_cache(engine: str) -> None:
-    kernels: Any = tadoc.engine.choose(engine, 0).kernels
+    kernels: Any = choose(engine, 0).kernels
     arrays = __import__("cupy") if engine == "gpu" else np
     for codec in (PFORDELTA, RICE):
         postings = some_postings(codec)
@@ -188,7 +189,7 @@ def test_a_search_that_fails_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(search_module, "prepare_segment", prepare)
     expected = index.search(["to be", "do"], engine="cpu")
-    kernels: Any = tadoc.engine.CPU.kernels
+    kernels: Any = CPU.kernels
     with monkeypatch.context() as patched:
         patched.setattr(kernels, "search", fail)
         with pytest.raises(RuntimeError, match="no luck") as failed:
