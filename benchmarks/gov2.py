@@ -46,7 +46,7 @@ K = 10
 _RANKS = 100_000
 _MANDELBROT = 20
 _TERMS = ([2, 3, 4], [0.40, 0.35, 0.25])
-_MOST_COMMON = 0.6  # of the documents hold any one word, at most
+_MAX_COMMON = 0.6  # of the documents hold any one word, at most
 _MEAN_LENGTH = 900
 K1_AND_B = (1.5, 0.75)
 
@@ -79,7 +79,7 @@ def draw(documents: int, queries: int, seed: int) -> tuple[Int64, Int64, Int64]:
     postings = (chances[named] * (named >= 0)).sum(axis=1).mean()
     scale = POSTINGS * documents / DOCUMENTS / postings
     ranks, places = np.unique(named[named >= 0], return_inverse=True)
-    wanted = np.minimum(np.ceil(scale * chances[ranks]), _MOST_COMMON * documents).astype(np.int64)
+    wanted = np.minimum(np.ceil(scale * chances[ranks]), _MAX_COMMON * documents).astype(np.int64)
     named[named >= 0] = places
     return ranks, wanted, named
 

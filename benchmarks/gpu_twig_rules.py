@@ -28,7 +28,7 @@ from polars_tadoc.twig.words import namespace_contexts, word_events
 
 CORPORA = ("xml_acl_papers", "xml_exoplanet", "multi_cldr_annotations")
 COUNTS = (32, 256, 2048)
-MOST_LEVELS = 10_000
+MAX_LEVELS = 10_000
 
 
 def write(folder: Path) -> None:
@@ -55,14 +55,14 @@ def measure(compressed: pl.Series, twigs: tadoc.TwigSet, threads: int, repeat: i
     compiled = twigs._compiled()
     contexts, _ = namespace_contexts(part.grammar, part.root_offsets, part.roots)
     words = word_events(part.grammar.vocabulary, compiled.alphabet, contexts[0])
-    events = parse_documents(text, compiled.alphabet, max_depth=MOST_LEVELS, max_bytes=1 << 30).events
+    events = parse_documents(text, compiled.alphabet, max_depth=MAX_LEVELS, max_bytes=1 << 30).events
     own, device = compiled.matcher(CPU), compiled.matcher(GPU)
     rules, device_rules = CPU.kernels.load_rules(part.grammar), cuda.load_rules(part.grammar)
     offsets, roots = cuda.load_array(part.root_offsets), cuda.load_array(part.roots)
     device_words, device_events = cuda.load_word_events(words), cuda.load_events(events)
     expected = own.match(events)
     ways = {
-        "rules": lambda: device.match_rules(device_rules, offsets, roots, device_words, MOST_LEVELS),
+        "rules": lambda: device.match_rules(device_rules, offsets, roots, device_words, MAX_LEVELS),
         "events": lambda: device.match(device_events),
     }
     for name, call in ways.items():
@@ -71,9 +71,9 @@ def measure(compressed: pl.Series, twigs: tadoc.TwigSet, threads: int, repeat: i
     taken = device_ms(ways, repeat)
     with tadoc.Config(threads=threads):
         for _ in range(3):  # documents that come again are paired
-            own.match_rules(rules, part.root_offsets, part.roots, words, MOST_LEVELS)
+            own.match_rules(rules, part.root_offsets, part.roots, words, MAX_LEVELS)
         taken["cpu rules"] = wall_ms(
-            lambda: own.match_rules(rules, part.root_offsets, part.roots, words, MOST_LEVELS), repeat
+            lambda: own.match_rules(rules, part.root_offsets, part.roots, words, MAX_LEVELS), repeat
         )
         taken["cpu events"] = wall_ms(lambda: own.match(events), repeat)
     size = int(text.str.len_bytes().sum())

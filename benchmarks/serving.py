@@ -220,13 +220,13 @@ def times_of(table: dict[str, Any], mode: str) -> Times:
 
 
 POLICIES = ("gpu", "cpu", "better", "both")
-_MOST_ARRIVALS = 150_000
+_MAX_ARRIVALS = 150_000
 
 
 def share_late(times_: Times, policy: str, rate: float, seconds: float = 3.0, seed: int = 1) -> float:
     """Serve a stream of queries by the measured times; return the share that is late or given up."""
     random = np.random.default_rng(seed)
-    count = min(max(200, int(rate * seconds)), _MOST_ARRIVALS)
+    count = min(max(200, int(rate * seconds)), _MAX_ARRIVALS)
     arrivals = np.cumsum(random.exponential(1 / rate, count)).tolist()
     chosen = random.integers(0, len(times_.predicted), count).tolist()
     threads = times_.threads if policy == "cpu" else max(1, times_.threads - 2)

@@ -25,7 +25,7 @@ PACKED_FIELDS = ("rule_offsets", "document_offsets", "roots")
 COLUMN_FIELDS = ("grammar", "symbols", "gaps")
 """Fields of a compressed column, by which one is known that has lost its type tag."""
 
-MOST_COMPARED = 10_000
+MAX_COMPARED = 10_000
 """Names among which the nearest is looked for: more take seconds."""
 
 CHARACTERS_SHOWN = 40
@@ -221,7 +221,7 @@ def _width(character: str) -> int:
 
 def _suggestion(name: str, names: list[str], there_are: str, there_are_none: str) -> str:
     """Ask whether one of the nearest names was meant, or list what there is."""
-    near = difflib.get_close_matches(name, names[:MOST_COMPARED], n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name, names[:MAX_COMPARED], n=3, cutoff=0.5)
     if near:
         return "did you mean " + " or ".join(f'"{one}"' for one in near) + "?"
     shown = ", ".join(f'"{one}"' for one in names[:8]) + (", …" if len(names) > 8 else "")

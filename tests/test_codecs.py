@@ -18,7 +18,7 @@ from polars_tadoc.kernels.postings.coded import BLOCK, PFORDELTA, RICE, SPARE_BY
 from polars_tadoc.kernels.search import reference as reference_search
 
 Lists = list[tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]]
-MOST_DOCUMENTS = (1 << 32) - 2
+MAX_DOCUMENTS = (1 << 32) - 2
 BOUNDARIES = (1, 2, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 17)
 
 codecs = st.sampled_from(list(CODECS.values()))
@@ -31,7 +31,7 @@ def a_list(size: int, density: float, outliers: float, seed: int) -> tuple[Any, 
     gaps[0] -= 1
     documents = np.cumsum(gaps)
     counts = random.geometric(0.6, size) * np.where(random.random(size) < outliers, 1 << 18, 1)
-    return documents[documents < MOST_DOCUMENTS].astype(np.uint32), counts[documents < MOST_DOCUMENTS].astype(np.uint32)
+    return documents[documents < MAX_DOCUMENTS].astype(np.uint32), counts[documents < MAX_DOCUMENTS].astype(np.uint32)
 
 
 some_lists = st.lists(
@@ -64,8 +64,8 @@ def everything(postings: Postings) -> Any:
 
 
 EXTREMES: Lists = [
-    (np.array([0, MOST_DOCUMENTS - 1], np.uint32), np.array([1, (1 << 32) - 1], np.uint32)),
-    (np.array([MOST_DOCUMENTS - 1], np.uint32), np.array([(1 << 32) - 1], np.uint32)),
+    (np.array([0, MAX_DOCUMENTS - 1], np.uint32), np.array([1, (1 << 32) - 1], np.uint32)),
+    (np.array([MAX_DOCUMENTS - 1], np.uint32), np.array([(1 << 32) - 1], np.uint32)),
     (np.arange(BLOCK + 1, dtype=np.uint32), np.full(BLOCK + 1, (1 << 32) - 1, np.uint32)),
 ]
 

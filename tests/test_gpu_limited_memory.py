@@ -96,7 +96,7 @@ def _little_scratch_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scratch memory of a fixed size would be most of what such small columns take."""
     monkeypatch.setattr(document_keys, "SCRATCH", 1 << 20)
     monkeypatch.setattr(key_ranges, "WORKING_MEMORY", 1 << 20)
-    monkeypatch.setattr(key_ranges, "LEAST_MEMORY", 1 << 20)
+    monkeypatch.setattr(key_ranges, "MIN_MEMORY", 1 << 20)
 
 
 def answer(call: str, nbytes: int) -> tuple[pl.DataFrame | None, list[type]]:

@@ -151,11 +151,11 @@ def test_batches(monkeypatch: pytest.MonkeyPatch, strategy: str, scratch: int, s
         (classes(32, 32), classes(32, 1 << 8), classes(64, 1 << 9), classes(64, shared << 7)),
     )
     monkeypatch.setattr(document_keys, "_HOT", shared << 4)
-    monkeypatch.setattr(document_keys, "_LEAST_ROWS", 0)
+    monkeypatch.setattr(document_keys, "_MIN_ROWS", 0)
     monkeypatch.setattr(document_keys, "_FEW", 1 << 14 if shared == 2 else 0)
     monkeypatch.setattr(document_keys, "_MARKED", 0 if shared == 2 else 1 << 18)
-    monkeypatch.setattr(postings, "MOST_BITS", 0)
-    monkeypatch.setattr(vectors, "MOST_BITS", 0)
+    monkeypatch.setattr(postings, "MAX_BITS", 0)
+    monkeypatch.setattr(vectors, "MAX_BITS", 0)
     rules, root_offsets, roots, host, host_offsets, host_roots = random_documents(scratch)
     rank = np.random.default_rng(0).permutation(host.terminals).astype(np.uint32)
     for min_count, top in ((1, None), (2, None), (1, 3)):

@@ -54,7 +54,7 @@ def assert_same(expected: Any, found: Any) -> None:
 def test_parts_of_queries(codec: int, require_all: bool, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small tiles, several turns, and few documents that are kept and not sorted."""
     random = np.random.default_rng(k)
-    monkeypatch.setattr(ranked_queries, "_LEAST_TILE", 512)
+    monkeypatch.setattr(ranked_queries, "_MIN_TILE", 512)
     monkeypatch.setattr(ranked_queries, "WORKING_MEMORY", 1 << 16)
     documents = 20_000
     sizes = [1, 127, 128, 129, 300, 2_000, 5_000, 15_000, 19_999, 20_000]
@@ -174,7 +174,7 @@ def test_parts_raise_the_bar_for_each_other(monkeypatch: pytest.MonkeyPatch) -> 
 def test_few_queries_for_many_documents(require_all: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a query's parts would keep too much to be merged by one block, all that match are sorted."""
     random = np.random.default_rng(9)
-    monkeypatch.setattr(ranked_queries, "_MOST_MERGED", 50)
+    monkeypatch.setattr(ranked_queries, "_MAX_MERGED", 50)
     sizes = [100, 3_000, 9_000]
     offsets, *lists = random_lists(random, 10_000, sizes)
     postings = coding.encode(PFORDELTA, 10_000, offsets, *lists)

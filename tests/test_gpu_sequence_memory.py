@@ -105,7 +105,7 @@ def test_batches(
 ) -> None:
     """Keys in many ranges."""
     monkeypatch.setattr(key_ranges, "WORKING_MEMORY", 0)
-    monkeypatch.setattr(key_ranges, "LEAST_MEMORY", 1 << 18)
+    monkeypatch.setattr(key_ranges, "MIN_MEMORY", 1 << 18)
     monkeypatch.setattr(key_ranges, "EXPECTED", 0.0)
     monkeypatch.setattr(key_ranges, "SKETCHED", 0.0)
     host = documents(200_000, 1000)

@@ -138,7 +138,7 @@ def test_what_the_device_refuses() -> None:
     with pytest.raises(ValueError, match="mapping='tree': use 'hash' or 'sort'"):
         number_on_device(strings(["a"]), WORDS, KEEP_ALL, "tree")
     with (
-        patch.object(tokenize, "_MOST_BYTES", 10),
+        patch.object(tokenize, "_MAX_BYTES", 10),
         pytest.raises(EngineUnavailableError, match=r'9 bytes .* 32-bit positions; use engine="cpu", or fewer rows'),
     ):
         number_on_device(strings(["abcd efgh"]), WORDS, KEEP_ALL)

@@ -105,7 +105,7 @@ def test_words_of_all_lengths_and_a_full_block() -> None:
 @pytest.mark.parametrize("small_parts", [False, True])
 def test_rows_of_any_column(small_parts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if small_parts:
-        monkeypatch.setattr(word_rows, "_MOST_BYTES", 100)
+        monkeypatch.setattr(word_rows, "_MAX_BYTES", 100)
     random_ = random.Random(7)
     rows = ["".join(random_.choices("abé日", k=random_.choice([0, 1, 3, 5, 12, 13, 20, 90]))) for _ in range(500)]
     whole = pl.Series(rows)

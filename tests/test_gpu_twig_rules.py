@@ -37,7 +37,7 @@ def found_by(case: Case, times: int = 1) -> tuple[list[list[int]], list[int]]:
 def test_documents_are_written_in_parts(case: Case, expanded: int, kept: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(twig_rules, "EXPANDED", expanded)
-        patch.setattr(twig_rules, "_MOST_KEPT", kept)
+        patch.setattr(twig_rules, "_MAX_KEPT", kept)
         assert found_by(case, 2) == twig_rule_matches(case.twigs, *case.arguments())
 
 

@@ -83,7 +83,7 @@ def test_equals_the_definition(kernel: str, wide: int, near: int, most: int, pai
         patch.setattr(cuda_twigs, "_WIDE", wide)
         patch.setattr(cuda_twigs, "_LEVELS", near)
         patch.setattr(cuda_twigs, "_NODE_LEVELS", near)
-        patch.setattr(cuda_twigs, "_MOST_SPILLED", most)
+        patch.setattr(cuda_twigs, "_MAX_SPILLED", most)
         assert matched(twigs, events, kernel) == twig_matches(twigs, events)
 
 
@@ -116,7 +116,7 @@ def test_twigs_of_every_size(kernel: str) -> None:
 @pytest.mark.parametrize("depth", [15, 16, 17, 18, 63, 64, 65, 66, 67, 3000])
 def test_deep_documents(patch: pytest.MonkeyPatch, kernel: str, depth: int) -> None:
     random = np.random.default_rng(depth)
-    patch.setattr(cuda_twigs, "_MOST_SPILLED", 1 << 20)
+    patch.setattr(cuda_twigs, "_MAX_SPILLED", 1 << 20)
     twigs = compile_twigs([random_twig(random, size, 5) for size in [1, 2, 3, 4, 8, 70, 5] * 7], 6)
     straight = [2, *random.integers(1, 5, depth - 1).tolist(), *[CLOSE] * depth]
     bushy = [2]
@@ -157,8 +157,8 @@ def test_a_large_batch_is_copied_by_several_threads_and_matched_in_parts(
     patch: pytest.MonkeyPatch, kernel: str
 ) -> None:
     patch.setattr(cuda_twigs, "_UPLOADED", 0)
-    patch.setattr(cuda_twigs, "_MOST_FOUND", (8 * 32 + 4 * 40) * 70)
-    patch.setattr(cuda_twigs, "_MOST_SPARE", 0)
+    patch.setattr(cuda_twigs, "_MAX_FOUND", (8 * 32 + 4 * 40) * 70)
+    patch.setattr(cuda_twigs, "_MAX_SPARE", 0)
     random = np.random.default_rng(5)
     twigs = compile_twigs([random_twig(random, 4, 6) for _ in range(40)], 6)
     assert agree(twigs, make_events([random_document(random, 50, 6) for _ in range(300)]), kernel) > 300

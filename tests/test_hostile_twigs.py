@@ -27,7 +27,7 @@ def compressed(*documents: str) -> pl.Series:
 
 @pytest.mark.parametrize("most", [1 << 14, 1 << 20])
 def test_a_long_namespace_is_held_once(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "MOST_DECLARING", most)
+    monkeypatch.setattr(stage, "MAX_DECLARING", most)
     uri = "u" * 200_000
     inside = "".join(f"<b{number} c{number}=''/>" for number in range(500))
     column = compressed(f"<a xmlns='{uri}'>{inside}</a>")

@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def tiny() -> Any:
     """Leave room for some records only."""
-    return patch.multiple(stream, ROWS_SHARE=1 << 62, FRESH_SHARE=1 << 62, SPILL_SHARE=1 << 20, MOST_FRAME=3)
+    return patch.multiple(stream, ROWS_SHARE=1 << 62, FRESH_SHARE=1 << 62, SPILL_SHARE=1 << 20, MAX_FRAME=3)
 
 
 @pytest.mark.parametrize("call", CALLS)

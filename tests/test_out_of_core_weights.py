@@ -97,7 +97,7 @@ def test_windows_give_what_all_rows_in_memory_give(
         monkeypatch.setattr(windows, "WORD_BYTES", LIMIT // 300)  # packed rows are cut
         monkeypatch.setattr(weight_stream, "WAITING_SHARE", LIMIT)
         monkeypatch.setattr(weight_stream, "TABLE_SHARE", LIMIT)
-        monkeypatch.setattr(frequencies, "MOST_WORDS", 64)
+        monkeypatch.setattr(frequencies, "MAX_WORDS", 64)
     plan, frame = plans[form]
     with tadoc.Config(spill_folder=str(tmp_path)):
         rows = windows_of(plan, "text", [] if labels is None else [labels], LIMIT)
@@ -205,7 +205,7 @@ def test_words_are_found_in_stretches(known: dict[str, int], asked: set[str], ro
     counts = pl.Series([known[word] for word in words], dtype=pl.UInt64).to_numpy()
     sought = Vocabulary.copied(pl.Series("word", sorted({*asked, *words[::2]}), pl.String))
     with pytest.MonkeyPatch.context() as patch, SpillFolder("test") as folder:
-        patch.setattr(frequencies, "MOST_WORDS", 4)
+        patch.setattr(frequencies, "MAX_WORDS", 4)
         table = frequencies.FrequencyTable(folder, room)
         for start in range(0, len(words), 7):
             own = Vocabulary.copied(pl.Series("word", words[start : start + 7], pl.String)).strings

@@ -143,7 +143,7 @@ def test_a_run_too_large_for_a_cell_is_split(monkeypatch: pytest.MonkeyPatch) ->
     text = pl.Series("text", ["a b c d", "b c", "d a c", None, "e f g h i j"] * 10)
     frame = pl.DataFrame([tadoc.compress(text), pl.Series("tags", [["x"] * (i % 5) for i in range(50)])])
     assert frame.tadoc.pack().height == 1
-    monkeypatch.setattr(packing, "MOST_VALUES", 20)
+    monkeypatch.setattr(packing, "MAX_VALUES", 20)
     packed = frame.tadoc.pack()
     assert packed.height > 3
     assert packed["tags"].list.explode().list.len().max() <= 5
@@ -151,11 +151,11 @@ def test_a_run_too_large_for_a_cell_is_split(monkeypatch: pytest.MonkeyPatch) ->
         assert packed["text"].struct.field(name).list.len().max() <= 20
     assert packed["tags"].list.eval(pl.element().list.len().sum()).list.first().max() <= 20
     assert_frame_equal(packed.tadoc.unpack(), frame)
-    monkeypatch.setattr(packing, "MOST_VALUES", 3)
+    monkeypatch.setattr(packing, "MAX_VALUES", 3)
     with pytest.raises(LimitExceededError, match=r'a row of column "text" has 4 values .* a cell holds 3 values'):
         pl.DataFrame([tadoc.compress(pl.Series("text", ["a b c d"]))]).tadoc.pack()
-    monkeypatch.setattr(packing, "MOST_VALUES", 1 << 29)
-    monkeypatch.setattr(packing, "MOST_BYTES", 10)
+    monkeypatch.setattr(packing, "MAX_VALUES", 1 << 29)
+    monkeypatch.setattr(packing, "MAX_BYTES", 10)
     names = frame.with_columns(pl.col("tags").list.len().cast(pl.String).alias("name"))
     assert names.tadoc.pack()["name"].list.len().max() <= 10
     with pytest.raises(LimitExceededError, match='column "name" has 1 values and 11 bytes'):

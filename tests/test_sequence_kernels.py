@@ -193,7 +193,7 @@ def test_pairs_of_hot_words(strategy: str, made: Made, window: int, batch: int, 
     case = drawn(made, data)
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
-            (word_pairs, "LEAST_HOT", 0),
+            (word_pairs, "MIN_HOT", 0),
             (word_pairs, "HOT", hot),
             (owned_windows, "BATCH", batch),
             (owned_windows, "SMALLEST", 1),

@@ -79,11 +79,11 @@ def expected(layout: Layout, parts: Sequence[Records], min_count: int = 1, top: 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Small groups, few open runs, and a folder of its own."""
-    monkeypatch.setattr(merging, "LEAST_GROUP", 8)
+    monkeypatch.setattr(merging, "MIN_GROUP", 8)
     monkeypatch.setattr(order, "GROUP", 8)
     monkeypatch.setattr(words, "GROUP", 4)
     monkeypatch.setattr(words, "GROUP_BYTES", 40)
-    monkeypatch.setattr(spill, "MOST_RUNS", 5)
+    monkeypatch.setattr(spill, "MAX_RUNS", 5)
     tadoc.Config.set(spill_folder=str(tmp_path))
     return tmp_path
 
@@ -200,7 +200,7 @@ def test_runs_are_written_again_where_their_numbers_of_words_do_not_fit(
 
 @pytest.mark.parametrize("name", ["word_count", "cooccurrence", "long_sequences", "sort"])
 def test_many_runs_that_begin_alike_are_no_large_group(name: str, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spill, "MOST_RUNS", 64)
+    monkeypatch.setattr(spill, "MAX_RUNS", 64)
     layout = LAYOUTS[name]
     parts = [records(layout, 0, 300, WORDS[:12], range(1)) for _ in range(40)]
     with Spill(layout, 1) as spilled:

@@ -244,7 +244,7 @@ def test_what_was_found_of_an_unfinished_partition_is_not_kept(
 
 def test_is_written_now_and_then_even_where_all_fits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spill, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(spill, "MOST_RUNS", 5)
+    monkeypatch.setattr(spill, "MAX_RUNS", 5)
     kept = checkpoint(folder / "kept")
     with Spill(LAYOUT, 1 << 30, CALL, kept) as spilled:
         for number in range(12):
@@ -389,7 +389,7 @@ def test_a_full_disk_is_named_while_records_gather(layout: Layout, size: int, fo
 def test_a_full_disk_is_named_while_runs_are_merged(
     size: int, most: int, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spill, "MOST_RUNS", most)
+    monkeypatch.setattr(spill, "MAX_RUNS", most)
     monkeypatch.setattr(spill, "ORDER_SHARE", 1_000)
     monkeypatch.setattr(merging, "WORDS_SHARE", 1_000)
     with pytest.raises(DiskFullError, match=FULL), Spill(LAYOUT, 10_000, CALL) as spilled:

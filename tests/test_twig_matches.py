@@ -66,7 +66,7 @@ def test_little_memory_changes_nothing(pair: tuple[Twigs, Events]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(twig_automaton, "_FIRST_STATES", 4)
         patch.setattr(twig_automaton, "_FIRST_STEPS", 8)
-        patch.setattr(cpu_twigs, "MOST_BYTES", 0)
+        patch.setattr(cpu_twigs, "MAX_BYTES", 0)
         patch.setattr(cpu_twigs, "_NODES_FOR", 3)
         matcher = kernels.TwigMatcher(twigs)
         for _ in range(2):
@@ -157,7 +157,7 @@ def random_twigs(seed: int, count: int, size: int) -> Twigs:
 
 
 def test_where_nothing_repeats(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_twigs, "MOST_BYTES", 1 << 18)
+    monkeypatch.setattr(cpu_twigs, "MAX_BYTES", 1 << 18)
     twigs, events = random_twigs(1, 60, 5), random_documents(2, 30, 400)
     kernels = choose(engine, 0).kernels
     expected = twig_matches(twigs, events)
@@ -166,7 +166,7 @@ def test_where_nothing_repeats(engine: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_twigs, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(cpu_twigs, "MAX_BYTES", 1 << 20)
     matcher = cpu_twigs.TwigMatcher(random_twigs(1, 60, 5))
     for seed in range(4):
         matcher.match(random_documents(seed, 100, 400))

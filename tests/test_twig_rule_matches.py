@@ -290,10 +290,10 @@ def test_rules_are_pruned_once_for_each_of_several_words(monkeypatch: pytest.Mon
             matcher.match_rules(rules, root_offsets[own], roots, one, most_levels)
     assert len(pruned) == len(several)
     for _ in range(3):
-        for _ in range(twig_kept.MOST_WORDS + 1):
+        for _ in range(twig_kept.MAX_WORDS + 1):
             matcher.match_rules(rules, root_offsets, roots, words._replace(kinds=words.kinds.copy()), most_levels)
         entries = twig_kept.kept.get(twig_kept._key(rules))
-        assert len(entries or ()) == twig_kept.MOST_WORDS
+        assert len(entries or ()) == twig_kept.MAX_WORDS
 
 
 @few
@@ -321,7 +321,7 @@ def test_little_memory_changes_nothing(case: Case, expanded: int) -> None:
     expected = twig_rule_matches(case.twigs, *case.arguments())
     with little_room():
         assert matched(kernels.TwigMatcher(case.twigs), kernels, case) == expected
-    with little_room(MOST_BYTES=0, KEPT_BYTES=0, EXPANDED=expanded):
+    with little_room(MAX_BYTES=0, KEPT_BYTES=0, EXPANDED=expanded):
         assert matched(kernels.TwigMatcher(case.twigs), kernels, case) == expected
 
 
@@ -330,7 +330,7 @@ def test_little_memory_changes_nothing(case: Case, expanded: int) -> None:
 def test_documents_without_room_for_what_is_open_are_for_a_parser(case: Case) -> None:
     kernels = choose("cpu", 0).kernels
     expected = zip(*twig_rule_matches(case.twigs, *case.arguments()), strict=True)
-    with little_room(MOST_OPEN_BYTES=100):
+    with little_room(MAX_OPEN_BYTES=100):
         found = zip(*matched(kernels.TwigMatcher(case.twigs), kernels, case), strict=True)
         assert all(one in (other, ([], UNSOUND)) for one, other in zip(found, expected, strict=True))
 
@@ -449,7 +449,7 @@ def test_rules_that_stand_for_more_words_than_could_be_read(engine: str) -> None
 def test_documents_too_long_to_expand_are_for_a_parser() -> None:
     first = len(WORDS)
     rules = [[B_EMPTY, B_EMPTY], *([rule, rule] for rule in range(first, first + 62))]
-    with little_room(MOST_BYTES=0):
+    with little_room(MAX_BYTES=0):
         twigs = [child(A, child(B)), *(below(A, child(A), child(B, child(symbol))) for symbol in (OTHER, A, B, C))]
         rows = [[A_OPEN, A_EMPTY, first, A_SHUT], [A_OPEN, A_EMPTY, first + 62, A_SHUT]]
         kernels, compiled = choose("cpu", 0).kernels, compile_twigs(twigs, SYMBOLS, ATTRIBUTES)

@@ -69,7 +69,7 @@ def events_of(rows: Sequence[str], alphabet: Alphabet) -> list[list[int] | None]
     found: list[list[int] | None] = [None] * len(rows)
     for corpus in split(tadoc.compress(pl.Series("xml", rows, pl.String), tokenizer="xml")):
         contexts, numbers = namespace_contexts(corpus.grammar, corpus.root_offsets, corpus.roots)
-        assert len(contexts) <= stage.MOST_CONTEXTS
+        assert len(contexts) <= stage.MAX_CONTEXTS
         meanings = [word_events(corpus.grammar.vocabulary, alphabet, context) for context in contexts]
         for row, number, document in zip(corpus.rows, numbers, expand(corpus), strict=True):
             words = meanings[number]
@@ -115,13 +115,13 @@ def test_sound_rows_have_the_events_of_a_parser(rows: list[str]) -> None:
 
 @given(st.lists(near_xml, min_size=1, max_size=8), st.integers(1, 3))
 def test_rows_of_rarer_namespaces_are_left_to_a_parser(rows: list[str], most: int) -> None:
-    with patch.object(stage, "MOST_CONTEXTS", most):
+    with patch.object(stage, "MAX_CONTEXTS", most):
         check(rows)
 
 
 @given(st.lists(near_xml, min_size=1, max_size=8))
 def test_words_that_stand_for_too_many_texts_are_left_to_a_parser(rows: list[str]) -> None:
-    with patch.object(stage, "MOST_SPREAD", 3):
+    with patch.object(stage, "MAX_SPREAD", 3):
         got, expected = events_of(rows, TEXT_TWIGS.alphabet), parsed(rows, TEXT_TWIGS.alphabet)
         sound = [i for i in range(len(rows)) if got[i] is not None]
         found, right = (matches([listed[i] or [] for i in sound]) for listed in (got, expected))
@@ -286,9 +286,9 @@ def test_a_prefix_is_not_known_in_rows_that_do_not_declare_it() -> None:
     rows = ["<a xmlns:p='u'><p:b/></a>", "<a><p:b/></a>", "<p:b/>", "<a xmlns:p='v'><p:b/></a>", "<a/>", "", "x"]
     rows += ["<a xmlns:p='u' xmlns:q='v'><p:b/><q:b/></a>", "<a xmlns:p='u'><q:b/></a>"]
     assert check(rows * 3) == (12, 12)
-    with patch.object(stage, "MOST_CONTEXTS", 1):
+    with patch.object(stage, "MAX_CONTEXTS", 1):
         check(rows)
-    with patch.object(stage, "MOST_CONTEXTS", 2):
+    with patch.object(stage, "MAX_CONTEXTS", 2):
         check(rows)
 
 

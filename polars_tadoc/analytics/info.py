@@ -40,7 +40,7 @@ SMALL = 1 << 17
 """Bytes of a grammar that has seen little text: one of 256 MiB of text has more, and cannot be merged with others."""
 ROW_GROUP = 122_880
 """Rows of a row group as Polars writes them unless it is told how many."""
-MOST_COPIES = 4
+MAX_COPIES = 4
 """Of each grammar in a file: more than rows in the order in which they were compressed ever get by default."""
 
 
@@ -161,7 +161,7 @@ def _warn(corpora: Sequence[Corpus], of_grammars: Sequence[int], of_rows: int) -
             RepeatedGrammarsWarning,
             stacklevel=3,
         )
-    elif written - once > max(once + of_rows, WORTH_A_WARNING) and sum(copies) > MOST_COPIES * len(corpora):
+    elif written - once > max(once + of_rows, WORTH_A_WARNING) and sum(copies) > MAX_COPIES * len(corpora):
         warnings.warn(
             f"info: the rows of {len(corpora):,} grammars stand so far apart that a Parquet file at Polars' defaults "
             f"repeats them {sum(copies):,} times, {written / 1e6:,.1f} MB instead of {once / 1e6:,.1f} MB; give each "

@@ -20,7 +20,7 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, from_arrow, lists, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.records.records import Layout, Records, put_in_order, stretches, word_columns
 from polars_tadoc.runtime.arguments import require_integer
-from polars_tadoc.traversal.options import MOST_WORDS, Options, require_min_count, require_top
+from polars_tadoc.traversal.options import MAX_WORDS, Options, require_min_count, require_top
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
 
@@ -98,7 +98,7 @@ class Request(Analytic[Postings, RankedInvertedIndex]):
         options = Options.from_arguments(
             normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
         )
-        return cls(require_integer("n", n, 1, MOST_WORDS), require_top(top), require_min_count(min_count), options)
+        return cls(require_integer("n", n, 1, MAX_WORDS), require_top(top), require_min_count(min_count), options)
 
     def partial(self, corpus: Corpus, engine: Engine) -> Postings:
         """Index one corpus."""

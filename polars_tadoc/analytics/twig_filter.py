@@ -28,7 +28,7 @@ from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.records.records import Layout, Records, put_in_order, stretches
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
-from polars_tadoc.traversal.options import MOST_COUNT, Options
+from polars_tadoc.traversal.options import MAX_COUNT, Options
 from polars_tadoc.twig.twig_set import TwigSet
 
 MAX_DEPTH = 10_000
@@ -72,8 +72,8 @@ class Request(Analytic[Matches, MatchedRows]):
         options = Options.from_arguments(
             normalize=None, lowercase=False, stopwords=None, strategy="auto", engine=engine
         )
-        depth = require_integer("max_depth", max_depth, 1, MOST_COUNT)
-        size = require_integer("max_bytes", max_bytes, 1, MOST_COUNT)
+        depth = require_integer("max_depth", max_depth, 1, MAX_COUNT)
+        size = require_integer("max_bytes", max_bytes, 1, MAX_COUNT)
         filtering = Filtering(_twig_set(queries, namespaces)._compiled(), depth, size)
         return cls(filtering, on_error == "raise", options)
 

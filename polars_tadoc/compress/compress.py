@@ -43,7 +43,7 @@ BYTES_PER_GRAMMAR = 1 << 28
 GPU_REPAYS_AT = 1 << 20
 """Text bytes from which "auto" takes a GPU (``benchmarks/gpu_compress.py``)."""
 
-LEAST_REUSED = 0.1
+MIN_REUSED = 0.1
 """Share of rows below which an existing grammar is not tried: what they save does not repay a second grammar's work."""
 
 METHODS = ("batch_repair", "sequitur")
@@ -299,7 +299,7 @@ def _compress_like(
     valid = text.is_not_null().to_numpy()
     encoded, rows = encode(tokenize(text, how.tokenizer, lossless=how.lossless), recent, valid)
     anew = _compress_rows(text, sizes, how, bar, batches)
-    if len(rows) < LEAST_REUSED * np.count_nonzero(valid):
+    if len(rows) < MIN_REUSED * np.count_nonzero(valid):
         return _column(anew, how)
     place = np.full(len(text), -1, np.int64)
     place[rows] = np.arange(len(rows))

@@ -38,7 +38,7 @@ from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
 
-MOST_POSITIONS = 1 << 31
+MAX_POSITIONS = 1 << 31
 """Words and row ends that one grammar is made of; kernels number them in 32 bits."""
 
 
@@ -256,10 +256,10 @@ def _tokens(block: Sequence[_Documents], rows: int, lossless: bool) -> Tokens:
     for documents in block:
         row_words[documents.places] = documents.words
     starts = np.concatenate([[0], np.cumsum(row_words + 1)])
-    if starts[-1] > MOST_POSITIONS:
+    if starts[-1] > MAX_POSITIONS:
         raise LimitExceededError(
             f"recompress: rows of one grammar stand for {row_words.sum():,} words; its words and rows may be "
-            f"{MOST_POSITIONS:,} together"
+            f"{MAX_POSITIONS:,} together"
         )
     if lossless:
         gap_vocabulary, gap_offsets, gap_data = _gaps(block, row_words, starts)

@@ -29,7 +29,7 @@ from polars_tadoc.untrusted.thrift import MalformedError
 PIECE_BYTES = 1 << 27
 """Text of one piece, about: many pieces of a large corpus, and yet long enough to compress well."""
 
-MOST_ROWS = 1 << 32
+MAX_ROWS = 1 << 32
 """Results number rows in 32 bits."""
 
 
@@ -165,8 +165,8 @@ class Files:
             piece = (PackedPiece if packed else Piece)(stretches, row)
             pieces.append(piece)
             row += piece.rows
-        if row > MOST_ROWS:
-            raise LimitExceededError(f"{call}: the files have {row:,} rows; results number {MOST_ROWS:,} at most")
+        if row > MAX_ROWS:
+            raise LimitExceededError(f"{call}: the files have {row:,} rows; results number {MAX_ROWS:,} at most")
         return cls(schema, column, packed, paths[0], tuple(pieces))
 
     def of(self, piece: Piece) -> Files:

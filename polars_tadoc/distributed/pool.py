@@ -15,7 +15,7 @@ from polars_tadoc.errors import WorkerLostError
 from polars_tadoc.runtime.interrupts import check
 from polars_tadoc.runtime.writer_thread import NOTICED
 
-MOST_TRIES = 3
+MAX_TRIES = 3
 """So many workers may be lost over one task before it is given up."""
 
 FINISH = -1
@@ -145,9 +145,9 @@ class _Stage:
             return
         blamed = number if number in again else max(again)  # it may have been any of those that were kept
         self.tries[blamed] = self.tries.get(blamed, 0) + 1
-        if self.tries[blamed] == MOST_TRIES:
+        if self.tries[blamed] == MAX_TRIES:
             self.error = self.error or WorkerLostError(
-                f"{self.call}: {MOST_TRIES} workers were lost over {self.tasks[blamed].name}, the last one because "
+                f"{self.call}: {MAX_TRIES} workers were lost over {self.tasks[blamed].name}, the last one because "
                 f"{how}; where memory ran out, take fewer workers, or smaller partitions: compress(rows_per_grammar=…)"
             )
         self.left.extendleft(sorted(again, reverse=True))

@@ -63,7 +63,7 @@ LABELS = """Column whose values label rows; by default rows are numbered through
 SLOTS = 3
 """Pieces that a worker with a GPU is at, at the same time: one is on the device, others are read, merged or written."""
 
-MOST_WORKERS = 1024
+MAX_WORKERS = 1024
 """Processes of one machine."""
 
 
@@ -136,16 +136,16 @@ class Workers:
             raise ValueError('Workers: say either gpus=2 (or gpus="all"), or cpus=2')
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         if gpus is None:
-            devices = [""] * require_integer("cpus", cpus, 1, MOST_WORKERS)
+            devices = [""] * require_integer("cpus", cpus, 1, MAX_WORKERS)
             share = max(1, cores // len(devices))
         else:
             seen = visible_devices()
-            count = len(seen) if gpus == "all" else require_integer("gpus", gpus, 1, MOST_WORKERS)
+            count = len(seen) if gpus == "all" else require_integer("gpus", gpus, 1, MAX_WORKERS)
             if count > len(seen) or not seen:
                 why = "" if seen else f": {device_problem()}"
                 raise EngineUnavailableError(f"Workers: gpus={gpus!r}: {len(seen)} GPUs can be seen{why}")
             devices, share = seen[:count], max(1, cores // len(seen))
-        threads = share if threads is None else require_integer("threads", threads, 1, MOST_WORKERS)
+        threads = share if threads is None else require_integer("threads", threads, 1, MAX_WORKERS)
         limit = require_memory_limit(memory_limit)
         self._room = _memory() // (4 * len(devices)) if limit is None else limit
         engine: EngineName = "cpu" if gpus is None else "gpu" if settings().engine == "gpu" else "auto"

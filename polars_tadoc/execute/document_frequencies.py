@@ -17,7 +17,7 @@ from polars_tadoc.records import SpillFolder
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 
-MOST_WORDS = 1 << 20
+MAX_WORDS = 1 << 20
 """Words of a stretch that is looked through at a time."""
 
 
@@ -40,8 +40,8 @@ class FrequencyTable:
 
     def append(self, words: pa.LargeStringArray, counts: UInt64) -> None:
         """Put words behind those that are there."""
-        for start in range(0, len(words), MOST_WORDS):
-            stretch = _Stretch(Vocabulary(words[start : start + MOST_WORDS]), counts[start : start + MOST_WORDS])
+        for start in range(0, len(words), MAX_WORDS):
+            stretch = _Stretch(Vocabulary(words[start : start + MAX_WORDS]), counts[start : start + MAX_WORDS])
             self._held.append(stretch)
             self._size += stretch.nbytes
         if self._size > self._room:

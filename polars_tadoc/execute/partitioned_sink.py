@@ -31,7 +31,7 @@ FILE = "00000000.parquet"
 HELD_BYTES = 1 << 30
 """Bytes of rows that are held, as long as nothing else is said."""
 
-MOST_PARTITIONS = 1024
+MAX_PARTITIONS = 1024
 """As PyArrow's ``write_dataset`` has it."""
 
 MARK = "\0key "
@@ -124,7 +124,7 @@ def sink_partitions(
     place: Path,
     call: str,
     *,
-    most: int = MOST_PARTITIONS,
+    most: int = MAX_PARTITIONS,
     limit: int = HELD_BYTES,
     options: dict[str, Any] | None = None,
 ) -> None:

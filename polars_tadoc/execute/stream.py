@@ -52,7 +52,7 @@ FRAME_BYTES = 1 << 9
 FRAME_THREADS = 2
 """Polars holds a frame for each of its threads; where it has more threads than this, frames are smaller."""
 
-MOST_FRAME = 1 << 20
+MAX_FRAME = 1 << 20
 """Records of a frame: more are no faster."""
 
 AHEAD_SHARE = 4
@@ -61,10 +61,10 @@ AHEAD_SHARE = 4
 SYMBOL_BYTES = 40
 """What kernels take for each symbol of a grammar and its rows, about (``benchmarks.streaming_analytics``)."""
 
-MOST_ROWS = 1 << 32
+MAX_ROWS = 1 << 32
 """Results number rows in 32 bits."""
 
-TOO_MANY_ROWS = f"the plan has more than {MOST_ROWS:,} rows, which results number in 32 bits"
+TOO_MANY_ROWS = f"the plan has more than {MAX_ROWS:,} rows, which results number in 32 bits"
 
 
 def run_stream(
@@ -155,7 +155,7 @@ def run_packed(
 
 def _labelled(found: Iterable[tuple[pl.DataFrame, Corpus]], kept: KeptLabels) -> Iterator[Corpus]:
     for frame, corpus in found:
-        if corpus.document_count and corpus.rows[-1] >= MOST_ROWS:
+        if corpus.document_count and corpus.rows[-1] >= MAX_ROWS:
             raise LimitExceededError(TOO_MANY_ROWS)
         kept.keep(frame)
         yield corpus
@@ -177,7 +177,7 @@ def corpora_of_batches(batches: Iterable[pl.Series], limit: int, gaps: bool = Fa
     held, numbers, size, first = [pl.Series("text", [], STORAGE)], [np.zeros(0, np.int64)], 0, 0
     for own in batches:
         batch = storage(own)
-        if first + len(batch) > MOST_ROWS:
+        if first + len(batch) > MAX_ROWS:
             raise LimitExceededError(TOO_MANY_ROWS)
         held.append(batch.alias("text") if gaps else _without_gaps(batch))
         numbers.append(np.arange(first, first + len(batch)))
@@ -339,7 +339,7 @@ class _Found(Generic[Part]):
     def batch(self) -> int:
         """Records that one frame is made of."""
         frames = max(1, pl.thread_pool_size() // FRAME_THREADS)
-        return max(1, min(MOST_FRAME, self.limit // (FRAME_BYTES * len(self.analytic.layout.columns) * frames)))
+        return max(1, min(MAX_FRAME, self.limit // (FRAME_BYTES * len(self.analytic.layout.columns) * frames)))
 
     @property
     def _is_much(self) -> bool:

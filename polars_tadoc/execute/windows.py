@@ -12,7 +12,7 @@ import polars.selectors as cs
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.execute.splits import stop_of, words_before, working_bytes
 from polars_tadoc.execute.stream import (
-    MOST_ROWS,
+    MAX_ROWS,
     ROWS_SHARE,
     TEXT_SHARE,
     TOO_MANY_ROWS,
@@ -199,5 +199,5 @@ def _before_last_grammar(column: pl.Series) -> int:
 
 
 def _require_numbers(rows: int) -> None:
-    if rows > MOST_ROWS:
+    if rows > MAX_ROWS:
         raise LimitExceededError(TOO_MANY_ROWS)

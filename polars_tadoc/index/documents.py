@@ -21,10 +21,10 @@ from polars_tadoc.rows.content_hash import content_hash
 Bool = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 """Unknown ids that a message names, and near ones that it offers."""
 
-MOST_COMPARED = 2_000
+MAX_COMPARED = 2_000
 """Ids that are compared with an unknown one letter by letter."""
 
 
@@ -170,9 +170,9 @@ def _fits(values: pl.Series, dtype: pl.DataType) -> bool:
 def named(ids: pl.Series) -> str:
     """Name a few of some ids, each once, for messages."""
     distinct = _comparable(ids).to_frame("id").with_row_index("place").unique("id", keep="first", maintain_order=True)
-    shown = ids.gather(distinct["place"].head(MOST_NAMED))
+    shown = ids.gather(distinct["place"].head(MAX_NAMED))
     few = (decompress(shown) if is_tadoc(ids.dtype) else shown).to_list()
-    more = f" and {len(distinct) - MOST_NAMED:,} more" if len(distinct) > MOST_NAMED else ""
+    more = f" and {len(distinct) - MAX_NAMED:,} more" if len(distinct) > MAX_NAMED else ""
     return ", ".join(map(repr, few)) + more
 
 
@@ -197,5 +197,5 @@ def _near(ids: pl.Series, asked: Any) -> list[Any]:
         (pl.col("length").cast(pl.Int64) - len(asked)).abs() <= 3,
         pl.col("id").str.starts_with(asked[:2]) | pl.col("id").str.ends_with(asked[-2:]),
     )
-    closest = like["id"].sort().head(MOST_COMPARED).to_list() or frame["id"].sort().head(MOST_COMPARED).to_list()
-    return difflib.get_close_matches(asked, closest, n=MOST_NAMED, cutoff=0.5)
+    closest = like["id"].sort().head(MAX_COMPARED).to_list() or frame["id"].sort().head(MAX_COMPARED).to_list()
+    return difflib.get_close_matches(asked, closest, n=MAX_NAMED, cutoff=0.5)

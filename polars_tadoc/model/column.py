@@ -20,7 +20,7 @@ from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.model.text_type import STORAGE, is_tadoc, storage
 from polars_tadoc.runtime.arrow_memory import owned, view
 
-MOST_WITH_SHARED_BUFFERS = 16
+MAX_WITH_SHARED_BUFFERS = 16
 """With more grammars the gaps are copied into one buffer first: each slice brings along all buffers that the column was
 put together from, which made splitting quadratic."""
 
@@ -191,7 +191,7 @@ def split_one_by_one(column: pl.Series, cached: bool = True) -> Iterator[Corpus]
         groups = [np.arange(len(grammar))]
     else:
         groups = _rows_by_code(grammar.to_physical().to_numpy())
-    if len(groups) > MOST_WITH_SHARED_BUFFERS:
+    if len(groups) > MAX_WITH_SHARED_BUFFERS:
         gaps = pl.Series("gaps", gaps.to_arrow(compat_level=pl.CompatLevel.oldest()))
     for own in groups:
         yield _corpus(grammar, symbols, gaps, rows, own, cached)

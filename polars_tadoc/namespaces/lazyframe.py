@@ -39,7 +39,7 @@ from polars_tadoc.execute.columns import (
 )
 from polars_tadoc.execute.partitioned_sink import (
     HELD_BYTES,
-    MOST_PARTITIONS,
+    MAX_PARTITIONS,
     partition_keys,
     partition_target,
     sink_partitions,
@@ -325,7 +325,7 @@ class TadocLazyFrame:
         path: str | os.PathLike[str] | BinaryIO,
         *,
         partition_by: str | Sequence[str] | None = None,
-        max_partitions: int = MOST_PARTITIONS,
+        max_partitions: int = MAX_PARTITIONS,
         memory_limit: int | str = HELD_BYTES,
         storage_options: Mapping[str, Any] | None = None,
         credential_provider: Any = "auto",

@@ -21,10 +21,10 @@ from polars_tadoc.model.text_type import storage
 from polars_tadoc.packed.partition import PACKED_DTYPE
 from polars_tadoc.runtime.arrow_memory import owned
 
-MOST_VALUES = 1 << 29
+MAX_VALUES = 1 << 29
 """Values that a cell may hold: beyond, a page of a Parquet file may not hold it."""
 
-MOST_BYTES = (1 << 31) - 1
+MAX_BYTES = (1 << 31) - 1
 """Bytes of strings that a cell may hold, likewise."""
 
 
@@ -133,12 +133,12 @@ def _packed_rows(rows: pl.DataFrame, column: str, packed: _PackedGrammars) -> It
     """Pack rows that share a grammar: one packed row, or several where a cell would hold too much."""
     for name in rows.columns:
         values, size = _most_values(rows[name].alias("values"))
-        if max(values, rows.height) <= MOST_VALUES and size <= MOST_BYTES:
+        if max(values, rows.height) <= MAX_VALUES and size <= MAX_BYTES:
             continue
         if rows.height == 1:
             raise LimitExceededError(
                 f'pack: a row of column "{name}" has {values:,} values and {size:,} bytes; a cell holds '
-                f"{MOST_VALUES:,} values and {MOST_BYTES:,} bytes at most"
+                f"{MAX_VALUES:,} values and {MAX_BYTES:,} bytes at most"
             )
         middle = rows.height // 2
         yield from _packed_rows(rows.head(middle), column, packed)

@@ -25,7 +25,7 @@ MANIFEST = "manifest.json"
 VERSION = 1
 RUN = "run-"
 
-MOST_PARTITIONS = 1 << 22
+MAX_PARTITIONS = 1 << 22
 """More are not believed where it is not known how many there are."""
 
 _RUN_NAME = rf"{RUN}(?:[0-9]{{6}}|[1-9][0-9]{{6,17}})"
@@ -64,7 +64,7 @@ class Checkpoint:
 
     """
 
-    def __init__(self, folder: Path, question: Mapping[str, Any], call: str, partitions: int = MOST_PARTITIONS) -> None:
+    def __init__(self, folder: Path, question: Mapping[str, Any], call: str, partitions: int = MAX_PARTITIONS) -> None:
         self.path = folder.expanduser().resolve()
         self._call, self._partitions = call, partitions
         self._question: dict[str, Any] = json.loads(json.dumps(dict(question)))

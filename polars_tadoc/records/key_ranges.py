@@ -21,7 +21,7 @@ UInt64 = npt.NDArray[np.uint64]
 COPIES = 3
 """A range is held as it was read, in the common form, and merged."""
 
-MOST_RANGES = 4
+MAX_RANGES = 4
 """Records that must come in one range may be so many times as many as were to be."""
 
 
@@ -130,7 +130,7 @@ def read_ranges(
     while plan.left:
         waiting = sum(keys.shape[1] for keys, _ in held)
         lowest = min((keys[0, 0] for keys, _ in held), default=np.uint64(plan.next_first))
-        most = max(MOST_RANGES * quota, sum(max(source.file.sizes, default=0) for source in sources))
+        most = max(MAX_RANGES * quota, sum(max(source.file.sizes, default=0) for source in sources))
         groups, below = plan.take(quota - waiting, most - waiting, lowest, mask, call)
         read = map_parallel(lambda one: _read(sources[one[0]], one[1], form, words), groups)
         stretches = held + read

@@ -28,10 +28,10 @@ WORDS_SHARE = 4
 RANGES_SHARE = 2
 """Ranges take at most such a share of the room."""
 
-MOST_RUNS = 64
+MAX_RUNS = 64
 """Runs that are open at once."""
 
-LEAST_GROUP = 1 << 10
+MIN_GROUP = 1 << 10
 """Least records of a group, in however little room."""
 
 
@@ -89,8 +89,8 @@ class Run:
 
     def _group(self, form: KeyForm) -> int:
         """Records of a group: so few that groups of as many runs as are read at once fit half a range."""
-        fitting = self.room // (RANGES_SHARE * 2 * MOST_RUNS * record_bytes(form))
-        return min(max(fitting, LEAST_GROUP), GROUP)
+        fitting = self.room // (RANGES_SHARE * 2 * MAX_RUNS * record_bytes(form))
+        return min(max(fitting, MIN_GROUP), GROUP)
 
     def remove(self) -> None:
         """Remove the files."""

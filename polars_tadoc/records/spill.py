@@ -15,7 +15,7 @@ from polars_tadoc.records.count_order import ByCount
 from polars_tadoc.records.key_ranges import Range
 from polars_tadoc.records.packed_records import Packed, merge
 from polars_tadoc.records.records import Layout, Records
-from polars_tadoc.records.run_merge import MOST_RUNS, InMemory, Merging, Run, merge_runs
+from polars_tadoc.records.run_merge import MAX_RUNS, InMemory, Merging, Run, merge_runs
 from polars_tadoc.records.spill_folder import SpillFolder
 from polars_tadoc.runtime.free_memory import give_back_memory
 
@@ -234,11 +234,11 @@ class Spill:
 
     def _reduce(self) -> None:
         """Merge runs with others until few enough are left to be read at once."""
-        while len(self._runs) > MOST_RUNS:
-            run, old = self._next_run(), self._runs[:MOST_RUNS]
+        while len(self._runs) > MAX_RUNS:
+            run, old = self._next_run(), self._runs[:MAX_RUNS]
             with self._writing():
                 merge_runs(self._layout, old, run, self._room, self._folder, self._call)
-            self._runs = [*self._runs[MOST_RUNS:], run]
+            self._runs = [*self._runs[MAX_RUNS:], run]
             if self._checkpoint is not None:
                 self._checkpoint.commit([one.stem.name for one in self._runs])
             for one in old:

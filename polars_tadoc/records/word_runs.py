@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polars_tadoc.errors import InvalidRecordsError, LimitExceededError
-from polars_tadoc.kernels.host.records.merge_words import MOST_WORDS, merge_words
+from polars_tadoc.kernels.host.records.merge_words import MAX_WORDS, merge_words
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records.runs import checked
 from polars_tadoc.runtime.arrow_memory import lent
@@ -190,8 +190,8 @@ def merge_word_files(files: Sequence[WordsFile], made: WordsWriter, numbers: Seq
         bound = min(lasts, default=None)
         words, maps = merge_words([readers[k].take(bound) for k in live])
         start = made.size
-        if start + len(words) > MOST_WORDS:
-            raise LimitExceededError(f"there are more than {MOST_WORDS:,} words, which are numbered in 32 bits")
+        if start + len(words) > MAX_WORDS:
+            raise LimitExceededError(f"there are more than {MAX_WORDS:,} words, which are numbered in 32 bits")
         made.write(words)
         for k, own in zip(live, maps, strict=True):
             own = np.arange(readers[k].taken, dtype=np.uint32) if own is None else own

@@ -29,7 +29,7 @@ from polars_tadoc.scoring.bm25 import Scoring
 Float32 = npt.NDArray[np.float32]
 Int64 = npt.NDArray[np.int64]
 
-MOST_PAIRS = 1 << 20
+MAX_PAIRS = 1 << 20
 """Pairs of group and term up to which all are counted, whether they occur or not."""
 
 MANY = 64
@@ -202,7 +202,7 @@ class Request:
         sizes = np.bincount(groups, minlength=count)
         averages = np.bincount(groups, lengths.astype(np.float64), count) / np.maximum(sizes, 1)
         pairs = groups[counted.documents] * len(times) + counted.terms
-        if count * len(times) <= MOST_PAIRS:
+        if count * len(times) <= MAX_PAIRS:
             frequencies = np.bincount(pairs, minlength=count * len(times))
             present = np.flatnonzero(frequencies)
             places = np.cumsum(frequencies > 0) - 1

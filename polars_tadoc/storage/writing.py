@@ -21,7 +21,7 @@ from polars_tadoc.storage.object_store import Access, Store
 Place = Path | Address | BinaryIO
 """Where a file is written to."""
 
-MOST_HEADER_BYTES = 1 << 26
+MAX_HEADER_BYTES = 1 << 26
 """Bytes of the header of a saved index."""
 
 
@@ -163,7 +163,7 @@ def downloaded_folder(
     found = store.find(f"{address.path}/{header}")
     if found is None:
         raise FileNotFoundError(f"{call}: {address} has no object {header}: it is no saved index, or part of one")
-    if found.size > MOST_HEADER_BYTES:
+    if found.size > MAX_HEADER_BYTES:
         raise InvalidIndexError(f"{call}: {address}/{header} has {found.size:,} bytes, more than any header")
     text = store.read(found, 0, found.size)
     listed: dict[str, int] = sizes(text)

@@ -14,9 +14,9 @@ from polars_tadoc.engine.choose import require_engine
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.runtime.arguments import require_integer
 
-MOST_COUNT = (1 << 63) - 1
+MAX_COUNT = (1 << 63) - 1
 """No count is above it (see :func:`polars_tadoc.model.corpus.require_countable`)."""
-MOST_WORDS = (1 << 32) - 1
+MAX_WORDS = (1 << 32) - 1
 """Longest sequence: its words' ids alone would fill 16 GiB."""
 
 UNITS = {"": 1, "b": 1} | {
@@ -86,12 +86,12 @@ def require_strategy(strategy: str) -> None:
 
 def require_top(top: object) -> int | None:
     """Return ``top=``, checked, as kernels take it; errors as :func:`require_integer`'s."""
-    return None if top is None else min(require_integer("top", top, 0), MOST_COUNT)
+    return None if top is None else min(require_integer("top", top, 0), MAX_COUNT)
 
 
 def require_min_count(min_count: object) -> int:
     """Return ``min_count=`` as kernels take it: what occurs never is in no result."""
-    return min(max(require_integer("min_count", min_count), 1), MOST_COUNT)
+    return min(max(require_integer("min_count", min_count), 1), MAX_COUNT)
 
 
 def require_memory_limit(limit: object) -> int | None:
@@ -108,9 +108,9 @@ def require_memory_limit(limit: object) -> int | None:
     if limit is None:
         return None
     if not isinstance(limit, str):
-        return require_integer("memory_limit", limit, 1, MOST_COUNT)
+        return require_integer("memory_limit", limit, 1, MAX_COUNT)
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", limit)
     if found is None or found[2].lower() not in UNITS:
         raise ValueError(f'memory_limit="{limit}": write bytes as an integer, or with a unit, as "2GB" or "512MiB"')
     size = int(Fraction(found[1]) * UNITS[found[2].lower()])
-    return require_integer("memory_limit", size, 1, MOST_COUNT)
+    return require_integer("memory_limit", size, 1, MAX_COUNT)

@@ -18,8 +18,8 @@ from polars_tadoc.kernels.host.xml.xml_events import (
     HAS_ATTRIBUTES,
     LONGEST,
     MASK,
-    MOST_OPENED,
-    MOST_TEXT,
+    MAX_OPENED,
+    MAX_TEXT,
     NAMES,
     SKIPPED,
     STATE_SIZE,
@@ -149,10 +149,10 @@ def _parse(expat: Expat, documents: Documents, alphabet: Alphabet, max_depth: in
         start, stop = rows
         text = np.zeros(names.most_text + 1, np.uint8)
         state = np.zeros(STATE_SIZE, np.uint64)
-        state[WIDE], state[MOST_OPENED] = dtype == np.uint32, max_depth
+        state[WIDE], state[MAX_OPENED] = dtype == np.uint32, max_depth
         state[NAMES], state[MASK] = names.table.ctypes.data, len(names.table) // ENTRY - 1
         state[HAS_ATTRIBUTES], state[LONGEST] = names.has_attributes, names.longest
-        state[TEXT], state[MOST_TEXT] = text.ctypes.data, names.most_text
+        state[TEXT], state[MAX_TEXT] = text.ctypes.data, names.most_text
         state[ERROR_LINE], state[ERROR_COLUMN] = expat.line, expat.column
         symbols = []
         room = min(ROOM, int(before[stop] - before[start]))

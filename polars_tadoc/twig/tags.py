@@ -25,7 +25,7 @@ _SEPARATOR = "\f"
 DECLARES = b"xmlns"
 """In a tag without it no namespace is declared."""
 
-MOST_DECLARING = 1 << 14
+MAX_DECLARING = 1 << 14
 """Bytes of a tag that declares namespaces; a longer one is left to a parser: each of its names comes with its URI."""
 
 _TRUE_HEAD, _SHORT_HEAD, _NO_HEAD = range(3)
@@ -184,7 +184,7 @@ def _head_of(tag: bytes) -> int:
     """Tell within which head a tag may be parsed: a namespace that it declares must be the true one."""
     if DECLARES not in tag:
         return _SHORT_HEAD
-    return _TRUE_HEAD if len(tag) <= MOST_DECLARING else _NO_HEAD
+    return _TRUE_HEAD if len(tag) <= MAX_DECLARING else _NO_HEAD
 
 
 def _parse(batch: Sequence[bytes], head: bytes, stand_ins: Mapping[str, str] | None, read: _Read) -> int:

@@ -20,13 +20,13 @@ from polars_tadoc.twig.forest import Forest, Tree
 from polars_tadoc.twig.twig import Twig
 from polars_tadoc.twig.xpath import parse
 
-MOST_SHOWN = 8
+MAX_SHOWN = 8
 """Twigs that a set shows of itself."""
 
 FEW = 64
 """So many gaps are never worth closing."""
 
-MOST_CHARACTERS = 100
+MAX_CHARACTERS = 100
 """Of a query, where a set shows itself."""
 
 
@@ -388,9 +388,9 @@ class TwigSet(Mapping[str, str]):
         """Show the first twigs."""
         texts = self._texts()
         lines = [f"TwigSet of {len(texts):,} twig{'' if len(texts) == 1 else 's'}"]
-        lines += [f"  {name}: {_shortened(query)}" for name, query in list(texts.items())[:MOST_SHOWN]]
-        if len(texts) > MOST_SHOWN:
-            lines.append(f"  … and {len(texts) - MOST_SHOWN:,} more")
+        lines += [f"  {name}: {_shortened(query)}" for name, query in list(texts.items())[:MAX_SHOWN]]
+        if len(texts) > MAX_SHOWN:
+            lines.append(f"  … and {len(texts) - MAX_SHOWN:,} more")
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -502,4 +502,4 @@ def _made(kind: type[TwigSet], queries: dict[str, str], namespaces: dict[str, st
 
 
 def _shortened(query: str) -> str:
-    return query if len(query) <= MOST_CHARACTERS else query[: MOST_CHARACTERS - 1] + "…"
+    return query if len(query) <= MAX_CHARACTERS else query[: MAX_CHARACTERS - 1] + "…"

@@ -32,10 +32,10 @@ UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-MOST_CONTEXTS = 16
+MAX_CONTEXTS = 16
 """Sets of namespaces that a grammar's words are judged for; rows that declare rarer ones are left to a parser."""
 
-MOST_SPREAD = 1 << 20
+MAX_SPREAD = 1 << 20
 """Texts in all that words may stand for which each stand for many; beyond it these words are left to a parser."""
 
 _WHITE = rb"[ \t\r\n]"
@@ -154,7 +154,7 @@ class JudgedWords:
             listed.add_closed(np.array([word for word, _ in by_word]), np.array([symbol for _, symbol in by_word]))
         every = np.fromiter(alphabet.texts.values(), np.uint32)
         for words, symbols in ((np.flatnonzero(self.any_text), every), (np.flatnonzero(kinds == OPEN), anywhere)):
-            if len(words) * len(symbols) <= MOST_SPREAD:
+            if len(words) * len(symbols) <= MAX_SPREAD:
                 listed.add_closed(np.repeat(words, len(symbols)), np.tile(symbols, len(words)))
             else:
                 kinds = kinds.copy()
@@ -234,7 +234,7 @@ class Declarations:
             return self.sets, np.zeros(len(root_offsets) - 1, np.uint32)
         set_of_document = first_in_documents(self.set_of_symbol, root_offsets, roots)
         counts = np.bincount(set_of_document[set_of_document >= 0], minlength=len(self.sets))
-        kept = [own for own in np.argsort(-counts, kind="stable").tolist() if counts[own]][:MOST_CONTEXTS]
+        kept = [own for own in np.argsort(-counts, kind="stable").tolist() if counts[own]][:MAX_CONTEXTS]
         if not kept or (counts[kept].sum() < counts.sum() and 0 not in kept):
             kept[-1:] = [0]
         number_of_set = np.full(len(self.sets), kept.index(0) if 0 in kept else 0, np.uint32)

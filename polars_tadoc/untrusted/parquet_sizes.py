@@ -40,10 +40,10 @@ DATA, DICTIONARY, DATA_2 = 0, 2, 3
 HEADER_BYTES, LONGEST_HEADER = 1 << 10, 1 << 24
 """Bytes that are read for a page's header at first, and at most: values of statistics may stand in it."""
 
-MOST_VALUES = (1 << 31) - 1
+MAX_VALUES = (1 << 31) - 1
 """Largest number that a page's header can say."""
 
-MOST_PAGES = 1 << 20
+MAX_PAGES = 1 << 20
 """Pages of a chunk that are looked at."""
 
 
@@ -218,7 +218,7 @@ class _Chunk:
     def _pages(self) -> Iterator[_Page]:
         at, stop = self._start, self._start + self._chunk.total_compressed_size
         left = self._chunk.num_values
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             if at >= stop or left <= 0:
                 return
             fields, start = self._header(at)
@@ -228,7 +228,7 @@ class _Chunk:
                 left -= page.values
             if page.kind in (DATA, DICTIONARY, DATA_2):
                 yield page
-        raise MalformedError(f"there are more than {MOST_PAGES:,} pages")
+        raise MalformedError(f"there are more than {MAX_PAGES:,} pages")
 
     def _header(self, at: int) -> tuple[dict[int, Any], int]:
         """Read a page's header; returns it and where it ends."""
@@ -261,6 +261,6 @@ def _page(fields: dict[int, Any], start: int) -> _Page:
 
 def _natural(fields: dict[int, Any], number: int) -> int:
     found = fields.get(number, 0)
-    if type(found) is not int or not 0 <= found <= MOST_VALUES:
+    if type(found) is not int or not 0 <= found <= MAX_VALUES:
         raise MalformedError("a page's header is damaged")
     return found

@@ -28,8 +28,8 @@ from pathlib import Path
 from tests.fuzz import corpus
 from tests.fuzz.targets import NAMES, load
 
-MOST_MEGABYTES = 2_500
-MOST_SECONDS = 20
+MAX_MEGABYTES = 2_500
+MAX_SECONDS = 20
 """For one input: of memory the process may have, of time it may take."""
 
 STARTING = 900
@@ -38,7 +38,7 @@ STARTING = 900
 MERGING = 1_200
 """Seconds in which inputs that reach the same must have been left out."""
 
-MOST_KEPT = 60
+MAX_KEPT = 60
 """Inputs of a target that are kept in the tree."""
 
 _STATUS = re.compile(r"#(\d+)\s+\w+\s+cov: (\d+) ft: (\d+) corp: (\d+)/\S+ .*rss: (\d+)Mb")
@@ -85,9 +85,9 @@ def fuzz(name: str, seconds: float, work: Path, *, checks_bounds: bool = False, 
     arguments = [
         f"-max_total_time={max(1, int(seconds))}",
         f"-max_len={target.most_bytes}",
-        f"-rss_limit_mb={MOST_MEGABYTES}",
-        f"-timeout={MOST_SECONDS}",
-        f"-report_slow_units={MOST_SECONDS}",
+        f"-rss_limit_mb={MAX_MEGABYTES}",
+        f"-timeout={MAX_SECONDS}",
+        f"-report_slow_units={MAX_SECONDS}",
         f"-artifact_prefix={findings / name}-",
         f"-seed={seed}",
         "-print_final_stats=1",
@@ -120,7 +120,7 @@ def keep(name: str, work: Path) -> int:
         command = [sys.executable, "-m", "tests.fuzz.drive", name, "-merge=1", folder, str(work / "corpus" / name)]
         _run(command, dict(os.environ), MERGING)
         found = sorted((path.read_bytes() for path in set(Path(folder).iterdir()) - before), key=len)
-    corpus.add(name, found[: max(0, MOST_KEPT - len(known))])
+    corpus.add(name, found[: max(0, MAX_KEPT - len(known))])
     return len(corpus.read(name))
 
 

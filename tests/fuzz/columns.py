@@ -17,7 +17,7 @@ from polars_tadoc.model.corpus import Corpus
 from tests import oracle
 from tests.fuzz.script import Script
 
-MOST_EXPANDED = 2_000
+MAX_EXPANDED = 2_000
 """Words of a column that are counted in Python, too."""
 
 Words = list[list[str] | None]
@@ -89,7 +89,7 @@ def hold(column: pl.Series, script: Script) -> None:
 def words_of(corpora: list[Corpus], rows: int) -> Words | None:
     """Expand each row; None where that is too much."""
     total = sum(_length(corpus) for corpus in corpora)
-    if total > MOST_EXPANDED:
+    if total > MAX_EXPANDED:
         return None
     words: Words = [None] * rows
     for corpus in corpora:

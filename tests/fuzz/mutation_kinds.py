@@ -532,4 +532,4 @@ def small_runs() -> Iterator[None]:
             setattr(module, name, value)
 
 
-_GROUPS = ((merging, "LEAST_GROUP"), (order, "GROUP"), (words, "GROUP"))
+_GROUPS = ((merging, "MIN_GROUP"), (order, "GROUP"), (words, "GROUP"))

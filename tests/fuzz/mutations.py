@@ -40,15 +40,15 @@ from tests.fuzz.mutation_kinds import (
     samples,
     small_runs,
 )
-from tests.fuzz.target import MOST_DECODED, MOST_WORDS, folder
+from tests.fuzz.target import MAX_DECODED, MAX_WORDS, folder
 
-MOST_SECONDS = 20
+MAX_SECONDS = 20
 """For one mutation."""
 
 COUNTED_AT_A_TIME = 100
 """Mutations after which a process tells its counts."""
 
-MOST_SHOWN = 10
+MAX_SHOWN = 10
 """Findings of a kind that are printed."""
 
 
@@ -182,7 +182,7 @@ def mutation(kind: str, seed: int, number: int) -> tuple[Files, int, int, str]:
 def run(kind: str, seed: int, numbers: range) -> Counter[str]:
     """Do mutations in this process; what each comes to is printed, and counted."""
     known, path, found = KINDS[kind], folder() / "mutated", Counter[str]()
-    limits = {"expansion_limit": MOST_WORDS, "payload_limit_bytes": MOST_DECODED, "host_cache_bytes": MOST_DECODED}
+    limits = {"expansion_limit": MAX_WORDS, "payload_limit_bytes": MAX_DECODED, "host_cache_bytes": MAX_DECODED}
     with small_runs(), tadoc.Config(engine="cpu", threads=1, **limits), warnings.catch_warnings():
         warnings.simplefilter("error")
         samples(kind)
@@ -191,7 +191,7 @@ def run(kind: str, seed: int, numbers: range) -> Counter[str]:
             lay(files, path)
             use, expected = samples(kind)[sample][1][question]
             print(f"begin {number}", flush=True)
-            faulthandler.dump_traceback_later(MOST_SECONDS, exit=True, file=sys.__stderr__)
+            faulthandler.dump_traceback_later(MAX_SECONDS, exit=True, file=sys.__stderr__)
             start = time.monotonic()
             try:
                 result = outcome(known, use, path, expected)
@@ -205,7 +205,7 @@ def run(kind: str, seed: int, numbers: range) -> Counter[str]:
             found[result if result in COUNTED else "finding"] += 1
             if result not in COUNTED:
                 print(f"finding {number} {json.dumps([result, said, sample, question])}", flush=True)
-            elif time.monotonic() - start > MOST_SECONDS / 2:
+            elif time.monotonic() - start > MAX_SECONDS / 2:
                 print(f"finding {number} {json.dumps(['slow', said, sample, question])}", flush=True)
     return found
 
@@ -236,7 +236,7 @@ def campaign(kind: str, count: int, seed: int, first: int = 0) -> tuple[Counter[
             errors.seek(0)
             said = errors.read()[-3_000:]
         if code:
-            findings.append(f"{kind} {at - 1} ended the process, or took over {MOST_SECONDS} s (code {code}): {said}")
+            findings.append(f"{kind} {at - 1} ended the process, or took over {MAX_SECONDS} s (code {code}): {said}")
             found["finding"] += 1
             if at == begun:  # nor would the next one get any further
                 break
@@ -269,7 +269,7 @@ def main() -> int:
         counts, findings = campaign(kind, given.count, given.seed, given.first)
         told = ", ".join(f"{name} {number:,}" for name, number in sorted(counts.items()))
         print(f"{kind} ({KINDS[kind].promise}): {told}; {time.monotonic() - start:.0f} s", flush=True)
-        for line in findings[:MOST_SHOWN]:
+        for line in findings[:MAX_SHOWN]:
             print(f"  {line}", flush=True)
         failed |= bool(findings)
     return int(failed)

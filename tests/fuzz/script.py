@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 Option = TypeVar("Option")
 
-MOST_COPIES = 300
+MAX_COPIES = 300
 """Entries that an edit adds at most."""
 
 
@@ -59,7 +59,7 @@ class Script:
 def edit_numbers(script: Script, values: list[int], bits: int) -> None:
     """Change numbers in one way."""
     kind, at = script.number(8), script.number(max(len(values) - 1, 0))
-    count = 1 + script.number(3) if kind < 7 else script.number(MOST_COPIES)
+    count = 1 + script.number(3) if kind < 7 else script.number(MAX_COPIES)
     if kind <= 2 and values:
         values[at] = script.any_number(values, bits)
     elif kind == 3:
@@ -74,7 +74,7 @@ def edit_numbers(script: Script, values: list[int], bits: int) -> None:
     elif kind == 7:
         values[at:] = [script.any_number(values, bits)] * count
     elif values:
-        values[:] = (values * MOST_COPIES)[:count]
+        values[:] = (values * MAX_COPIES)[:count]
 
 
 def edit_bytes(script: Script, data: bytearray) -> None:

@@ -15,8 +15,8 @@ import polars as pl
 import polars_tadoc as tadoc
 from polars_tadoc.errors import TadocError
 
-MOST_WORDS = 1 << 14
-MOST_DECODED = 1 << 22
+MAX_WORDS = 1 << 14
+MAX_DECODED = 1 << 22
 """Limits that targets set: an input whose answer would take longer than fuzzing has must be refused by name."""
 
 
@@ -47,7 +47,7 @@ class Target:
 
     def run(self, data: bytes) -> bool:
         """Check an input within the limits; warnings are errors. Returns whether it was accepted."""
-        limits = {"expansion_limit": MOST_WORDS, "payload_limit_bytes": MOST_DECODED, "host_cache_bytes": MOST_DECODED}
+        limits = {"expansion_limit": MAX_WORDS, "payload_limit_bytes": MAX_DECODED, "host_cache_bytes": MAX_DECODED}
         with tadoc.Config(engine="cpu", threads=1, **limits), warnings.catch_warnings():
             warnings.simplefilter("error")
             try:

@@ -16,7 +16,7 @@ from polars_tadoc.engine.choose import require_engine
 from polars_tadoc.errors import ColumnMissingError, LimitExceededError
 from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.index.codecs import codec_of
-from polars_tadoc.index.build.collect import MOST_DOCUMENTS, document_rows, documents_of, make_segment, require_rows
+from polars_tadoc.index.build.collect import MAX_DOCUMENTS, document_rows, documents_of, make_segment, require_rows
 from polars_tadoc.index.documents import Documents, find, held, named
 from polars_tadoc.index.query.filter import bitmap, filter_mask
 from polars_tadoc.index.build.merge import merge
@@ -26,7 +26,7 @@ from polars_tadoc.traversal.options import Options, require_strategy
 
 Bool = npt.NDArray[np.bool_]
 
-MOST_CHUNKS = 32
+MAX_CHUNKS = 32
 """Pieces that ids, metadata and text may lie in, one for each append, before they are put together."""
 
 
@@ -87,8 +87,8 @@ def append(
                 f'"{analyzer.tokenizer.name}": compress it with that one'
             )
     rows = document_rows(corpora)
-    if len(stored) + len(rows) > MOST_DOCUMENTS or stored.rows + len(column) > MOST_DOCUMENTS:
-        raise LimitExceededError(f"append: an index holds at most {MOST_DOCUMENTS:,} documents; build another one")
+    if len(stored) + len(rows) > MAX_DOCUMENTS or stored.rows + len(column) > MAX_DOCUMENTS:
+        raise LimitExceededError(f"append: an index holds at most {MAX_DOCUMENTS:,} documents; build another one")
     if id is not None:
         content = _without_held(content, id, rows, upsert)
     more = documents_of(column, rows, id, metadata, stored.stored_text is not None)
@@ -201,7 +201,7 @@ def _joined(stored: Documents, more: Documents) -> Documents:
     metadata, text = stored.metadata, stored.stored_text
     if metadata is not None and more.metadata is not None:
         metadata = pl.concat([metadata, more.metadata])
-        metadata = metadata.rechunk() if metadata.n_chunks() > MOST_CHUNKS else metadata
+        metadata = metadata.rechunk() if metadata.n_chunks() > MAX_CHUNKS else metadata
     if text is not None and more.stored_text is not None:
         text = text.followed_by(more.stored_text, _texts_joined)
     return Documents(
@@ -214,7 +214,7 @@ def _texts_joined(text: pl.Series, more: pl.Series) -> pl.Series:
 
 
 def _in_few_chunks(values: pl.Series) -> pl.Series:
-    return values.rechunk() if values.n_chunks() > MOST_CHUNKS else values
+    return values.rechunk() if values.n_chunks() > MAX_CHUNKS else values
 
 
 def _require_alike(stored: Documents, id: pl.Series | None) -> pl.Series | None:

@@ -29,8 +29,8 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
 
-MOST_DOCUMENTS = (1 << 32) - 2
-MOST_WORDS = (1 << 32) - 1
+MAX_DOCUMENTS = (1 << 32) - 2
+MAX_WORDS = (1 << 32) - 1
 """Longest document."""
 
 
@@ -58,9 +58,9 @@ class Counted:
         lengths: npt.NDArray[np.float64] = np.zeros(len(rows), np.float64)
         if len(self.documents):
             lengths = np.bincount(self.documents, self.counts, len(rows)).astype(np.float64, copy=False)
-        if lengths.max(initial=0) > MOST_WORDS:
+        if lengths.max(initial=0) > MAX_WORDS:
             raise LimitExceededError(
-                f"{call}: row {rows[lengths.argmax()]:,} has more than {MOST_WORDS:,} words; split this document"
+                f"{call}: row {rows[lengths.argmax()]:,} has more than {MAX_WORDS:,} words; split this document"
             )
         return lengths.astype(np.uint32)
 
@@ -152,8 +152,8 @@ def document_rows(corpora: Sequence[Corpus]) -> Int64:
         rows = corpora[0].rows
     else:
         rows = np.sort(np.concatenate([np.zeros(0, np.int64), *(corpus.rows for corpus in corpora)]))
-    if len(rows) > MOST_DOCUMENTS:
-        raise LimitExceededError(f"build_index: an index holds at most {MOST_DOCUMENTS:,} documents; build several")
+    if len(rows) > MAX_DOCUMENTS:
+        raise LimitExceededError(f"build_index: an index holds at most {MAX_DOCUMENTS:,} documents; build several")
     return rows
 
 

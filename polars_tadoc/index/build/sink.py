@@ -20,7 +20,7 @@ from polars_tadoc.engine.choose import choose
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.index.codecs import Codec
-from polars_tadoc.index.build.collect import MOST_DOCUMENTS, count_words, document_rows
+from polars_tadoc.index.build.collect import MAX_DOCUMENTS, count_words, document_rows
 from polars_tadoc.index.store.folder import Writer, new_folder
 from polars_tadoc.index.build.posting_files import LONG, PostingsWriter
 from polars_tadoc.index.build.sink_documents import DocumentsWriter
@@ -106,8 +106,8 @@ class _Building:
         corpora, first = window.corpora, self._count
         rows = document_rows(corpora)
         self._count += len(rows)
-        if self._count > MOST_DOCUMENTS:
-            raise LimitExceededError(f"{CALL}: an index holds at most {MOST_DOCUMENTS:,} documents; build several")
+        if self._count > MAX_DOCUMENTS:
+            raise LimitExceededError(f"{CALL}: an index holds at most {MAX_DOCUMENTS:,} documents; build several")
         self._documents.add(window, rows)
         if corpora:
             self._require_one_tokenizer(Analyzer.of(corpora, self._options.morphism))

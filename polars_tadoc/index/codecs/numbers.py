@@ -186,7 +186,7 @@ def _read(data: UInt8, at: int, size: int, depth: int) -> tuple[UInt64, int]:
     width, exceptions = _HEADER.unpack(data[at : at + _HEADER.size].tobytes())
     start = at + _HEADER.size
     at = start + (width * size + 7) // 8
-    if not 1 <= width <= kernels.MOST_BITS or exceptions > size or (exceptions and depth == _DEEPEST):
+    if not 1 <= width <= kernels.MAX_BITS or exceptions > size or (exceptions and depth == _DEEPEST):
         raise InvalidIndexError(f"{size} packed numbers of {width} bits have {exceptions} exceptions")
     if at + len(_SPARE) > len(data):
         raise InvalidIndexError(f"{size} packed numbers of {width} bits need {at} bytes, of {len(data)}")

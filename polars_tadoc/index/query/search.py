@@ -26,7 +26,7 @@ from polars_tadoc.records.labelled_results import from_arrow, to_arrow
 from polars_tadoc.runtime.arguments import require_integer, require_text
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.scoring.bm25 import Scoring
-from polars_tadoc.traversal.options import MOST_COUNT
+from polars_tadoc.traversal.options import MAX_COUNT
 
 Bool = npt.NDArray[np.bool_]
 UInt32 = npt.NDArray[np.uint32]
@@ -39,7 +39,7 @@ QueriesLike = str | pl.Series | Iterable[str | None]
 """Arrow arrays are iterable, too."""
 FilterLike = pl.Series | pl.Expr | npt.NDArray[np.bool_] | Iterable[bool | None] | None
 
-MOST_PLACES = 1 << 24
+MAX_PLACES = 1 << 24
 """Results that are made room for at a time: so many documents of so many queries."""
 
 
@@ -136,7 +136,7 @@ def search(
 ) -> pl.DataFrame:
     """Answer :meth:`polars_tadoc.index.index.Index.search`."""
     form = Scoring(scoring, k1, b, delta)
-    k = min(require_integer("k", k, 0), MOST_COUNT)
+    k = min(require_integer("k", k, 0), MAX_COUNT)
     if mode not in get_args(ModeName):
         raise ValueError(f'mode={mode!r}: use "and", "or" or "and_or"')
     asked = require_engine(engine)
@@ -392,7 +392,7 @@ def _find(
             own = min(k, segment.size)
             parts += [
                 _in_segment(ready, part, own, require_all, allowed[number], batch.extra[number], engine, first, start)
-                for first, part in _cut(queries, max(1, MOST_PLACES // own))
+                for first, part in _cut(queries, max(1, MAX_PLACES // own))
             ]
         start += segment.size
     return _merge(parts, batch, k)

@@ -38,7 +38,7 @@ from polars_tadoc.scoring.bm25 import Scoring
 Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]
 
-MOST_WORDS = 1_000
+MAX_WORDS = 1_000
 """Longest snippet."""
 
 QUERIES = 256
@@ -82,7 +82,7 @@ def snippets(
     if not isinstance(results, pl.DataFrame):
         collect = "; collect it first" if isinstance(results, pl.LazyFrame) else ""
         raise TypeError(f"snippets: results must be a DataFrame, not {type(results).__name__}{collect}")
-    size = require_integer("words", words, 1, MOST_WORDS)
+    size = require_integer("words", words, 1, MAX_WORDS)
     for name, mark in {"before": before, "after": after}.items():
         if not isinstance(mark, str):
             raise TypeError(f"snippets: {name} must be a string, not {type(mark).__name__}")

@@ -41,7 +41,7 @@ from polars_tadoc.index.query.search import (
 from polars_tadoc.index.serve.scheduler import Scheduler, Traits
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.scoring.bm25 import Scoring
-from polars_tadoc.traversal.options import MOST_COUNT
+from polars_tadoc.traversal.options import MAX_COUNT
 
 LATENCIES = 100_000
 """Answers whose latencies are kept, the last ones."""
@@ -83,7 +83,7 @@ class ServerStatistics:
 _WARM_UP = 64  # words that are searched for before the first query
 _FIRST = pl.Series("query", [0], pl.UInt32)
 _TICK = 1e-4  # seconds by which a thread sleeps longer than a query can wait
-_MOST_ADMITTED = 512  # queries that are cut into words at once: nobody can ask one while they are let wait
+_MAX_ADMITTED = 512  # queries that are cut into words at once: nobody can ask one while they are let wait
 _PATIENCE = 0.005  # seconds until another engine than the first cuts queries into words
 _SPARE = 2  # cores for the threads that ask queries and work for the GPU, where a GPU serves beside the CPU
 
@@ -141,7 +141,7 @@ class Server:
         if mode not in get_args(ModeName):
             raise ValueError(f'mode={mode!r}: use "and", "or" or "and_or"')
         self._index, self._mode, self._scoring = index, mode, scoring
-        self._k = min(require_integer("k", k, 0), MOST_COUNT)
+        self._k = min(require_integer("k", k, 0), MAX_COUNT)
         self._deadline = _seconds(deadline)
         self._allowed = allowed_by_segment(index, filter, "serve")
         self._engines = _engines(require_engine(engine))
@@ -292,7 +292,7 @@ class Server:
         One engine does it as soon as it can, the other when queries wait long: many at once take little more than one.
         """
         is_due = self._inbox and (name == self._first or now - self._inbox[0].submitted > _PATIENCE or self._is_closed)
-        arrived = self._inbox[:_MOST_ADMITTED] if is_due else []
+        arrived = self._inbox[:_MAX_ADMITTED] if is_due else []
         self._inbox = self._inbox[len(arrived) :]
         self._admitting += bool(arrived)
         return arrived

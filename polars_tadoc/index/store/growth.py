@@ -20,7 +20,7 @@ Form = Any
 SHARE = 16
 """What one operation gives for a slice of words may be so small a part of ``Config(payload_limit_bytes=)``."""
 
-LEAST_BYTES = 1 << 20
+MIN_BYTES = 1 << 20
 """Each slice may take as much, however low the limit is."""
 
 VIEW_BYTES = 16
@@ -94,7 +94,7 @@ def _sum(sizes: Sequence[Size]) -> Size:
 
 def operation_limit() -> int:
     """Return what one operation may give for a slice of words: the limit of all images is so many times as much."""
-    return max(settings().payload_limit_bytes // SHARE, LEAST_BYTES)
+    return max(settings().payload_limit_bytes // SHARE, MIN_BYTES)
 
 
 def constant_cost(form: Form) -> float:

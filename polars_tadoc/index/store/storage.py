@@ -15,7 +15,7 @@ import polars as pl
 
 from polars_tadoc.compress.compress import require_known
 from polars_tadoc.errors import InvalidIndexError, LimitExceededError
-from polars_tadoc.index.build.collect import MOST_DOCUMENTS
+from polars_tadoc.index.build.collect import MAX_DOCUMENTS
 from polars_tadoc.index.codecs import Codec, require_codec
 from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.query.analyzer import Analyzer
@@ -95,7 +95,7 @@ class _SegmentHeader(NamedTuple):
         if not isinstance(known, dict):
             raise ValueError(f"a segment is {reprlib.repr(known)}")
         size, arrays = field(known, "documents", int), field(known, "arrays", list)
-        if not 0 <= size <= MOST_DOCUMENTS:
+        if not 0 <= size <= MAX_DOCUMENTS:
             raise ValueError(f"a segment has {size:,} documents")
         if not all(isinstance(name, str) and re.fullmatch(r"[a-z_.]+", name) for name in arrays):
             raise ValueError(f"a segment's arrays are {reprlib.repr(arrays)}")
@@ -160,7 +160,7 @@ def _read_documents(reader: Reader, known: dict[str, Any], count: int) -> Docume
             field(known, name, bool) for name in ("labelled", "numbered", "metadata", "text")
         )
         rows = field(known, "rows", int)
-        if not count <= rows <= MOST_DOCUMENTS:
+        if not count <= rows <= MAX_DOCUMENTS:
             raise ValueError(f"there are {rows:,} rows of {count:,} documents")
     if numbered:
         ids = pl.int_range(count, dtype=pl.UInt32, eager=True).alias("id")

@@ -24,7 +24,7 @@ from polars_tadoc.runtime.device import launch_each
 SCRATCH = 26 << 20
 """Bytes of device memory that are taken beside grammar, rows and result, however small these are."""
 
-_MOST_ROOTS = 16  # of a thread of classes.cu
+_MAX_ROOTS = 16  # of a thread of classes.cu
 _NEITHER = 1 << 32  # no more than 32 bits
 
 
@@ -58,7 +58,7 @@ _MARKED = 1 << 18
 """Rules, at most, that have a bit each in shared memory."""
 _STATIC_SHARED = 2 << 10
 """Bytes of shared memory, at most, that a block takes whatever its class."""
-_LEAST_ROWS = 4 << 20
+_MIN_ROWS = 4 << 20
 """Bytes, at least, for counters in global memory."""
 
 
@@ -167,7 +167,7 @@ class Work:
         zeros = cupy.zeros(2 * self.documents + 3 + len(self.classes), np.uint64)
         entries, self.lengths = zeros[: 2 * self.documents].reshape(2, -1)
         report = zeros[2 * self.documents :]  # as Report in classes.cu
-        items = min(_MOST_ROOTS, max(1, len(roots) >> 18))
+        items = min(_MAX_ROOTS, max(1, len(roots) >> 18))
         launch_each(
             *("classes", "weigh_roots", max(-(-len(roots) // items), min(rules.rule_count, 1 << 16))),
             *(np.uint32(rules.terminals), rules.lengths, np.uint32(rules.rule_count)),
@@ -235,7 +235,7 @@ class Work:
                 self._count_class(kind, defines, wide, min(expected, stop - first), listed, written)
         expected = self.class_sizes[-1] + (expected if self.tables is None else 0)
         if expected:
-            room = max(self.scratch - pair_bytes * capacity - held_tables, _LEAST_ROWS)
+            room = max(self.scratch - pair_bytes * capacity - held_tables, _MIN_ROWS)
             self._count_long(
                 defines, wide, room, min(expected, stop - first), (lists[-1], class_sizes[-1:], cursor[-1:]), written
             )

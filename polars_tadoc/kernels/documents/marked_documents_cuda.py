@@ -15,7 +15,7 @@ from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.traverse.tables_cuda import Tables, resident
 from polars_tadoc.runtime.device import device_attribute, get_kernel
 
-MOST_BITS = 1 << 34
+MAX_BITS = 1 << 34
 """Documents times terminals for which bitmaps pay: more are mostly zeros, which a bitmap has to clear and to read."""
 
 REPORT_WORDS = 10

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from polars_tadoc.kernels.documents.marked_documents_cuda import (
-    MOST_BITS,
+    MAX_BITS,
     mark_documents,
     offered_shared,
     scratch_of,
@@ -57,7 +57,7 @@ def list_documents(
     documents, terminals = len(root_offsets) - 1, rules.terminals
     row_words = -(-(terminals + (rules.rule_count if tables is None else 0)) // 32)
     document_words = -(-documents // 32)
-    if documents * terminals > MOST_BITS or 4 * max(row_words, document_words) > offered_shared():
+    if documents * terminals > MAX_BITS or 4 * max(row_words, document_words) > offered_shared():
         return None
     scratch -= scratch_of(rules, documents) + 4 * terminals
     if scratch <= 0:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from polars_tadoc.kernels.documents.marked_documents_cuda import (
-    MOST_BITS,
+    MAX_BITS,
     REPORT_WORDS,
     mark_documents,
     offered_shared,
@@ -79,7 +79,7 @@ def list_vectors(
     documents, terminals = len(root_offsets) - 1, rules.terminals
     row_words = -(-terminals // 32)
     shared = 8 * row_words + 4 * _HELD
-    if documents * terminals > MOST_BITS or shared > offered_shared() or tables.counts.dtype != np.uint32:
+    if documents * terminals > MAX_BITS or shared > offered_shared() or tables.counts.dtype != np.uint32:
         return None
     scratch -= scratch_of(rules, documents) + 16 * documents + (0 if rank is None else 4 * terminals)
     if scratch <= 0:

@@ -28,7 +28,7 @@ Shares = list[tuple[int, int]]
 BUCKET = 1 << 14
 """Keys for which one more bucket is made: their table is a quarter of a core's cache."""
 
-MOST_BUCKETS = 1 << 10
+MAX_BUCKETS = 1 << 10
 """More would be more streams than the processor follows while keys are spread."""
 
 AHEAD = 16
@@ -116,4 +116,4 @@ def spread_keys(keys: UInt64, weights: UInt64, buckets: int, shares: Shares | No
 
 def bucket_count(keys: int) -> int:
     """Return how many buckets to make for so many keys."""
-    return min(MOST_BUCKETS, max(2, 1 << (keys // BUCKET).bit_length()))
+    return min(MAX_BUCKETS, max(2, 1 << (keys // BUCKET).bit_length()))

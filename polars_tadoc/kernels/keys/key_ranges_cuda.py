@@ -15,7 +15,7 @@ from polars_tadoc.runtime.device import even_blocks, get_kernel
 
 WORKING_MEMORY = 30 << 20
 """Bytes that a call may take beside half of what it is given and what the result allows."""
-LEAST_MEMORY = 4 << 20
+MIN_MEMORY = 4 << 20
 """Bytes that a batch may take anyhow."""
 EXPECTED = 0.5
 """Share of the least result that entries have been found to have so far which the rest is trusted to have."""
@@ -155,7 +155,7 @@ class Batches:
         # what was found tells of no more than four times as many
         told = EXPECTED * self._density * min(left, 4 * self._taken) if self._kept else 0.0
         # half as much as the result beside it, less a margin for what sorts and sums note by tile
-        free = max(self._room + 1.4 * (self._result + told) - self._held, LEAST_MEMORY)
+        free = max(self._room + 1.4 * (self._result + told) - self._held, MIN_MEMORY)
         most = free / max(self._entry_bytes, self._summed_bytes + self._key_bytes)
         if left <= most:
             return left

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from polars_tadoc.kernels.primitives.primitives_cuda import compact, exclusive_scan, radix_sort
-from polars_tadoc.kernels.sequences.windows_cuda import MOST_NUMBERS, Kind, too_many
+from polars_tadoc.kernels.sequences.windows_cuda import MAX_NUMBERS, Kind, too_many
 from polars_tadoc.runtime.device import even_blocks, get_kernel, launch_each
 
 THREADS = 256
@@ -124,7 +124,7 @@ def sum_runs(columns: Any, order: Any, packing: Packing, slots: Any = None, deri
         kernel((len(tiles),), (THREADS,), (*sorted_entries, order, np.uint64(size), tiles))
     before = exclusive_scan(tiles)
     runs = int(before[-1])  # synchronize!
-    if runs + 1 > MOST_NUMBERS:
+    if runs + 1 > MAX_NUMBERS:
         raise too_many(runs, "runs of words")
     keys = cupy.empty((packing.columns, runs), np.uint64)
     sums = cupy.zeros(runs, np.uint64) if derived is None else None

@@ -21,7 +21,7 @@ UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
-_MOST_BITS = 32
+_MAX_BITS = 32
 _PLACE_BITS = 8
 
 
@@ -95,21 +95,21 @@ def width_of(codec: int, parts: Iterable[npt.NDArray[np.unsignedinteger]]) -> in
         The values that are coded, one part of the list after another.
 
     """
-    lengths = np.zeros(_MOST_BITS + 1, np.int64)
-    highs = [0] * (_MOST_BITS + 1)  # sum of the values' high parts, by width
-    powers = np.uint64(1) << np.arange(_MOST_BITS, dtype=np.uint64)
+    lengths = np.zeros(_MAX_BITS + 1, np.int64)
+    highs = [0] * (_MAX_BITS + 1)  # sum of the values' high parts, by width
+    powers = np.uint64(1) << np.arange(_MAX_BITS, dtype=np.uint64)
     for part in parts:
-        lengths += np.bincount(np.searchsorted(powers, part, side="right"), minlength=_MOST_BITS + 1)
+        lengths += np.bincount(np.searchsorted(powers, part, side="right"), minlength=_MAX_BITS + 1)
         if codec == RICE:
             highs = [more + int((part >> part.dtype.type(w)).sum(dtype=np.uint64)) for w, more in enumerate(highs)]
     total = int(lengths.sum())
     if codec == RICE:
         costs = [total * width + high for width, high in enumerate(highs)]
     else:
-        longer = [int(lengths[width + 1 :].sum()) for width in range(_MOST_BITS + 1)]
+        longer = [int(lengths[width + 1 :].sum()) for width in range(_MAX_BITS + 1)]
         costs = [
             total * width + (_PLACE_BITS + 1) * longer[width] + sum(longer[width + 1 :])
-            for width in range(_MOST_BITS + 1)
+            for width in range(_MAX_BITS + 1)
         ]
     return costs.index(min(costs))
 
@@ -139,7 +139,7 @@ def _encode_stream(
     high_sizes = np.empty(blocks, np.int64)
 
     def choose(chunk: tuple[int, int]) -> None:
-        room = np.empty(_MOST_BITS + 1, np.int64)
+        room = np.empty(_MAX_BITS + 1, np.int64)
         fixed = -1 if width is None else width
         _choose_widths(codec, offsets, block_offsets, numbers, are_documents, *chunk, fixed, widths, high_sizes, room)
 
@@ -190,7 +190,7 @@ def _value(numbers: UInt32, start: int, i: int, are_documents: bool) -> Any:
 @inner
 def _pfordelta_width(numbers: UInt32, first: int, last: int, are_documents: bool, lengths: Int64) -> Any:
     """Return the width at which a list takes the fewest bits, the smallest of equal ones; ``lengths`` is room."""
-    for length in range(_MOST_BITS + 1):
+    for length in range(_MAX_BITS + 1):
         lengths[length] = 0
     longest = 0
     for i in range(first, last):
@@ -225,7 +225,7 @@ def _rice_width(numbers: UInt32, first: int, last: int, are_documents: bool) -> 
     """
     width = bit_length(_rice_bits(numbers, first, last, are_documents, 0) // nb.uint64(max(1, last - first)))
     bits = _rice_bits(numbers, first, last, are_documents, width)
-    while width < _MOST_BITS:
+    while width < _MAX_BITS:
         more = _rice_bits(numbers, first, last, are_documents, width + 1)
         if more >= bits:
             break

@@ -15,7 +15,7 @@ UInt8 = npt.NDArray[np.uint8]
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
-MOST_BITS = 56
+MAX_BITS = 56
 """A number of this width, with up to seven bits before it, lies within eight bytes."""
 
 
@@ -35,7 +35,7 @@ def split(numbers: UInt64, width: int, low: UInt8, steps: UInt64, highs: UInt64)
     numbers
         uint64.
     width
-        uint64, 1 to ``MOST_BITS``.
+        uint64, 1 to ``MAX_BITS``.
     low
         uint8, zero, as many as the bits fill.
     steps

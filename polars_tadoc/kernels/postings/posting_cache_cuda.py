@@ -25,7 +25,7 @@ from polars_tadoc.runtime.device import device_errors
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
 
-MOST_SLOTS = 1 << 15
+MAX_SLOTS = 1 << 15
 """Lists that are kept at most."""
 
 _SLOT_BYTES = 2 * (3 * 8 + 4 + 2)
@@ -241,7 +241,7 @@ class PostingCache:
         whole = _whole(postings)
         share = min(1.0, max(0, budget - _FIXED_BYTES) / max(whole.nbytes, 1))
         sizes = _Extent(*(int(units * share) for units in whole))
-        sizes = sizes._replace(slots=min(sizes.slots, MOST_SLOTS))
+        sizes = sizes._replace(slots=min(sizes.slots, MAX_SLOTS))
         self._free = [Arena(size) for size in sizes]
         self._arrays = _Arrays(sizes, postings, arrays)
         self._kept: OrderedDict[int, tuple[_Extent, _Extent]] = OrderedDict()

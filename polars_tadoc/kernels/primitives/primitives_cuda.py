@@ -19,7 +19,7 @@ SCAN_TILE = 8 * THREADS
 """Items that a block of any other primitive takes at once."""
 
 _DIGIT_BITS, _DIGITS = 8, 256  # of radix_sort.cu
-_MOST_KEYS = 1 << 30
+_MAX_KEYS = 1 << 30
 _TYPES = {"bool": "u8", "uint8": "u8", "uint32": "u32", "int64": "i64", "uint64": "u64"}
 
 
@@ -51,7 +51,7 @@ def radix_sort(keys: Any, values: Any = None, bits: int = 64, first_bit: int = 0
 
     """
     size = len(keys)
-    if size >= _MOST_KEYS:
+    if size >= _MAX_KEYS:
         raise EngineUnavailableError(
             f'engine="gpu": {size:,} keys are more than it sorts at once; use engine="cpu", or fewer rows at a time'
         )

@@ -15,7 +15,7 @@ from polars_tadoc.runtime.parallel import map_parallel
 
 _CHUNK = 1 << 22
 """Bytes that are copied at once."""
-_MOST_WORKERS = 12
+_MAX_WORKERS = 12
 
 
 def to_arrow(arrays: Sequence[Any]) -> list[pa.Array]:
@@ -60,7 +60,7 @@ def _copy(chunks: list[tuple[int, int, int]]) -> None:
     """Copy from device to host addresses so many bytes each, at most a chunk."""
     import cupy
 
-    workers = min(thread_count(), len(chunks), _MOST_WORKERS)
+    workers = min(thread_count(), len(chunks), _MAX_WORKERS)
     stream, device = cupy.cuda.get_current_stream(), cupy.cuda.Device().id
     pinned = cupy.cuda.alloc_pinned_memory(max(1, 2 * workers) * _CHUNK)
 

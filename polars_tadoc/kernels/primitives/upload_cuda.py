@@ -19,7 +19,7 @@ _CHUNK = 1 << 22
 """Bytes that are copied at once. 118 MB took 15.5 ms in chunks of 256 KiB, 6.8 of 1 MiB, 3.8 of 4 MiB, 4.7 of
 8 MiB; the driver took 6.9 ms from pageable memory and 2.1 from pinned memory (H200, 16 cores,
 ``python -m benchmarks.gpu_tokenize --together --variants``)."""
-_MOST_WORKERS = 8
+_MAX_WORKERS = 8
 
 
 def upload_rows(addresses: npt.NDArray[np.uint64], before: npt.NDArray[np.int64]) -> Any:
@@ -46,7 +46,7 @@ def upload_rows(addresses: npt.NDArray[np.uint64], before: npt.NDArray[np.int64]
     text = cupy.empty(size + PADDING, np.uint8)
     text[size:] = 0
     chunks = list(pairwise([*range(0, size, _CHUNK), size]))
-    workers = min(thread_count(), len(chunks), _MOST_WORKERS)
+    workers = min(thread_count(), len(chunks), _MAX_WORKERS)
     stream, device = cupy.cuda.get_current_stream(), cupy.cuda.Device().id
     pinned = cupy.cuda.alloc_pinned_memory(max(1, 2 * workers) * _CHUNK)
 

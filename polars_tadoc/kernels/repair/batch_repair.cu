@@ -22,7 +22,7 @@ constexpr u32 SPAN = 32 * WORDS;
 constexpr u32 TILE = WARPS * SPAN;
 constexpr u32 GROUP = 32 * 32;  // positions that each warp of number_rules takes, a bitmap word a lane
 constexpr u32 BATCH = 4;  // loads that each of its lanes has in flight
-constexpr u32 MOST_PROBES = 128;  // a table so crowded is too small
+constexpr u32 MAX_PROBES = 128;  // a table so crowded is too small
 
 // Tables start as all ones. An entry fills the 32 bytes that memory moves at once.
 struct alignas(32) Entry {
@@ -156,7 +156,7 @@ __device__ __forceinline__ u32 slot_of(u64 hash, u32 capacity)
 __device__ __forceinline__ u32 find_entry(Entry* table, u32 capacity, u64 pair, u64 holder)
 {
     u32 slot = slot_of(hash_pair(pair), capacity);
-    for (u32 probe = 0; probe < MOST_PROBES; ++probe) {
+    for (u32 probe = 0; probe < MAX_PROBES; ++probe) {
         if (holder == NO_PAIR)
             holder = atomicCAS(&table[slot].pair, NO_PAIR, pair);
         if (holder == NO_PAIR || holder == pair)

@@ -23,7 +23,7 @@ GROUP = 1024
 """Positions of a warp that numbers rules."""
 
 _ENTRY_BYTES = 32
-_MOST_SYMBOLS = (1 << 31) - 1  # one bit of a symbol marks dead positions, and no symbol is all ones below it
+_MAX_SYMBOLS = (1 << 31) - 1  # one bit of a symbol marks dead positions, and no symbol is all ones below it
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def build(
         The sequence is beyond 31-bit symbols, or the device is out of memory or failed.
 
     """
-    if vocabulary_size + len(sequence) // 2 >= _MOST_SYMBOLS or len(sequence) >= _MOST_SYMBOLS:
+    if vocabulary_size + len(sequence) // 2 >= _MAX_SYMBOLS or len(sequence) >= _MAX_SYMBOLS:
         raise EngineUnavailableError(
             f'engine="gpu": {len(sequence):,} words are beyond its 31-bit symbols; use engine="cpu", or '
             "compress in more parts"

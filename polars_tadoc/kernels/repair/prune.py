@@ -16,7 +16,7 @@ UInt32 = npt.NDArray[np.uint32]
 MARGIN = 1
 """A kept rule also costs one offset."""
 
-MOST_PASSES = 4
+MAX_PASSES = 4
 """Inlining changes lengths and uses of other rules; further passes dropped under 0.1 % more."""
 
 
@@ -37,7 +37,7 @@ def prune(rules: BinaryRules, vocabulary_size: int, rows: int, margin: int = MAR
     root_uses = _count_uses(sequence, vocabulary_size, len(left))
     kept = np.ones(len(left), np.bool_)
     lengths = np.zeros(len(left), np.int64)
-    for _ in range(MOST_PASSES):
+    for _ in range(MAX_PASSES):
         if not kernels.decide(left, right, vocabulary_size, root_uses, margin, kept, lengths):
             break
     kernels.measure(left, right, vocabulary_size, kept, lengths)

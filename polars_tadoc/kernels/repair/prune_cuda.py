@@ -10,7 +10,7 @@ import numpy as np
 
 from polars_tadoc.kernels.primitives.primitives_cuda import radix_sort
 from polars_tadoc.kernels.repair.batch_repair_cuda import DeviceRules
-from polars_tadoc.kernels.repair.prune import MARGIN, MOST_PASSES, LevelledRules
+from polars_tadoc.kernels.repair.prune import MARGIN, MAX_PASSES, LevelledRules
 from polars_tadoc.runtime.device import device_errors, even_blocks, get_kernel
 
 THREADS = 256
@@ -128,7 +128,7 @@ def _decide(
             rules.sequence,
             np.uint32(len(rules.sequence)),
             np.int64(margin),
-            np.uint32(MOST_PASSES),
+            np.uint32(MAX_PASSES),
             uses[0],
             uses[1],
             keys,

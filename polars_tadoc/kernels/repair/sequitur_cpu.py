@@ -33,7 +33,7 @@ GONE = 0xFFFFFFFF
 HELD = 0xFFFFFFFE
 """Recorded place of a digram that is being moved: no place, so that nothing else takes the entry for its own."""
 
-MOST_PUSHES = 16
+MAX_PUSHES = 16
 """Places that one match makes pending, at most."""
 
 AHEAD = 12
@@ -320,7 +320,7 @@ def infer(sequence: UInt32, vocabulary_size: int, nodes: UInt32) -> Any:
             continue
         _push(state, tail)
         while state[PENDING] > 0:
-            if STATE_FIELDS + state[PENDING] + MOST_PUSHES > len(state):
+            if STATE_FIELDS + state[PENDING] + MAX_PUSHES > len(state):
                 larger = np.empty(2 * len(state), np.int64)
                 larger[: len(state)] = state
                 state = larger

@@ -20,7 +20,7 @@ from polars_tadoc.kernels.postings.coded_postings_cuda import codec_defines, cod
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, expand, radix_sort
 from polars_tadoc.runtime.device import device_attribute, device_errors, get_kernel
 
-MOST_KEPT = 1024
+MAX_KEPT = 1024
 """Documents of a query that its parts keep and merge; beyond, all that match are sorted."""
 
 WORKING_MEMORY = 1 << 28
@@ -28,11 +28,11 @@ WORKING_MEMORY = 1 << 28
 
 _TILE_THREADS, _TILE_BLOCKS = 512, 3  # of search_any.cu: threads, and blocks of a multiprocessor
 _TILE_SHARED = 13 << 10  # static shared memory of score_tiles, and what the device takes of each block's
-_LEAST_TILE = 2048
+_MIN_TILE = 2048
 _SLOTS = 4096  # of search_any.cu
 _STRETCH_THREADS, _STRETCH = 128, 4  # of search_all.cu
-_LEAST_ROOM = 64  # fewer keys of a part are kept as they are
-_MOST_MERGED, _FEW_QUERIES = 1 << 18, 8  # one block merges a query's keys; all that match are sorted in less time
+_MIN_ROOM = 64  # fewer keys of a part are kept as they are
+_MAX_MERGED, _FEW_QUERIES = 1 << 18, 8  # one block merges a query's keys; all that match are sorted in less time
 _MERGE_THREADS, _WIDE_MERGE_THREADS, _MERGES = 128, 512, 256
 
 
@@ -88,7 +88,7 @@ def search(
         if count == 0 or kept == 0:
             return found, documents, scores
         batch = _Batch(postings, norms, queries, require_all, allowed, extra)
-        if kept > MOST_KEPT:
+        if kept > MAX_KEPT:
             batch.sort_all(kept, found, documents, scores)
         elif require_all:
             batch.intersect(kept, found, documents, scores)
@@ -124,7 +124,7 @@ class _Batch:
 
         room = _room(k)
         tiles, tile_size = _cut(self.documents, self.count, room)
-        if tiles * k > _MOST_MERGED and self.count < _FEW_QUERIES:
+        if tiles * k > _MAX_MERGED and self.count < _FEW_QUERIES:
             self.sort_all(k, found, documents, scores)
             return
         floors, written = cupy.zeros((2, self.count), np.uint64)
@@ -266,7 +266,7 @@ def _load_queries(queries: Queries) -> Queries:
 
 def _room(k: int) -> int:
     """Return how many keys a part may keep: some more than k, so that seldom all need to be told apart."""
-    return max(2 * k, _LEAST_ROOM)
+    return max(2 * k, _MIN_ROOM)
 
 
 def _cut(documents: int, queries: int, room: int) -> tuple[int, int]:
@@ -277,10 +277,10 @@ def _cut(documents: int, queries: int, room: int) -> tuple[int, int]:
     whole, offered = (device_attribute(f"MaxSharedMemoryPer{of}") for of in ("Multiprocessor", "BlockOptin"))
     for blocks in range(_TILE_BLOCKS, 0, -1):
         most = (min(whole // blocks, offered) - _TILE_SHARED - 8 * room) // 4
-        if most >= _LEAST_TILE:
+        if most >= _MIN_TILE:
             break
     resident = blocks * device_attribute("MultiProcessorCount")
-    tiles = max(-(-documents // most), min(resident // queries, documents // _LEAST_TILE), 1)
+    tiles = max(-(-documents // most), min(resident // queries, documents // _MIN_TILE), 1)
     if tiles > resident:
         tiles = -(-tiles // resident) * resident
     tile_size = min(-(-documents // tiles) + BLOCK - 1, most) // BLOCK * BLOCK

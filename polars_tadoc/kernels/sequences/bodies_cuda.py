@@ -50,7 +50,7 @@ def make_texts(kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: An
         ends = _fill_ends(rules, rank, kind.reach, stride)
         starts = _mark_starts(rules.rule_offsets, rules.symbols)
     bodies = Text(rules.rule_offsets, rules.symbols, starts, ends, stride, rules.terminals, rank, kind.reach)
-    if ends.nbytes + starts.nbytes <= _MOST_KEPT:
+    if ends.nbytes + starts.nbytes <= _MAX_KEPT:
         # not the rules' own arrays: what a dictionary of weak keys holds must not hold the key
         _bodies[rules] = _Ends(kind.reach, rank, ends, starts, stride)
     starts = _mark_starts(root_offsets, roots)
@@ -68,7 +68,7 @@ class _Ends:
     stride: int
 
 
-_MOST_KEPT = 12 << 20
+_MAX_KEPT = 12 << 20
 """Bytes of device memory that stay with rules, at most."""
 _bodies: WeakKeyDictionary[Rules, _Ends] = WeakKeyDictionary()
 

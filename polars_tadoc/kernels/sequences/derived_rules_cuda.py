@@ -18,7 +18,7 @@ from polars_tadoc.kernels.keys.keys_cuda import (
 )
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, radix_sort
 from polars_tadoc.kernels.sequences.bodies_cuda import Text, make_texts
-from polars_tadoc.kernels.sequences.windows_cuda import MOST_NUMBERS, Kind, possible_kind, too_many
+from polars_tadoc.kernels.sequences.windows_cuda import MAX_NUMBERS, Kind, possible_kind, too_many
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.device import device_errors, launch_each
 
@@ -88,10 +88,10 @@ def derive(kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) -
     body_offsets, document_offsets = (p[text.offsets] for p, text in zip(places, texts, strict=True))
     body_symbols = int(places[0][-1])  # synchronize!
     all_symbols = body_symbols + int(places[1][-1])  # synchronize!
-    if all_symbols > MOST_NUMBERS:
+    if all_symbols > MAX_NUMBERS:
         raise too_many(all_symbols, "places of windows")
     places[1] += body_symbols
-    entries = sum(int(_measure(kind, text, MOST_NUMBERS).sum()) for text in texts)  # synchronize!
+    entries = sum(int(_measure(kind, text, MAX_NUMBERS).sum()) for text in texts)  # synchronize!
     columns, slots = cupy.empty((packing.columns, entries), np.uint64), cupy.empty(entries, np.uint32)
     taken = cupy.zeros(1, np.uint64)
     for text, text_places in zip(texts, places, strict=True):
@@ -108,7 +108,7 @@ def derive(kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) -
     symbols = cupy.empty(all_symbols, np.uint32)
     keys, _ = sum_runs(columns, order, packing, slots, symbols)
     del columns, order, slots
-    if keys.shape[1] + rules.rule_count > MOST_NUMBERS:
+    if keys.shape[1] + rules.rule_count > MAX_NUMBERS:
         raise too_many(keys.shape[1] + rules.rule_count, "runs of words and rules")
     for text, text_places in zip(texts, places, strict=True):
         launch_each(

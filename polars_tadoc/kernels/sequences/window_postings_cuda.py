@@ -20,11 +20,11 @@ from polars_tadoc.kernels.keys.keys_cuda import (
 from polars_tadoc.kernels.primitives.primitives_cuda import compact, exclusive_scan, radix_sort, segmented_sum
 from polars_tadoc.kernels.sequences.bodies_cuda import Text, make_texts
 from polars_tadoc.kernels.sequences.rule_occurrences_cuda import rule_documents
-from polars_tadoc.kernels.sequences.windows_cuda import MOST_NUMBERS, Kind, possible_kind, too_many
+from polars_tadoc.kernels.sequences.windows_cuda import MAX_NUMBERS, Kind, possible_kind, too_many
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.device import device_errors, launch_each
 
-_MOST_ENTRIES = 1 << 30
+_MAX_ENTRIES = 1 << 30
 """What is sorted at a time is fewer."""
 
 
@@ -143,13 +143,13 @@ def _list_batches(
     )
     found: list[_Lists] = []
     for low, last, entries in batches.ranges(packing.first_bits):
-        if entries >= _MOST_ENTRIES:
+        if entries >= _MAX_ENTRIES:
             raise too_many(entries, "documents of runs")
         columns, taken = [cupy.empty((packing.columns, entries), np.uint64)], cupy.zeros(1, np.uint64)
         write(low, last, columns[0], np.uint64(entries), taken, None)
         found.append(_make_lists(columns, packing, min_count, top))
         lists = found[-1]
-        if entries < batches.total and len(lists.counts) and int(lists.counts.max()) <= MOST_NUMBERS:  # synchronize!
+        if entries < batches.total and len(lists.counts) and int(lists.counts.max()) <= MAX_NUMBERS:  # synchronize!
             lists.counts = lists.counts.astype(np.uint32)
         batches.found(lists.nbytes, len(lists.offsets) * row_bytes + 12 * len(lists.documents))
         del lists
@@ -231,7 +231,7 @@ def order_lists(lists: Any, list_count: int, documents: Any, counts: Any) -> Non
     falling = counts.take(places)
     most = int(falling.max())  # synchronize!
     cupy.subtract(np.uint64(most), falling, out=falling)
-    if most <= MOST_NUMBERS:
+    if most <= MAX_NUMBERS:
         falling = falling.astype(np.uint32)
     order = radix_sort(falling, places.copy(), most.bit_length(), overwrite=True)[1]
     del falling

@@ -11,7 +11,7 @@ from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.primitives.primitives_cuda import segmented_sum
 from polars_tadoc.kernels.traverse.rules import Rules
 
-MOST_NUMBERS = (1 << 32) - 1
+MAX_NUMBERS = (1 << 32) - 1
 
 _PIECE = 1 << 20  # symbols that are looked up at a time
 

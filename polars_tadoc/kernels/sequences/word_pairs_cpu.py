@@ -26,7 +26,7 @@ UInt64 = npt.NDArray[np.uint64]
 HOT = 8
 """Bits that number the first words, the most frequent ones of a text: counters of their pairs take 256 KiB."""
 
-LEAST_HOT = 1 << 22
+MIN_HOT = 1 << 22
 """Pairs of documents' symbols from which on those of hot words are counted aside."""
 
 _0, _1, _2 = (np.uint64(number) for number in (0, 1, 2))
@@ -149,7 +149,7 @@ class PairWindows:
         """Fill heads and tails; no two words are farther apart than the longest document has words."""
         window = max(min(window, longest_document(bodies, window)), 1)
         terminals = bodies.rules.terminals
-        if len(bodies.roots) * window < LEAST_HOT or rank_bits(terminals) + HOT > 32:
+        if len(bodies.roots) * window < MIN_HOT or rank_bits(terminals) + HOT > 32:
             return cls(Ends.of(bodies.rules, rank, window), 0, np.zeros(0, np.uint32))
         rank = np.arange(terminals, dtype=np.uint32) if rank is None else rank
         hot, words = hot_words(rank)

@@ -142,8 +142,8 @@ extern "C" __global__ void place_ties(const unsigned char* __restrict__ bytes, c
     const u64* __restrict__ keys, u32 count, u32 depth, const u32* __restrict__ places, u32* __restrict__ order,
     u32* __restrict__ unfinished)
 {
-    constexpr u32 MOST_TIES = 2048;
-    constexpr u32 MOST_BYTES = 1 << 17;  // of all that tie, each compared as far as 512 bytes at least
+    constexpr u32 MAX_TIES = 2048;
+    constexpr u32 MAX_BYTES = 1 << 17;  // of all that tie, each compared as far as 512 bytes at least
     const u32 lane = threadIdx.x & 31;
     const u64 warp = (static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
     if (warp >= count)
@@ -156,18 +156,18 @@ extern "C" __global__ void place_ties(const unsigned char* __restrict__ bytes, c
     u32 stop = own + 1;
     if ((key & 0xFF) == 8) {
         // so many tie that looking for the first and the last of them would take long
-        if ((own >= MOST_TIES && ties_with(own - MOST_TIES))
-            || (static_cast<u64>(own) + MOST_TIES < count && ties_with(static_cast<u64>(own) + MOST_TIES))) {
+        if ((own >= MAX_TIES && ties_with(own - MAX_TIES))
+            || (static_cast<u64>(own) + MAX_TIES < count && ties_with(static_cast<u64>(own) + MAX_TIES))) {
             *unfinished = 1;
             return;
         }
-        for (u32 run = 32; run == 32 && own - first < MOST_TIES;) {
+        for (u32 run = 32; run == 32 && own - first < MAX_TIES;) {
             const bool ties = lane < first && ties_with(first - 1 - lane);
             const u32 others = ~__ballot_sync(0xFFFFFFFFu, ties);
             run = others == 0 ? 32 : __ffs(others) - 1;
             first -= run;
         }
-        for (u32 run = 32; run == 32 && stop - own < MOST_TIES;) {
+        for (u32 run = 32; run == 32 && stop - own < MAX_TIES;) {
             const u64 at = static_cast<u64>(stop) + lane;
             const u32 others = ~__ballot_sync(0xFFFFFFFFu, at < count && ties_with(at));
             run = others == 0 ? 32 : __ffs(others) - 1;
@@ -175,10 +175,10 @@ extern "C" __global__ void place_ties(const unsigned char* __restrict__ bytes, c
         }
     }
     u32 smaller = 0;
-    bool told = stop - first <= MOST_TIES;
+    bool told = stop - first <= MAX_TIES;
     if (told && stop - first > 1) {
         const Span span = {entry_starts[members[own]], entry_stops[members[own]]};
-        const u32 most = max(512u, MOST_BYTES / (stop - first));
+        const u32 most = max(512u, MAX_BYTES / (stop - first));
         for (u32 other = first + lane; other < stop; other += 32) {
             const Span rival = {entry_starts[members[other]], entry_stops[members[other]]};
             const int compared = other == own ? 1 : compare(bytes, rival, span, depth, most);

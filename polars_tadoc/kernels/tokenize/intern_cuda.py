@@ -13,8 +13,8 @@ from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.device import get_kernel, launch_each
 
 _THREADS = 512  # of intern.cu
-_LEAST_SLOTS = 1 << 10
-_MOST_SLOTS = 1 << 31
+_MIN_SLOTS = 1 << 10
+_MAX_SLOTS = 1 << 31
 _STRINGS_PER_SLOT = 4  # of natural text at first: one string in eight may be a new one
 _GROWTH = 8
 _DEVICE_ROUNDS = 16  # of ordering by seven bytes each: what ties even then is ordered on the host
@@ -114,7 +114,7 @@ def _fill_table(text: Any, starts: Any, stops: Any, leave_empty_out: bool, by_co
     import cupy
 
     strings = len(starts)
-    capacity = max(_LEAST_SLOTS, 1 << (strings // _STRINGS_PER_SLOT).bit_length())
+    capacity = max(_MIN_SLOTS, 1 << (strings // _STRINGS_PER_SLOT).bit_length())
     blocks = min(-(-strings // _THREADS), 4 * int(cupy.cuda.Device().attributes["MultiProcessorCount"]))
     while True:
         limit = capacity // 2
@@ -133,7 +133,7 @@ def _fill_table(text: Any, starts: Any, stops: Any, leave_empty_out: bool, by_co
         distinct = int(taken[0])  # synchronize!
         if distinct <= limit:
             return _Table(slots, slot_counts, string_slots, entries[:distinct])
-        capacity = min(_GROWTH * capacity, _MOST_SLOTS)
+        capacity = min(_GROWTH * capacity, _MAX_SLOTS)
 
 
 def order_strings(text: Any, starts: Any, stops: Any, falling: Any = None) -> Any:

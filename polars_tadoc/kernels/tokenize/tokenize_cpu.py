@@ -50,7 +50,7 @@ BLOCK = 64
 BATCH = 128
 """Words whose cache lines are asked for before the first of them is looked up."""
 
-MOST_PAIR_BYTES = 10
+MAX_PAIR_BYTES = 10
 """Bytes that a gap may take while scanning."""
 
 _SPANS = 256
@@ -414,7 +414,7 @@ def scan(
     gap_ends
         By row.
     pairs
-        Room for ``MOST_PAIR_BYTES`` for each id.
+        Room for ``MAX_PAIR_BYTES`` for each id.
     tail
         Work space, ``BLOCK`` bytes.
 

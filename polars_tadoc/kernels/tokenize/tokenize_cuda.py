@@ -24,7 +24,7 @@ from polars_tadoc.runtime.device import device_errors, get_kernel, launch_each
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
 
-_MOST_BYTES = 1 << 31
+_MAX_BYTES = 1 << 31
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ def text_rows(text: pl.Series, mend: str) -> tuple[npt.NDArray[np.uint64], Int64
     addresses, lengths, views = binary_views(text)
     before = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=before[1:])
-    if before[-1] + len(lengths) >= _MOST_BYTES:
+    if before[-1] + len(lengths) >= _MAX_BYTES:
         raise EngineUnavailableError(
             f'engine="gpu": {len(lengths):,} rows of together {before[-1]:,} bytes are beyond its 32-bit positions; '
             f'use engine="cpu", or {mend}'

@@ -147,8 +147,8 @@ class _Thread:
         """Make room for so many words and gaps."""
         self.words.reserve(count)
         self.gaps.reserve(count)
-        if len(self.pairs) < kernels.MOST_PAIR_BYTES * count:
-            self.pairs = np.empty(kernels.MOST_PAIR_BYTES * count, np.uint8)
+        if len(self.pairs) < kernels.MAX_PAIR_BYTES * count:
+            self.pairs = np.empty(kernels.MAX_PAIR_BYTES * count, np.uint8)
 
 
 @dataclass

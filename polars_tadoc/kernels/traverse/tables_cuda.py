@@ -18,7 +18,7 @@ NARROW = 1 << 32
 
 _TABLE_THREADS, _WEIGHT_THREADS = 256, 512  # of tables.cu, rule_weights.cu
 _HELD = 1 << 13  # terminals, the hottest, that each block counts in shared memory
-_MOST_RESIDENT = 18 << 20  # bytes of tables that stay with their rules
+_MAX_RESIDENT = 18 << 20  # bytes of tables that stay with their rules
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +214,7 @@ def resident_tables(rules: Rules) -> Tables:
 
         starts = exclusive_scan(tables.sizes)
         total = int(starts[-1:].get()[0])  # synchronize!
-        if starts.nbytes + tables.sizes.nbytes + total * (4 + tables.counts.itemsize) > _MOST_RESIDENT:
+        if starts.nbytes + tables.sizes.nbytes + total * (4 + tables.counts.itemsize) > _MAX_RESIDENT:
             return tables
         terminals, counts = cupy.empty(total, np.uint32), cupy.empty(total, tables.counts.dtype)
         most = cupy.zeros(1, np.uint64)

@@ -14,7 +14,7 @@ from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.device import launch_each
 
 _VIEW = 16
-_MOST_BYTES = (1 << 32) - 2 * PADDING
+_MAX_BYTES = (1 << 32) - 2 * PADDING
 """Of a part: positions have 32 bits, and kernels look a little further than a word."""
 _WASTE = 4
 """Buffers are copied whole where they are at most so many times as long as the views."""
@@ -50,7 +50,7 @@ def upload_words(words: pl.Series) -> Iterator[Words]:
     views, *buffers = (buffer or pa.py_buffer(b"") for buffer in array.buffers()[1:])
     addresses = np.array([views.address + _VIEW * array.offset, *(buffer.address for buffer in buffers)], np.uint64)
     sizes = np.array([_VIEW * len(array), *(buffer.size for buffer in buffers)], np.int64)
-    if sizes.sum() < _MOST_BYTES and sizes[1:].sum() <= _WASTE * sizes[0]:
+    if sizes.sum() < _MAX_BYTES and sizes[1:].sum() <= _WASTE * sizes[0]:
         yield _place_views(addresses, sizes)
     else:
         yield from _upload_gathered(words)
@@ -78,7 +78,7 @@ def _upload_gathered(words: pl.Series) -> Iterator[Words]:
     np.cumsum(lengths, out=before[1:])
     first = 0
     while first < len(lengths):
-        stop = max(first + 1, int(np.searchsorted(before, before[first] + _MOST_BYTES, side="right")) - 1)
+        stop = max(first + 1, int(np.searchsorted(before, before[first] + _MAX_BYTES, side="right")) - 1)
         own = before[first : stop + 1] - before[first]
         text, offsets = upload_rows(addresses[first:stop], own), cupy.asarray(own.astype(np.uint32))
         yield Words(text, offsets[:-1], offsets[1:])

@@ -5,7 +5,7 @@
 
 constexpr u32 THREADS = 256;
 constexpr u32 ALONE = 64;  // bytes of a word that one thread takes; a warp takes each longer one
-constexpr u32 MOST_PROBES = 1024;  // for a free slot: many words of one hash would take squared time
+constexpr u32 MAX_PROBES = 1024;  // for a free slot: many words of one hash would take squared time
 constexpr u32 ALL = 0xFFFFFFFFu;
 
 // What a kernel leaves for the next one and for the host.
@@ -85,7 +85,7 @@ __device__ __forceinline__ void insert(Slot* slots, u32 capacity, Key own, u32 i
 {
     u32 slot = first_slot(own.hash, capacity);
     for (u32 probes = 0; atomicCAS(&slots[slot].id, NONE, id) != NONE; ++probes) {
-        if (probes == MOST_PROBES || state->crowded != 0) {
+        if (probes == MAX_PROBES || state->crowded != 0) {
             state->crowded = 1;
             return;
         }

@@ -23,7 +23,7 @@ UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
 
 
-MOST_WORDS = 16
+MAX_WORDS = 16
 """Word events that rules are kept with: those of as many sets of namespaces, or of sets of twigs."""
 
 FOLDED_AT = 3
@@ -97,7 +97,7 @@ def load(rules: Rules, root_offsets: Int64, roots: UInt32, words: WordEvents) ->
         now = known.called_again()
     else:
         return known.left
-    kept.put(key, (*(one for one in entries if one is not known), now)[-MOST_WORDS:])
+    kept.put(key, (*(one for one in entries if one is not known), now)[-MAX_WORDS:])
     return now.left
 
 

@@ -26,7 +26,7 @@ from polars_tadoc.runtime.jit import inner, kernel
 
 UInt64 = npt.NDArray[np.uint64]
 
-MOST_LEVELS = (1 << 28) - 1
+MAX_LEVELS = (1 << 28) - 1
 """Levels that a value has room for."""
 
 DONE, STATES_FULL, ARENA_FULL, STACK_FULL = range(4)
@@ -45,7 +45,7 @@ _UNSOUND = np.uint64(1 << 63)
 _OUTSIDE = np.uint64(0b1111 << 60)
 _ONE_ELEMENT = np.uint64(1 << 60)
 _ONE_LEVEL = np.uint64(1 << 32)
-_MOST_LEVELS = np.uint64(MOST_LEVELS)
+_MAX_LEVELS = np.uint64(MAX_LEVELS)
 
 
 class Reductions(NamedTuple):
@@ -75,7 +75,7 @@ def are_documents(values: UInt64) -> npt.NDArray[np.bool_]:
 
 def heights_of(values: UInt64) -> npt.NDArray[np.int64]:
     """Return how many elements are open at once."""
-    return (values >> _HEIGHT & _MOST_LEVELS).astype(np.int64)
+    return (values >> _HEIGHT & _MAX_LEVELS).astype(np.int64)
 
 
 @kernel
@@ -204,7 +204,7 @@ def _reduce(
         value = values[symbol]
         if value >= _UNSOUND:
             return DONE
-        highest = max(highest, np.int64(depth + (value >> _HEIGHT & _MOST_LEVELS)) - np.int64(closes))
+        highest = max(highest, np.int64(depth + (value >> _HEIGHT & _MAX_LEVELS)) - np.int64(closes))
         opens, place = _0, _0
         if value >= _UNBALANCED:
             place = np.uint64(places[symbol])

@@ -16,8 +16,8 @@ using u8 = unsigned char;
 constexpr u32 THREADS = 256;
 constexpr u32 WARPS = THREADS / 32;
 constexpr u32 OPEN_LEVELS = 64;  // whose names check_names holds in shared memory
-constexpr u64 MOST_EVENTS = (1ull << 31) - 1;  // more are counted as so many
-constexpr int MOST_LEVELS = 1 << 28;
+constexpr u64 MAX_EVENTS = (1ull << 31) - 1;  // more are counted as so many
+constexpr int MAX_LEVELS = 1 << 28;
 constexpr u32 CLOSE = 0;
 
 // Kinds of words.
@@ -66,7 +66,7 @@ __device__ __forceinline__ Run joined(const Run& first, const Run& second)
     const u32 one = run.low == first.low ? first.flags : 0;
     const u32 other = run.low == low ? second.flags : 0;
     run.flags = min((one & ENDED) + (other & ENDED), 2u) | ((one | other) & OUTSIDE);
-    if (((first.flags | second.flags) & WRONG) != 0 || run.high - run.low > MOST_LEVELS)
+    if (((first.flags | second.flags) & WRONG) != 0 || run.high - run.low > MAX_LEVELS)
         return {0, 0, 0, WRONG};
     return run;
 }
@@ -146,11 +146,11 @@ __device__ __forceinline__ Run measure_body(
             own_events += events[k];
         }
         u64 before = size + lanes_before(own_events);
-        size = min(__shfl_sync(ALL_LANES, before + own_events, 31), MOST_EVENTS);
+        size = min(__shfl_sync(ALL_LANES, before + own_events, 31), MAX_EVENTS);
 #pragma unroll
         for (u32 k = 0; k < ITEMS; ++k) {
             if (first + k < stop)
-                visit(first + k, events[k], static_cast<u32>(min(before, MOST_EVENTS)));
+                visit(first + k, events[k], static_cast<u32>(min(before, MAX_EVENTS)));
             before += events[k];
         }
         all = joined(all, joined_lanes(own));
@@ -170,7 +170,7 @@ extern "C" __global__ void measure_words(
     const u32 kind = kinds[word];
     const u32 begin = offsets[word];
     const u32 stop = offsets[word + 1];
-    Measures{runs, sizes}.set(word, run_of(kind), min(static_cast<u64>(stop - begin), MOST_EVENTS));
+    Measures{runs, sizes}.set(word, run_of(kind), min(static_cast<u64>(stop - begin), MAX_EVENTS));
     for (u32 i = begin; i < stop; ++i)
         event_names[i] = i == begin && (kind == OPEN || kind == SHUT) ? names[word] : 0;
 }

@@ -23,7 +23,7 @@ from polars_tadoc.kernels.twigs.twig_pruning_cpu import Documents, PrunedGrammar
 from polars_tadoc.kernels.twigs.twig_reductions_cpu import (
     ARENA_FULL,
     DONE,
-    MOST_LEVELS,
+    MAX_LEVELS,
     NEXT,
     STATES_FULL,
     Reductions,
@@ -44,10 +44,10 @@ Int64 = npt.NDArray[np.int64]
 
 MatchEvents = Callable[[Events], tuple[Int64, UInt32]]
 
-MOST_BYTES = 256 << 20
+MAX_BYTES = 256 << 20
 """What the states and steps of one thread may take."""
 
-MOST_OPEN_BYTES = 256 << 20
+MAX_OPEN_BYTES = 256 << 20
 """What its rules close and open may take, and what is open at once."""
 
 KEPT_BYTES = 64 << 20
@@ -107,7 +107,7 @@ def match_rules(
     grammar, folded = load(rules, root_offsets, roots, words)
     offsets = root_offsets if folded is None else folded.offsets
     chunks = weighted_chunks(offsets, max(_FEWEST_ROOTS, len(grammar.symbols)))
-    most_levels = min(most_levels, MOST_LEVELS)
+    most_levels = min(most_levels, MAX_LEVELS)
 
     def match_chunk(chunk: tuple[int, int]) -> tuple[Part, Documents]:
         own = slice(chunk[0], chunk[1] + 1)
@@ -195,13 +195,13 @@ class Reduction:
         while (code := step(self.automaton, self.reductions, self.most_levels, self.progress)) != DONE:
             if code == STATES_FULL:
                 larger = roomier(self.automaton)
-                if larger.nbytes > MOST_BYTES:
+                if larger.nbytes > MAX_BYTES:
                     return STATES_FULL
                 self.automaton = larger
                 continue
             name = "arena" if code == ARENA_FULL else "stack"
             room = getattr(self.reductions, name)
-            if 2 * room.nbytes > MOST_OPEN_BYTES:
+            if 2 * room.nbytes > MAX_OPEN_BYTES:
                 return ARENA_FULL
             self.reductions = self.reductions._replace(**{name: np.concatenate([room, np.empty_like(room)])})
         return DONE

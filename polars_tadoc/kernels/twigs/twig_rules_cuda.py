@@ -29,9 +29,9 @@ EXPANDED = 1 << 24
 
 _THREADS = 256
 _WARPS = _THREADS // 32
-_MOST_EVENTS = (1 << 31) - 2  # of twig_rules.cu, where more are counted as so many and one more
-_MOST_LEVELS = 1 << 28
-_MOST_KEPT = 12 << 20
+_MAX_EVENTS = (1 << 31) - 2  # of twig_rules.cu, where more are counted as so many and one more
+_MAX_LEVELS = 1 << 28
+_MAX_KEPT = 12 << 20
 """Bytes of device memory that stay with rules, at most."""
 
 
@@ -107,7 +107,7 @@ def match_rules(
         highest = cupy.zeros(1, np.uint64)
         _by_warps(
             *("measure_documents", documents, root_offsets, np.uint64(documents), roots, grammar.runs, grammar.sizes),
-            *(np.uint32(min(most_levels, _MOST_LEVELS)), np.uint64(min(settings().expansion_limit, _MOST_EVENTS))),
+            *(np.uint32(min(most_levels, _MAX_LEVELS)), np.uint64(min(settings().expansion_limit, _MAX_EVENTS))),
             *(sizes, states, highest),
         )
         everything = _Documents(root_offsets, 0, roots, sizes, states, highest)
@@ -152,7 +152,7 @@ def _measured(rules: Rules, words: WordEvents) -> _Grammar:
     if kept is not None and kept.words.kinds is words.kinds and kept.words.symbols is words.symbols:
         return kept
     grammar = _measure(rules, words)
-    if grammar.nbytes <= _MOST_KEPT:
+    if grammar.nbytes <= _MAX_KEPT:
         _grammars[rules] = grammar
     return grammar
 

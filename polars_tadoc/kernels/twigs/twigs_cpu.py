@@ -39,7 +39,7 @@ UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 """What the states and steps that a thread remembers may take; beyond it all are forgotten."""
 
 _FEWEST_EVENTS = 1 << 13
@@ -156,7 +156,7 @@ class _Walk:
 
     def _widen(self) -> bool:
         larger = roomier(self.automaton)
-        if larger.nbytes > MOST_BYTES:
+        if larger.nbytes > MAX_BYTES:
             return False
         self.automaton = larger
         return True

@@ -34,7 +34,7 @@ _THREADS = 128  # of twigs.cu
 _WARPS = _THREADS // 32
 _CHUNK_OF_TWIGS = 1024  # of list_matches in twigs.cu
 _NODE_WARPS, _CHUNK = 8, 1024  # of twig_nodes.cu
-_MOST_SYMBOLS = 1 << 24  # of twig_nodes.cu
+_MAX_SYMBOLS = 1 << 24  # of twig_nodes.cu
 _DESCENDANT, _ROOT, _ANY = 1 << 29, 1 << 30, 1 << 31  # of twig_nodes.cu
 _PARENT_BIT = 24
 
@@ -44,11 +44,11 @@ _LEVELS = 16
 """Sets that a warp's stack holds in shared memory, at most."""
 _NODE_LEVELS = 64
 """Bytes that a thread's stack holds in shared memory, at most."""
-_MOST_SPILLED = 1 << 28
+_MAX_SPILLED = 1 << 28
 """Bytes of the deeper levels of all that run at the same time; fewer run where levels are many."""
-_MOST_FOUND = 1 << 30
+_MAX_FOUND = 1 << 30
 """Bytes of the node sets and of the matches of documents that are matched together."""
-_MOST_SPARE = 1 << 24
+_MAX_SPARE = 1 << 24
 """Bytes that a result may keep for matches that could have been; larger ones are copied."""
 _UPLOADED = 1 << 23
 """Bytes from which several threads copy events."""
@@ -124,8 +124,8 @@ class TwigMatcher:
     def __init__(self, twigs: Twigs, kernel: str = TWIG_KERNELS[0]) -> None:
         if kernel not in TWIG_KERNELS:
             raise ValueError(f"kernel={kernel!r}: use {' or '.join(map(repr, TWIG_KERNELS))}")
-        if kernel == "nodes" and len(twigs.heads) > _MOST_SYMBOLS:
-            raise ValueError(f"kernel='nodes' takes at most {_MOST_SYMBOLS:,} symbols; use kernel='bits'")
+        if kernel == "nodes" and len(twigs.heads) > _MAX_SYMBOLS:
+            raise ValueError(f"kernel='nodes' takes at most {_MAX_SYMBOLS:,} symbols; use kernel='bits'")
         self._by_nodes = kernel == "nodes"
         with device_errors(f"loading {len(twigs.roots):,} twigs"):
             import cupy
@@ -173,7 +173,7 @@ class TwigMatcher:
             if not documents or not twigs:
                 return cupy.zeros(documents + 1, np.int64), cupy.empty(0, np.uint32)
             elements = order_elements(events) if not self._by_nodes or len(self._large) else None
-            most = max(1, _MOST_FOUND // (8 * self._words + 4 * twigs))
+            most = max(1, _MAX_FOUND // (8 * self._words + 4 * twigs))
             parts = [self._match_part(events, elements, at, at + most) for at in range(0, documents, most)]
             if len(parts) == 1:
                 return parts[0]
@@ -210,7 +210,7 @@ class TwigMatcher:
             *(np.uint64(twigs), np.uint64(chunks), tiles, offsets, matches),
         )
         listed = matches[: int(offsets[-1])]  # synchronize!
-        return offsets, listed.copy() if matches.nbytes > _MOST_SPARE else listed
+        return offsets, listed.copy() if matches.nbytes > _MAX_SPARE else listed
 
     def match_rules(
         self, rules: Rules, root_offsets: Any, roots: Any, words: WordEvents, most_levels: int
@@ -287,7 +287,7 @@ def _spilling(blocks: int, size: int) -> tuple[int, Any]:
     """Return how many blocks may run if each needs so many bytes of global memory, and that memory."""
     import cupy
 
-    blocks = min(blocks, max(1, _MOST_SPILLED // max(1, size)))
+    blocks = min(blocks, max(1, _MAX_SPILLED // max(1, size)))
     return blocks, cupy.empty(blocks * size, np.uint8)
 
 

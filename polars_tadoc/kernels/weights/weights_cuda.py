@@ -22,7 +22,7 @@ FAN = 32
 _SIZES = (f"-DTILE={TILE}u", f"-DPIECE={PIECE}u", f"-DFAN={FAN}u")
 
 _THREADS, _COUNT_THREADS = 256, 1024  # of balanced_postings.cuh and top_weights.cu; of count_frequencies
-_LEAST_SHARE, _MOST_SHARE = 1 << 13, 1 << 16
+_MIN_SHARE, _MAX_SHARE = 1 << 13, 1 << 16
 """Postings of a block that counts documents: with more, terminals that come late find its table full."""
 _WINDOW = TILE - PIECE
 """Positions whose pieces a block sorts."""
@@ -56,7 +56,7 @@ def document_frequencies(terminals: Any, size: int) -> Any:
         postings = len(terminals)
         if postings:
             share = -(-postings // (2 * device_attribute("MultiProcessorCount")))
-            share = min(max(share, _LEAST_SHARE), _MOST_SHARE)
+            share = min(max(share, _MIN_SHARE), _MAX_SHARE)
             get_kernel("weights", "count_frequencies")(
                 (-(-postings // share),),
                 (_COUNT_THREADS,),

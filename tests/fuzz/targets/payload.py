@@ -15,7 +15,7 @@ from polars_tadoc.model.column import split
 from tests import handmade
 from tests.fuzz.columns import hold
 from tests.fuzz.script import Script, edit_bytes, edit_numbers
-from tests.fuzz.target import MOST_DECODED, Refused, Target, may_refuse
+from tests.fuzz.target import MAX_DECODED, Refused, Target, may_refuse
 
 BYTES = ("tokenizer", "word_bytes", "gap_bytes")
 NARROW = ("shared_words", "shared_gaps")
@@ -76,7 +76,7 @@ def edited(script: Script) -> str:
             parts[name] = bytes(data)
         else:
             edit_numbers(script, parts[name], 8 if name in NARROW else 32)
-    size = script.any_number([MOST_DECODED], 64) if script.number(15) == 15 else None
+    size = script.any_number([MAX_DECODED], 64) if script.number(15) == 15 else None
     return handmade.seal(handmade.stream(**parts, counts=counts), size)
 
 

@@ -25,13 +25,13 @@ UNKNOWN = 0xFFFFFFFE
 PIECE = 1 << 14
 """Words of a row that are parsed together."""
 
-MOST_MATCHES = 64
+MAX_MATCHES = 64
 """Rules kept that match at one position."""
 
 STEPS = 128
 """Steps through the trie for each word; what one position leaves, those to its left may take."""
 
-MOST_STEPS = 1 << 17
+MAX_STEPS = 1 << 17
 """Steps for one position, all that was left over included: a rule takes as many as its body has symbols, thousands."""
 
 _K2 = np.uint64(0xD6E8FEB86659FD93)
@@ -289,19 +289,19 @@ def parse_rows(
 
     Row r is ``symbols[starts[r]:starts[r] + sizes[r]]``, words before and what is left after. From right to left, all
     rules that match at a position are found from those that match further right; the shortest path over them is the
-    row. Rows are cut every ``PIECE`` words, ``MOST_MATCHES`` rules at most are kept at a position, and where ``STEPS``
+    row. Rows are cut every ``PIECE`` words, ``MAX_MATCHES`` rules at most are kept at a position, and where ``STEPS``
     through the trie are spent, the rules found until then must do: so time and memory stay linear.
     """
     began = interrupts()
     edges_at, mask = nb.uint64(edges.ctypes.data), nb.uint64(len(edges) // 3 - 1)
-    match = np.empty(PIECE * MOST_MATCHES, np.uint32)  # what is never touched takes no memory
-    match_end = np.empty(PIECE * MOST_MATCHES, np.int32)
+    match = np.empty(PIECE * MAX_MATCHES, np.uint32)  # what is never touched takes no memory
+    match_end = np.empty(PIECE * MAX_MATCHES, np.int32)
     first_match = np.empty(PIECE + 1, np.int64)  # a position's matches stand before those of the one to its left
     fewest = np.empty(PIECE + 1, np.int32)
     choice = np.empty(PIECE, np.int64)
     sketch = np.empty(PIECE, np.uint64)  # of the rules and the word that match at each position
-    stack = np.empty(MOST_STEPS + MOST_MATCHES, np.int64)  # a step puts one node there; the last loop may run over
-    stack_end = np.empty(MOST_STEPS + MOST_MATCHES, np.int64)
+    stack = np.empty(MAX_STEPS + MAX_MATCHES, np.int64)  # a step puts one node there; the last loop may run over
+    stack_end = np.empty(MAX_STEPS + MAX_MATCHES, np.int64)
     for row in range(len(sizes)):
         if interrupts() != began:
             return
@@ -320,7 +320,7 @@ def parse_rows(
                 here = found
                 sketch[i] = _bit(symbols[piece + i])
                 found += 1
-                left = min(left + STEPS, MOST_STEPS)
+                left = min(left + STEPS, MAX_STEPS)
                 while here < found:  # matches at this position grow while they are gone through
                     end = nb.int64(match_end[here])
                     if fewest[end] + 1 < fewest[i] or here == first_match[i]:
@@ -335,7 +335,7 @@ def parse_rows(
                             depth -= 1
                             node = stack[depth]
                             end = stack_end[depth]
-                            if rules[node] != 0 and found - first_match[i] < MOST_MATCHES:
+                            if rules[node] != 0 and found - first_match[i] < MAX_MATCHES:
                                 match[found] = rules[node]
                                 match_end[found] = end
                                 sketch[i] |= _bit(rules[node])

@@ -12,7 +12,7 @@ UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
 
-MOST_SHARED = 255
+MAX_SHARED = 255
 """Bytes that a string may share with the one before it: one byte says how many."""
 
 
@@ -25,7 +25,7 @@ def front_code(offsets: Int64, data: UInt8, shared: UInt8, rest: UInt8) -> int:
         common = 0
         if s > 0:
             before = offsets[s - 1]
-            most = min(stop - start, start - before, MOST_SHARED)
+            most = min(stop - start, start - before, MAX_SHARED)
             while common < most and data[start + common] == data[before + common]:
                 common += 1
         shared[s] = common

@@ -16,7 +16,7 @@ from polars_tadoc.runtime.jit import inner, kernel
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
 
-MOST_WORDS = 1 << 32
+MAX_WORDS = 1 << 32
 """Words are numbered in 32 bits."""
 
 

@@ -36,7 +36,7 @@ be parsed."""
     USED,  # events so far
     CAPACITY,
     OPENED,  # elements open
-    MOST_OPENED,  # as many may be
+    MAX_OPENED,  # as many may be
     DEEPEST,  # levels so far, attributes and texts counted
     NAMES,  # address of the table
     MASK,  # of its slots
@@ -44,7 +44,7 @@ be parsed."""
     HAS_ATTRIBUTES,  # whether some attribute is named
     TEXT,  # address of the text so far
     TEXT_LENGTH,  # its bytes; one more than the most if there are more
-    MOST_TEXT,  # bytes of the longest text that is named, 0 if none is
+    MAX_TEXT,  # bytes of the longest text that is named, 0 if none is
     PARSER,
     ERROR_LINE,  # function
     ERROR_COLUMN,  # function
@@ -122,7 +122,7 @@ def _end_text(state: Any) -> None:
     length = _get(state, TEXT_LENGTH)
     if length != _0:
         _set(state, TEXT_LENGTH, _0)
-        if length <= _get(state, MOST_TEXT):
+        if length <= _get(state, MAX_TEXT):
             text = _get(state, TEXT)
             store_u8(text + length, np.uint8(0))
             _append_leaf(state, _find(state, np.uint64(TEXTS), text) & _LOW)
@@ -146,7 +146,7 @@ def _on_start(state: Any, name: Any, attributes: Any) -> None:
     if _get(state, STOPPED) == _0:
         _end_text(state)
         opened = _get(state, OPENED) + _1
-        if opened > _get(state, MOST_OPENED):
+        if opened > _get(state, MAX_OPENED):
             _stop(state, _TOO_DEEP)
         else:
             _set(state, OPENED, opened)
@@ -167,7 +167,7 @@ def _on_end(state: Any, name: Any) -> None:
 
 def _on_text(state: Any, text: Any, length: Any) -> None:
     length &= _LOW  # an int
-    so_far, most = _get(state, TEXT_LENGTH), _get(state, MOST_TEXT)
+    so_far, most = _get(state, TEXT_LENGTH), _get(state, MAX_TEXT)
     if so_far <= most:
         if length > most - so_far:
             _set(state, TEXT_LENGTH, most + _1)
@@ -234,7 +234,7 @@ def _read(expat: Any, handlers: Any, state: Any, address: Any, length: Any) -> A
     _ask(expat.set_salt, parser, expat.salt)
     _ask(expat.set_user_data, parser, shared)
     _ask(expat.set_elements, parser, handlers[0], handlers[1])
-    if state[MOST_TEXT] != _0:
+    if state[MAX_TEXT] != _0:
         _ask(expat.set_text, parser, handlers[2])
         _ask(expat.set_default, parser, handlers[3])
     going = True

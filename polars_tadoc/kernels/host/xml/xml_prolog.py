@@ -19,17 +19,17 @@ INVALID_TOKEN = errors.codes[errors.XML_ERROR_INVALID_TOKEN]
 ENTITIES, DEFAULTS = 240, 241
 """Codes of documents that declare entities, or so many default values for so many elements; Expat's are lower."""
 
-MOST_DEFAULTS = 1 << 23
-"""Default values that elements may come with, and :data:`MOST_GROWTH` more for each of the document's bytes: Expat's
+MAX_DEFAULTS = 1 << 23
+"""Default values that elements may come with, and :data:`MAX_GROWTH` more for each of the document's bytes: Expat's
 own limits for what entities add."""
-MOST_GROWTH = 100
-MOST_DEFAULT_BYTES = 1 << 30
-"""Bytes of these values, and :data:`MOST_BYTE_GROWTH` more for each of the document's bytes."""
-MOST_BYTE_GROWTH = 1000
+MAX_GROWTH = 100
+MAX_DEFAULT_BYTES = 1 << 30
+"""Bytes of these values, and :data:`MAX_BYTE_GROWTH` more for each of the document's bytes."""
+MAX_BYTE_GROWTH = 1000
 
 _0, _1, _2, _3, _4 = (np.uint64(number) for number in range(5))
-_MOST_DEFAULTS, _MOST_GROWTH = np.uint64(MOST_DEFAULTS), np.uint64(MOST_GROWTH)
-_MOST_DEFAULT_BYTES, _MOST_BYTE_GROWTH = np.uint64(MOST_DEFAULT_BYTES), np.uint64(MOST_BYTE_GROWTH)
+_MAX_DEFAULTS, _MAX_GROWTH = np.uint64(MAX_DEFAULTS), np.uint64(MAX_GROWTH)
+_MAX_DEFAULT_BYTES, _MAX_BYTE_GROWTH = np.uint64(MAX_DEFAULT_BYTES), np.uint64(MAX_BYTE_GROWTH)
 _BYTE, _TWO, _THREE = (np.uint64((1 << 8 * count) - 1) for count in (1, 2, 3))
 _MARK, _INSTRUCTION, _INSTRUCTION_END, _COMMENT, _COMMENT_END, _DOCTYPE, _ENTITY = (
     np.uint64(int.from_bytes(written, "little"))
@@ -106,8 +106,8 @@ def _check_doctype(place: Any, end: Any) -> Any:
             place += _1
     size = end - beginning
     if (
-        literals * elements > _MOST_DEFAULTS + _MOST_GROWTH * size
-        or literal_bytes * elements > _MOST_DEFAULT_BYTES + _MOST_BYTE_GROWTH * size
+        literals * elements > _MAX_DEFAULTS + _MAX_GROWTH * size
+        or literal_bytes * elements > _MAX_DEFAULT_BYTES + _MAX_BYTE_GROWTH * size
     ):
         return DEFAULTS, beginning
     return FINE, place
