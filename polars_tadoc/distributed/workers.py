@@ -177,7 +177,15 @@ class Workers:
         self._pool.close()
         self._folder.close()
 
-    @documented_by(compress, like=None, engine=None, progress=None)
+    @documented_by(
+        compress,
+        like=None,
+        engine=None,
+        progress=None,
+        source="Parquet files of text: a file, a folder, a glob pattern, or several of them.",
+        column="The String column; all others are kept beside it.",
+        target="The folder, which must not be there, or be empty.",
+    )
     @apart
     def compress(
         self,
@@ -195,15 +203,6 @@ class Workers:
 
         The files have their names by the order of the rows, and are the same ones however many workers there are. The
         folder appears under its name when all of it is there.
-
-        Parameters
-        ----------
-        source
-            Parquet files of text: a file, a folder, a glob pattern, or several of them.
-        column
-            The String column; all others are kept beside it.
-        target
-            The folder, which must not be there, or be empty.
 
         Returns
         -------

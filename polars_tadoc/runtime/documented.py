@@ -36,7 +36,7 @@ def documented_by(function: Callable[..., Any], **parameters: str | None) -> Cal
     for name, meaning in {first: None, **parameters}.items():
         said = f"{name}\n    {meaning}\n" if meaning else ""
         found = re.subn(rf"^{name}\n(?:    .*\n?)+", said, sections["Parameters"], flags=re.MULTILINE)
-        sections["Parameters"] = found[0] if found[1] else f"{found[0]}\n{said}".rstrip()
+        sections["Parameters"] = found[0] if found[1] else f"{found[0].rstrip()}\n{said}".rstrip()
     taken = {name: sections[name].strip("\n") for name in ("Parameters", "Raises") if sections.get(name)}
 
     def document(method: Method) -> Method:
