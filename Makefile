@@ -33,8 +33,8 @@ bench: $(BIN)/.installed
 
 # Machine code of all kernels for each level of processors, then a wheel for this Python; without it, for any Python.
 wheel: $(BIN)/.installed
-	$(BIN)/python -m polars_tadoc.kernels.machine_code.build
+	$(BIN)/python -m polars_tadoc.runtime.machine_code.build
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 clean:
-	rm -rf $(VENV) build dist polars_tadoc/kernels/_compiled *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist polars_tadoc/runtime/_compiled *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.side_by_side import times
-from polars_tadoc.index.build.build import build_index
 from polars_tadoc.index.codecs import CODECS, Codec
+from polars_tadoc.index.construct.build import build_index
 from polars_tadoc.kernels.postings.coded import BLOCK, RICE, Postings
 from polars_tadoc.kernels.postings.decode_cpu import View, decode_counts, decode_documents, view_of
 from polars_tadoc.runtime.addresses import move

@@ -19,7 +19,7 @@ def table(names: list[str]) -> None:
     """Compile and print the table; in a process with an empty cache."""
     from numba.core import event
 
-    from polars_tadoc.kernels.machine_code import signatures
+    from polars_tadoc.runtime.machine_code import signatures
 
     spent: dict[str, dict[str, float]] = defaultdict(dict)
     with event.install_recorder("numba:compile") as recorder:

@@ -33,7 +33,7 @@ from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.config import Config
 from polars_tadoc.dictionary.dictionary import Dictionary
-from polars_tadoc.index.build.build import build_index
+from polars_tadoc.index.construct.build import build_index
 from polars_tadoc.index.index import Index
 from polars_tadoc.index.store.load import load_index
 from polars_tadoc.model import column

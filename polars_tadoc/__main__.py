@@ -14,7 +14,7 @@ def main() -> int:
     warmup = commands.add_parser("warmup", help="compile all kernels that are not compiled yet")
     warmup.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="as many as there are cores")
     given = parser.parse_args()
-    from polars_tadoc.kernels.machine_code.build import warm_up
+    from polars_tadoc.runtime.machine_code.build import warm_up
 
     warm_up(given.processes)
     return 0

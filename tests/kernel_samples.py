@@ -6,9 +6,9 @@ import json
 
 from numba.core.dispatcher import Dispatcher
 
-from polars_tadoc.kernels.machine_code.content import content_of
-from polars_tadoc.kernels.machine_code.signatures import modules
 from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.machine_code.content import content_of
+from polars_tadoc.runtime.machine_code.signatures import modules
 
 
 def twice(number: int) -> int:

@@ -12,13 +12,13 @@ from hypothesis import given
 import polars_tadoc as tadoc
 from polars_tadoc.compress import compress as module
 from polars_tadoc.engine.choose import Engine
-from polars_tadoc.kernels.machine_code.cache import COMPILING
 from polars_tadoc.kernels.repair import batch_repair
 from polars_tadoc.kernels.repair import compress_cuda as on_device
 from polars_tadoc.kernels.repair.gaps import predict_gaps
 from polars_tadoc.kernels.repair.prune import prune
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from polars_tadoc.model import payload
+from polars_tadoc.runtime.machine_code.cache import COMPILING
 from tests.handmade import cut
 from tests.strategies import columns
 

@@ -24,7 +24,7 @@ from polars_tadoc.errors import DeviceMemoryError, DeviceMemoryWarning
 from polars_tadoc.execute import analytic, counting, weights
 from polars_tadoc.execute.window_counting import WindowCounting
 from polars_tadoc.execute.windows import Window
-from polars_tadoc.index.build import collect
+from polars_tadoc.index.construct import collect
 from polars_tadoc.model.column import split
 from polars_tadoc.runtime.cache import ByteLRU
 from tests.analytic_cases import Case, cases

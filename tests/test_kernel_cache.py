@@ -16,7 +16,7 @@ from unittest.mock import patch
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc.kernels.machine_code import entries, folders
+from polars_tadoc.runtime.machine_code import entries, folders
 from tests.kernel_samples import compile_twice
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="this system has no such permissions")

@@ -20,8 +20,8 @@ import pytest
 from numba.core.codegen import JITCPUCodegen
 
 import polars_tadoc as tadoc
-from polars_tadoc.kernels.machine_code import cache, content, entries, folders, targets
 from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.machine_code import cache, content, entries, folders, targets
 from tests.kernel_samples import compile_twice, twice
 
 PACKAGE = Path(tadoc.__file__).parent
@@ -185,7 +185,7 @@ def test_versions_and_settings_are_part_of_the_key(monkeypatch: pytest.MonkeyPat
     assert targets.compiler() == before  # a patch
     for name, value in (("nb.__version__", "0.999.0"), ("np.__version__", "9.0.0"), ("config.BOUNDSCHECK", 1)):
         with monkeypatch.context() as changed:
-            changed.setattr(f"polars_tadoc.kernels.machine_code.targets.{name}", value)
+            changed.setattr(f"polars_tadoc.runtime.machine_code.targets.{name}", value)
             assert targets.compiler() != before, name
     with monkeypatch.context() as changed:
         changed.setattr(sys, "version_info", (3, 99, 0))

@@ -15,8 +15,8 @@ import pytest
 from numba import types
 
 import polars_tadoc as tadoc
-from polars_tadoc.kernels.machine_code import build, signatures
-from polars_tadoc.kernels.machine_code.cache import KernelCache
+from polars_tadoc.runtime.machine_code import build, signatures
+from polars_tadoc.runtime.machine_code.cache import KernelCache
 
 ROOT = Path(tadoc.__file__).parents[1]
 DEMO = ROOT / "examples" / "quickstart.py"
@@ -79,9 +79,9 @@ def test_a_wheel_says_whether_it_holds_machine_code(tag: str | None, tmp_path: P
     for folder in (package, package / "kernels"):
         (folder / "__init__.py").touch()
     if tag:
-        (package / "kernels" / "_compiled" / "x86-64-v3").mkdir(parents=True)
-        (package / "kernels" / "_compiled" / "TAG").write_text(tag)
-        (package / "kernels" / "_compiled" / "x86-64-v3" / "some-0123.kernel").touch()
+        (package / "runtime" / "_compiled" / "x86-64-v3").mkdir(parents=True)
+        (package / "runtime" / "_compiled" / "TAG").write_text(tag)
+        (package / "runtime" / "_compiled" / "x86-64-v3" / "some-0123.kernel").touch()
     command = [sys.executable, "setup.py", "--quiet", "bdist_wheel"]
     given = {**os.environ, "PYTHONWARNINGS": "ignore"}
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, env=given)

@@ -22,13 +22,13 @@ from polars.testing import assert_frame_equal, assert_series_equal
 import polars_tadoc as tadoc
 from polars_tadoc.errors import ColumnMissingError, LimitExceededError, NotCompressedError
 from polars_tadoc.execute import windows
-from polars_tadoc.index.build import posting_files as pieces
-from polars_tadoc.index.build import sink, sink_documents
-from polars_tadoc.index.build.collect import count_words
-from polars_tadoc.index.build.disk_array import Spool
-from polars_tadoc.index.build.posting_files import PostingsWriter
 from polars_tadoc.index.codecs import CODECS, require_codec
 from polars_tadoc.index.codecs.numbers import pack_numbers, pack_streamed
+from polars_tadoc.index.construct import posting_files as pieces
+from polars_tadoc.index.construct import sink, sink_documents
+from polars_tadoc.index.construct.collect import count_words
+from polars_tadoc.index.construct.disk_array import Spool
+from polars_tadoc.index.construct.posting_files import PostingsWriter
 from polars_tadoc.index.store.folder import Reader, Writer
 from tests import handmade
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from polars_tadoc.kernels.machine_code.cache import COMPILING
+from polars_tadoc.runtime.machine_code.cache import COMPILING
 
 ENDS = """
 import sys, threading, time

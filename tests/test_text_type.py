@@ -17,8 +17,8 @@ import pytest
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import NotCompressedError
-from polars_tadoc.kernels.machine_code.cache import COMPILING
 from polars_tadoc.model.text_type import NAME
+from polars_tadoc.runtime.machine_code.cache import COMPILING
 
 TEXT = ["to be, or not to be", None, "to do is to be", "", "do be do be do", "to be, or not to be"]
 PLAIN = pl.DataFrame({"id": range(6), "half": [0, 1] * 3, "text": TEXT})

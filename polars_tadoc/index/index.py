@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from polars_tadoc.index.build import change
 from polars_tadoc.index.collection import Collection
+from polars_tadoc.index.construct import change
 from polars_tadoc.index.query.explain import explain
 from polars_tadoc.index.query.search import FilterLike, QueriesLike, search
 from polars_tadoc.index.query.snippets import snippets

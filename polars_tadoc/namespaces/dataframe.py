@@ -35,7 +35,7 @@ from polars_tadoc.execute.columns import (
     text_column,
 )
 from polars_tadoc.fork import require_threads
-from polars_tadoc.index.build.build import build_index
+from polars_tadoc.index.construct.build import build_index
 from polars_tadoc.index.index import Index
 from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.packed.pack import pack, pack_stream, packed_schema

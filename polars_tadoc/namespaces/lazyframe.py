@@ -47,10 +47,10 @@ from polars_tadoc.execute.partitioned_sink import (
 from polars_tadoc.execute.plan import CHECKPOINTED, ask, read_columns, require_always_the_same
 from polars_tadoc.execute.windows import question_of, windows_of
 from polars_tadoc.fork import require_threads
-from polars_tadoc.index.build.build import build_index
-from polars_tadoc.index.build.sink import sink_index
-from polars_tadoc.index.build.sink_documents import DocumentsWriter
 from polars_tadoc.index.codecs import require_codec
+from polars_tadoc.index.construct.build import build_index
+from polars_tadoc.index.construct.sink import sink_index
+from polars_tadoc.index.construct.sink_documents import DocumentsWriter
 from polars_tadoc.index.store.place import index_folder
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.namespaces.dataframe import LABELS

@@ -26,7 +26,7 @@ from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.fork import require_threads
-from polars_tadoc.index.build.build import build_index
+from polars_tadoc.index.construct.build import build_index
 from polars_tadoc.index.index import Index
 from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.rows.bm25 import bm25

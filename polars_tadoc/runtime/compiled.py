@@ -8,7 +8,7 @@ from typing import Any
 import numba as nb
 from numba.core.ccallback import CFunc
 
-from polars_tadoc.kernels.machine_code.cache import KernelCache
+from polars_tadoc.runtime.machine_code.cache import KernelCache
 
 
 def njit(**options: Any) -> Callable[[Any], Any]:

@@ -15,8 +15,8 @@ import polars as pl
 
 from polars_tadoc.compress.compress import require_known
 from polars_tadoc.errors import InvalidIndexError, LimitExceededError
-from polars_tadoc.index.build.collect import MAX_DOCUMENTS
 from polars_tadoc.index.codecs import Codec, require_codec
+from polars_tadoc.index.construct.collect import MAX_DOCUMENTS
 from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.index.segment import Segment

@@ -1,7 +1,7 @@
 """Which specialisations of kernels there are, as a list that is kept with the source and that builds compile from.
 
 A line of ``signatures.json`` names a kernel by its file and name, and what it takes. Folders are left out, so that the
-list stands when files move. ``python -m polars_tadoc.kernels.machine_code.build --record`` writes it, from the cache
+list stands when files move. ``python -m polars_tadoc.runtime.machine_code.build --record`` writes it, from the cache
 that tests and examples have filled.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 from numba import types
 from numba.core.dispatcher import Dispatcher
 
-from polars_tadoc.kernels.machine_code.content import ROOTS
+from polars_tadoc.runtime.machine_code.content import ROOTS
 
 LIST = Path(__file__).with_name("signatures.json")
 _SCALARS = (types.Integer, types.Float, types.Boolean, types.NoneType)

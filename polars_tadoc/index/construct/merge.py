@@ -13,8 +13,8 @@ from polars_tadoc.errors import InvalidIndexError
 from polars_tadoc.index.codecs import codec_of
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.postings import live_postings
-from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.postings.live_postings import DELETED
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 
 UInt32 = npt.NDArray[np.uint32]

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from polars_tadoc.index.codecs import Codec
 from polars_tadoc.index.codecs.numbers import pack_streamed
 from polars_tadoc.index.codecs.pfordelta import exception_places
+from polars_tadoc.index.construct.disk_array import Spool
 from polars_tadoc.index.store.folder import Writer
-from polars_tadoc.index.build.disk_array import Spool
 from polars_tadoc.kernels.postings import encode_cpu as coding
 from polars_tadoc.kernels.postings.coded import BLOCK, RICE, Postings, Stream
 

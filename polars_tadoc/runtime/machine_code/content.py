@@ -26,7 +26,7 @@ from numba.core.dispatcher import Dispatcher
 
 ROOTS = ("polars_tadoc.kernels", "polars_tadoc.runtime")
 """Folders of modules that kernels and what they are made with lie in."""
-CACHING = ("polars_tadoc.kernels.machine_code", "polars_tadoc.runtime.compiled")
+CACHING = ("polars_tadoc.runtime.machine_code", "polars_tadoc.runtime.compiled")
 """Modules that keep machine code, and so have no part in it."""
 
 _IMPORT = re.compile(

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from polars_tadoc.runtime.arguments import require_bool
-from polars_tadoc.model.column import require_tadoc, split
-from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.index.codecs import require_codec
-from polars_tadoc.index.build.collect import document_rows, documents_of, make_segment, require_rows
+from polars_tadoc.index.construct.collect import document_rows, documents_of, make_segment, require_rows
 from polars_tadoc.index.index import Index
+from polars_tadoc.index.query.analyzer import Analyzer
+from polars_tadoc.model.column import require_tadoc, split
+from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.traversal.options import Options
 

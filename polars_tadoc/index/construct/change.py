@@ -10,17 +10,17 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.runtime.arguments import require_bool
-from polars_tadoc.model.column import require_tadoc, split
 from polars_tadoc.engine.choose import require_engine
 from polars_tadoc.errors import ColumnMissingError, LimitExceededError
-from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.index.codecs import codec_of
-from polars_tadoc.index.build.collect import MAX_DOCUMENTS, document_rows, documents_of, make_segment, require_rows
+from polars_tadoc.index.construct.collect import MAX_DOCUMENTS, document_rows, documents_of, make_segment, require_rows
+from polars_tadoc.index.construct.merge import merge
 from polars_tadoc.index.documents import Documents, find, held, named
+from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.index.query.filter import bitmap, filter_mask
-from polars_tadoc.index.build.merge import merge
 from polars_tadoc.index.segment import Segment
+from polars_tadoc.model.column import require_tadoc, split
+from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.traversal.options import Options, require_strategy
 

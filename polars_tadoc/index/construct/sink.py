@@ -11,25 +11,25 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from polars_tadoc.execute.splits import working_bytes
-from polars_tadoc.records.records import Layout, Records
-from polars_tadoc.execute.windows import Window, in_parts
-from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
-from polars_tadoc.model.corpus import require_countable
 from polars_tadoc.engine.choose import choose
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
-from polars_tadoc.index.query.analyzer import Analyzer
+from polars_tadoc.execute.splits import working_bytes
+from polars_tadoc.execute.windows import Window, in_parts
 from polars_tadoc.index.codecs import Codec
-from polars_tadoc.index.build.collect import MAX_DOCUMENTS, count_words, document_rows
+from polars_tadoc.index.construct.collect import MAX_DOCUMENTS, count_words, document_rows
+from polars_tadoc.index.construct.disk_array import Spool
+from polars_tadoc.index.construct.posting_files import LONG, PostingsWriter
+from polars_tadoc.index.construct.sink_documents import DocumentsWriter
+from polars_tadoc.index.construct.sink_terms import TermsWriter
+from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.index.store.folder import Writer, new_folder
-from polars_tadoc.index.build.posting_files import LONG, PostingsWriter
-from polars_tadoc.index.build.sink_documents import DocumentsWriter
-from polars_tadoc.index.build.sink_terms import TermsWriter
-from polars_tadoc.index.build.disk_array import Spool
 from polars_tadoc.index.store.storage import contents, require_saved
 from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.corpus import require_countable
 from polars_tadoc.model.payload import short_name
 from polars_tadoc.records import Checkpoint, Spill
+from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.traversal.options import Options
 
 LAYOUT = Layout(("word", "row"), 2)

@@ -20,9 +20,9 @@ from typing import Any
 from numba.core import caching, compiler, sigutils
 from numba.core.errors import NumbaWarning
 
-from polars_tadoc.kernels.machine_code import entries, folders, targets
-from polars_tadoc.kernels.machine_code.content import UnknownContentError, content_of, sources_of
-from polars_tadoc.kernels.machine_code.entries import Entry
+from polars_tadoc.runtime.machine_code import entries, folders, targets
+from polars_tadoc.runtime.machine_code.content import UnknownContentError, content_of, sources_of
+from polars_tadoc.runtime.machine_code.entries import Entry
 from polars_tadoc.runtime.permissions import PRIVATE_FOLDER
 
 

@@ -12,10 +12,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polars_tadoc.model import payload
 from polars_tadoc.execute.windows import Window
-from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.index.store.folder import Writer
+from polars_tadoc.model import payload
+from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.text_type import STORAGE, storage
 
 Int64 = npt.NDArray[np.int64]

@@ -1,7 +1,7 @@
 """Compiles kernels before anybody waits for them, in several processes.
 
 ``python -m polars_tadoc warmup`` compiles all that is listed for this processor into the user's cache folder;
-``python -m polars_tadoc.kernels.machine_code.build`` does it for levels of processors, into the package, for wheels.
+``python -m polars_tadoc.runtime.machine_code.build`` does it for levels of processors, into the package, for wheels.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from typing import Any
 
 from numba import types
 
-import polars_tadoc
-from polars_tadoc.kernels.machine_code import entries, folders, signatures, targets
-from polars_tadoc.kernels.machine_code.cache import KernelCache
+from polars_tadoc.runtime.machine_code import entries, folders, signatures, targets
+from polars_tadoc.runtime.machine_code.cache import KernelCache
 
-_CHILD = "polars_tadoc.kernels.machine_code.build"
+_CHILD = "polars_tadoc.runtime.machine_code.build"
 
 
 def compile_listed(share: int, shares: int) -> int:
@@ -58,7 +57,7 @@ def compile_all(processes: int, variables: dict[str, str]) -> None:
         A process failed.
 
     """
-    root = str(Path(polars_tadoc.__file__).parents[1])
+    root = str(Path(__file__).parents[3])
     paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, **variables, "PYTHONPATH": paths}
     commands = [[sys.executable, "-m", _CHILD, "--share", str(share), str(processes)] for share in range(processes)]

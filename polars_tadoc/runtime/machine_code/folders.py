@@ -18,7 +18,7 @@ from numba import config
 from numba.misc.appdirs import AppDirs
 
 from polars_tadoc.errors import KernelCacheWarning
-from polars_tadoc.kernels.machine_code.entries import SUFFIX
+from polars_tadoc.runtime.machine_code.entries import SUFFIX
 from polars_tadoc.runtime.permissions import PRIVATE_FOLDER
 from polars_tadoc.runtime.regular_file import is_owned
 

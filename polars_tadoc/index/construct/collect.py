@@ -11,20 +11,20 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.records.labelled_results import from_arrow, to_arrow
-from polars_tadoc.model.corpus import Corpus, require_countable
-from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.engine.choose import Engine, choose
+from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.index.codecs import Codec
 from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.index.store.stored_text import StoredText
 from polars_tadoc.kernels.primitives.lists import append_lists, gather_lists, running_sum
+from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.model.vocabulary import Vocabulary, unify
+from polars_tadoc.records.labelled_results import from_arrow, to_arrow
 from polars_tadoc.traversal.options import Options
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
-from polars_tadoc.model.vocabulary import Vocabulary, unify
 
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
