@@ -4,16 +4,23 @@ A plan that stops early (its first rows are enough, or a part of it fails) does 
 has a thread that asks for the next frame. Python ends a thread that wants to go on while the interpreter ends in a way
 that Rust does not survive: the process would abort, with all its results given. So a source that runs then stops where
 it next comes by, and its thread sleeps from there on until the process is gone; functions of plans end with an error.
+
+Ctrl-C has a promise of its own: the process is gone within a second. Python spends most of that on garbage: it looks
+four times for cycles among 180,000 objects, most of them Numba's, before it lets go of what the process is about to
+free anyway.
 """
 
 from __future__ import annotations
 
 import atexit
+import gc
+import io
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from weakref import WeakSet
 
 from polars_tadoc.runtime.interrupts import interruptible
@@ -119,6 +126,8 @@ class Running:
         for query in queries:
             query.join(max(0.0, now + LINGERED - time.monotonic()))
         self.has_ended = True
+        if getattr(sys, "last_type", None) is KeyboardInterrupt:
+            _spare_garbage()
 
     @property
     def _ends_elsewhere(self) -> bool:
@@ -128,6 +137,22 @@ class Running:
     def _add(self, count: int) -> None:
         with self._lock:
             self._count += count
+
+
+def _spare_garbage() -> None:
+    """Take all objects away from the garbage collector; files first write what they hold back.
+
+    Objects outside of cycles end as they always do, and Python promises no end to any that is alive when it ends
+    itself. The collections took 0.7 of 0.8 s of CPU time between the last function at exit and the process's end.
+    """
+    objects = gc.get_objects()
+    written = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
+    kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, written)}
+    for file in [one for one in objects if type(one) in kinds]:
+        with suppress(Exception):  # closed, or nobody reads any more
+            file.flush()
+    del objects
+    gc.freeze()
 
 
 running = Running()
