@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, replace
 from types import TracebackType
 from typing import Any, Literal, get_args
-
-from polars_tadoc.fork import require_threads
 
 EngineName = Literal["auto", "cpu", "gpu"]
 DeviceMemory = Literal["auto", "device", "unified"]
@@ -72,6 +70,15 @@ _current = Settings()
 _lock = threading.Lock()
 
 
+_checks: list[Callable[[], None]] = []
+
+
+def check_each_call(check: Callable[[], None]) -> Callable[[], None]:
+    """Let a check run whenever settings are asked for, which every call does; it raises where no call can run."""
+    _checks.append(check)
+    return check
+
+
 def settings() -> Settings:
     """Return the settings in force; all calls ask for them.
 
@@ -81,7 +88,8 @@ def settings() -> Settings:
         No call can run in this process.
 
     """
-    require_threads()
+    for check in _checks:
+        check()
     return _current
 
 

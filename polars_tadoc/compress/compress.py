@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,7 @@ from polars_tadoc.kernels.repair.gaps import predict_gaps
 from polars_tadoc.kernels.repair.prune import LevelledRules, prune
 from polars_tadoc.kernels.tokenize.tokenizer import BUILT_IN, Tokenizer, Tokens, require_utf8, tokenize
 from polars_tadoc.model import column, payload
+from polars_tadoc.model.blocks import cut_blocks
 from polars_tadoc.model.column import require_series, require_string, require_tadoc
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.grammar_cache import grammars
@@ -155,7 +156,7 @@ class Compression:
         sizes = _sizes(text)
         blocks = [  # sizes are known before: within threads Polars is not asked, all of whose threads may wait for them
             (text.slice(start, stop - start), sizes[start:stop])
-            for start, stop in cut_blocks(sizes, self.rows_per_grammar or ROWS_PER_GRAMMAR)
+            for start, stop in cut_grammars(sizes, self.rows_per_grammar)
         ]
         # encoding with a grammar that exists asks Polars
         one_by_one = bool(self.recent) or any(self.uses_gpu(int(own.sum())) for _, own in blocks)
@@ -269,22 +270,9 @@ def compress(
     ).run(text)
 
 
-def cut_blocks(
-    sizes: npt.NDArray[np.int64], most_rows: int, most_bytes: int | None = None
-) -> Iterator[tuple[int, int]]:
-    """Cut rows of the given text bytes into blocks of at most so many rows and bytes, one row at least.
-
-    Without ``most_bytes`` those are ``BYTES_PER_GRAMMAR``.
-    """
-    most = BYTES_PER_GRAMMAR if most_bytes is None else most_bytes
-    ends = np.cumsum(sizes)
-    start = 0
-    while start < len(sizes):
-        before = int(ends[start - 1]) if start else 0
-        stop = int(np.searchsorted(ends, before + most, side="right"))
-        stop = min(max(stop, start + 1), start + most_rows, len(sizes))
-        yield start, stop
-        start = stop
+def cut_grammars(sizes: npt.NDArray[np.int64], rows_per_grammar: int | None) -> Iterator[tuple[int, int]]:
+    """Cut rows of the given text bytes into the blocks that get a grammar each."""
+    return cut_blocks(sizes, rows_per_grammar or ROWS_PER_GRAMMAR, BYTES_PER_GRAMMAR)
 
 
 def _compress_like(

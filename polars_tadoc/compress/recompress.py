@@ -15,7 +15,7 @@ from polars_tadoc.compress.compress import (
     Compression,
     assemble,
     build_rules,
-    cut_blocks,
+    cut_grammars,
     named_tokenizer,
 )
 from polars_tadoc.compress.decompress import Allowance, document_sizes
@@ -179,7 +179,7 @@ class Recompression:
             lossless = any(corpus.gaps.null_count() < len(corpus.gaps) for corpus in corpora)
             how = replace(how, tokenizer=named_tokenizer(corpora[0].grammar), lossless=lossless)
         parts = []
-        for start, stop in cut_blocks(sizes, how.rows_per_grammar or ROWS_PER_GRAMMAR):
+        for start, stop in cut_grammars(sizes, how.rows_per_grammar):
             block = [within for member in members if len((within := member.within(start, stop)).places)]
             valid = np.zeros(stop - start, np.bool_)
             for member in block:

@@ -16,11 +16,11 @@ from polars_tadoc.dictionary.words import as_strings, sorted_words
 from polars_tadoc.engine import cpu
 from polars_tadoc.engine.choose import CPU, Engine, choose
 from polars_tadoc.errors import InvalidDictionaryError
-from polars_tadoc.fork import require_threads
 from polars_tadoc.kernels.trie.arrays import Trie
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.arguments import require_bool, require_integer, require_path
 from polars_tadoc.runtime.cached_property import cached_property
+from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 from polars_tadoc.runtime.writer_thread import apart

@@ -20,7 +20,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, cut_blocks
+from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression
 from polars_tadoc.config import own_threads
 from polars_tadoc.distributed.binary_cells import cells, partitions_of
 from polars_tadoc.distributed.labelled import (
@@ -38,6 +38,7 @@ from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.terms import Totals
 from polars_tadoc.kernels.primitives.lists import gather_lists
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.blocks import cut_blocks
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels

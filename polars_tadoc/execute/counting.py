@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.compress.compress import cut_blocks
 from polars_tadoc.dictionary.dictionary import Dictionary, require_dictionary
 from polars_tadoc.engine.choose import CPU, GPU, Engine, choose, require_engine
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.execute.terms import Terms
 from polars_tadoc.kernels.primitives.lists import gather_lists, running_sum
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, require_utf8
+from polars_tadoc.model.blocks import cut_blocks
 from polars_tadoc.model.column import require_series, require_tadoc, split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.payload import short_name

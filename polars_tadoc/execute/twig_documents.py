@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.compress.compress import cut_blocks
 from polars_tadoc.compress.decompress import Allowance, document_sizes, write_texts
 from polars_tadoc.config import settings
 from polars_tadoc.engine.choose import Engine
@@ -23,6 +22,7 @@ from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.execute.twig_matches import Matches
 from polars_tadoc.kernels.primitives.lists import gather_lists, running_sum
 from polars_tadoc.kernels.twigs.arrays import SOUND, WordEvents
+from polars_tadoc.model.blocks import cut_blocks
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.twig.compiled import CompiledTwigs

@@ -34,7 +34,6 @@ from polars_tadoc.execute.columns import (
     string_column,
     text_column,
 )
-from polars_tadoc.fork import require_threads
 from polars_tadoc.index.construct.build import build_index
 from polars_tadoc.index.index import Index
 from polars_tadoc.namespaces.uncached import uncached
@@ -43,6 +42,7 @@ from polars_tadoc.packed.unpack import unpack
 from polars_tadoc.packed.write import write_packed
 from polars_tadoc.rows.preview import ROWS, WORDS, preview
 from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.runtime.writer_thread import apart
 from polars_tadoc.scoring.weighting import BM25, TFIDF
 from polars_tadoc.storage.object_store import Access

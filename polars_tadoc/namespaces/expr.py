@@ -25,7 +25,6 @@ from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compre
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import Recompression, recompress
 from polars_tadoc.dictionary.dictionary import Dictionary
-from polars_tadoc.fork import require_threads
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.rows import bm25 as bm25_call
@@ -38,6 +37,7 @@ from polars_tadoc.rows.expressions import by_row, elementwise
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.runtime.io_source import at_work
 from polars_tadoc.twig.twig_set import TwigSet
 

@@ -46,7 +46,6 @@ from polars_tadoc.execute.partitioned_sink import (
 )
 from polars_tadoc.execute.plan import CHECKPOINTED, ask, read_columns, require_always_the_same
 from polars_tadoc.execute.windows import question_of, windows_of
-from polars_tadoc.fork import require_threads
 from polars_tadoc.index.codecs import require_codec
 from polars_tadoc.index.construct.build import build_index
 from polars_tadoc.index.construct.sink import sink_index
@@ -62,6 +61,7 @@ from polars_tadoc.packed.write import write_packed
 from polars_tadoc.records import Checkpoint
 from polars_tadoc.runtime.arguments import require_bool, require_integer, require_path
 from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.runtime.io_source import batches
 from polars_tadoc.runtime.writer_thread import apart
 from polars_tadoc.storage.addresses import Address

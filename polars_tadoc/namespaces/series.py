@@ -25,7 +25,6 @@ from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.dictionary.dictionary import Dictionary
-from polars_tadoc.fork import require_threads
 from polars_tadoc.index.construct.build import build_index
 from polars_tadoc.index.index import Index
 from polars_tadoc.namespaces.uncached import uncached
@@ -38,6 +37,7 @@ from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phras
 from polars_tadoc.rows.preview import ROWS, WORDS, preview
 from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.scoring.weighting import BM25, TFIDF
 from polars_tadoc.twig.twig_set import TwigSet
 

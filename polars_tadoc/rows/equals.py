@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.compress.compress import cut_blocks
 from polars_tadoc.compress.decompress import decompress
+from polars_tadoc.model.blocks import cut_blocks
 from polars_tadoc.model.text_type import is_tadoc, storage
 from polars_tadoc.rows.content_hash import content_hash, require_text
 from polars_tadoc.rows.numbers import common_rows

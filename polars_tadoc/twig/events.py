@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.compress.compress import cut_blocks
 from polars_tadoc.kernels.host.xml.xml_events import (
     CAPACITY,
     DEEPEST,
@@ -33,6 +32,7 @@ from polars_tadoc.kernels.host.xml.xml_events import (
 from polars_tadoc.kernels.host.xml.xml_names import ENTRY
 from polars_tadoc.kernels.host.xml.xml_prolog import DEFAULTS, ENTITIES, FINE, check_prologs
 from polars_tadoc.kernels.twigs.arrays import CLOSE, Events
+from polars_tadoc.model.blocks import cut_blocks
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 from polars_tadoc.twig.alphabet import Alphabet

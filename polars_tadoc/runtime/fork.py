@@ -11,6 +11,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
+from polars_tadoc.config import check_each_call
 from polars_tadoc.errors import ForkedProcessError
 
 _THREAD = re.compile(rb"polars-\d+\n")
@@ -41,6 +42,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_process.look, after_in_child=_process.begin)
 
 
+@check_each_call
 def require_threads() -> None:
     """Raise ``ForkedProcessError`` where Polars waits for ever."""
     if _process.lacks_threads:
