@@ -6,24 +6,29 @@ import gc
 import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.io.plugins import register_io_source
+from polars.testing import assert_frame_equal
 
 import polars_tadoc as tadoc
 from polars_tadoc.analytics.explain import REQUESTS
 from polars_tadoc.engine.choose import CPU
 from polars_tadoc.errors import LimitExceededError
-from polars_tadoc.execute import plan, stream
+from polars_tadoc.execute import plan, splits, stream
+from polars_tadoc.execute.limited import row_groups
+from polars_tadoc.execute.splits import words_before
 from polars_tadoc.model.column import split
 from polars_tadoc.records.labelled_results import Labels
+from polars_tadoc.runtime import free_memory
 from polars_tadoc.traversal.options import require_memory_limit
 from tests.analytic_cases import Case, cases, labels, least, strategies, tops, with_labels
 
@@ -248,3 +253,54 @@ def test_one_grammar_does_not_fit(call: str) -> None:
     lazy = getattr(COLUMN.to_frame().lazy().tadoc, call)(memory_limit=100)
     with pytest.raises((LimitExceededError, pl.exceptions.ComputeError), match="memory_limit=100; raise it, or make"):
         lazy.collect()
+
+
+@pytest.mark.parametrize(
+    ("limit", "threads", "rows"), [("300MB", 16, 18_310), ("300MB", 64, 1 << 13), ("1GB", 2, None)]
+)
+def test_row_groups_of_a_result_keep_to_the_least_limit_of_a_plan(limit: str, threads: int, rows: int | None) -> None:
+    lf = pl.LazyFrame({"text": COLUMN})
+    limited = lf.tadoc.word_count("text", memory_limit=limit).filter(pl.col("count") > 1)
+    both = pl.concat([limited, lf.tadoc.word_count("text", memory_limit="2GB")]).sort("count")
+    with patch.object(pl, "thread_pool_size", lambda: threads):
+        expected = {} if rows is None else {"row_group_size": rows}
+        assert row_groups(limited) == row_groups(both) == expected
+        assert row_groups(lf.tadoc.word_count("text")) == row_groups(lf) == {}
+
+
+def test_sink_writes_small_row_groups_under_a_small_limit(tmp_path: Path) -> None:
+    words = pl.LazyFrame({"text": tadoc.compress(pl.Series([" ".join(f"w{k}" for k in range(20_000))]))})
+    limited = words.tadoc.word_count("text", memory_limit="100MB")
+    with patch.object(pl, "thread_pool_size", lambda: 64):
+        limited.tadoc.sink_parquet(tmp_path / "few.parquet")
+        limited.tadoc.sink_parquet(tmp_path / "chosen.parquet", row_group_size=20_000)
+    assert pq.ParquetFile(tmp_path / "few.parquet").metadata.num_row_groups == 3
+    assert pq.ParquetFile(tmp_path / "chosen.parquet").metadata.num_row_groups == 1
+    assert_frame_equal(pl.read_parquet(tmp_path / "few.parquet"), limited.collect())
+
+
+@pytest.mark.parametrize("roots", [1, 7, 1 << 18])
+def test_words_before_documents_are_added_up_stretch_by_stretch(roots: int) -> None:
+    with patch.object(splits, "ROOTS", roots):
+        for corpus in split(COLUMN):
+            counts = [len((ROWS[row] or "").split()) for row in corpus.rows]
+            assert words_before(corpus).tolist() == [0, *accumulate(counts)]
+
+
+def test_memory_is_given_back_where_the_process_grew() -> None:
+    trims: list[int] = []
+    sizes = iter([100, 150, 170, 110, 90, 200, 95])
+    with (
+        patch.object(free_memory, "_TRIM", trims.append),
+        patch.object(free_memory, "_resident", lambda: next(sizes)),
+        patch.object(free_memory, "_left", 0),
+    ):
+        free_memory.give_back_memory()  # leaves 100
+        free_memory.give_back_memory(60)  # 150
+        assert len(trims) == 1
+        free_memory.give_back_memory(60)  # 170, leaves 110
+        assert len(trims) == 2
+        free_memory.give_back_memory(60)  # 90
+        assert len(trims) == 2
+        free_memory.give_back_memory(60)  # 200, leaves 95
+    assert len(trims) == 3

@@ -15,6 +15,7 @@ import polars.selectors as cs
 from polars_tadoc.engine.host_memory import share_out, telling_share
 from polars_tadoc.execute import weights
 from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.limited import Limited
 from polars_tadoc.execute.row_stream import stream_rows
 from polars_tadoc.execute.stream import run_packed, run_stream, suits_gpu
 from polars_tadoc.execute.weight_stream import run_checkpointed
@@ -166,7 +167,7 @@ def stream_columns(
                 yield from run_stream(plan, column, labels, own, room)
 
     key = (id(plan), analytic, column, labels, limit)  # the node holds the plan: no other has its number
-    return _node(key, source, analytic.name, None, schema)
+    return _node(key, Limited(source, limit), analytic.name, None, schema)
 
 
 def ask_packed(
@@ -199,7 +200,8 @@ def ask_packed(
             else:
                 yield from run_packed(question, labels, own, room, opened)
 
-    return _node((*question.key, analytic, labels, limit, checkpoint), source, analytic.name, question.shown, schema)
+    key = (*question.key, analytic, labels, limit, checkpoint)
+    return _node(key, Limited(source, limit), analytic.name, question.shown, schema)
 
 
 def _shared_out(

@@ -30,7 +30,7 @@ from polars_tadoc.model.payload import short_name
 from polars_tadoc.model.text_type import STORAGE, storage
 from polars_tadoc.packed.pushdown import PackedQuestion
 from polars_tadoc.records import Checkpoint, Spill
-from polars_tadoc.runtime.free_memory import give_back_memory
+from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
 from polars_tadoc.runtime.io_source import batches
 from polars_tadoc.runtime.prefetch import read_ahead
 
@@ -274,6 +274,7 @@ class _Found(Generic[Part]):
 
     def __init__(self, analytic: Analytic[Part, Any], limit: int, checkpoint: Checkpoint | None = None) -> None:
         self.analytic, self.every, self.limit = analytic, analytic.without_limits(), working_bytes(limit)
+        self.grown = limit // GROWN_SHARE
         self.batches = DeviceBatches(analytic.name, analytic.options.engine)
         self.pieces = Pieces(self.limit, analytic.bytes_per_word)
         self.fresh: list[Part] = []
@@ -331,7 +332,7 @@ class _Found(Generic[Part]):
             given += 1
             yield self.analytic.ranged(records, labels.all()).to_frame()
             del records
-            give_back_memory()
+            give_back_memory(self.grown)
         if not given:
             yield self.analytic.finish(self.analytic.merge([]), labels.all(), self.batches).to_frame()
 
@@ -352,7 +353,7 @@ class _Found(Generic[Part]):
             self.fresh.clear()
             self._spill().add(self.every.records(part))
             del part
-            give_back_memory()  # what was at work: else freed memory adds up to half of a small limit
+            give_back_memory(self.grown)  # what was at work: else freed memory adds up to half of a small limit
 
     def _hand_over(self) -> None:
         """Do so, and tell the checkpoint which partitions that finishes."""

@@ -26,7 +26,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.text_type import in_form, storage
 from polars_tadoc.packed.pushdown import PackedQuestion, packed_question
 from polars_tadoc.packed.unpack import chosen
-from polars_tadoc.runtime.free_memory import give_back_memory
+from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
 from polars_tadoc.runtime.io_source import batches
 
 WORD_BYTES = 60
@@ -136,7 +136,7 @@ def in_parts(window: Window, limit: int) -> Iterator[Window]:
     is_packed_row = len(window.corpora) == 1 and window.column is None
     if not is_packed_row or window.corpora[0].word_total() <= most:
         yield window
-        give_back_memory()
+        give_back_memory(limit // GROWN_SHARE)
         return
     corpus = window.corpora[0]
     before = words_before(corpus)
@@ -146,7 +146,7 @@ def in_parts(window: Window, limit: int) -> Iterator[Window]:
         is_last = stop == corpus.document_count
         next_row = window.first + window.height if is_last else int(corpus.rows[stop])
         yield Window(row, window.frame.slice(row - window.first, next_row - row), (corpus.some(first, stop),))
-        give_back_memory()
+        give_back_memory(limit // GROWN_SHARE)
         first, row = stop, next_row
 
 

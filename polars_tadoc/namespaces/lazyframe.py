@@ -37,6 +37,7 @@ from polars_tadoc.execute.columns import (
     string_column,
     text_column,
 )
+from polars_tadoc.execute.limited import row_groups
 from polars_tadoc.execute.partitioned_sink import (
     HELD_BYTES,
     MAX_PARTITIONS,
@@ -412,7 +413,7 @@ class TadocLazyFrame:
         elsewhere = "; partition_by= names key columns, and lf.sink_parquet, Polars' own, writes to more than that"
         place_of_file = writable_place(path, call, access, elsewhere)
         with writing(place_of_file, call, access, late=True) as temporary:
-            self._lf.sink_parquet(temporary, **{"engine": "streaming", **options})
+            self._lf.sink_parquet(temporary, **{"engine": "streaming", **row_groups(self._lf), **options})
 
     @documented_by(word_count_analytic.word_count, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
     def word_count(

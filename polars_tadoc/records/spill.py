@@ -156,7 +156,7 @@ class Spill:
             self._runs.append(run)
             self._gathered = None
             self._is_committed = False
-        give_back_memory()
+        give_back_memory(self._room // GATHERED_SHARE)
 
     def _commit(self) -> None:
         """Write what was gathered, and tell the checkpoint which partitions its runs hold."""

@@ -3,19 +3,46 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 
 import pyarrow as pa
 
+GROWN_SHARE = 16
+"""Callers that work under a memory limit give memory back where the process grew by such a share of it."""
 
-def give_back_memory() -> None:
+
+def give_back_memory(grown: int = 0) -> None:
     """Have Arrow's allocator and the C library return what is free: of what a call took and let go of, mostly all.
 
-    It takes some milliseconds where much is free, and waits for nothing.
+    It takes some milliseconds where much is free, and what is returned must be had again: a sixth of the time of calls
+    that do so after each frame. It waits for nothing.
+
+    Parameters
+    ----------
+    grown
+        Only where the process takes so many bytes more than after the last time; where that cannot be told, always.
+
     """
+    global _left
+    if grown:
+        size = _resident()
+        _left = min(_left, size)
+        if size and size < _left + grown:
+            return
     pa.default_memory_pool().release_unused()
     if _TRIM is not None:
         _TRIM(0)
+    _left = _resident()
+
+
+def _resident() -> int:
+    """Bytes of memory that the process takes; 0 where the system has no such file."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * _PAGE
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _trim() -> ctypes._NamedFuncPointer | None:
@@ -28,3 +55,6 @@ def _trim() -> ctypes._NamedFuncPointer | None:
 
 
 _TRIM = _trim()
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
+_left = 0
+"""What the process took after memory was given back last."""

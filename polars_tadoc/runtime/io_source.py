@@ -15,7 +15,7 @@ from polars.io.plugins import register_io_source
 from polars_tadoc.runtime.interpreter_exit import at_work, go_on, running
 from polars_tadoc.runtime.interrupts import began, check, count, interruptible
 
-__all__ = ["at_work", "batches", "go_on", "register", "source_of"]
+__all__ = ["at_work", "batches", "go_on", "register", "source_of", "sources_of"]
 
 Source = Callable[[list[str] | None, pl.Expr | None, int | None, int | None], Iterable[pl.DataFrame]]
 """What Polars calls with names of columns, a predicate, a number of rows, and rows of a frame, all of them or None."""
@@ -47,6 +47,32 @@ def source_of(scan: Any) -> Source | None:
     """Return the source that was registered for a plan's scan; None where it is another one's."""
     watched = getattr(scan, "io_source", None)
     return watched.source if isinstance(watched, _Watched) else None
+
+
+def sources_of(plan: pl.LazyFrame) -> list[Source]:
+    """Return the sources that a plan reads and that were registered here; none where Polars does not show them."""
+    try:
+        nodes = plan._ldf.visit()
+        return _sources_below(nodes)
+    except Exception:  # not a public call of Polars: what it does not show is not known
+        return []
+
+
+def _sources_below(nodes: Any) -> list[Source]:
+    found: list[Source] = []
+    waiting, seen = [nodes.get_node()], set()
+    while waiting:
+        number = waiting.pop()
+        if number in seen:
+            continue
+        seen.add(number)
+        nodes.set_node(number)
+        waiting += nodes.get_inputs()
+        with suppress(NotImplementedError):
+            node = nodes.view_current_node()
+            if type(node).__name__ == "PythonScan" and (source := source_of(node.options[0])) is not None:
+                found.append(source)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
