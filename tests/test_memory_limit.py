@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -304,3 +305,18 @@ def test_memory_is_given_back_where_the_process_grew() -> None:
         assert len(trims) == 2
         free_memory.give_back_memory(60)  # 200, leaves 95
     assert len(trims) == 3
+
+
+def test_arrow_takes_memory_from_the_c_library_until_the_last_limited_call_ends() -> None:
+    before = pa.default_memory_pool().backend_name
+    with free_memory.small_arrow_memory():
+        with free_memory.small_arrow_memory():
+            kept = pa.array(range(1000))
+        assert pa.default_memory_pool().backend_name == "system"
+    assert pa.default_memory_pool().backend_name == before
+    assert kept.to_pylist() == list(range(1000))
+    lf = pl.LazyFrame({"text": COLUMN})
+    lf.tadoc.sequence_count("text", memory_limit="1GB").collect()
+    with pytest.raises(LimitExceededError):
+        lf.tadoc.sequence_count("text", memory_limit=1).collect()
+    assert pa.default_memory_pool().backend_name == before

@@ -22,6 +22,7 @@ from polars_tadoc.execute.weight_stream import run_checkpointed
 from polars_tadoc.execute.windows import packed_windows, plan_windows
 from polars_tadoc.packed.pushdown import PackedQuestion, most_partitions, packed_question
 from polars_tadoc.records import Checkpoint
+from polars_tadoc.runtime.free_memory import small_arrow_memory
 from polars_tadoc.runtime.io_source import at_work, register
 
 CHECKPOINTED = (
@@ -159,7 +160,7 @@ def stream_columns(
         _columns: list[str] | None, _predicate: pl.Expr | None, _rows: int | None, _size: int | None
     ) -> Iterator[pl.DataFrame]:
         own, room = _shared_out(analytic, limit)
-        with telling_share(limit, room):
+        with telling_share(limit, room), small_arrow_memory():
             if analytic.layout.columns[0] == "row":  # rows need not wait for others
                 windows = plan_windows(plan, column, [] if labels is None else [labels], room, analytic.reads_gaps)
                 yield from stream_rows(windows, own, labels, room)
@@ -191,7 +192,7 @@ def ask_packed(
             yield from run_packed(question, labels, analytic, None, opened)
             return
         own, room = _shared_out(analytic, limit, question)
-        with telling_share(limit, room):
+        with telling_share(limit, room), small_arrow_memory():
             if opened is None and analytic.layout.columns[0] == "row":  # rows need not wait for others
                 windows = packed_windows(question, [] if labels is None else [labels], room, analytic.reads_gaps)
                 yield from stream_rows(windows, own, labels, room)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
 
@@ -30,10 +33,34 @@ def give_back_memory(grown: int = 0) -> None:
         _left = min(_left, size)
         if size and size < _left + grown:
             return
-    pa.default_memory_pool().release_unused()
+    pool = pa.default_memory_pool()
+    if pool.backend_name != "system" or _TRIM is None:
+        pool.release_unused()
     if _TRIM is not None:
         _TRIM(0)
     _left = _resident()
+
+
+@contextmanager
+def small_arrow_memory() -> Iterator[None]:
+    """Have Arrow take memory from the C library for a while: its own allocators keep some for each thread.
+
+    What 16 threads read and freed was a fifth of what a call took under a limit of 300 MB. What is taken meanwhile goes
+    back to where it came from, whenever it is freed. Other threads' Arrow does the same until the last one ends.
+    """
+    global _inside, _before
+    with _lock:
+        if _inside == 0:
+            _before = pa.default_memory_pool()
+            pa.set_memory_pool(pa.system_memory_pool())
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0 and pa.default_memory_pool().backend_name == "system":  # else somebody chose another since
+                pa.set_memory_pool(_before)
 
 
 def _resident() -> int:
@@ -56,5 +83,8 @@ def _trim() -> ctypes._NamedFuncPointer | None:
 
 _TRIM = _trim()
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
+_lock = threading.Lock()
+_inside = 0
+_before = pa.default_memory_pool()
 _left = 0
 """What the process took after memory was given back last."""
