@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test trials lint docs bench wheel clean
+.PHONY: demo test test-all trials lint docs bench wheel clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -13,7 +13,12 @@ $(BIN)/.installed: pyproject.toml
 demo: $(BIN)/.installed
 	$(BIN)/python examples/quickstart.py
 
+# What every change runs: all but tests marked slow, each property with 15 examples.
 test: $(BIN)/.installed
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m "not slow" --hypothesis-profile=quick
+
+# Every test, each property with 60 examples.
+test-all: $(BIN)/.installed
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 trials: $(BIN)/.installed

@@ -15,11 +15,20 @@ _COMMON = {
     "deadline": None,
     "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 }
+settings.register_profile("quick", max_examples=15, derandomize=True, database=None, **_COMMON)
 settings.register_profile("ci", max_examples=60, derandomize=True, database=None, **_COMMON)
 settings.register_profile("long", max_examples=2000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 CORPORA = Path(os.environ.get("TADOC_CORPORA", Path(__file__).parents[2] / "shared" / "corpora"))
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects by marker
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what reads a corpus as slow."""
+    for item in items:
+        if "corpus" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(params=tadoc.testing.engines())

@@ -87,6 +87,7 @@ assert len(codes) < 200, "no code was recycled: this shows nothing"
 """
 
 
+@pytest.mark.slow
 def test_recycled_category_codes_show_nothing_old() -> None:
     """Polars gives the codes of dropped categories to new ones: nothing may be keyed by code."""
     # in a process of its own: here columns of other tests keep the categories alive

@@ -246,6 +246,7 @@ def test_numbers_beyond_the_partitions_are_refused(files: Path, tmp_path: Path) 
             words.collect()
 
 
+@pytest.mark.slow
 def test_the_same_normalisation_in_another_process(files: Path, tmp_path: Path) -> None:
     program = """
 import sys

@@ -23,6 +23,7 @@ def in_fresh_python(code: str) -> str:
     return run.stdout.strip()
 
 
+@pytest.mark.slow
 def test_every_source_compiles_without_a_warning() -> None:
     if shutil.which("nvcc") is None:
         pytest.skip("nvcc is not on PATH; CI runs .ci/compile_cuda, which fetches NVRTC")
@@ -32,11 +33,13 @@ def test_every_source_compiles_without_a_warning() -> None:
         assert source.name in run.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["polars_tadoc", "polars_tadoc.engine.cuda"])
 def test_importing_the_package_does_not_import_cupy(module: str) -> None:
     assert in_fresh_python(f"import sys, {module}; print('cupy' in sys.modules)") == "False"
 
 
+@pytest.mark.slow
 def test_without_cupy_the_mend_is_named() -> None:
     missing = "import sys; sys.modules['cupy'] = None\n"
     problem = in_fresh_python(missing + "from polars_tadoc.engine import cuda; print(cuda.device_problem())")

@@ -226,6 +226,7 @@ def shift(numbers: dict[str, int], off: tuple[int, ...]) -> None:
         numbers[name] += more
 
 
+@pytest.mark.slow
 def test_what_is_not_verified_does_no_harm() -> None:
     """In a process of its own: a wild read would end it."""
     done = subprocess.run(

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 import polars_tadoc as tadoc
 from polars_tadoc.runtime.cached_property import cached_property
@@ -17,6 +18,7 @@ PATIENCE = 240
 """Seconds in which two rounds are done on any machine, what is compiled first included."""
 
 
+@pytest.mark.slow
 def test_all_calls_from_eight_threads() -> None:
     # in a process of its own: threads that wait for each other are shown, and do not hold up other tests
     command = [sys.executable, "-m", "tests.eight_threads", "--rounds", "2", "--patience", str(PATIENCE)]

@@ -43,6 +43,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "said"), [("799MB", ["done"]), ("1GB", ["imported", "done"])])
 def test_auto_imports_cupy_where_the_limit_leaves_room(limit: str, said: list[str], tmp_path: Path) -> None:
     (tmp_path / "cupy").mkdir()

@@ -207,6 +207,7 @@ def test_a_file_replaced_while_it_is_read(folder: Path) -> None:
     assert rows["number"].to_list() in (list(range(8)), [22, 23])
 
 
+@pytest.mark.slow
 def test_too_many_open_files_are_no_fault_of_a_file(folder: Path) -> None:
     script = """
 import resource, sys

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems do not name threads")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="other systems do not name threads")]
 
 SETUP = """
 import os, signal, sys

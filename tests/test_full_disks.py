@@ -76,6 +76,7 @@ def can_mount() -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of file sizes are POSIX's")
 @pytest.mark.parametrize("how", NO_ROOM)
 def test_no_room(tmp_path: Path, how: str) -> None:
@@ -205,6 +206,7 @@ def text(path: Path) -> str:
     return (path / "file" if path.is_dir() else path).read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_what_a_killed_process_has_left_goes(tmp_path: Path, kind: str) -> None:
@@ -224,6 +226,7 @@ def test_what_a_killed_process_has_left_goes(tmp_path: Path, kind: str) -> None:
     assert sorted(hidden(tmp_path)) == kept
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_two_write_the_same(tmp_path: Path, kind: str) -> None:
@@ -237,6 +240,7 @@ def test_two_write_the_same(tmp_path: Path, kind: str) -> None:
     assert hidden(tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="it is another signal")
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_an_interrupt_leaves_nothing(tmp_path: Path, kind: str) -> None:

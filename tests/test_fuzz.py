@@ -25,6 +25,7 @@ def test_inputs_that_are_kept(name: str) -> None:
     assert name == "xml" or not all(accepted)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("atheris") is None, reason="there is no Atheris for this Python or platform")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_short_run(name: str, tmp_path: Path) -> None:

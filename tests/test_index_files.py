@@ -479,6 +479,7 @@ print(index.search(["a", "b c"], 5).hash_rows(1).to_list())
 """
 
 
+@pytest.mark.slow
 def test_other_processes(saved: tuple[Path, tadoc.Index]) -> None:
     path, _ = saved
     index = tadoc.load_index(path)

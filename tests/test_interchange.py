@@ -147,6 +147,7 @@ pickle.dump(request.run(column).to_frame().rows(), sys.stdout.buffer)
 """
 
 
+@pytest.mark.slow
 def test_a_fresh_process_answers_a_pickled_request(frame: pl.DataFrame) -> None:
     request = sequence_count.Request.from_arguments(n=2, top=5, lowercase=True)
     sent = pickle.dumps((request, frame["text"].rechunk()))

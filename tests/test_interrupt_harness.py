@@ -12,6 +12,7 @@ import pytest
 from tests import interrupts
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
 def test_an_interrupt_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "sink_packed"

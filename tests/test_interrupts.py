@@ -6,7 +6,11 @@ import subprocess
 import sys
 from textwrap import dedent
 
+import pytest
+
 from benchmarks.corpora import SAMPLES
+
+pytestmark = pytest.mark.slow
 
 START = """
 import os, signal, threading, time

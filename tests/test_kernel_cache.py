@@ -70,6 +70,7 @@ def run(code: str, site: Path, temporary: Path | str) -> list[str]:
     return told
 
 
+@pytest.mark.slow
 def test_a_temporary_folder_is_taken(site: Path, tmp_path: Path) -> None:
     told = run(IMPORT, site, tmp_path)
     folder = tmp_path / f"polars_tadoc-kernels-{os.geteuid()}"
@@ -93,6 +94,7 @@ def planted_file(path: Path, _: Path) -> None:
     path.touch()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", [planted_link, planted_open, planted_file, None])
 def test_it_is_done_without(plant: object, site: Path, tmp_path: Path) -> None:
     path, other = tmp_path / f"polars_tadoc-kernels-{os.geteuid()}", tmp_path / "other"

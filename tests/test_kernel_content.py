@@ -168,6 +168,7 @@ def test_imports_are_those_that_python_sees() -> None:
         assert own <= content.imports_of(name), name
 
 
+@pytest.mark.slow
 def test_keys_do_not_depend_on_the_process() -> None:
     runs = []
     for seed in ("1", "2"):
@@ -235,6 +236,7 @@ def runs_level_2() -> bool:
     return "x86-64-v2" in targets.targets_of(described)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not runs_level_2(), reason="another processor family")
 def test_code_of_a_lower_level_is_loaded_from_the_package(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -266,6 +268,7 @@ def test_code_of_a_lower_level_is_loaded_from_the_package(
         cache._shipped.cache_clear()
 
 
+@pytest.mark.slow
 def test_settings_of_numba_are_the_users() -> None:
     code = (
         "import os, polars, numba.core.config as config\n"
@@ -281,6 +284,7 @@ def test_settings_of_numba_are_the_users() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_spawned_processes_find_what_was_compiled() -> None:
     compile_twice()
     with multiprocessing.get_context("spawn").Pool(1) as pool:

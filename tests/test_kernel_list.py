@@ -50,6 +50,7 @@ def unlisted() -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_demo_calls_only_what_is_listed() -> None:
     command = [sys.executable, "-m", "tests.test_kernel_list"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -67,6 +68,7 @@ def test_a_listed_kernel_is_compiled_and_found(tmp_path: Path, monkeypatch: pyte
     assert kernel._cache.__class__ is KernelCache
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tag", [None, "cp311 none manylinux2014_x86_64"])
 def test_a_wheel_says_whether_it_holds_machine_code(tag: str | None, tmp_path: Path) -> None:
     setuptools = pytest.importorskip("setuptools")

@@ -231,6 +231,7 @@ json.dump(codes, sys.stdout)
 """
 
 
+@pytest.mark.slow
 def test_a_grammar_is_dropped_with_its_last_row(tmp_path: Any) -> None:
     """Polars drops categories when no series of theirs is left; then the next one gets the number of the first."""
     # in a process of its own: here columns of other tests keep the categories alive
@@ -270,6 +271,7 @@ json.dump({"grown": memory[1000] - memory[200], "grammars": largest, "tables": m
 """
 
 
+@pytest.mark.slow
 def test_memory_stays_flat_over_a_thousand_grammars() -> None:
     pytest.importorskip("psutil")
     done = subprocess.run([sys.executable, "-c", LOOP], capture_output=True, check=False)
@@ -301,6 +303,7 @@ json.dump([min(memory[-5:]) - min(memory[:5]), size], sys.stdout)
 """
 
 
+@pytest.mark.slow
 def test_large_payloads_are_freed() -> None:
     pytest.importorskip("psutil")
     # freed memory goes back to the system at once, whatever the allocator

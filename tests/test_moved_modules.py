@@ -60,6 +60,7 @@ def test_expressions(name: str) -> None:
         assert found.equals(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.pickle")))
 def test_in_a_fresh_process(name: str) -> None:
     path = str(FOLDER / f"{name}.pickle")

@@ -15,6 +15,7 @@ from tests.fuzz.mutations import campaign, mutated, run
 COUNT = 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_damaged_files(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = run(name, 1, range(COUNT))
@@ -25,6 +26,7 @@ def test_damaged_files(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert not found["other"] or KINDS[name].promise != CHECKSUMMED
 
 
+@pytest.mark.slow
 def test_a_campaign_names_what_it_finds() -> None:
     """Each kind has a promise, and processes of their own report their counts."""
     assert {kind.promise for kind in KINDS.values()} > {CHECKSUMMED, PLAIN, UNVERIFIED}

@@ -228,6 +228,7 @@ assert "cupy" not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_import_leaves_cupy_alone() -> None:
     done = subprocess.run([sys.executable, "-W", "error", "-c", IMPORT], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()

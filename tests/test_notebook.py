@@ -73,6 +73,7 @@ print(shell.display_formatter.format(pl.Series(["to be"]).tadoc.compress())[0]["
 """
 
 
+@pytest.mark.slow
 def test_importing_the_package_in_a_shell_is_enough() -> None:
     done = subprocess.run([sys.executable, "-c", SESSION], capture_output=True, text=True, check=True, timeout=100)
     assert '"to be"' in done.stdout

@@ -134,6 +134,7 @@ except Exception as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine_of_polars", ["streaming", "in-memory"])
 def test_a_plan_that_stops_early_leaves_no_folder(engine_of_polars: str, folder: Path) -> None:
     """Polars may never come to close the source of a plan that stops early: the folder goes with the process."""
@@ -156,6 +157,7 @@ for count in (3, len(files)):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's account of memory")
 def test_memory_does_not_grow_with_the_result(tmp_path: Path, folder: Path) -> None:
     """Four times the partitions, and nearly as many times the sequences."""

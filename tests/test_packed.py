@@ -364,6 +364,7 @@ print("pandas" in sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_writing_imports_no_pandas(tmp_path: Path) -> None:
     """An interrupt while pyarrow imports it would be lost."""
     run = [sys.executable, "-c", SINK, str(tmp_path / "a.parquet")]

@@ -67,6 +67,7 @@ sys.exit(os.waitpid(child, 0)[1])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_has_threads_of_its_own() -> None:
     subprocess.run([sys.executable, "-c", FORK], check=True, timeout=60)
@@ -108,6 +109,7 @@ assert column.tadoc.decompress("text").equals(chunks)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["anew", "like"])
 def test_what_runs_in_threads_does_not_wait_for_polars(how: str) -> None:
     """Polars compresses chunks in its threads; if ours waited for a free one of those, none would ever be free."""

@@ -89,6 +89,7 @@ assert pickle.loads(pickle.dumps(frame)).tadoc.word_count(top=1).rows() == [("ro
 """
 
 
+@pytest.mark.slow
 def test_pickle_of_chunks() -> None:
     subprocess.run([sys.executable, "-c", PICKLE], check=True, timeout=60)
 
@@ -104,6 +105,7 @@ json.dump([frame.tadoc.decompress("text")["text"].to_list(), counts.rows()], sys
 """
 
 
+@pytest.mark.slow
 def test_a_fresh_process_reads_the_files(frame: pl.DataFrame, tmp_path: Path) -> None:
     counts = frame.filter(pl.col("id") % 2 == 0).tadoc.word_count("text").rows()
     frame.write_parquet(tmp_path / "a.parquet", row_group_size=100)

@@ -184,6 +184,7 @@ except tadoc.errors.LimitExceededError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits on address space are Linux'")
 def test_too_little_memory_is_an_error_of_ours() -> None:
     done = subprocess.run([sys.executable, "-c", NO_MEMORY], capture_output=True, text=True, check=False)

@@ -109,6 +109,7 @@ def test_what_is_saved_is_made_again(name: str) -> None:
     assert images(expressions.read(serialized(SAVED[name]))) == expected  # as earlier releases have saved it
 
 
+@pytest.mark.slow
 def test_through_a_folder(tmp_path: Path) -> None:
     text = pl.Series("text", [" ".join(WORDS), "tails a-b", "ein a", "2024"]).tadoc.compress(tokenizer="whitespace")
     queries = [*WORDS, "tail", "café", "long", None]

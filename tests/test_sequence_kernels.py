@@ -226,6 +226,7 @@ print((peak - before) * (1 if sys.platform == "darwin" else 1024))
 """
 
 
+@pytest.mark.slow
 def test_memory_of_many_pairs() -> None:
     """64 million pairs, of which few are distinct: less than one number for each of them."""
     pytest.importorskip("resource")

@@ -233,6 +233,7 @@ tadoc.scan_packed(sys.argv[1]).tadoc.sink_index(sys.argv[2] + "/index", memory_l
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_no_index_and_the_next_one_cleans_up(tmp_path: Path) -> None:
     df = frame(1500, nulls=False)
     df.tadoc.write_packed(tmp_path / "packed.parquet")  # type: ignore[attr-defined]

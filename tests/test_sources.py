@@ -10,6 +10,8 @@ import pytest
 
 from polars_tadoc.runtime.machine_code.cache import COMPILING
 
+pytestmark = pytest.mark.slow
+
 ENDS = """
 import sys, threading, time
 import polars as pl

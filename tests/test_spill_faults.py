@@ -132,6 +132,7 @@ def wait_for(process: subprocess.Popen[str], line: str) -> None:
     raise AssertionError(process.stderr.read())
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_left_goes_with_the_next(folder: Path) -> None:
     process = child(folder)
     wait_for(process, "merging")
@@ -147,6 +148,7 @@ def test_what_a_killed_process_left_goes_with_the_next(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["30", "merging"])
 def test_an_interrupted_process_leaves_nothing(line: str, folder: Path) -> None:
     process = child(folder)
@@ -158,6 +160,7 @@ def test_an_interrupted_process_leaves_nothing(line: str, folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", ["17", "merging"])
 def test_a_killed_call_goes_on_behind_what_is_finished(
     last: str, folder: Path, answer: list[tuple[object, ...]]
@@ -414,6 +417,7 @@ def test_a_full_disk_keeps_what_a_checkpoint_has(folder: Path, answer: list[tupl
     assert finish(path) == (answer, PARTITIONS - len(covered))
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
     script = f"""
 import os, sys
@@ -488,6 +492,7 @@ os.wait()
 """
 
 
+@pytest.mark.slow
 def test_forked_processes_leave_folders_and_locks_alone(tmp_path: Path) -> None:
     command = [sys.executable, "-c", FORKS, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)

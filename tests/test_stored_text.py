@@ -104,6 +104,7 @@ print((resident() - before) / sum(file.stat().st_size for file in os.scandir(sys
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("source", ["logs", "manual"])
 def test_a_loaded_index_takes_at_most_one_and_a_half_times_its_files(

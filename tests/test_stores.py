@@ -243,6 +243,7 @@ def test_a_provider_of_credentials(s3: Server) -> None:
     assert asked
 
 
+@pytest.mark.slow
 def test_without_obstore_the_package_that_is_missing_is_named() -> None:
     code = (
         "import sys; sys.modules['obstore'] = None\n"

@@ -162,6 +162,7 @@ def peak(source: Path, form: str) -> int:
     return int(json.loads(subprocess.run(run, capture_output=True, check=True, text=True, env=environment).stdout))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["frame", "expression"])
 def test_memory_does_not_follow_the_rows(form: str, tmp_path: Path) -> None:
     """160 blocks of 10,000 rows: text, work space and columns of all of them take over three times the text."""

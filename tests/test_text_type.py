@@ -138,6 +138,7 @@ print(pl.concat([tadoc.as_text(early.lazy()), late.lazy()]).collect().schema["te
 """
 
 
+@pytest.mark.slow
 def test_a_process_without_the_package_reads_an_extension(tmp_path: Path) -> None:
     FRAME.write_parquet(tmp_path / "a.parquet")
     FRAME.write_ipc(tmp_path / "a.arrow")
@@ -235,6 +236,7 @@ def test_a_file_that_claims_the_name_over_something_else(tmp_path: Path) -> None
         tadoc.as_text(read["text"])
 
 
+@pytest.mark.slow
 def test_no_warning_where_polars_warns_of_what_is_unstable() -> None:
     code = (
         "import warnings; warnings.simplefilter('error')\n"
@@ -443,6 +445,7 @@ def test_an_index_that_an_older_release_saved() -> None:
     assert sorted(grown.search('"to be, or not"', k=9)["id"].to_list()) == [0, 10, 15]
 
 
+@pytest.mark.slow
 def test_no_class_of_polars_is_patched() -> None:
     """Only the namespaces are there, as Polars' own calls register them."""
     code = (

@@ -183,6 +183,7 @@ else:
 """
 
 
+@pytest.mark.slow
 def test_without_scipy_the_error_names_the_extra() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()

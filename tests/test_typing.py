@@ -113,6 +113,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     return said
 
 
+@pytest.mark.slow
 def test_a_right_program_passes(checked: dict[str, list[str]]) -> None:
     assert checked["right.py"] == []
 
@@ -121,6 +122,7 @@ def test_the_right_program_runs() -> None:
     exec(compile(PROGRAM, "right.py", "exec"), {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ERRORS)
 def test_a_wrong_line_is_refused(checked: dict[str, list[str]], line: str) -> None:
     number = 5 + list(ERRORS).index(line)

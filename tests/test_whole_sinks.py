@@ -75,6 +75,7 @@ def run(code: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("handler", ["polars", "own"])
 def test_an_interrupt_leaves_the_old_file_or_none_and_is_told_once(tmp_path: Path, handler: str) -> None:
     """Notebooks set Python's handler before each cell, and Polars' goes."""
@@ -103,6 +104,7 @@ def test_an_interrupt_leaves_the_old_file_or_none_and_is_told_once(tmp_path: Pat
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", ["sink_index", "partition_by"])
 def test_an_interrupt_while_the_new_one_takes_its_name(tmp_path: Path, sink: str) -> None:
     """It comes before and after each step: the target is the old one or the new one, and nothing else is left."""
@@ -166,6 +168,7 @@ def test_an_interrupt_while_the_new_one_takes_its_name(tmp_path: Path, sink: str
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_an_interrupt_that_something_swallows_is_told(tmp_path: Path) -> None:
     """A ``__del__`` drops what is raised in it: nothing is raised in the thread that runs the call."""
     done = run(
@@ -195,6 +198,7 @@ def test_an_interrupt_that_something_swallows_is_told(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_query_that_is_aborted_has_not_ended() -> None:
     """Polars' ``collect_batches`` ends then as after the last row."""
     done = run(
@@ -220,6 +224,7 @@ def test_a_query_that_is_aborted_has_not_ended() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_handler_of_the_program_that_raises_nothing_stops_nothing(tmp_path: Path) -> None:
     done = run(
         """
@@ -235,6 +240,7 @@ def test_a_handler_of_the_program_that_raises_nothing_stops_nothing(tmp_path: Pa
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_an_event_loop_decides_what_the_first_interrupt_does(tmp_path: Path) -> None:
     """``asyncio.run`` cancels its task at the next await: the call that blocks the loop ends before."""
     done = run(
@@ -314,6 +320,7 @@ def test_no_bar_is_made_where_none_is_asked_for(monkeypatch: pytest.MonkeyPatch)
     assert made == ["compress", "recompress"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_an_index_is_replaced_as_a_whole(tmp_path: Path, how: signal.Signals) -> None:
     """Nothing is raised between the renames of the old folder and of the new one; the next call mends a kill."""

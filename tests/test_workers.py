@@ -267,6 +267,7 @@ class TestLostWorkers:
         os.kill(two._pool._workers[0].number, signal.SIGKILL)
         assert_frame_equal(two.word_count(folder / "packed").collect(), expected(folder, "word_count"))
 
+    @pytest.mark.slow
     def test_work_that_kills_each(self, two: Workers, folder: Path, tmp_path: Path) -> None:
         said = r"word_count: 3 workers were lost over .*a\.parquet, row group \d.* it was killed by SIGKILL; .*memory"
         with pytest.raises(WorkerLostError, match=said):
@@ -323,6 +324,7 @@ class TestLostWorkers:
         with pytest.raises(RuntimeError, match=r"cannot be sent"):
             two._pool.run("call", workers_faults.raises, [Task("one", ())])
 
+    @pytest.mark.slow
     def test_out_of_memory(self, two: Workers, folder: Path) -> None:
         with pytest.raises(WorkerLostError, match=r"last one because out of memory: (.|\n)*no more than this"):
             two.word_count(folder / "packed", normalize=workers_faults.out_of_memory())
@@ -422,6 +424,7 @@ def wait_until(what: Callable[[], bool], seconds: float = 30) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_whoever_waits_goes(folder: Path, tmp_path: Path, how: signal.Signals) -> None:
     """Interrupted, all is cleaned up; killed, the workers go at least."""

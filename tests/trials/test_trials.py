@@ -10,6 +10,7 @@ import pytest
 from tests.trials.__main__ import TRIALS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRIALS)
 def test_trial(name: str, tmp_path: Path) -> None:
     importlib.import_module(f"tests.trials.{name}").run(tmp_path, "small")
