@@ -222,7 +222,7 @@ KILLED = """
 import os, signal, sys
 import polars as pl
 import polars_tadoc as tadoc
-from polars_tadoc.index import pieces
+from polars_tadoc.index.construct import posting_files as pieces
 
 def killed(*_):
     os.kill(os.getpid(), signal.SIGKILL)

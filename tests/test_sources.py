@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 ENDS = """
 import sys, threading, time
 import polars as pl
-from polars_tadoc import sources
+from polars_tadoc.runtime import io_source as sources
 
 reached = threading.Event()
 frame = pl.DataFrame({"a": [1]})
@@ -74,7 +74,7 @@ def last():
     print(time.monotonic() - start < 30)
 
 import polars as pl
-from polars_tadoc import sources
+from polars_tadoc.runtime import io_source as sources
 
 start = time.monotonic()
 len_of = lambda df: df.drop("a")

@@ -112,7 +112,7 @@ def test_an_interrupt_while_the_new_one_takes_its_name(tmp_path: Path, sink: str
     folder.mkdir()
     done = run(
         """
-        from polars_tadoc import replacing
+        from polars_tadoc.storage import atomic_write as replacing
         target, moments, at = folder / "target", 0, None
 
         def moment():
@@ -327,7 +327,7 @@ def test_an_index_is_replaced_as_a_whole(tmp_path: Path, how: signal.Signals) ->
     done = run(
         """
         import shutil
-        from polars_tadoc import replacing
+        from polars_tadoc.storage import atomic_write as replacing
         index = pl.DataFrame({"text": ["a b", "b c"]}).tadoc.compress("text").tadoc.build_index("text")
         index.save(folder / "index")
         rename = os.replace
