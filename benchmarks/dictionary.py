@@ -21,7 +21,7 @@ import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.drawn_text import vocabulary
 from polars_tadoc.config import own_threads
-from polars_tadoc.engine import cpu
+from polars_tadoc.kernels.trie import trie_cpu as cpu
 from polars_tadoc.kernels.trie.arrays import Trie
 
 PARTS = {

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from benchmarks import corpora, drawn_text
 from benchmarks.gpu_sequences import device_ms, wall_ms
-from polars_tadoc.engine import cpu, cuda
+from polars_tadoc.engine import cuda
 from polars_tadoc.kernels.primitives import primitives_cuda as primitives
 from polars_tadoc.kernels.primitives import upload_cuda as upload
 from polars_tadoc.kernels.tokenize import characters
@@ -34,6 +34,7 @@ from polars_tadoc.kernels.tokenize import tokenizer as on_cpu
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.kernels.trie import trie_cuda as trie
 from polars_tadoc.kernels.trie import word_table_cuda as word_table
+from polars_tadoc.kernels.trie.trie_cpu import build_trie
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.device import with_headers
@@ -53,7 +54,7 @@ class Tokens(NamedTuple):
 def load(words: Vocabulary) -> trie.ResidentTrie:
     """Make and load the dictionary of some words, in code point order, and say what it takes."""
     start = time.perf_counter()
-    built = cpu.build_trie(words.offsets, words.data)
+    built = build_trie(words.offsets, words.data)
     made = time.perf_counter() - start
     loaded = trie.load_trie(built)
     assert loaded.table is not None

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -74,7 +75,9 @@ def weigh(
     """Weigh as the paper does, from a series to a table."""
     chosen = choose(engine, 0)
     if mapping:
-        chosen = replace(chosen, number_words=partial(text_words.number_words, mapping=mapping))
+        kernels = SimpleNamespace(**vars(chosen.kernels))
+        kernels.number_words = partial(text_words.number_words, mapping=mapping)
+        chosen = replace(chosen, kernels=kernels)
     kernels = chosen.kernels
     source = prepare_text(text, WORDS, chosen, dictionary=dictionary)
     offsets, ids, counts = kernels.terms_by_document(source.rules, source.root_offsets, source.roots, "top_down")

@@ -55,13 +55,14 @@ def measure(text: pl.Series, queries: dict[str, str], threads: int, repeat: int)
 
     from benchmarks.gpu_sequences import device_ms, wall_ms
     from polars_tadoc.engine import cuda
+    from polars_tadoc.kernels.twigs.twigs_cuda import TWIG_KERNELS
 
     compiled = tadoc.TwigSet(queries)._compiled()
     start = time.perf_counter()
     parsed = parse_documents(text, compiled.alphabet, max_depth=10_000, max_bytes=1 << 30)
     parse = time.perf_counter() - start
     host, device = CPU.kernels.load_events(parsed.events), GPU.kernels.load_events(parsed.events)
-    matchers = {kernel: cuda.TwigMatcher(compiled.twigs, kernel) for kernel in cuda.TWIG_KERNELS}
+    matchers = {kernel: cuda.TwigMatcher(compiled.twigs, kernel) for kernel in TWIG_KERNELS}
     with tadoc.Config(threads=threads):
         own = compiled.matcher(CPU)
         start = time.perf_counter()
@@ -130,13 +131,13 @@ def main() -> None:
         return None
     import cupy
 
-    from polars_tadoc.engine import cuda
+    from polars_tadoc.kernels.twigs.twigs_cuda import TWIG_KERNELS
 
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     print(f"machine: {corpora.machine()}; {name}, CuPy {cupy.__version__}; CPU on {args.threads} threads; MB/s of XML")
     documents = pl.read_parquet(args.folder / "documents.parquet")["text"]
     queries = list(json.loads((args.folder / "queries.json").read_text("utf-8")).items())
-    kernels, rows = list(cuda.TWIG_KERNELS), []
+    kernels, rows = list(TWIG_KERNELS), []
     measure(documents.head(20), dict(queries[:32]), args.threads, 1)  # compiled
     ways = [*kernels, "all", "load", "cpu", "fresh", "parse"]
     print(f"{'documents':>9}{'queries':>9}{'true':>6}" + "".join(f"{way:>12}" for way in ways) + "   times the CPU")

@@ -32,6 +32,7 @@ package.__path__ = [str(ROOT / "polars_tadoc")]
 sys.modules.setdefault("polars_tadoc", package)
 
 from polars_tadoc.engine import cuda  # noqa: E402
+from polars_tadoc.kernels.traverse import counts_cuda  # noqa: E402
 from polars_tadoc.kernels.traverse import fuse_levels_cuda as fuse_levels  # noqa: E402
 from polars_tadoc.runtime import device as cuda_device  # noqa: E402
 from polars_tadoc.runtime.device import with_headers  # noqa: E402
@@ -297,7 +298,7 @@ def measure(device: Device, path: Path, variants: bool) -> dict[str, Any]:
 
 def owners_of(grammar: Any, resident: Any, variant: str) -> Any:
     offsets, _, _ = fuse_levels.fuse_levels(
-        grammar.vocabulary_size, grammar.rule_offsets, grammar.symbols, grammar.level_offsets, cuda.design.growth
+        grammar.vocabulary_size, grammar.rule_offsets, grammar.symbols, grammar.level_offsets, counts_cuda.design.growth
     )
     starts = offsets[:-1][np.diff(offsets) > 0]
     if variant == "binary search":
@@ -309,7 +310,7 @@ def owners_of(grammar: Any, resident: Any, variant: str) -> Any:
 def measure_variants(
     device: Device, grammar: Any, roots: np.ndarray, root_copies: Sequence[Any], word_ids: np.ndarray, default: Any
 ) -> dict[str, float]:
-    standard, source = cuda.design, cuda_device.source
+    standard, source = counts_cuda.design, cuda_device.source
     designs: dict[str, dict[str, int]] = {
         "as is": {},
         "512 x 1": {"threads": 512},
@@ -327,14 +328,14 @@ def measure_variants(
     }
     times: dict[str, float] = {}
     for label, changes in designs.items():
-        cuda.design = dataclasses.replace(standard, **changes)
+        counts_cuda.design = dataclasses.replace(standard, **changes)
         residents = default
         if "growth" in changes:
             residents = [cuda.load_grammar(grammar) for _ in root_copies]
             label += f" ({len(residents[0].steps)} steps)"
         check_counts(residents[0], root_copies[0], word_ids)
         times[label] = sweep_seconds(device, residents, root_copies)
-    cuda.design = standard
+    counts_cuda.design = standard
     for label, text in OWNER_VARIANTS.items():
 
         def changed(family: str, text: str = text) -> str:
@@ -356,11 +357,11 @@ def measure_variants(
 def check_counts(resident: Any, roots: Any, word_ids: np.ndarray) -> None:
     counts = cuda.to_host(cuda.top_down_weights(resident, roots))
     if not np.array_equal(counts, np.bincount(word_ids, minlength=resident.vocabulary_size)):
-        raise SystemExit(f"WRONG counts with {cuda.design}")
+        raise SystemExit(f"WRONG counts with {counts_cuda.design}")
 
 
 def forget_kernels() -> None:
-    for cached in (cuda_device._module, cuda_device.get_kernel, cuda._top_down):
+    for cached in (cuda_device._module, cuda_device.get_kernel, counts_cuda._top_down):
         cached.cache_clear()
 
 
@@ -373,7 +374,7 @@ def compile_times() -> dict[str, float]:
         cuda_device.get_kernel(family, kernel)
         taken[family] = time.perf_counter() - start
     start = time.perf_counter()
-    cuda._top_down(cupy.cuda.runtime.getDevice(), 0, cuda.design.hot_slots, cuda.design)
+    counts_cuda._top_down(cupy.cuda.runtime.getDevice(), 0, counts_cuda.design.hot_slots, counts_cuda.design)
     taken["top_down"] = time.perf_counter() - start
     return taken
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from polars_tadoc.engine import cuda
+from polars_tadoc.engine.choose import engines_for
 
 
 def engines() -> list[str]:
     """Names of the engines that can run here: "cpu", and "gpu" where there is one."""
-    return ["cpu", "gpu"] if cuda.device_problem() is None else ["cpu"]
+    return [engine.name for engine in engines_for("auto") if engine.kernels.device_problem() is None]
 
 
 def assert_engines_agree(call: Callable[[str], object]) -> None:

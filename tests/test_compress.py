@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -11,13 +11,11 @@ from hypothesis import given
 
 import polars_tadoc as tadoc
 from polars_tadoc.compress import compress as module
+from polars_tadoc.engine import cpu
 from polars_tadoc.engine.choose import Engine
-from polars_tadoc.kernels.repair import batch_repair
-from polars_tadoc.kernels.repair import compress_cuda as on_device
-from polars_tadoc.kernels.repair.gaps import predict_gaps
-from polars_tadoc.kernels.repair.prune import prune
-from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
+from polars_tadoc.kernels.repair.compressed import Compressed
 from polars_tadoc.model import payload
+from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.machine_code.cache import COMPILING
 from tests.handmade import cut
 from tests.strategies import columns
@@ -166,22 +164,21 @@ def test_grammars_are_cached_as_they_are_made() -> None:
 
 @given(values=columns)
 def test_what_a_device_makes_is_stored_as_what_the_cpu_makes(values: list[str | None]) -> None:
-    """The way around the device's kernels, where there is no device: they are stood in for by the CPU's."""
-
-    def stand_in(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool, on_round: Any) -> on_device.Compressed:
-        tokens = tokenize(text, tokenizer, lossless=lossless)
-        rules = prune(
-            batch_repair.build(tokens.sequence, len(tokens.vocabulary), on_round), len(tokens.vocabulary), len(text)
-        )
-        return on_device.Compressed(tokens.vocabulary, tokens.gap_vocabulary, rules, *predict_gaps(tokens, rules))
-
+    """The way through a device, where there is none: its kernels are stood in for by the CPU's."""
     text = pl.Series("text", values, pl.String)
     expected = tadoc.compress(text, engine="cpu")
+    compressed: list[int] = []
+
+    def stand_in(text: pl.Series, *arguments: Any, **options: Any) -> Compressed:
+        compressed.append(len(text))
+        return cpu.compress_rows(text, *arguments, **options)
+
+    kernels: Any = SimpleNamespace(**{**vars(cpu), "compress_rows": stand_in})
+    device = Engine(kernels, ByteLRU(lambda: 1 << 20, lambda value: 1))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module.Compression, "uses_gpu", lambda *_: True)
-        patch.setattr(on_device, "compress", stand_in)
-        patch.setattr(Engine, "guarded", lambda *_: nullcontext())
+        patch.setattr(module.Compression, "engine_for", lambda *_: device)
         made = tadoc.compress(text)
+    assert sum(compressed) == len(values)
     for field in ("symbols", "gaps"):
         assert made.ext.storage().struct.field(field).equals(expected.ext.storage().struct.field(field))
     assert tadoc.decompress(made).equals(text)

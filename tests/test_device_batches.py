@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.analytics import bm25_weights, by_group
+from polars_tadoc.engine import choose as choose_module
 from polars_tadoc.engine import cpu, device_batches
 from polars_tadoc.engine.choose import CPU, Engine
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import DeviceMemoryError, DeviceMemoryWarning
-from polars_tadoc.execute import analytic, counting, weights
+from polars_tadoc.execute import analytic, counting
 from polars_tadoc.execute.window_counting import WindowCounting
 from polars_tadoc.execute.windows import Window
 from polars_tadoc.index.construct import collect
@@ -89,7 +90,7 @@ class TightEngine(Engine):
 
 def tight_engine(most: int) -> TightEngine:
     kernels: Any = TightKernels(most)
-    return TightEngine(kernels, CPU.number_words, ByteLRU(lambda: 1 << 40, lambda value: 1))
+    return TightEngine(kernels, ByteLRU(lambda: 1 << 40, lambda value: 1))
 
 
 @contextmanager
@@ -99,7 +100,7 @@ def chosen(engine: Engine) -> Iterator[None]:
         for module in (analytic, by_group, counting, collect):
             patch.setattr(module, "choose", lambda *_: engine)
         patch.setattr(device_batches, "require_engine", lambda asked: asked or "auto")
-        for module in (analytic, weights):
+        for module in (choose_module, device_batches):
             patch.setattr(module, "GPU", engine)
         yield
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.engine.choose import choose
+from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.kernels.documents import classes_cpu as classes
 from polars_tadoc.kernels.traverse import analytics_reference as reference
 from polars_tadoc.kernels.traverse import results_cpu as results
@@ -40,7 +40,7 @@ class Case:
         rank: Sequence[int] | None = None,
         expand: bool = True,
     ) -> None:
-        self.kernels: ModuleType = choose(engine, 0).kernels
+        self.kernels: Kernels = choose(engine, 0).kernels
         grammar = handmade.grammar(handmade.words(terminals), bodies, level_offsets)
         self.rules: Rules = self.kernels.load_rules(grammar)
         self.terminals = terminals

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from polars_tadoc.engine import cuda
 from polars_tadoc.errors import EngineUnavailableError
-from polars_tadoc.kernels.repair import compress_cuda as on_device
 from tests.strategies import columns
 from tests.xml_strategies import glued, near_xml
 
@@ -87,8 +86,8 @@ def test_auto_takes_the_device_for_large_text(monkeypatch: pytest.MonkeyPatch) -
         sizes.append(len(text))
         return original(text, *arguments, **options)
 
-    original = on_device.compress
-    monkeypatch.setattr(on_device, "compress", compress)
+    original = cuda.compress_rows
+    monkeypatch.setattr(cuda, "compress_rows", compress)
     text = pl.Series("text", ["one two three four"] * 10)
     tadoc.compress(text)
     assert sizes == []

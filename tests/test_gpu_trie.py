@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polars_tadoc.engine import cpu, cuda
+from polars_tadoc.engine import cuda
 from polars_tadoc.kernels.primitives.upload_cuda import PADDING
+from polars_tadoc.kernels.trie import trie_cpu as cpu
 from polars_tadoc.kernels.trie import trie_cuda as trie
 from polars_tadoc.kernels.trie import word_rows_cuda as word_rows
 from polars_tadoc.kernels.trie import word_table_cuda as word_table

@@ -19,7 +19,7 @@ from tests.twig_strategies import Node, compile_twigs, make_events, twigs_and_ev
 
 pytestmark = pytest.mark.skipif(device_problem() is not None, reason=str(device_problem()))
 
-kernels = pytest.mark.parametrize("kernel", cuda.TWIG_KERNELS)
+kernels = pytest.mark.parametrize("kernel", cuda_twigs.TWIG_KERNELS)
 lanes = pytest.mark.parametrize("wide", [1, 1 << 20], ids=["two words", "one word"])
 
 

@@ -288,7 +288,7 @@ def test_many_threads_may_submit(index: Index) -> None:
 
 
 def test_two_engines_answer_together(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    both = {"cpu": CPU, "gpu": Engine(CPU.kernels, CPU.number_words)}
+    both = {"cpu": CPU, "gpu": Engine(CPU.kernels)}
     monkeypatch.setattr(server_module, "_engines", lambda asked: both)
     expected = {query: index.search(query) for query in QUERIES}
     with index.serve() as server, ThreadPoolExecutor(4) as pool:

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polars_tadoc.config import own_threads
-from polars_tadoc.engine import cpu
 from polars_tadoc.engine.choose import choose
 from polars_tadoc.kernels.trie import reference as reference_trie
+from polars_tadoc.kernels.trie import trie_cpu as cpu
 from polars_tadoc.kernels.trie import trie_words_cpu as trie_words
 from polars_tadoc.kernels.trie.arrays import DTYPES, Trie, problem
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.engine.choose import choose
+from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.kernels.traverse import analytics_reference as reference_analytics
 from polars_tadoc.kernels.traverse import results_cpu as results
 from polars_tadoc.kernels.traverse import tables_cpu as tables
@@ -29,11 +29,11 @@ SIZES = [0, 1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1023, 10
 Rows = Sequence[Sequence[int]]
 
 
-def kernels_of(engine: str) -> ModuleType:
+def kernels_of(engine: str) -> Kernels:
     return choose(engine, 0).kernels
 
 
-def to_engine(kernels: ModuleType, values: Any, dtype: Any) -> Any:
+def to_engine(kernels: Kernels, values: Any, dtype: Any) -> Any:
     return None if values is None else kernels.load_array(np.array(values, dtype))
 
 

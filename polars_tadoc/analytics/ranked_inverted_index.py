@@ -11,9 +11,9 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.engine import cpu
 from polars_tadoc.engine.choose import Engine
 from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.kernels.keys.merge_cpu import join_postings
 from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
@@ -128,7 +128,7 @@ class Request(Analytic[Postings, RankedInvertedIndex]):
         sizes = np.concatenate([np.zeros(0, np.int64), *(np.diff(part.offsets) for part in partials)])
         rows = np.concatenate([np.zeros(0, np.uint32), *(part.rows for part in partials)])
         counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
-        return Postings(words, *cpu.join_postings(joined, sizes, rows, counts, words.rank, self.min_count, self.top))
+        return Postings(words, *join_postings(joined, sizes, rows, counts, words.rank, self.min_count, self.top))
 
     @property
     def asked(self) -> dict[str, Any]:

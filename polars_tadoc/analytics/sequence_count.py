@@ -11,9 +11,9 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.engine import cpu
 from polars_tadoc.engine.choose import Engine
 from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.kernels.keys.merge_cpu import sum_sequences
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, sequence_lists, sequence_series, to_arrow
@@ -101,7 +101,7 @@ class Request(Analytic[Sequences, Sequences]):
         ids = [own[part.ids] for own, part in zip(maps, partials, strict=True)]
         joined = np.concatenate([np.zeros((0, self.n), np.uint32), *ids])
         counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
-        return Sequences(words, *cpu.sum_sequences(joined, counts, words.rank, self.min_count, self.top))
+        return Sequences(words, *sum_sequences(joined, counts, words.rank, self.min_count, self.top))
 
     @property
     def asked(self) -> dict[str, Any]:

@@ -12,14 +12,14 @@ import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.dictionary.dictionary import Dictionary
-from polars_tadoc.engine import cpu
-from polars_tadoc.engine.choose import GPU, require_engine
+from polars_tadoc.engine.choose import finishing
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import DeviceMemoryError
 from polars_tadoc.execute.counting import Counting
 from polars_tadoc.execute.terms import Terms
 from polars_tadoc.execute.weights import weigh_in_batches
 from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.kernels.traverse.counts_cpu import map_counts
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.scoring.weighting import BM25, TFIDF, Weighting
 from polars_tadoc.traversal.options import require_min_count
@@ -85,7 +85,7 @@ class Request:
         to_host = terms.engine.kernels.to_host
         values = to_host(terms.counts).view(np.int64) if self.weights is None else self._weigh(terms, batches)
         # what was merged is in host memory, wherever it is to be looked up
-        engine = GPU.name if require_engine(self.counting.options.engine) == GPU.name else terms.engine.name
+        engine = finishing(self.counting.options.engine, terms.engine).name
         words, columns = _columns(terms, self.counting.dictionary, engine)
         index = np.int32 if max(len(values), len(column), len(words)) <= np.iinfo(np.int32).max else np.int64
         places = columns.astype(index)
@@ -126,7 +126,7 @@ def _columns(terms: Terms, dictionary: Dictionary | None, engine: str) -> tuple[
 
 def _frequent(terms: Terms, least: int) -> Terms:
     """Leave out words that occur less often in all rows together; ``terms`` are in host memory."""
-    return terms.only(cpu.map_counts(terms.counts, terms.ids, len(terms.words)) >= np.uint64(least))
+    return terms.only(map_counts(terms.counts, terms.ids, len(terms.words)) >= np.uint64(least))
 
 
 def to_csr(

@@ -72,7 +72,7 @@ class CountsWords(Analytic[WordCounts, Selection]):
 
     def on_host(self, part: WordCounts) -> WordCounts:
         """Bring the counts to host memory."""
-        return part if part.engine is CPU else WordCounts(part.words, part.engine.kernels.to_host(part.counts), CPU)
+        return WordCounts(part.words, part.engine.kernels.to_host(part.counts), CPU)
 
     def merge(self, partials: Sequence[WordCounts]) -> WordCounts:
         """Add counts of several corpora; one alone stays where it is, more meet in host memory."""

@@ -15,14 +15,13 @@ from polars_tadoc.compress.append import Recent, encode, row_bytes
 from polars_tadoc.compress.known_words import number_by
 from polars_tadoc.compress.progress_bar import Bar, bar_of
 from polars_tadoc.dictionary.dictionary import Dictionary, require_dictionary
-from polars_tadoc.engine.choose import CPU, GPU, Engine, require_engine
+from polars_tadoc.engine.choose import Engine, choose, engines_for, require_engine
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import EngineUnavailableError, InvalidGrammarError
 from polars_tadoc.kernels.primitives.lists import running_sum
-from polars_tadoc.kernels.repair import batch_repair, sequitur
-from polars_tadoc.kernels.repair import compress_cuda as on_device
+from polars_tadoc.kernels.repair.compressed import METHODS
 from polars_tadoc.kernels.repair.gaps import predict_gaps
-from polars_tadoc.kernels.repair.prune import LevelledRules, prune
+from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import BUILT_IN, Tokenizer, Tokens, require_utf8, tokenize
 from polars_tadoc.model import column, payload
 from polars_tadoc.model.blocks import cut_blocks
@@ -30,7 +29,6 @@ from polars_tadoc.model.column import require_series, require_string, require_ta
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.model.text_type import DTYPE, STORAGE, in_form, result_type
-from polars_tadoc.runtime import device
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.runtime.parallel import map_apart
 
@@ -46,9 +44,6 @@ GPU_REPAYS_AT = 1 << 20
 
 MIN_REUSED = 0.1
 """Share of rows below which an existing grammar is not tried: what they save does not repay a second grammar's work."""
-
-METHODS = ("batch_repair", "sequitur")
-"""Ways to make rules."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +89,9 @@ class Compression:
             not isinstance(rows_per_grammar, int) or isinstance(rows_per_grammar, bool) or rows_per_grammar < 1
         ):
             raise ValueError(f"rows_per_grammar={rows_per_grammar!r} must be an integer of at least 1")
-        if require_engine(engine) == "gpu" and method == "sequitur":
-            raise EngineUnavailableError('engine="gpu": "sequitur" takes one word after another; use engine="cpu"')
+        asked = require_engine(engine)
+        if not _able(asked, method):
+            raise EngineUnavailableError(f'engine="{asked}": "{method}" takes one word after another; use engine="cpu"')
         cut = None if tokenizer is None else Tokenizer.from_argument(tokenizer)
         if dictionary is not None:
             require_dictionary(dictionary, "compress")
@@ -136,17 +132,16 @@ class Compression:
             lossless,
             rows_per_grammar,
             progress,
-            require_engine(engine),
+            asked,
             recent,
             dictionary,
             dtype=result_type() if like is None else like.dtype,
         )
 
-    def uses_gpu(self, size: int) -> bool:
+    def engine_for(self, size: int) -> Engine:
         """Choose the engine for so many bytes; here, and nowhere else."""
-        if self.engine == "auto":
-            return self.method == "batch_repair" and size >= GPU_REPAYS_AT and device.can_run()
-        return self.engine == "gpu"
+        able = _able(self.engine, self.method)
+        return able[0] if len(able) == 1 else choose(self.engine, size, GPU_REPAYS_AT)
 
     def run(self, text: pl.Series) -> pl.Series:
         """Compress a String series."""
@@ -159,7 +154,7 @@ class Compression:
             for start, stop in cut_grammars(sizes, self.rows_per_grammar)
         ]
         # encoding with a grammar that exists asks Polars
-        one_by_one = bool(self.recent) or any(self.uses_gpu(int(own.sum())) for _, own in blocks)
+        one_by_one = bool(self.recent) or not all(self.engine_for(int(own.sum())).uses_cpu_threads for _, own in blocks)
         with interruptible(), bar_of(len(text), "compress", self.progress) as bar:
             batches = DeviceBatches("compress", self.engine)
 
@@ -345,27 +340,21 @@ def _compress_rows(
 ) -> list[_Block]:
     """Compress rows that share one grammar, or several where a GPU lacks the memory to make one for all."""
     before = running_sum(sizes)
-    engine = GPU if how.uses_gpu(int(before[-1])) else CPU
 
     def work(first: int, stop: int, engine: Engine) -> _Block:
         return _compress_block(text[first:stop], how, bar, engine)
 
-    return list(batches.each(engine, before, work, "bytes"))
+    return list(batches.each(how.engine_for(int(before[-1])), before, work, "bytes"))
 
 
 def _compress_block(text: pl.Series, how: Compression, bar: Bar, engine: Engine) -> _Block:
     """Compress rows that share one grammar."""
     valid = text.is_not_null() if text.null_count() else None
-    if engine is GPU:
-        made = on_device.compress(text, how.tokenizer, lossless=how.lossless, on_round=_shown_on(bar))
-        gaps = (made.predicted_gaps, made.gap_offsets, made.gap_data)
-        return _encode(made.vocabulary, made.gap_vocabulary, made.rules, gaps, how, valid)
-    tokens = tokenize(text, how.tokenizer, lossless=how.lossless)
-    rules = _rules_on_cpu(tokens, len(text), how, bar)
-    gaps = predict_gaps(tokens, rules)
-    vocabulary, gap_vocabulary = tokens.vocabulary, tokens.gap_vocabulary
-    del tokens  # the sequence, before the column is made: peak memory
-    return _encode(vocabulary, gap_vocabulary, rules, gaps, how, valid)
+    made = engine.kernels.compress_rows(
+        text, how.tokenizer, method=how.method, lossless=how.lossless, on_round=_shown_on(bar)
+    )
+    gaps = (made.predicted_gaps, made.gap_offsets, made.gap_data)
+    return _encode(made.vocabulary, made.gap_vocabulary, made.rules, gaps, how, valid)
 
 
 def build_rules(tokens: Tokens, rows: int, how: Compression, bar: Bar) -> LevelledRules:
@@ -373,20 +362,17 @@ def build_rules(tokens: Tokens, rows: int, how: Compression, bar: Bar) -> Levell
     size = 4 * len(tokens.sequence)
 
     def work(_first: int, _stop: int, engine: Engine) -> LevelledRules:
-        if engine is GPU:
-            return on_device.build_rules(tokens.sequence, len(tokens.vocabulary), rows, _shown_on(bar))
-        return _rules_on_cpu(tokens, rows, how, bar)
+        size = len(tokens.vocabulary)
+        return engine.kernels.build_rules(tokens.sequence, size, rows, method=how.method, on_round=_shown_on(bar))
 
     batches = DeviceBatches("recompress", how.engine)  # the rows of one grammar stay together
-    (rules,) = batches.each(GPU if how.uses_gpu(size) else CPU, np.array([0, size]), work, "bytes")
+    (rules,) = batches.each(how.engine_for(size), np.array([0, size]), work, "bytes")
     return rules
 
 
-def _rules_on_cpu(tokens: Tokens, rows: int, how: Compression, bar: Bar) -> LevelledRules:
-    size = len(tokens.vocabulary)
-    if how.method == "sequitur":
-        return sequitur.build(tokens.sequence, size, rows)
-    return prune(batch_repair.build(tokens.sequence, size, _shown_on(bar)), size, rows)
+def _able(asked: str, method: str) -> list[Engine]:
+    """List the engines that have a way to make rules, of those that ``engine=`` stands for."""
+    return [engine for engine in engines_for(asked) if method in engine.kernels.RULE_METHODS]
 
 
 def _shown_on(bar: Bar) -> Callable[[int, int], None]:

@@ -20,13 +20,13 @@ from polars_tadoc.compress.compress import (
 )
 from polars_tadoc.compress.decompress import Allowance, document_sizes
 from polars_tadoc.compress.progress_bar import Bar, bar_of
-from polars_tadoc.engine import cpu
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.host.grammars import append as kernels
 from polars_tadoc.kernels.repair.gaps import GapKeys
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenize_cpu import EMPTY_ID, SEPARATOR, SPACE_ID
 from polars_tadoc.kernels.tokenize.tokenizer import Tokens
+from polars_tadoc.kernels.traverse.counts_cpu import top_down_weights
 from polars_tadoc.model import column as columns
 from polars_tadoc.model.column import require_tadoc
 from polars_tadoc.model.corpus import Corpus
@@ -276,7 +276,7 @@ def _tokens(block: Sequence[_Documents], rows: int, lossless: bool) -> Tokens:
 
 def _number_words(block: Sequence[_Documents]) -> tuple[pa.LargeStringArray, list[UInt32]]:
     """Merge the vocabularies; returns it and, for each part of the block, the new id by its own."""
-    tallies = [cpu.top_down_weights(documents.corpus.grammar, documents.roots).astype(np.int64) for documents in block]
+    tallies = [top_down_weights(documents.corpus.grammar, documents.roots).astype(np.int64) for documents in block]
     used = [np.flatnonzero(tally) for tally in tallies]
     strings = [d.corpus.grammar.vocabulary.take(pa.array(own)) for d, own in zip(block, used, strict=True)]
     vocabulary, final = _merge_strings(strings, [tally[own] for tally, own in zip(tallies, used, strict=True)])

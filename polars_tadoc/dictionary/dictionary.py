@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from polars_tadoc.dictionary import storage
 from polars_tadoc.dictionary.words import as_strings, sorted_words
-from polars_tadoc.engine import cpu
 from polars_tadoc.engine.choose import CPU, Engine, choose
 from polars_tadoc.errors import InvalidDictionaryError
+from polars_tadoc.kernels.trie import trie_cpu
 from polars_tadoc.kernels.trie.arrays import Trie
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.arguments import require_bool, require_integer, require_path
@@ -105,7 +105,7 @@ class Dictionary:
         """
         require_threads()
         ordered = sorted_words(as_strings(words, "Dictionary.from_words"))
-        return cls(cpu.build_trie(ordered.offsets, ordered.data))
+        return cls(trie_cpu.build_trie(ordered.offsets, ordered.data))
 
     @classmethod
     @ends_on_interrupt
@@ -205,7 +205,7 @@ class Dictionary:
             return False
         data = _encoded(word, "Dictionary")
         start, stop = np.zeros(1, np.int64), np.full(1, len(data), np.int64)
-        return bool(cpu.look_up(self.trie, _padded(data), start, stop)[0] != self.unknown)
+        return bool(trie_cpu.look_up(self.trie, _padded(data), start, stop)[0] != self.unknown)
 
     def __eq__(self, other: object) -> bool:
         """Tell whether the other has the same words; they then have the same ids."""
@@ -244,17 +244,15 @@ class Dictionary:
         ids = np.arange(len(self), dtype=np.uint32)
         words = Vocabulary(self._spell(ids, CPU))
         if not self.verified and not np.array_equal(
-            cpu.look_up(self.trie, words.data, words.offsets[:-1], words.offsets[1:]), ids
+            trie_cpu.look_up(self.trie, words.data, words.offsets[:-1], words.offsets[1:]), ids
         ):
             raise damaged("not every word is found under its id")
         return words
 
     def on(self, engine: Engine) -> Any:
         """Give the trie where an engine's kernels can use it; the second call transfers nothing."""
-        load = engine.kernels.load_trie
-        if engine.resident is None:  # the digest would read all of a file that is mapped
-            return load(self.trie)
-        return engine.keep(f"{self.digest}:trie", lambda: load(self.trie))
+        # the key is made where something is kept only: the digest reads all of a file that is mapped
+        return engine.keep(lambda: f"{self.digest}:trie", lambda: engine.kernels.load_trie(self.trie))
 
     @ends_on_interrupt
     def ids(self, words: pl.Series, *, engine: str | None = None) -> pl.Series:
@@ -339,7 +337,7 @@ class Dictionary:
         chosen = choose(engine, len(numbers), GPU_REPAYS_AT)
         known = numbers < self.unknown
         all_known = bool(known.all())
-        if chosen.name == "cpu" and len(numbers) > len(self):  # each word once, in the trie's order, is sooner done
+        if chosen.kernels.GATHERS_SPELLED and len(numbers) > len(self):
             every = _as_series(self._spell(np.arange(len(self), dtype=np.uint32), chosen))
             places = numbers if all_known else numbers.zip_with(known, pl.Series([None], dtype=pl.UInt32))
             return every.gather(places).alias(ids.name)
@@ -377,7 +375,7 @@ class Dictionary:
         ['a', 'an', 'and']
 
         """
-        return self._table(cpu.common_prefixes(self.trie, _encoded(word, "Dictionary.common_prefixes")))
+        return self._table(trie_cpu.common_prefixes(self.trie, _encoded(word, "Dictionary.common_prefixes")))
 
     def with_prefix(self, prefix: str, *, limit: int | None = None) -> pl.DataFrame:
         """List the words that begin with a string.
@@ -414,7 +412,7 @@ class Dictionary:
         """
         encoded = _encoded(prefix, "Dictionary.with_prefix")
         most = len(self) if limit is None else require_integer("Dictionary.with_prefix: limit", limit, 0)
-        return self._table(cpu.with_prefix(self.trie, encoded, min(most, len(self))))
+        return self._table(trie_cpu.with_prefix(self.trie, encoded, min(most, len(self))))
 
     def _table(self, ids: UInt32) -> pl.DataFrame:
         return pl.DataFrame({"word": pl.Series(self._spell(ids, CPU)), "id": pl.Series(ids, dtype=pl.UInt32)})

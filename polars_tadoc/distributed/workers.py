@@ -32,12 +32,12 @@ from polars_tadoc.distributed import worker_tasks as answering
 from polars_tadoc.distributed.compressing import compress_piece
 from polars_tadoc.distributed.file_splits import Files
 from polars_tadoc.distributed.pool import Pool, Task
+from polars_tadoc.engine.visible_devices import device_problem, visible_devices
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.packed.scan import scan_packed
 from polars_tadoc.records.spill_folder import SpillFolder, parent_folder
 from polars_tadoc.runtime.arguments import require_integer, require_path
-from polars_tadoc.runtime.device import device_problem
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.writer_thread import apart
 from polars_tadoc.storage.atomic_write import replacing_folder, require_empty
@@ -622,17 +622,6 @@ class Workers:
             for number, stretch in enumerate(answering.ranges(blocks, count))
         ]
         return self._pool.run(call, answering.order_range, stretches)
-
-
-def visible_devices() -> list[str]:
-    """List the GPUs that can be seen, as ``CUDA_VISIBLE_DEVICES`` names them."""
-    if device_problem() is not None:
-        return []
-    import cupy
-
-    count = cupy.cuda.runtime.getDeviceCount()
-    named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return [str(place) for place in range(count)] if named is None else named.split(",")[:count]
 
 
 def _memory() -> int:

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, get_args
-
-import polars as pl
 
 from polars_tadoc.config import EngineName, settings
 from polars_tadoc.engine import cpu, cuda
+from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.errors import EngineUnavailableError
-from polars_tadoc.kernels.tokenize.number_words_cpu import Choice, NumberedWords
-from polars_tadoc.kernels.tokenize.number_words_cpu import number_words as number_on_host
-from polars_tadoc.kernels.tokenize.number_words_cuda import number_words as number_on_device
-from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.runtime.cache import ByteLRU
@@ -30,15 +24,13 @@ GPU_REPAYS_AT = 1 << 20
 class Engine:
     """One family of kernels and the grammars that are resident with it."""
 
-    kernels: ModuleType
-    number_words: Callable[[pl.Series, Tokenizer, Choice], NumberedWords]
-    """Cuts a String series into words where the kernels run; no kernel itself, as it needs a tokenizer."""
+    kernels: Kernels
     resident: ByteLRU[Any] | None = None
 
     @property
     def name(self) -> str:
         """Name of the family: "cpu" or "gpu"."""
-        return str(self.kernels.name)
+        return self.kernels.name
 
     @property
     def place(self) -> str:
@@ -54,31 +46,52 @@ class Engine:
         rules: Rules = self.keep(f"{key}:rules", lambda: self.kernels.load_rules(grammar))
         return rules
 
-    def keep(self, key: str, make: Callable[[], Any]) -> Any:
-        """Return what is resident under a key, or make it so; host memory is nothing to be transferred to."""
+    @property
+    def uses_cpu_threads(self) -> bool:
+        """Whether all CPU threads work on what the engine is given; if not, one thread at a time gives it work."""
+        return self.resident is None
+
+    def keep(
+        self,
+        key: str | Callable[[], str],
+        make: Callable[[], Any],
+        on_host: Callable[[Callable[[], Any]], Any] | None = None,
+    ) -> Any:
+        """Return what is resident under a key, or make it so; host memory is nothing to be transferred to.
+
+        Parameters
+        ----------
+        key
+            Names it, or makes the name, which is called only where the engine keeps something.
+        make
+            Makes it.
+        on_host
+            Called with ``make`` where the kernels read host memory, to keep what it makes; by default nothing does.
+
+        """
         if self.resident is None:
-            return make()
-        placed = f"{self.place}:{key}"
+            return make() if on_host is None else on_host(make)
+        placed = f"{self.place}:{key if isinstance(key, str) else key()}"
         found = self.resident.get(placed)
         return self.resident.put(placed, make()) if found is None else found
 
-    def peek(self, key: str) -> Any | None:
-        """Return what is resident under a key, or None."""
-        return None if self.resident is None else self.resident.get(f"{self.place}:{key}")
+    def peek(self, key: str, on_host: Any | None = None) -> Any | None:
+        """Return what is resident under a key, or None; ``on_host`` where the kernels read host memory."""
+        return on_host if self.resident is None else self.resident.get(f"{self.place}:{key}")
 
     def release(self) -> None:
         """Forget what is resident, on all devices, and give memory back that nothing takes: a call needs it."""
         if self.resident is not None:
             self.resident.clear()
-            self.kernels.release_memory()
+        self.kernels.release_memory()
 
     def guarded(self, action: str) -> AbstractContextManager[None]:
         """Turn what a device reports within a ``with`` block into named errors."""
-        return nullcontext() if self.resident is None else cuda.device_errors(action)
+        return self.kernels.device_errors(action)
 
 
-CPU = Engine(cpu, number_on_host)
-GPU = Engine(cuda, number_on_device, ByteLRU(lambda: settings().device_cache_bytes, lambda value: int(value.nbytes)))
+CPU = Engine(cpu)
+GPU = Engine(cuda, ByteLRU(lambda: settings().device_cache_bytes, lambda value: int(value.nbytes)))
 
 
 def require_engine(engine: str | None) -> str:
@@ -96,7 +109,7 @@ def require_engine(engine: str | None) -> str:
     if asked not in get_args(EngineName):
         raise ValueError(f'engine={asked!r}: use "auto", "cpu" or "gpu"')
     if asked == "gpu":
-        problem = cuda.device_problem()
+        problem = GPU.kernels.device_problem()
         if problem is not None:
             raise EngineUnavailableError(f'engine="gpu": {problem}')
     return asked
@@ -106,5 +119,26 @@ def choose(engine: str | None, symbols: int, repays_at: float = GPU_REPAYS_AT) -
     """Choose the engine for work over so many symbols, or other things; errors as :func:`require_engine`'s."""
     asked = require_engine(engine)
     if asked == "auto":
-        return GPU if symbols >= repays_at and cuda.can_run() else CPU
-    return GPU if asked == "gpu" else CPU
+        return GPU if symbols >= repays_at and GPU.kernels.can_run() else CPU
+    return engines_for(asked)[0]
+
+
+def engines_for(asked: str) -> tuple[Engine, ...]:
+    """List the engines that a checked ``engine=`` stands for, the CPU first; not all need be able to run."""
+    return {"auto": (CPU, GPU), "cpu": (CPU,), "gpu": (GPU,)}[asked]
+
+
+def runnable(asked: str) -> tuple[Engine, ...]:
+    """List the engines that a checked ``engine=`` stands for and that can run here, the CPU first."""
+    return tuple(engine for engine in engines_for(asked) if engine.kernels.can_run())
+
+
+def finishing(engine: str | None, merged: Engine) -> Engine:
+    """Return the engine that finishes what was merged on one: a GPU that was asked for by name, else the same."""
+    return GPU if require_engine(engine) == "gpu" else merged
+
+
+def release_all() -> None:
+    """Forget what is resident on every engine."""
+    for engine in engines_for("auto"):
+        engine.release()

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.config import MOST
-from polars_tadoc.engine.choose import CPU, Engine, require_engine
+from polars_tadoc.engine.choose import CPU, GPU, Engine, require_engine
 from polars_tadoc.errors import DeviceMemoryError, DeviceMemoryWarning
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.runtime.io_source import go_on
@@ -119,6 +119,12 @@ class DeviceBatches:
             self._most[unit] = most
         elif total > begun_with:
             self._most[unit] = min(2 * begun_with, MOST)
+
+    def each_on_device(
+        self, before: npt.NDArray[np.int64], work: Callable[[int, int, Engine], Made], unit: str
+    ) -> Iterator[Made]:
+        """Work as :meth:`each` on the engine that lacked the memory for all rows at once."""
+        return self.each(GPU, before, work, unit)
 
     def parts(
         self,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.engine.choose import GPU, GPU_REPAYS_AT, Engine, choose
+from polars_tadoc.engine.choose import GPU_REPAYS_AT, Engine, choose, release_all
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import DeviceMemoryError, NotCompressedError
 from polars_tadoc.model.column import require_tadoc, split
@@ -113,7 +113,7 @@ class Analytic(ABC, Generic[Part, Made]):
             return self.result(total, labels)
         except DeviceMemoryError as error:
             (batches or DeviceBatches(self.name, self.options.engine)).leave_to_cpu("all that was found", error)
-        GPU.release()  # not while the error is handled: its traceback holds arrays
+        release_all()  # not while the error is handled: its traceback holds arrays
         return self.result(self.on_host(total), labels)
 
     def choose_engine(self, symbols: int) -> Engine:

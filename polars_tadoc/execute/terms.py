@@ -107,11 +107,14 @@ class Terms:
 
     def on_host(self) -> Terms:
         """Return the same with all arrays in host memory."""
-        return self if self.engine is CPU else self._moved(CPU, self.engine.kernels.to_host)
+        return self.on(CPU)
 
     def on(self, engine: Engine) -> Terms:
         """Return the same with the arrays of an engine."""
-        return self if self.engine is engine else self.on_host()._moved(engine, engine.kernels.load_array)
+        if self.engine is engine:
+            return self
+        take, load = self.engine.kernels.to_host, engine.kernels.load_array
+        return self._moved(engine, lambda array: load(take(array)))
 
     def some(self, first: int, stop: int) -> Terms:
         """Return the documents from one on, up to another, which weigh what they do among all; in host memory."""

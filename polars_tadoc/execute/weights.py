@@ -15,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.engine.choose import CPU, GPU, Engine
+from polars_tadoc.engine.choose import CPU, Engine
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import DeviceMemoryError
 from polars_tadoc.execute.analytic import Analytic
@@ -185,6 +185,6 @@ def weigh_in_batches(
         offsets, ids, weights = map(engine.kernels.to_host, kept)
         return np.diff(offsets), ids, weights
 
-    parts = batches.each(GPU, total.offsets, work, "words to be weighed")
+    parts = batches.each_on_device(total.offsets, work, "words to be weighed")
     sizes, ids, weights = map(np.concatenate, zip(*parts, strict=True))
     return running_sum(sizes), ids, weights

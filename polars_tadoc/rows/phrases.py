@@ -13,8 +13,8 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.compress.compress import named_tokenizer, require_known
-from polars_tadoc.engine.cpu import load_rules
 from polars_tadoc.kernels.host.rows.word_map import map_roots, map_rules
+from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.model.column import in_rows, require_tadoc, split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.word_map import Morphism, encode

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.engine.cpu import load_rules
 from polars_tadoc.kernels.host.rows import extract as length_kernels
 from polars_tadoc.kernels.host.rows import term_counts as kernels
 from polars_tadoc.kernels.host.rows.phrases import Owners, find_rows
 from polars_tadoc.kernels.host.rows.word_map import map_rules
 from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.primitives.codes import DELETED
+from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.rows.matching import Links

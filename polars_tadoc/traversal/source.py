@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.engine import cpu
 from polars_tadoc.engine.choose import Engine, choose
 from polars_tadoc.kernels.host.grammars.statistics import Statistics, corpus_statistics
 from polars_tadoc.kernels.host.rows.word_map import map_roots, map_rules
+from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.model.column import require_tadoc, split
 from polars_tadoc.model.corpus import Corpus, require_countable
@@ -118,7 +118,7 @@ def sources(column: pl.Series, call: str, options: Options, window: int = 1) -> 
 def prepare(corpus: Corpus, engine: Engine, morphism: Morphism | None = None) -> Source:
     """Make one corpus, whose counts fit 64 bits, ready; a morphism is applied to rules and rows, in host memory."""
     kernels, grammar = engine.kernels, corpus.grammar
-    plain = cpu.load_rules(grammar)
+    plain = load_rules(grammar)
     if morphism is None:
         rules = engine.load_rules(corpus.key, grammar)
         words, key, host = grammar.words, corpus.key, (plain, corpus.root_offsets, corpus.roots)

@@ -71,7 +71,7 @@ def prepare_text(
         The device is out of memory or failed.
 
     """
-    numbered = engine.number_words(text, tokenizer, _choice(engine, morphism, dictionary))
+    numbered = engine.kernels.number_words(text, tokenizer, _choice(engine, morphism, dictionary))
     rows = np.flatnonzero(text.is_not_null().to_numpy())
     offsets, lengths = numbered.offsets, numbered.lengths
     if len(rows) < len(text):  # a null row has no words: leaving out its start is enough

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.engine.cpu import decode_lists
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.documents import find
 from polars_tadoc.index.query.search import Batch, as_series, weigh
+from polars_tadoc.kernels.postings.decode_cpu import decode_lists
 from polars_tadoc.scoring.bm25 import Scoring, contribution
 
 Int64 = npt.NDArray[np.int64]

@@ -14,14 +14,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_tadoc.engine.cpu import decode_lists, load_rules
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.query.analyzer import Analyzer, QueryWords
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.host.rows.query_words import UNKNOWN
 from polars_tadoc.kernels.host.rows.word_map import map_roots, map_rules
 from polars_tadoc.kernels.postings.coded import Lists
+from polars_tadoc.kernels.postings.decode_cpu import decode_lists
 from polars_tadoc.kernels.primitives.codes import DELETED
+from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.model.column import split
 from polars_tadoc.model.corpus import Corpus, require_countable

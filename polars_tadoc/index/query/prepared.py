@@ -7,7 +7,7 @@ GPU in the engine's cache, with the postings. Postings that are too large for it
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from polars_tadoc.engine.choose import Engine
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.postings.coded import Postings, Queries
+from polars_tadoc.kernels.postings.protocol import ListCache
 from polars_tadoc.scoring.bm25 import Scoring
 
 SCORINGS = 8
@@ -42,7 +43,7 @@ class _Kept:
 class Prepared:
     """Arrays of an engine."""
 
-    postings: Any
+    postings: Postings | ListCache
     """Postings, or a cache of their lists."""
     norms: Any
     """float32 by document."""
@@ -83,29 +84,30 @@ def prepare_segment(index: Collection, number: int, scoring: Scoring, engine: En
     segment, kernels = index.segments[number], engine.kernels
     place = (engine.name, segment.key, scoring, index.average_length)
 
-    def keep(name: str, make: Any) -> Any:
-        if engine.resident is not None:
-            return engine.keep(":".join(map(str, (*place[1:], name))), lambda: _kept(make())).value
-        with _lock:
-            found = index.prepared.get((*place, name))
-        if found is None:
-            found = make()
-        with _lock:
-            index.prepared[(*place, name)] = found
-            index.prepared.move_to_end((*place, name))
-            while len(index.prepared) > 2 * SCORINGS * len(index.segments):
-                index.prepared.popitem(last=False)
-        return found
+    def keep(name: str, make: Callable[[], Any]) -> Any:
+        def with_index(make: Callable[[], _Kept]) -> _Kept:
+            key = (*place, name)
+            with _lock:
+                found: _Kept | None = index.prepared.get(key)
+            if found is None:
+                found = make()
+            with _lock:
+                index.prepared[key] = found
+                index.prepared.move_to_end(key)
+                while len(index.prepared) > 2 * SCORINGS * len(index.segments):
+                    index.prepared.popitem(last=False)
+            return found
 
-    postings: Any = segment.postings
-    if engine.resident is not None:
+        return engine.keep(lambda: ":".join(map(str, (*place[1:], name))), lambda: _kept(make()), with_index).value
+
+    def make_postings() -> _Kept:
         share = POSTINGS_SHARE * segment.nbytes / sum(one.nbytes for one in index.segments)
-        budget = int(share * settings().device_cache_bytes)
-        postings = engine.keep(
-            f"{segment.key}:postings", lambda: _kept(kernels.resident_postings(segment.postings, budget))
-        ).value
+        return _kept(kernels.resident_postings(segment.postings, int(share * settings().device_cache_bytes)))
+
+    own = _Kept(segment.postings, 0)
+    postings = engine.keep(f"{segment.key}:postings", make_postings, lambda _: own).value
     norms = keep("norms", lambda: kernels.load_array(scoring.norms(segment.lengths, index.average_length)))
-    has_bounds = bounded and engine.resident is None  # a GPU decodes a block faster than it asks whether it must
+    has_bounds = bounded and kernels.READS_BOUNDS
     bounds = keep("bounds", lambda: kernels.block_bounds(postings, norms)) if has_bounds else None
     return Prepared(postings, norms, bounds)
 
@@ -129,8 +131,8 @@ def missing_bytes(segment: Segment, lists: npt.NDArray[np.int64], engine: Engine
 
     """
     missing = np.zeros(len(lists))
-    found = engine.peek(f"{segment.key}:postings")
-    if engine.resident is None or (found is not None and isinstance(found.value, Postings)):
+    found = engine.peek(f"{segment.key}:postings", on_host=_Kept(segment.postings, 0))
+    if found is not None and isinstance(found.value, Postings):
         return missing
     places = np.flatnonzero((lists >= 0) & (lists < len(segment.terms)))
     if found is not None:

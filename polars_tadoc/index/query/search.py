@@ -13,8 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.config import thread_count
-from polars_tadoc.engine import cuda
-from polars_tadoc.engine.choose import CPU, GPU, Engine, require_engine
+from polars_tadoc.engine.choose import Engine, require_engine, runnable
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.query.analyzer import QueryWords, has_quotes
 from polars_tadoc.index.query.costs import OVERHEADS, predict
@@ -186,16 +185,17 @@ def as_series(queries: QueriesLike, call: str) -> pl.Series:
 
 def choose_engine(asked: str, index: Collection, batch: Batch, mode: str, k: int) -> Engine:
     """Choose the engine for a batch: "auto" takes the one that is predicted to be faster with the index resident."""
-    if asked == "auto":
-        if not cuda.can_run():
-            return CPU
-        offsets = np.searchsorted(batch.owners, np.arange(batch.size + 1))
-        taken = {}
-        for engine, threads in ((CPU, thread_count()), (GPU, 1)):
-            own = predict(engine.name, mode, offsets, batch.frequencies[batch.items], index.documents, k)
-            taken[engine] = OVERHEADS[engine.name] + max(own.sum() / threads, own.max(initial=0.0))
-        return min(taken, key=lambda engine: taken[engine])
-    return GPU if asked == "gpu" else CPU
+    engines = runnable(asked)
+    if len(engines) == 1:
+        return engines[0]
+    offsets = np.searchsorted(batch.owners, np.arange(batch.size + 1))
+
+    def seconds(engine: Engine) -> float:
+        own = predict(engine.name, mode, offsets, batch.frequencies[batch.items], index.documents, k)
+        threads = thread_count() if engine.uses_cpu_threads else 1
+        return float(OVERHEADS[engine.name] + max(own.sum() / threads, own.max(initial=0.0)))
+
+    return min(engines, key=seconds)
 
 
 def allowed_by_segment(index: Collection, filter: FilterLike, call: str) -> list[UInt32 | None]:

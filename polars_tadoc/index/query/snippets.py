@@ -16,13 +16,13 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.compress.decompress import Allowance, document_sizes, write_texts
-from polars_tadoc.engine.cpu import load_rules
 from polars_tadoc.errors import ColumnMissingError
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.documents import find
 from polars_tadoc.index.query.search import Batch, QueriesLike, as_series, weigh
 from polars_tadoc.kernels.host.rows import snippets as kernels
 from polars_tadoc.kernels.primitives.arrays import read_only
+from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.model.column import split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.records.labelled_results import from_arrow

@@ -17,12 +17,10 @@ from types import TracebackType
 from typing import get_args
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.config import own_threads, thread_count
-from polars_tadoc.engine import cuda
-from polars_tadoc.engine.choose import CPU, GPU, Engine, require_engine
+from polars_tadoc.engine.choose import Engine, require_engine, runnable
 from polars_tadoc.errors import DeadlineMissedError
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.query.batches import join, select
@@ -146,7 +144,8 @@ class Server:
         self._allowed = allowed_by_segment(index, filter, "serve")
         self._engines = _engines(require_engine(engine))
         threads = thread_count()
-        self._cpu_threads = max(1, threads - _SPARE) if "gpu" in self._engines else threads
+        is_alone = all(one.uses_cpu_threads for one in self._engines.values())
+        self._cpu_threads = threads if is_alone else max(1, threads - _SPARE)
         self._scheduler: Scheduler[_Request] = Scheduler({name: self._traits(name) for name in self._engines})
         self._lock = threading.Lock()
         self._idle = {name: threading.Condition(self._lock) for name in self._engines}
@@ -252,7 +251,7 @@ class Server:
 
     def _traits(self, name: str) -> Traits:
         """Return how an engine takes work: one thread takes a batch; the CPU's is searched by all of its threads."""
-        threads = self._cpu_threads if name == "cpu" else 1
+        threads = self._cpu_threads if self._engines[name].uses_cpu_threads else 1
         return Traits(threads / CROWDING if threads > 1 else 1.0, OVERHEADS[name], BATCH_SECONDS[name])
 
     def _predict(self, batch: Batch) -> list[dict[str, float]]:
@@ -261,12 +260,10 @@ class Server:
         frequencies = batch.frequencies[batch.items]
         predicted = []
         for name, engine in self._engines.items():
-            moved: npt.NDArray[np.float64] | float = 0.0
-            if engine.resident is not None:
-                missing = np.zeros(len(batch.items))
-                for segment, numbers in zip(self._index.segments, batch.numbers, strict=True):
-                    missing += missing_bytes(segment, numbers[batch.items], engine)
-                moved = np.bincount(batch.owners, missing, batch.size).astype(np.float64)
+            missing = np.zeros(len(batch.items))
+            for segment, numbers in zip(self._index.segments, batch.numbers, strict=True):
+                missing += missing_bytes(segment, numbers[batch.items], engine)
+            moved = np.bincount(batch.owners, missing, batch.size).astype(np.float64, copy=False)
             own = predict(name, self._mode, offsets, frequencies, self._index.documents, self._k, moved)
             predicted.append(own.tolist())
         return [dict(zip(self._engines, seconds, strict=True)) for seconds in zip(*predicted, strict=True)]
@@ -403,6 +400,4 @@ def _seconds(deadline: float | None) -> float:
 
 
 def _engines(asked: str) -> dict[str, Engine]:
-    if asked == "auto":
-        return {"cpu": CPU, "gpu": GPU} if cuda.can_run() else {"cpu": CPU}
-    return {asked: GPU if asked == "gpu" else CPU}
+    return {engine.name: engine for engine in runnable(asked)}

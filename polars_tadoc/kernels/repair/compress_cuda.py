@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.kernels.repair import batch_repair_cuda as batch_repair
+from polars_tadoc.kernels.repair.compressed import Compressed
 from polars_tadoc.kernels.repair.gaps_cuda import predict_gaps
 from polars_tadoc.kernels.repair.prune_cuda import prune
 from polars_tadoc.kernels.tokenize.tokenize_cuda import tokenize
@@ -24,20 +24,17 @@ if TYPE_CHECKING:
     from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 
 
-@dataclass(frozen=True, eq=False)
-class Compressed:
-    """One grammar and its rows, in host memory."""
-
-    vocabulary: pa.LargeStringArray
-    gap_vocabulary: pa.LargeStringArray
-    rules: LevelledRules
-    predicted_gaps: npt.NDArray[np.uint32]
-    gap_offsets: npt.NDArray[np.int64]
-    gap_data: npt.NDArray[np.uint8]
+RULE_METHODS: tuple[str, ...] = ("batch_repair",)
+"""Ways to make rules that the device has; Sequitur takes one word after another."""
 
 
-def compress(
-    text: pl.Series, tokenizer: Tokenizer, *, lossless: bool, on_round: Callable[[int, int], None]
+def compress_rows(
+    text: pl.Series,
+    tokenizer: Tokenizer,
+    *,
+    method: str = RULE_METHODS[0],
+    lossless: bool,
+    on_round: Callable[[int, int], None],
 ) -> Compressed:
     """Compress the rows that share one grammar, bit for bit as the CPU does.
 
@@ -47,6 +44,8 @@ def compress(
         String series, in host memory.
     tokenizer
         How to cut.
+    method
+        One of ``RULE_METHODS``, so the only one.
     lossless
         Keep what stands between words.
     on_round
@@ -75,9 +74,14 @@ def compress(
 
 
 def build_rules(
-    sequence: npt.NDArray[np.uint32], vocabulary_size: int, rows: int, on_round: Callable[[int, int], None]
+    sequence: npt.NDArray[np.uint32],
+    vocabulary_size: int,
+    rows: int,
+    *,
+    method: str = RULE_METHODS[0],
+    on_round: Callable[[int, int], None],
 ) -> LevelledRules:
-    """Make and prune the rules of word ids in host memory; parameters as of ``compress.batch_repair.build``."""
+    """Make and prune the rules of word ids in host memory; parameters as of ``compress_cpu.build_rules``."""
     with device_errors(f"copying {len(sequence):,} words"):
         import cupy
 

@@ -20,6 +20,9 @@ from polars_tadoc.kernels.postings.coded_postings_cuda import codec_defines, cod
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, expand, radix_sort
 from polars_tadoc.runtime.device import device_attribute, device_errors, get_kernel
 
+READS_BOUNDS = False
+"""A GPU decodes a block faster than it asks whether it must."""
+
 MAX_KEPT = 1024
 """Documents of a query that its parts keep and merge; beyond, all that match are sorted."""
 

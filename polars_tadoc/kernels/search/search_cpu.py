@@ -57,6 +57,9 @@ Int64 = npt.NDArray[np.int64]
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
+READS_BOUNDS = True
+"""With bounds, blocks that cannot matter are not decoded."""
+
 _0, _1, _2, _4, _6, _15 = (nb.uint64(i) for i in (0, 1, 2, 4, 6, 15))
 _WINDOW, _GROUP, _BLOCK = nb.uint64(WINDOW), nb.uint64(GROUP), nb.uint64(BLOCK)
 _NONE = ~nb.uint64(0)

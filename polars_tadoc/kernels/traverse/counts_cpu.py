@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.primitives.codes import DELETED
+from polars_tadoc.kernels.traverse.rules import GrammarArrays, RankedWords
 from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
@@ -57,3 +59,106 @@ def is_ordered(counts: UInt64, ascending: npt.NDArray[np.bool_]) -> Any:
         if counts[w] < counts[w + 1] or (counts[w] == counts[w + 1] and counts[w] != 0 and not ascending[w]):
             return False
     return True
+
+
+def load_grammar(grammar: GrammarArrays) -> GrammarArrays:
+    """Make a grammar resident where the kernels run; here it is already."""
+    return grammar
+
+
+def top_down_weights(grammar: GrammarArrays, roots: UInt32) -> UInt64:
+    """Count the words that the roots stand for (G-TADOC, Zhang et al., ICDE 2021, algorithm 1).
+
+    Weights go from the roots to the rules and from each rule to its body, so each body is read once
+    however often it occurs.
+
+    Parameters
+    ----------
+    grammar
+        The rules.
+    roots
+        uint32: top-level symbols of the rows that are there.
+
+    Returns
+    -------
+    uint64 array
+        Count by word id, length vocabulary.
+
+    """
+    size = grammar.vocabulary_size + grammar.rule_count
+
+    def count(chunk: tuple[int, int]) -> UInt64:
+        weights = np.zeros(size, np.uint64)
+        histogram(roots[chunk[0] : chunk[1]], weights)
+        return weights
+
+    # a private histogram costs a pass over the symbols: not worth it below four roots a symbol
+    parts = map_parallel(count, even_chunks(len(roots), max(1 << 18, 4 * size)))
+    weights = parts[0]
+    for part in parts[1:]:
+        weights += part
+    push_down(grammar.vocabulary_size, grammar.rule_offsets, grammar.symbols, weights)
+    return weights[: grammar.vocabulary_size]
+
+
+def map_counts(counts: UInt64, image: UInt32, size: int) -> UInt64:
+    """Sum counts by image.
+
+    Parameters
+    ----------
+    counts
+        uint64 by word id.
+    image
+        uint32 by word id: the new id, ``DELETED`` for none.
+    size
+        Number of new ids.
+
+    Returns
+    -------
+    uint64 array
+        Count by new id, length ``size``.
+
+    """
+    sums = np.zeros(size, np.uint64)
+    scatter_add(counts, image, sums)
+    return sums
+
+
+def select(counts: UInt64, words: RankedWords, min_count: int, top: int | None) -> tuple[UInt32, UInt64]:
+    """Pick the words of a result, in its order.
+
+    Parameters
+    ----------
+    counts
+        uint64 by word id.
+    words
+        The vocabulary, for its code point order.
+    min_count
+        Words counted less often, or never, are left out.
+    top
+        At most so many.
+
+    Returns
+    -------
+    (uint32 array, uint64 array)
+        Word ids and their counts, by count falling, equal ones in code point order.
+
+    """
+    least = np.uint64(max(min_count, 1))
+    if is_ordered(counts, words.ascending):  # all rows present: ids are numbered in this order
+        stop = len(counts) - int(np.searchsorted(counts[::-1], least))
+        stop = stop if top is None else min(stop, top)
+        return np.arange(stop, dtype=np.uint32), counts[:stop]
+    ids = np.flatnonzero(counts >= least).astype(np.uint32)
+    if top is not None and top < len(ids):
+        if top <= 0:
+            return ids[:0], counts[:0]
+        chosen = counts[ids]
+        ids = ids[chosen >= np.partition(chosen, len(ids) - top)[len(ids) - top]]  # with all of the last one's ties
+    chosen, rank = counts[ids], words.rank_of(ids)
+    if len(ids) and chosen.max() < 1 << 32:
+        order = np.argsort(((np.uint64(0xFFFFFFFF) - chosen) << np.uint64(32)) | rank)
+    else:
+        order = np.lexsort((rank, ~chosen))
+    order = order[:top]
+    return ids[order], chosen[order]

@@ -41,6 +41,21 @@ class GrammarArrays(Protocol):
         """Words by rule."""
 
 
+class RankedWords(Protocol):
+    """The order of a vocabulary's words, in host memory, as kernels read it."""
+
+    @property
+    def rank(self) -> npt.NDArray[np.uint32]:
+        """Place of each word in code point order."""
+
+    @property
+    def ascending(self) -> npt.NDArray[np.bool_]:
+        """For each word but the last, whether the next one has a higher rank."""
+
+    def rank_of(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+        """Return the places of some words in code point order."""
+
+
 @dataclass(frozen=True, eq=False)
 class Rules:
     """Rules in the order of a grammar: a body names terminals and rules of lower levels only.

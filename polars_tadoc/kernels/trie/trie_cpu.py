@@ -35,6 +35,9 @@ UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
+GATHERS_SPELLED = True
+"""Spelling each word once, in the trie's order, and gathering them is faster than spelling more ids than words."""
+
 
 def build_trie(offsets: Int64, data: UInt8) -> Trie:
     """Build the trie of words.

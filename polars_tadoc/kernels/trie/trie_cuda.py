@@ -20,6 +20,9 @@ from polars_tadoc.kernels.trie.word_rows_cuda import upload_words
 from polars_tadoc.kernels.trie.word_table_cuda import WordTable, copy_words, find_words, make_table
 from polars_tadoc.runtime.device import device_errors, get_kernel
 
+GATHERS_SPELLED = False
+"""Gathering is the host's work: spelling any number of ids is faster."""
+
 _THREADS = 256  # of trie.cu
 _KNOWN_STARTS = 1 << 16
 """Inner edges whose children's start is kept: those near the root, which every walk passes."""

@@ -1,0 +1,45 @@
+"""What every engine supplies to compress rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.kernels.repair.compressed import Compressed
+from polars_tadoc.kernels.repair.prune import LevelledRules
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+
+
+class RepairKernels(Protocol):
+    """Grammars of rows, in host memory."""
+
+    RULE_METHODS: tuple[str, ...]
+    """Ways to make rules that the engine has, of :data:`polars_tadoc.kernels.repair.compressed.METHODS`."""
+
+    def compress_rows(
+        self,
+        text: pl.Series,
+        tokenizer: Tokenizer,
+        *,
+        method: str,
+        lossless: bool,
+        on_round: Callable[[int, int], None],
+    ) -> Compressed:
+        """Compress the rows of a String series that share one grammar."""
+        ...
+
+    def build_rules(
+        self,
+        sequence: npt.NDArray[np.uint32],
+        vocabulary_size: int,
+        rows: int,
+        *,
+        method: str,
+        on_round: Callable[[int, int], None],
+    ) -> LevelledRules:
+        """Make the rules of word ids, ``SEPARATOR`` after each row; ``sequence`` is overwritten."""
+        ...

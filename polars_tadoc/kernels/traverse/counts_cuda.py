@@ -1,0 +1,335 @@
+"""Word counts on the device: top-down weights, morphed counts, selection in result order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.errors import EngineUnavailableError
+from polars_tadoc.kernels.primitives.load_cuda import load_symbols
+from polars_tadoc.kernels.primitives.primitives_cuda import radix_sort
+from polars_tadoc.kernels.traverse import fuse_levels_cuda as fuse_levels
+from polars_tadoc.kernels.traverse.rules import GrammarArrays, RankedWords
+from polars_tadoc.runtime.device import device_errors, even_blocks, get_kernel
+
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Design:
+    """Sizes of the top-down kernel; ``benchmarks/gpu_word_count.py --variants`` measures others."""
+
+    threads: int = 1024
+    """Threads of a block."""
+    blocks_per_multiprocessor: int = 1
+    """Resident blocks at most: fewer meet sooner at a barrier."""
+    private_words: int = 1 << 14
+    """Words, the hottest first, that each block counts in shared memory."""
+    hot_slots: int = 1 << 13
+    """Slots of each block's table of often named rules, or 0 for no table; an eighth of it on small devices."""
+    growth: int = fuse_levels.GROWTH
+    """Symbols that one level may add when levels are fused, below 0 for none fused."""
+
+
+design = Design()
+
+_TILE = 128  # symbols that a warp of top_down.cu takes at once
+_CANDIDATES = 1 << 16  # ordered on the host up to so many
+_FIRST_LOOK = 1 << 10  # candidates copied together with their number
+
+
+@dataclass(frozen=True, eq=False)
+class ResidentGrammar:
+    """A grammar's bodies on the device, thin levels fused (see ``fuse_levels_cuda.py``)."""
+
+    vocabulary_size: int
+    rule_count: int
+    level_count: int
+    symbols: Any
+    """cupy uint32: the rules' bodies one after another, lowest step first, filled up to whole tiles."""
+    owners: Any
+    """cupy uint32[symbols / 32, 2]: bodies that start before each 32 positions, and a bit per start in them."""
+    body_rules: Any
+    """cupy uint32 by body: the rule it belongs to, or None where no rule's body is empty and they are the same."""
+    steps: Any
+    """cupy uint32[steps, 2]: symbol positions of each step, lowest first."""
+    widest: int
+    """Symbols of the widest step."""
+    nbytes: int
+    """Bytes of device memory."""
+
+
+def load_grammar(grammar: GrammarArrays) -> ResidentGrammar:
+    """Copy a grammar to the device and make there what a sweep finds the owner of a position with.
+
+    Parameters
+    ----------
+    grammar
+        A checked grammar.
+
+    Returns
+    -------
+    ResidentGrammar
+        Ready for :func:`top_down_weights`.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    offsets, symbols, steps = fuse_levels.fuse_levels(
+        grammar.vocabulary_size, grammar.rule_offsets, grammar.symbols, grammar.level_offsets, design.growth
+    )
+    starts, body_rules = offsets, None
+    if (offsets[1:] == offsets[:-1]).any():
+        body_rules = np.flatnonzero(offsets[1:] > offsets[:-1]).astype(np.uint32)
+        starts = offsets[body_rules]
+    bodies = len(starts) if body_rules is not None else grammar.rule_count
+    tiles = -(-len(symbols) // _TILE)
+    if tiles * _TILE >= 1 << 32:
+        raise EngineUnavailableError(
+            f'engine="gpu": a grammar of {len(symbols):,} symbols is beyond its 32-bit positions; '
+            'use engine="cpu", or compress in more parts'
+        )
+    with device_errors(f"loading a grammar of {len(symbols):,} symbols"):
+        import cupy
+
+        padded = cupy.zeros(tiles * _TILE, np.uint32)
+        padded[: len(symbols)].set(np.ascontiguousarray(symbols))
+        marks = cupy.empty((tiles * _TILE // 32, 2), np.uint32)
+        if len(marks):
+            get_kernel("owners", "mark_owners")(
+                (-(-len(marks) // 256),),
+                (256,),
+                (cupy.asarray(starts), np.uint32(bodies), marks, np.uint32(len(marks))),
+            )
+        resident_rules = None if body_rules is None else cupy.asarray(body_rules)
+        resident_steps = cupy.asarray(np.ascontiguousarray(steps))
+    arrays = (padded, marks, resident_rules, resident_steps)
+    return ResidentGrammar(
+        vocabulary_size=grammar.vocabulary_size,
+        rule_count=grammar.rule_count,
+        level_count=grammar.level_count,
+        symbols=padded,
+        owners=marks,
+        body_rules=resident_rules,
+        steps=resident_steps,
+        widest=int((steps[:, 1] - steps[:, 0]).max(initial=0)),
+        nbytes=sum(int(array.nbytes) for array in arrays if array is not None),
+    )
+
+
+def top_down_weights(grammar: ResidentGrammar, roots: Any) -> Any:
+    """Count the words that the roots stand for (G-TADOC, Zhang et al., ICDE 2021, Algorithm 1).
+
+    One cooperative launch sweeps all steps; the host does not wait for it.
+
+    Parameters
+    ----------
+    grammar
+        From :func:`load_grammar`.
+    roots
+        cupy uint32: top-level symbols of the rows that are there.
+
+    Returns
+    -------
+    cupy uint64
+        Count by word id, length vocabulary.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"counting the words of {len(roots):,} symbols"):
+        import cupy
+
+        vocabulary, rules, steps = grammar.vocabulary_size, grammar.rule_count, len(grammar.steps)
+        if vocabulary == 0 or len(roots) == 0:
+            return cupy.zeros(vocabulary, np.uint64)
+        held, hot_slots = _shared_counters(vocabulary)
+        kernel, blocks = _top_down(cupy.cuda.runtime.getDevice(), held, hot_slots, design)
+        work = max(len(roots), grammar.widest)
+        blocks = max(1, min(blocks, -(-work // (_TILE * design.threads // 32))))
+        # one allocation, one memset: counts, rules' weights, the barrier's count
+        zeros = cupy.zeros(vocabulary + rules + 1, np.uint64)
+        counts = zeros[:vocabulary]
+        kernel(
+            (blocks,),
+            (design.threads,),
+            (
+                grammar.symbols,
+                grammar.owners,
+                grammar.body_rules,
+                grammar.steps,
+                np.uint32(steps),
+                cupy.ascontiguousarray(roots),
+                np.uint64(len(roots)),
+                np.uint32(vocabulary),
+                np.uint32(held),
+                zeros[vocabulary:],
+                counts,
+                zeros[-1:],
+            ),
+            shared_mem=4 * (held + 2 * hot_slots),
+        )
+        return counts
+
+
+def map_counts(counts: Any, image: UInt32, size: int) -> Any:
+    """Sum counts by image.
+
+    Parameters
+    ----------
+    counts
+        cupy uint64 by word id.
+    image
+        numpy uint32 by word id: the new id, 0xFFFFFFFF where the word is deleted.
+    size
+        Number of new ids.
+
+    Returns
+    -------
+    cupy uint64
+        Count by new id, length ``size``.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"mapping the counts of {len(counts):,} words"):
+        import cupy
+
+        sums = cupy.zeros(size, np.uint64)
+        if size and len(counts):
+            held = min(size, 4096)
+            get_kernel("map_counts", "map_counts")(
+                (even_blocks(len(counts)),),
+                (1024,),
+                (counts, load_symbols(image), np.uint32(len(counts)), np.uint32(held), sums),
+                shared_mem=4 * held,
+            )
+        return sums
+
+
+def select(counts: Any, words: RankedWords, min_count: int, top: int | None) -> tuple[UInt32, UInt64]:
+    """Pick the words of a result, in its order; only they come to the host.
+
+    A short ``top`` is not sorted for: one pass finds the scale step that the last of them lies on, another
+    takes the words from there up. Counts that fall with ascending ids, as they do where all rows are
+    present, need no sorting either.
+
+    Parameters
+    ----------
+    counts
+        cupy uint64 by word id.
+    words
+        The vocabulary, for its code point order.
+    min_count
+        Words counted less often, or never, are left out.
+    top
+        At most so many.
+
+    Returns
+    -------
+    (numpy uint32, numpy uint64)
+        Word ids and their counts, by count falling, equal ones in code point order.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    least = max(min_count, 1)
+    if len(counts) == 0 or least >= 1 << 64 or (top is not None and top <= 0):
+        return np.empty(0, np.uint32), np.empty(0, np.uint64)
+    with device_errors(f"selecting among {len(counts):,} words"):
+        if top is not None and top <= min(_CANDIDATES, len(counts)) // 4:
+            candidates = _select_candidates(counts, np.uint64(least), top)
+            if candidates is not None:
+                return _in_order(*candidates, words, top)
+        return _select_sorted(counts, words, np.uint64(least), top)
+
+
+def _select_candidates(counts: Any, least: np.uint64, top: int) -> tuple[UInt32, UInt64] | None:
+    """Return at least the ``top`` most counted words in no order, or None if very many are equal."""
+    import cupy
+
+    capacity = min(_CANDIDATES, len(counts))
+    zeros = cupy.zeros(1024 + 2, np.uint64)  # 2048 uint32 buckets, and the report
+    found = cupy.zeros(1 + 2 * capacity, np.uint64)
+    blocks, size = (even_blocks(len(counts)),), np.uint32(len(counts))
+    get_kernel("select", "survey")(blocks, (1024,), (counts, None, size, least, zeros, zeros[1024:]))
+    get_kernel("select", "collect")(
+        blocks, (1024,), (counts, size, least, np.uint64(top), zeros, np.uint32(capacity), found)
+    )
+    pairs = found[: 1 + 2 * _FIRST_LOOK].get()  # synchronize!
+    number = int(pairs[0])
+    if number > capacity:
+        return None
+    if number > _FIRST_LOOK:
+        pairs = found[: 1 + 2 * number].get()  # synchronize!
+    return pairs[2 : 2 * number + 1 : 2].astype(np.uint32), pairs[1 : 2 * number + 1 : 2]
+
+
+def _in_order(ids: UInt32, counts: UInt64, words: RankedWords, top: int) -> tuple[UInt32, UInt64]:
+    order = np.argsort(~counts)
+    if (np.diff(counts[order][: top + 1]) == 0).any():  # code points decide
+        order = np.lexsort((words.rank_of(ids), ~counts))
+    order = order[:top]
+    return ids[order], counts[order]
+
+
+def _select_sorted(counts: Any, words: RankedWords, least: np.uint64, top: int | None) -> tuple[UInt32, UInt64]:
+    import cupy
+
+    blocks, size = (even_blocks(len(counts)),), np.uint32(len(counts))
+    zeros = cupy.zeros(1024 + 2, np.uint64)
+    ascending = cupy.asarray(np.append(words.ascending, True))
+    get_kernel("select", "survey")(blocks, (1024,), (counts, ascending, size, least, zeros, zeros[1024:]))
+    kept, disordered = (int(value) for value in zeros[1024:].get())  # synchronize!
+    kept = kept if top is None else min(kept, top)
+    if not disordered:
+        return np.arange(kept, dtype=np.uint32), counts[:kept].get()  # synchronize!
+    keys, by_rank = cupy.empty(len(counts), np.uint64), cupy.empty(len(counts), np.uint32)
+    get_kernel("select", "order_keys")(blocks, (1024,), (counts, load_symbols(words.rank), size, least, keys, by_rank))
+    places = cupy.arange(len(keys), dtype=np.uint64)
+    _, order = radix_sort(keys, places, overwrite=True)  # stable: equal counts stay in code point order
+    ids, chosen = cupy.empty(kept, np.uint32), cupy.empty(kept, np.uint64)
+    get_kernel("select", "gather")(blocks, (1024,), (counts, by_rank, order, np.uint32(kept), ids, chosen))
+    return ids.get(), chosen.get()  # synchronize!
+
+
+def _shared_counters(vocabulary: int) -> tuple[int, int]:
+    """Return how many words, the hottest first, each block counts in shared memory, and its hot rules' slots."""
+    import cupy
+
+    offered: int = cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"] // 4
+    hot_slots = design.hot_slots if offered >= 4 * design.hot_slots else design.hot_slots // 8
+    return max(0, min(vocabulary, design.private_words, offered - 2 * hot_slots)), hot_slots
+
+
+@lru_cache(maxsize=64)
+def _top_down(device: int, held: int, hot_slots: int, design: Design) -> tuple[Any, int]:
+    """Return the kernel and the blocks that can be resident together on the device, which is the current one."""
+    import cupy
+
+    sizes = {"THREADS": design.threads, "BLOCKS": design.blocks_per_multiprocessor, "HOT_SLOTS": hot_slots}
+    defines = tuple(f"-D{macro}={value}" for macro, value in sizes.items())
+    kernel = get_kernel("top_down", "top_down_weights", defines, cooperative=True)
+    attributes = cupy.cuda.Device(device).attributes
+    kernel.max_dynamic_shared_size_bytes = attributes["MaxSharedMemoryPerBlockOptin"]
+    resident = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
+        kernel.kernel.ptr, design.threads, 4 * (held + 2 * hot_slots)
+    )
+    return kernel, min(resident, design.blocks_per_multiprocessor) * attributes["MultiProcessorCount"]

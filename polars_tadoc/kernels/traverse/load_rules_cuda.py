@@ -1,0 +1,38 @@
+"""Copies a grammar's rules to the device."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from polars_tadoc.kernels.primitives.load_cuda import load_array, load_symbols
+from polars_tadoc.kernels.traverse.rules import GrammarArrays, Rules
+from polars_tadoc.runtime.device import device_errors
+
+
+def load_rules(grammar: GrammarArrays) -> Rules:
+    """Copy a grammar's rules to the device, as traversals read them: no level is fused into another.
+
+    Parameters
+    ----------
+    grammar
+        A checked grammar.
+
+    Returns
+    -------
+    Rules
+        Its rules over its words.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed.
+
+    """
+    with device_errors(f"loading {grammar.rule_count:,} rules"):
+        return Rules(
+            grammar.vocabulary_size,
+            load_array(grammar.rule_offsets.astype(np.int64)),
+            load_symbols(grammar.symbols),
+            grammar.level_offsets.astype(np.int64),
+            load_array(grammar.expansion_lengths),
+        )

@@ -1,0 +1,36 @@
+"""What every engine supplies to count words by traversing rules."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.traverse.rules import GrammarArrays, RankedWords, Rules
+
+
+class TraverseKernels(Protocol):
+    """Counts of terminals, over all documents."""
+
+    def load_grammar(self, grammar: GrammarArrays) -> Any:
+        """Make a grammar resident for :meth:`top_down_weights`."""
+
+    def load_rules(self, grammar: GrammarArrays) -> Rules:
+        """Make a grammar's rules resident for all other traversals."""
+        ...
+
+    def top_down_weights(self, grammar: Any, roots: Any) -> Any:
+        """Count the words that roots stand for: uint64 by word id."""
+
+    def terminal_counts(self, rules: Rules, roots: Any, strategy: str) -> Any:
+        """Count each terminal over all documents: uint64 by terminal."""
+
+    def map_counts(self, counts: Any, image: npt.NDArray[np.uint32], size: int) -> Any:
+        """Sum counts by image, which is in host memory: uint64 by new id."""
+
+    def select(
+        self, counts: Any, words: RankedWords, min_count: int, top: int | None
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
+        """Pick the words of a result, in its order: ids and counts, in host memory."""
+        ...
