@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import Annotated, ClassVar, TypedDict, Unpack
 
 import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.execute import weights
+from polars_tadoc.execute.counting import TextOptions
 from polars_tadoc.execute.weights import schema as schema
+from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.scoring.weighting import BM25
+from polars_tadoc.traversal.options import EngineOption, TopOption, WordOptions
 
-if TYPE_CHECKING:
-    from polars_tadoc.dictionary.dictionary import Dictionary
+
+class ScoringOptions(TypedDict, total=False):
+    """How rows are scored."""
+
+    scoring: Annotated[str, Default("lucene")]
+    k1: Annotated[float, Default(1.5)]
+    b: Annotated[float, Default(0.75)]
+    delta: Annotated[float, Default(0.5)]
+
+
+class BM25WeightsOnWorkers(ScoringOptions, TopOption, TextOptions, WordOptions, total=False):
+    """Options of :func:`bm25_weights` where workers settle the engine."""
+
+
+class BM25WeightsOptions(BM25WeightsOnWorkers, EngineOption, total=False):
+    """Options of :func:`bm25_weights`."""
 
 
 @dataclass(frozen=True)
@@ -25,53 +40,15 @@ class Request(weights.Request):
     name: ClassVar[str] = "bm25_weights"
 
     @classmethod
-    def from_arguments(
-        cls,
-        *,
-        scoring: str = "lucene",
-        k1: float = 1.5,
-        b: float = 0.75,
-        delta: float = 0.5,
-        top: int | None = None,
-        dictionary: Dictionary | None = None,
-        tokenizer: str | re.Pattern[str] | None = None,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> Request:
+    @takes_options
+    def from_arguments(cls, **options: Unpack[BM25WeightsOptions]) -> Request:
         """Check the arguments of :func:`bm25_weights`; errors as there."""
-        return cls.weighing(
-            BM25(scoring=scoring, k1=k1, b=b, delta=delta),
-            top=top,
-            dictionary=dictionary,
-            tokenizer=tokenizer,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        weighting = BM25(scoring=options["scoring"], k1=options["k1"], b=options["b"], delta=options["delta"])
+        return cls.weighing(weighting, options)
 
 
-def bm25_weights(
-    column: pl.Series,
-    *,
-    id: pl.Series | None = None,
-    scoring: str = "lucene",
-    k1: float = 1.5,
-    b: float = 0.75,
-    delta: float = 0.5,
-    top: int | None = None,
-    dictionary: Dictionary | None = None,
-    tokenizer: str | re.Pattern[str] | None = None,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    strategy: str = "auto",
-    engine: str | None = None,
-) -> pa.Table:
+@takes_options
+def bm25_weights(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[BM25WeightsOptions]) -> pa.Table:
     """Weigh each row's words by BM25 (Wakatsuki et al., 2017, in parallel on a GPU, too).
 
     The weight of a word is what it adds to the row's score for a query of this word alone (:func:`bm25`,
@@ -149,21 +126,4 @@ def bm25_weights(
     [(0, 'be', 0.6287), (1, 'do', 0.6591)]
 
     """
-    return (
-        Request.from_arguments(
-            scoring=scoring,
-            k1=k1,
-            b=b,
-            delta=delta,
-            top=top,
-            dictionary=dictionary,
-            tokenizer=tokenizer,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
-        .run(column, id)
-        .to_arrow()
-    )
+    return Request.from_arguments(**options).run(column, id).to_arrow()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,16 @@ from polars_tadoc.model.vocabulary import Vocabulary, take, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, to_arrow
 from polars_tadoc.records.records import Layout, Records, put_in_order
 from polars_tadoc.runtime.arguments import require_integer
-from polars_tadoc.traversal.options import Options, require_min_count, require_top
+from polars_tadoc.runtime.option_signature import Default, takes_options
+from polars_tadoc.traversal.options import (
+    EngineOption,
+    MinCountOption,
+    Options,
+    TopOption,
+    WordOptions,
+    require_min_count,
+    require_top,
+)
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
 
@@ -51,6 +60,20 @@ class Pairs:
         return self.ids.nbytes + self.counts.nbytes + self.words.nbytes
 
 
+class WindowOption(TypedDict, total=False):
+    """How near words are to each other."""
+
+    window: Annotated[int, Default(5)]
+
+
+class CooccurrenceOnWorkers(WindowOption, TopOption, MinCountOption, WordOptions, total=False):
+    """Options of :func:`cooccurrence` where workers settle the engine."""
+
+
+class CooccurrenceOptions(CooccurrenceOnWorkers, EngineOption, total=False):
+    """Options of :func:`cooccurrence`."""
+
+
 @dataclass(frozen=True)
 class Request(Analytic[Pairs, Pairs]):
     """What is to be counted, checked when it is made."""
@@ -62,23 +85,15 @@ class Request(Analytic[Pairs, Pairs]):
     options: Options
 
     @classmethod
-    def from_arguments(
-        cls,
-        *,
-        window: int = 5,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> Request:
+    @takes_options
+    def from_arguments(cls, **options: Unpack[CooccurrenceOptions]) -> Request:
         """Check the arguments of :func:`cooccurrence`; errors as there."""
-        options = Options.from_arguments(
-            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
+        return cls(
+            require_integer("window", options["window"], 1),
+            require_top(options["top"]),
+            require_min_count(options["min_count"]),
+            Options.of(options),
         )
-        return cls(require_integer("window", window, 1), require_top(top), require_min_count(min_count), options)
 
     @property
     def pairs_per_word(self) -> int:
@@ -145,18 +160,8 @@ class Request(Analytic[Pairs, Pairs]):
         return total
 
 
-def cooccurrence(
-    column: pl.Series,
-    *,
-    window: int = 5,
-    top: int | None = None,
-    min_count: int = 1,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    strategy: str = "auto",
-    engine: str | None = None,
-) -> pa.Table:
+@takes_options
+def cooccurrence(column: pl.Series, **options: Unpack[CooccurrenceOptions]) -> pa.Table:
     """Count how often two words stand near each other in a row, without expanding any.
 
     Two places of a row that are at most ``window`` words apart count once for the pair of words that stand there.
@@ -213,17 +218,4 @@ def cooccurrence(
     [{'word': 'be', 'other': 'to', 'count': 2}, {'word': 'be', 'other': 'or', 'count': 1}]
 
     """
-    return (
-        Request.from_arguments(
-            window=window,
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
-        .run(column)
-        .to_arrow()
-    )
+    return Request.from_arguments(**options).run(column).to_arrow()

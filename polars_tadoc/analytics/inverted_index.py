@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,8 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, take, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, from_arrow, lists
 from polars_tadoc.records.records import Layout, Records, put_in_order
-from polars_tadoc.traversal.options import CountOptions
+from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.traversal.options import CountRequest, EngineOption, MinCountOption, WordOptions
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
 
@@ -66,8 +67,16 @@ class InvertedIndex:
         return lists(self.offsets, self.labels.arrow(self.rows))
 
 
+class InvertedIndexOnWorkers(MinCountOption, WordOptions, total=False):
+    """Options of :func:`inverted_index` where workers settle the engine."""
+
+
+class InvertedIndexOptions(InvertedIndexOnWorkers, EngineOption, total=False):
+    """Options of :func:`inverted_index`."""
+
+
 @dataclass(frozen=True)
-class Request(CountOptions, Analytic[Postings, InvertedIndex]):
+class Request(CountRequest, Analytic[Postings, InvertedIndex]):
     """What is to be indexed, checked when it is made."""
 
     name: ClassVar[str] = "inverted_index"
@@ -123,16 +132,9 @@ class Request(CountOptions, Analytic[Postings, InvertedIndex]):
         return InvertedIndex(labels, total.words, ids, *gather_lists(total.offsets, total.rows, ids))
 
 
+@takes_options
 def inverted_index(
-    column: pl.Series,
-    *,
-    id: pl.Series | None = None,
-    min_count: int = 1,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    strategy: str = "auto",
-    engine: str | None = None,
+    column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[InvertedIndexOptions]
 ) -> pa.Table:
     """List the rows that hold each word (G-TADOC's inverted index, Zhang et al., ICDE 2021).
 
@@ -188,15 +190,4 @@ def inverted_index(
     {'word': 'do', 'documents': ['list']}
 
     """
-    return (
-        Request.from_arguments(
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
-        .run(column, id)
-        .to_arrow()
-    )
+    return Request.from_arguments(**options).run(column, id).to_arrow()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,18 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, from_arrow, lists, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.records.records import Layout, Records, put_in_order, stretches, word_columns
 from polars_tadoc.runtime.arguments import require_integer
-from polars_tadoc.traversal.options import MAX_WORDS, Options, require_min_count, require_top
+from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.traversal.options import (
+    MAX_WORDS,
+    EngineOption,
+    MinCountOption,
+    Options,
+    RunOption,
+    TopOption,
+    WordOptions,
+    require_min_count,
+    require_top,
+)
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
 
@@ -71,6 +82,14 @@ class RankedInvertedIndex:
         return lists(self.postings.offsets, pa.StructArray.from_arrays(fields, ["id", "count"]))
 
 
+class RankedInvertedIndexOnWorkers(RunOption, TopOption, MinCountOption, WordOptions, total=False):
+    """Options of :func:`ranked_inverted_index` where workers settle the engine."""
+
+
+class RankedInvertedIndexOptions(RankedInvertedIndexOnWorkers, EngineOption, total=False):
+    """Options of :func:`ranked_inverted_index`."""
+
+
 @dataclass(frozen=True)
 class Request(Analytic[Postings, RankedInvertedIndex]):
     """What is to be indexed, checked when it is made."""
@@ -82,23 +101,15 @@ class Request(Analytic[Postings, RankedInvertedIndex]):
     options: Options
 
     @classmethod
-    def from_arguments(
-        cls,
-        *,
-        n: int = 3,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> Request:
+    @takes_options
+    def from_arguments(cls, **options: Unpack[RankedInvertedIndexOptions]) -> Request:
         """Check the arguments of :func:`ranked_inverted_index`; errors as there."""
-        options = Options.from_arguments(
-            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
+        return cls(
+            require_integer("n", options["n"], 1, MAX_WORDS),
+            require_top(options["top"]),
+            require_min_count(options["min_count"]),
+            Options.of(options),
         )
-        return cls(require_integer("n", n, 1, MAX_WORDS), require_top(top), require_min_count(min_count), options)
 
     def partial(self, corpus: Corpus, engine: Engine) -> Postings:
         """Index one corpus."""
@@ -165,18 +176,9 @@ class Request(Analytic[Postings, RankedInvertedIndex]):
         return RankedInvertedIndex(labels, total)
 
 
+@takes_options
 def ranked_inverted_index(
-    column: pl.Series,
-    *,
-    id: pl.Series | None = None,
-    n: int = 3,
-    top: int | None = None,
-    min_count: int = 1,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    strategy: str = "auto",
-    engine: str | None = None,
+    column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[RankedInvertedIndexOptions]
 ) -> pa.Table:
     """List the rows that hold each run of n words, most often first (Zhang et al., ICDE 2021).
 
@@ -235,17 +237,4 @@ def ranked_inverted_index(
     [{'sequence': ['to', 'be'], 'documents': [{'id': 1, 'count': 2}, {'id': 0, 'count': 1}]}]
 
     """
-    return (
-        Request.from_arguments(
-            n=n,
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
-        .run(column, id)
-        .to_arrow()
-    )
+    return Request.from_arguments(**options).run(column, id).to_arrow()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,18 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.records.records import Layout, Records, put_in_order, word_columns
 from polars_tadoc.runtime.arguments import require_integer
-from polars_tadoc.traversal.options import MAX_WORDS, Options, require_min_count, require_top
+from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.traversal.options import (
+    MAX_WORDS,
+    EngineOption,
+    MinCountOption,
+    Options,
+    RunOption,
+    TopOption,
+    WordOptions,
+    require_min_count,
+    require_top,
+)
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
 
@@ -49,6 +60,14 @@ class Sequences:
         return self.ids.nbytes + self.counts.nbytes + self.words.nbytes
 
 
+class SequenceCountOnWorkers(RunOption, TopOption, MinCountOption, WordOptions, total=False):
+    """Options of :func:`sequence_count` where workers settle the engine."""
+
+
+class SequenceCountOptions(SequenceCountOnWorkers, EngineOption, total=False):
+    """Options of :func:`sequence_count`."""
+
+
 @dataclass(frozen=True)
 class Request(Analytic[Sequences, Sequences]):
     """What is to be counted, checked when it is made."""
@@ -60,23 +79,15 @@ class Request(Analytic[Sequences, Sequences]):
     options: Options
 
     @classmethod
-    def from_arguments(
-        cls,
-        *,
-        n: int = 3,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> Request:
+    @takes_options
+    def from_arguments(cls, **options: Unpack[SequenceCountOptions]) -> Request:
         """Check the arguments of :func:`sequence_count`; errors as there."""
-        options = Options.from_arguments(
-            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
+        return cls(
+            require_integer("n", options["n"], 1, MAX_WORDS),
+            require_top(options["top"]),
+            require_min_count(options["min_count"]),
+            Options.of(options),
         )
-        return cls(require_integer("n", n, 1, MAX_WORDS), require_top(top), require_min_count(min_count), options)
 
     def partial(self, corpus: Corpus, engine: Engine) -> Sequences:
         """Count one corpus' sequences."""
@@ -138,18 +149,8 @@ class Request(Analytic[Sequences, Sequences]):
         return total
 
 
-def sequence_count(
-    column: pl.Series,
-    *,
-    n: int = 3,
-    top: int | None = None,
-    min_count: int = 1,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    strategy: str = "auto",
-    engine: str | None = None,
-) -> pa.Table:
+@takes_options
+def sequence_count(column: pl.Series, **options: Unpack[SequenceCountOptions]) -> pa.Table:
     """Count runs of n words, n-grams, without expanding any row (Zhang et al., ICDE 2021, sections IV-D and V-C).
 
     A rule contributes only the runs that span two or more of its symbols, weighted by how often it occurs: their
@@ -207,17 +208,4 @@ def sequence_count(
     [{'sequence': ['to', 'be'], 'count': 2}, {'sequence': ['be', 'or'], 'count': 1}]
 
     """
-    return (
-        Request.from_arguments(
-            n=n,
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
-        .run(column)
-        .to_arrow()
-    )
+    return Request.from_arguments(**options).run(column).to_arrow()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 import polars as pl
@@ -13,11 +12,20 @@ import pyarrow as pa
 from polars_tadoc.analytics.word_count import SCHEMA as SCHEMA
 from polars_tadoc.analytics.word_count import CountsWords, Selection, WordCounts
 from polars_tadoc.records.labelled_results import Labels
-from polars_tadoc.traversal.options import CountOptions
+from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.traversal.options import CountRequest, EngineOption, MinCountOption, WordOptions
+
+
+class SortOnWorkers(MinCountOption, WordOptions, total=False):
+    """Options of :func:`sort` where workers settle the engine."""
+
+
+class SortOptions(SortOnWorkers, EngineOption, total=False):
+    """Options of :func:`sort`."""
 
 
 @dataclass(frozen=True)
-class Request(CountOptions, CountsWords):
+class Request(CountRequest, CountsWords):
     """What is to be sorted, checked when it is made."""
 
     name: ClassVar[str] = "sort"
@@ -35,16 +43,8 @@ class Request(CountOptions, CountsWords):
         return Selection(total.words, ids[kept], counts[kept])
 
 
-def sort(
-    column: pl.Series,
-    *,
-    min_count: int = 1,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    strategy: str = "auto",
-    engine: str | None = None,
-) -> pa.Table:
+@takes_options
+def sort(column: pl.Series, **options: Unpack[SortOptions]) -> pa.Table:
     """List the words in code point order with their counts (G-TADOC's sort, Zhang et al., ICDE 2021).
 
     Parameters
@@ -94,15 +94,4 @@ def sort(
     [{'word': 'be', 'count': 2}, {'word': 'not', 'count': 1}]
 
     """
-    return (
-        Request.from_arguments(
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
-        .run(column)
-        .to_arrow()
-    )
+    return Request.from_arguments(**options).run(column).to_arrow()

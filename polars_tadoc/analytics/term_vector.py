@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,16 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, take, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, to_arrow
 from polars_tadoc.records.records import Layout, Records, put_in_order, stretches
-from polars_tadoc.traversal.options import Options, require_min_count, require_top
+from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.traversal.options import (
+    EngineOption,
+    MinCountOption,
+    Options,
+    TopOption,
+    WordOptions,
+    require_min_count,
+    require_top,
+)
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
 
@@ -72,6 +81,14 @@ class TermVectors:
         return np.repeat(self.documents.rows.astype(np.uint32), np.diff(self.documents.offsets))
 
 
+class TermVectorOnWorkers(TopOption, MinCountOption, WordOptions, total=False):
+    """Options of :func:`term_vector` where workers settle the engine."""
+
+
+class TermVectorOptions(TermVectorOnWorkers, EngineOption, total=False):
+    """Options of :func:`term_vector`."""
+
+
 @dataclass(frozen=True)
 class Request(Analytic[DocumentWords, TermVectors]):
     """What is to be counted, checked when it is made."""
@@ -82,22 +99,10 @@ class Request(Analytic[DocumentWords, TermVectors]):
     options: Options
 
     @classmethod
-    def from_arguments(
-        cls,
-        *,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> Request:
+    @takes_options
+    def from_arguments(cls, **options: Unpack[TermVectorOptions]) -> Request:
         """Check the arguments of :func:`term_vector`; errors as there."""
-        options = Options.from_arguments(
-            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
-        )
-        return cls(require_top(top), require_min_count(min_count), options)
+        return cls(require_top(options["top"]), require_min_count(options["min_count"]), Options.of(options))
 
     def without_limits(self) -> Request:
         """Limits hold for each row, and no row lies in two parts."""
@@ -162,18 +167,8 @@ class Request(Analytic[DocumentWords, TermVectors]):
         return TermVectors(labels, total)
 
 
-def term_vector(
-    column: pl.Series,
-    *,
-    id: pl.Series | None = None,
-    top: int | None = None,
-    min_count: int = 1,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    strategy: str = "auto",
-    engine: str | None = None,
-) -> pa.Table:
+@takes_options
+def term_vector(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[TermVectorOptions]) -> pa.Table:
     """Count each row's words (G-TADOC's term vector, Zhang et al., ICDE 2021).
 
     Parameters
@@ -228,16 +223,4 @@ def term_vector(
     [{'id': 0, 'word': 'be', 'count': 2}, {'id': 1, 'word': 'do', 'count': 1}]
 
     """
-    return (
-        Request.from_arguments(
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
-        .run(column, id)
-        .to_arrow()
-    )
+    return Request.from_arguments(**options).run(column, id).to_arrow()

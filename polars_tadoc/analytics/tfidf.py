@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import Annotated, ClassVar, TypedDict, Unpack
 
 import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.execute import weights
+from polars_tadoc.execute.counting import TextOptions
 from polars_tadoc.execute.weights import schema as schema
+from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.scoring.weighting import TFIDF
+from polars_tadoc.traversal.options import EngineOption, TopOption, WordOptions
 
-if TYPE_CHECKING:
-    from polars_tadoc.dictionary.dictionary import Dictionary
+
+class IDFOptions(TypedDict, total=False):
+    """How words are weighed."""
+
+    use_idf: Annotated[bool, Default(True)]
+    smooth_idf: Annotated[bool, Default(True)]
+    sublinear_tf: Annotated[bool, Default(False)]
+    norm: Annotated[str | None, Default("l2")]
+
+
+class TFIDFOnWorkers(IDFOptions, TopOption, TextOptions, WordOptions, total=False):
+    """Options of :func:`tfidf` where workers settle the engine."""
+
+
+class TFIDFOptions(TFIDFOnWorkers, EngineOption, total=False):
+    """Options of :func:`tfidf`."""
 
 
 @dataclass(frozen=True)
@@ -25,53 +40,20 @@ class Request(weights.Request):
     name: ClassVar[str] = "tfidf"
 
     @classmethod
-    def from_arguments(
-        cls,
-        *,
-        use_idf: bool = True,
-        smooth_idf: bool = True,
-        sublinear_tf: bool = False,
-        norm: str | None = "l2",
-        top: int | None = None,
-        dictionary: Dictionary | None = None,
-        tokenizer: str | re.Pattern[str] | None = None,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> Request:
+    @takes_options
+    def from_arguments(cls, **options: Unpack[TFIDFOptions]) -> Request:
         """Check the arguments of :func:`tfidf`; errors as there."""
-        return cls.weighing(
-            TFIDF(use_idf=use_idf, smooth_idf=smooth_idf, sublinear_tf=sublinear_tf, norm=norm),
-            top=top,
-            dictionary=dictionary,
-            tokenizer=tokenizer,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
+        weighting = TFIDF(
+            use_idf=options["use_idf"],
+            smooth_idf=options["smooth_idf"],
+            sublinear_tf=options["sublinear_tf"],
+            norm=options["norm"],
         )
+        return cls.weighing(weighting, options)
 
 
-def tfidf(
-    column: pl.Series,
-    *,
-    id: pl.Series | None = None,
-    use_idf: bool = True,
-    smooth_idf: bool = True,
-    sublinear_tf: bool = False,
-    norm: str | None = "l2",
-    top: int | None = None,
-    dictionary: Dictionary | None = None,
-    tokenizer: str | re.Pattern[str] | None = None,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    strategy: str = "auto",
-    engine: str | None = None,
-) -> pa.Table:
+@takes_options
+def tfidf(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[TFIDFOptions]) -> pa.Table:
     r"""Weigh each row's words by TF-IDF, as scikit-learn's ``TfidfTransformer`` does.
 
     The weight of a word is its count in the row times ``ln((1 + N) / (1 + df)) + 1``, for ``df`` rows of all ``N`` that
@@ -151,21 +133,4 @@ def tfidf(
     [(0, 'be', 0.3688), (1, 'do', 0.5843)]
 
     """
-    return (
-        Request.from_arguments(
-            use_idf=use_idf,
-            smooth_idf=smooth_idf,
-            sublinear_tf=sublinear_tf,
-            norm=norm,
-            top=top,
-            dictionary=dictionary,
-            tokenizer=tokenizer,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
-        .run(column, id)
-        .to_arrow()
-    )
+    return Request.from_arguments(**options).run(column, id).to_arrow()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +13,28 @@ from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.engine.choose import finishing
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import DeviceMemoryError
-from polars_tadoc.execute.counting import Counting
+from polars_tadoc.execute.counting import Counting, TextOptions
 from polars_tadoc.execute.terms import Terms
 from polars_tadoc.execute.weights import weigh_in_batches
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.traverse.counts_cpu import map_counts
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
+from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.scoring.weighting import BM25, TFIDF, Weighting
-from polars_tadoc.traversal.options import require_min_count
+from polars_tadoc.traversal.options import MinCountOption, TraversalOptions, require_min_count
 
 CSR = Any
 """``scipy.sparse.csr_array``: SciPy is imported when a matrix is asked for."""
+
+
+class WeightsOption(TypedDict, total=False):
+    """What is in the matrix."""
+
+    weights: Annotated[BM25 | TFIDF | None, Default(None)]
+
+
+class ToCSROptions(MinCountOption, WeightsOption, TextOptions, TraversalOptions, total=False):
+    """Options of :func:`to_csr`."""
 
 
 @dataclass(frozen=True)
@@ -37,37 +46,18 @@ class Request:
     counting: Counting
 
     @classmethod
-    def from_arguments(
-        cls,
-        *,
-        min_count: int = 1,
-        weights: Weighting | None = None,
-        dictionary: Dictionary | None = None,
-        tokenizer: str | re.Pattern[str] | None = None,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> Request:
+    @takes_options
+    def from_arguments(cls, **options: Unpack[ToCSROptions]) -> Request:
         """Check the arguments of :func:`to_csr`; errors as there."""
-        least = require_min_count(min_count)
+        weights = options["weights"]
+        least = require_min_count(options["min_count"])
         if weights is not None and not isinstance(weights, (BM25, TFIDF)):
             given = f"{weights!r}"
             if weights in (BM25, TFIDF):
                 given = f"the class; call it: tadoc.{weights.__name__}()"
             raise TypeError(f"to_csr: weights= takes tadoc.BM25(), tadoc.TFIDF() or None, not {given}")
-        counting = Counting.from_arguments(
-            "to_csr",
-            dictionary=dictionary,
-            tokenizer=tokenizer,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
-        if dictionary is not None and least > 1:
+        counting = Counting.of("to_csr", options)
+        if counting.dictionary is not None and least > 1:
             raise ValueError(
                 f"to_csr: min_count={least} leaves columns out, and with dictionary= each of its words is one; leave "
                 "one of them out"
@@ -129,19 +119,8 @@ def _frequent(terms: Terms, least: int) -> Terms:
     return terms.only(map_counts(terms.counts, terms.ids, len(terms.words)) >= np.uint64(least))
 
 
-def to_csr(
-    column: pl.Series,
-    *,
-    min_count: int = 1,
-    weights: BM25 | TFIDF | None = None,
-    dictionary: Dictionary | None = None,
-    tokenizer: str | re.Pattern[str] | None = None,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    strategy: str = "auto",
-    engine: str | None = None,
-) -> tuple[CSR, pl.Series]:
+@takes_options
+def to_csr(column: pl.Series, **options: Unpack[ToCSROptions]) -> tuple[CSR, pl.Series]:
     r"""Count each row's words in a sparse matrix, as scikit-learn takes it, or weigh them.
 
     The same matrix as scikit-learn's ``CountVectorizer`` with ``lowercase=False`` gives for the text, where its
@@ -222,17 +201,7 @@ def to_csr(
     (['be', 'seen', 'to'], [[2, 0, 2], [0, 0, 0], [0, 0, 1]])
 
     """
-    return Request.from_arguments(
-        min_count=min_count,
-        weights=weights,
-        dictionary=dictionary,
-        tokenizer=tokenizer,
-        normalize=normalize,
-        lowercase=lowercase,
-        stopwords=stopwords,
-        strategy=strategy,
-        engine=engine,
-    ).run(column)
+    return Request.from_arguments(**options).run(column)
 
 
 def _sparse() -> Any:

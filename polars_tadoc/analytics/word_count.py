@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,16 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, common_start, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, to_arrow
 from polars_tadoc.records.records import Layout, Records, put_in_order
-from polars_tadoc.traversal.options import Options, require_min_count, require_top
+from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.traversal.options import (
+    EngineOption,
+    MinCountOption,
+    Options,
+    TopOption,
+    WordOptions,
+    require_min_count,
+    require_top,
+)
 
 SCHEMA = pl.Schema({"word": pl.String, "count": pl.UInt64})
 
@@ -112,6 +121,14 @@ class CountsWords(Analytic[WordCounts, Selection]):
         return WordCounts(Vocabulary(records.words), counts, CPU)
 
 
+class WordCountOnWorkers(TopOption, MinCountOption, WordOptions, total=False):
+    """Options of :func:`word_count` where workers settle the engine."""
+
+
+class WordCountOptions(WordCountOnWorkers, EngineOption, total=False):
+    """Options of :func:`word_count`."""
+
+
 @dataclass(frozen=True)
 class Request(CountsWords):
     """What is to be counted, checked when it is made."""
@@ -122,22 +139,10 @@ class Request(CountsWords):
     options: Options
 
     @classmethod
-    def from_arguments(
-        cls,
-        *,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> Request:
+    @takes_options
+    def from_arguments(cls, **options: Unpack[WordCountOptions]) -> Request:
         """Check the arguments of :func:`word_count`; errors as there."""
-        options = Options.from_arguments(
-            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
-        )
-        return cls(require_top(top), require_min_count(min_count), options)
+        return cls(require_top(options["top"]), require_min_count(options["min_count"]), Options.of(options))
 
     @property
     def layout(self) -> Layout:
@@ -159,17 +164,8 @@ class Request(CountsWords):
         return Selection(total.words, *total.engine.kernels.select(total.counts, total.words, self.min_count, self.top))
 
 
-def word_count(
-    column: pl.Series,
-    *,
-    top: int | None = None,
-    min_count: int = 1,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    strategy: str = "auto",
-    engine: str | None = None,
-) -> pa.Table:
+@takes_options
+def word_count(column: pl.Series, **options: Unpack[WordCountOptions]) -> pa.Table:
     """Count words, without expanding any row (G-TADOC, Zhang et al., ICDE 2021, algorithm 1).
 
     Parameters
@@ -221,16 +217,4 @@ def word_count(
     [{'word': 'the', 'count': 3}, {'word': 'dog', 'count': 2}]
 
     """
-    return (
-        Request.from_arguments(
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
-        .run(column)
-        .to_arrow()
-    )
+    return Request.from_arguments(**options).run(column).to_arrow()

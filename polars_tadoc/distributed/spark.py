@@ -17,10 +17,8 @@ Examples
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, cast
-
-import polars as pl
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 from polars_tadoc.analytics import bm25_weights as bm25_weights_analytic
 from polars_tadoc.analytics import cooccurrence as cooccurrence_analytic
@@ -151,14 +149,8 @@ def word_count(
     df: DataFrame,
     column: str,
     *,
-    top: int | None = None,
-    min_count: int = 1,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    strategy: str = "auto",
-    engine: str | None = None,
     tokenizer: str | re.Pattern[str] | None = None,
+    **options: Unpack[word_count_analytic.WordCountOptions],
 ) -> DataFrame:
     """Count words.
 
@@ -175,16 +167,8 @@ def word_count(
     [('the', 3), ('dog', 2)]
 
     """
-    request = word_count_analytic.Request.from_arguments(
-        top=top,
-        min_count=min_count,
-        normalize=normalize,
-        lowercase=lowercase,
-        stopwords=stopwords,
-        strategy=strategy,
-        engine=engine,
-    )
-    return _best(_merged(df, request, column, None, tokenizer, "word string, count bigint"), top, "word")
+    request = word_count_analytic.Request.from_arguments(**options)
+    return _best(_merged(df, request, column, None, tokenizer, "word string, count bigint"), request.top, "word")
 
 
 @_documented(sort_analytic.sort, tokenizer=TOKENIZER)
@@ -192,13 +176,8 @@ def sort(
     df: DataFrame,
     column: str,
     *,
-    min_count: int = 1,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    strategy: str = "auto",
-    engine: str | None = None,
     tokenizer: str | re.Pattern[str] | None = None,
+    **options: Unpack[sort_analytic.SortOptions],
 ) -> DataFrame:
     """Count words, in code point order.
 
@@ -215,14 +194,7 @@ def sort(
     [('be', 2), ('do', 1), ('not', 1), ('or', 1), ('to', 3)]
 
     """
-    request = sort_analytic.Request.from_arguments(
-        min_count=min_count,
-        normalize=normalize,
-        lowercase=lowercase,
-        stopwords=stopwords,
-        strategy=strategy,
-        engine=engine,
-    )
+    request = sort_analytic.Request.from_arguments(**options)
     return _merged(df, request, column, None, tokenizer, "word string, count bigint").orderBy("word")
 
 
@@ -231,15 +203,8 @@ def sequence_count(
     df: DataFrame,
     column: str,
     *,
-    n: int = 3,
-    top: int | None = None,
-    min_count: int = 1,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    strategy: str = "auto",
-    engine: str | None = None,
     tokenizer: str | re.Pattern[str] | None = None,
+    **options: Unpack[sequence_count_analytic.SequenceCountOptions],
 ) -> DataFrame:
     """Count runs of n words.
 
@@ -257,17 +222,10 @@ def sequence_count(
     [Row(sequence=['to', 'be'], count=2)]
 
     """
-    request = sequence_count_analytic.Request.from_arguments(
-        n=n,
-        top=top,
-        min_count=min_count,
-        normalize=normalize,
-        lowercase=lowercase,
-        stopwords=stopwords,
-        strategy=strategy,
-        engine=engine,
+    request = sequence_count_analytic.Request.from_arguments(**options)
+    return _best(
+        _merged(df, request, column, None, tokenizer, "sequence array<string>, count bigint"), request.top, "sequence"
     )
-    return _best(_merged(df, request, column, None, tokenizer, "sequence array<string>, count bigint"), top, "sequence")
 
 
 @_documented(cooccurrence_analytic.cooccurrence, tokenizer=TOKENIZER)
@@ -275,15 +233,8 @@ def cooccurrence(
     df: DataFrame,
     column: str,
     *,
-    window: int = 5,
-    top: int | None = None,
-    min_count: int = 1,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    strategy: str = "auto",
-    engine: str | None = None,
     tokenizer: str | re.Pattern[str] | None = None,
+    **options: Unpack[cooccurrence_analytic.CooccurrenceOptions],
 ) -> DataFrame:
     """Count pairs of words that stand near each other.
 
@@ -300,18 +251,9 @@ def cooccurrence(
     [('be', 'to', 2)]
 
     """
-    request = cooccurrence_analytic.Request.from_arguments(
-        window=window,
-        top=top,
-        min_count=min_count,
-        normalize=normalize,
-        lowercase=lowercase,
-        stopwords=stopwords,
-        strategy=strategy,
-        engine=engine,
-    )
+    request = cooccurrence_analytic.Request.from_arguments(**options)
     pairs = _merged(df, request, column, None, tokenizer, "word string, other string, count bigint")
-    return _best(pairs, top, "word", "other")
+    return _best(pairs, request.top, "word", "other")
 
 
 @_documented(inverted_index_analytic.inverted_index, id=ID, tokenizer=TOKENIZER)
@@ -320,13 +262,8 @@ def inverted_index(
     column: str,
     *,
     id: str,
-    min_count: int = 1,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    strategy: str = "auto",
-    engine: str | None = None,
     tokenizer: str | re.Pattern[str] | None = None,
+    **options: Unpack[inverted_index_analytic.InvertedIndexOptions],
 ) -> DataFrame:
     """List the documents that hold each word.
 
@@ -343,14 +280,7 @@ def inverted_index(
     [Row(word='to', documents=[1, 2])]
 
     """
-    request = inverted_index_analytic.Request.from_arguments(
-        min_count=min_count,
-        normalize=normalize,
-        lowercase=lowercase,
-        stopwords=stopwords,
-        strategy=strategy,
-        engine=engine,
-    )
+    request = inverted_index_analytic.Request.from_arguments(**options)
     return _merged(df, request, column, id, tokenizer, "word string, documents array<{id}>")
 
 
@@ -360,15 +290,8 @@ def ranked_inverted_index(
     column: str,
     *,
     id: str,
-    n: int = 3,
-    top: int | None = None,
-    min_count: int = 1,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    strategy: str = "auto",
-    engine: str | None = None,
     tokenizer: str | re.Pattern[str] | None = None,
+    **options: Unpack[ranked_inverted_index_analytic.RankedInvertedIndexOptions],
 ) -> DataFrame:
     """List the documents that hold each run of n words, the ones that hold it most often first.
 
@@ -386,16 +309,7 @@ def ranked_inverted_index(
     [Row(sequence=['to', 'be'], documents=[Row(id=2, count=2), Row(id=1, count=1)])]
 
     """
-    request = ranked_inverted_index_analytic.Request.from_arguments(
-        n=n,
-        top=top,
-        min_count=min_count,
-        normalize=normalize,
-        lowercase=lowercase,
-        stopwords=stopwords,
-        strategy=strategy,
-        engine=engine,
-    )
+    request = ranked_inverted_index_analytic.Request.from_arguments(**options)
     result = "sequence array<string>, documents array<struct<id: {id}, count: bigint>>"
     return _merged(df, request, column, id, tokenizer, result)
 
@@ -406,14 +320,8 @@ def term_vector(
     column: str,
     *,
     id: str,
-    top: int | None = None,
-    min_count: int = 1,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    strategy: str = "auto",
-    engine: str | None = None,
     tokenizer: str | re.Pattern[str] | None = None,
+    **options: Unpack[term_vector_analytic.TermVectorOptions],
 ) -> DataFrame:
     """Count each document's words; nothing is shuffled.
 
@@ -430,15 +338,7 @@ def term_vector(
     [(1, 'be', 2), (1, 'to', 2)]
 
     """
-    request = term_vector_analytic.Request.from_arguments(
-        top=top,
-        min_count=min_count,
-        normalize=normalize,
-        lowercase=lowercase,
-        stopwords=stopwords,
-        strategy=strategy,
-        engine=engine,
-    )
+    request = term_vector_analytic.Request.from_arguments(**options)
     return _by_document(df, request, column, id, tokenizer, "id {id}, word string, count bigint")
 
 
@@ -485,22 +385,7 @@ def twig_filter(
 
 @_documented(bm25_weights_analytic.bm25_weights, id=ID, tokenizer=TOKENIZER)
 def bm25_weights(
-    df: DataFrame,
-    column: str,
-    *,
-    id: str,
-    scoring: str = "lucene",
-    k1: float = 1.5,
-    b: float = 0.75,
-    delta: float = 0.5,
-    top: int | None = None,
-    dictionary: Dictionary | None = None,
-    tokenizer: str | re.Pattern[str] | None = None,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    strategy: str = "auto",
-    engine: str | None = None,
+    df: DataFrame, column: str, *, id: str, **options: Unpack[bm25_weights_analytic.BM25WeightsOptions]
 ) -> DataFrame:
     """Weigh each document's words by BM25.
 
@@ -520,42 +405,12 @@ def bm25_weights(
     [(1, 'be', 0.6287), (2, 'do', 0.6591)]
 
     """
-    request = bm25_weights_analytic.Request.from_arguments(
-        scoring=scoring,
-        k1=k1,
-        b=b,
-        delta=delta,
-        top=top,
-        dictionary=dictionary,
-        tokenizer=tokenizer,
-        normalize=normalize,
-        lowercase=lowercase,
-        stopwords=stopwords,
-        strategy=strategy,
-        engine=engine,
-    )
-    return _weighed(df, request, column, id, tokenizer)
+    request = bm25_weights_analytic.Request.from_arguments(**options)
+    return _weighed(df, request, column, id, options["tokenizer"])
 
 
 @_documented(tfidf_analytic.tfidf, id=ID, tokenizer=TOKENIZER)
-def tfidf(
-    df: DataFrame,
-    column: str,
-    *,
-    id: str,
-    use_idf: bool = True,
-    smooth_idf: bool = True,
-    sublinear_tf: bool = False,
-    norm: str | None = "l2",
-    top: int | None = None,
-    dictionary: Dictionary | None = None,
-    tokenizer: str | re.Pattern[str] | None = None,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    strategy: str = "auto",
-    engine: str | None = None,
-) -> DataFrame:
+def tfidf(df: DataFrame, column: str, *, id: str, **options: Unpack[tfidf_analytic.TFIDFOptions]) -> DataFrame:
     """Weigh each document's words by TF-IDF, in the way of :func:`bm25_weights`.
 
     Returns
@@ -572,21 +427,8 @@ def tfidf(
     [(1, 'be', 0.3688), (2, 'do', 0.5843)]
 
     """
-    request = tfidf_analytic.Request.from_arguments(
-        use_idf=use_idf,
-        smooth_idf=smooth_idf,
-        sublinear_tf=sublinear_tf,
-        norm=norm,
-        top=top,
-        dictionary=dictionary,
-        tokenizer=tokenizer,
-        normalize=normalize,
-        lowercase=lowercase,
-        stopwords=stopwords,
-        strategy=strategy,
-        engine=engine,
-    )
-    return _weighed(df, request, column, id, tokenizer)
+    request = tfidf_analytic.Request.from_arguments(**options)
+    return _weighed(df, request, column, id, options["tokenizer"])
 
 
 def _merged(

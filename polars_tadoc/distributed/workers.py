@@ -6,12 +6,12 @@ import os
 import re
 import tempfile
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
 import polars as pl
 
@@ -237,16 +237,7 @@ class Workers:
 
     @documented_by(word_count_analytic.word_count, engine=None, source=SOURCE, column=COLUMN)
     def word_count(
-        self,
-        source: Source,
-        column: str | None = None,
-        *,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
+        self, source: Source, column: str | None = None, **options: Unpack[word_count_analytic.WordCountOnWorkers]
     ) -> pl.LazyFrame:
         """Count the words.
 
@@ -256,27 +247,12 @@ class Workers:
             ``word: String, count: UInt64``, by count falling, then word in code point order.
 
         """
-        request = word_count_analytic.Request.from_arguments(
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-        )
+        request = word_count_analytic.Request.from_arguments(**options)
         return self._answer(request, source, column)
 
     @documented_by(sort_analytic.sort, engine=None, source=SOURCE, column=COLUMN)
     def sort(
-        self,
-        source: Source,
-        column: str | None = None,
-        *,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
+        self, source: Source, column: str | None = None, **options: Unpack[sort_analytic.SortOnWorkers]
     ) -> pl.LazyFrame:
         """List the words in order.
 
@@ -286,13 +262,7 @@ class Workers:
             ``word: String, count: UInt64``, by word in code point order.
 
         """
-        request = sort_analytic.Request.from_arguments(
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-        )
+        request = sort_analytic.Request.from_arguments(**options)
         return self._answer(request, source, column)
 
     @documented_by(inverted_index_analytic.inverted_index, engine=None, source=SOURCE, column=COLUMN, id=LABELS)
@@ -302,11 +272,7 @@ class Workers:
         column: str | None = None,
         *,
         id: str | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
+        **options: Unpack[inverted_index_analytic.InvertedIndexOnWorkers],
     ) -> pl.LazyFrame:
         """List the rows that hold each word.
 
@@ -316,13 +282,7 @@ class Workers:
             ``word: String, documents: List(id)``, by word in code point order; documents ascending.
 
         """
-        request = inverted_index_analytic.Request.from_arguments(
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-        )
+        request = inverted_index_analytic.Request.from_arguments(**options)
         return self._answer(request, source, column, id)
 
     @documented_by(term_vector_analytic.term_vector, engine=None, source=SOURCE, column=COLUMN, id=LABELS)
@@ -332,12 +292,7 @@ class Workers:
         column: str | None = None,
         *,
         id: str | None = None,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
+        **options: Unpack[term_vector_analytic.TermVectorOnWorkers],
     ) -> pl.LazyFrame:
         """Count the words of each row.
 
@@ -347,14 +302,7 @@ class Workers:
             ``id, word: String, count: UInt64``, in row order, each row's words by count falling, then word.
 
         """
-        request = term_vector_analytic.Request.from_arguments(
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-        )
+        request = term_vector_analytic.Request.from_arguments(**options)
         return self._answer(request, source, column, id)
 
     @documented_by(sequence_count_analytic.sequence_count, engine=None, source=SOURCE, column=COLUMN)
@@ -362,14 +310,7 @@ class Workers:
         self,
         source: Source,
         column: str | None = None,
-        *,
-        n: int = 3,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
+        **options: Unpack[sequence_count_analytic.SequenceCountOnWorkers],
     ) -> pl.LazyFrame:
         """Count the runs of n words.
 
@@ -379,15 +320,7 @@ class Workers:
             ``sequence: List(String), count: UInt64``, by count falling, then words in code point order.
 
         """
-        request = sequence_count_analytic.Request.from_arguments(
-            n=n,
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-        )
+        request = sequence_count_analytic.Request.from_arguments(**options)
         return self._answer(request, source, column)
 
     @documented_by(
@@ -399,13 +332,7 @@ class Workers:
         column: str | None = None,
         *,
         id: str | None = None,
-        n: int = 3,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
+        **options: Unpack[ranked_inverted_index_analytic.RankedInvertedIndexOnWorkers],
     ) -> pl.LazyFrame:
         """List the rows that hold each run of n words, those with most first.
 
@@ -416,30 +343,12 @@ class Workers:
             documents by count falling, then in row order.
 
         """
-        request = ranked_inverted_index_analytic.Request.from_arguments(
-            n=n,
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-        )
+        request = ranked_inverted_index_analytic.Request.from_arguments(**options)
         return self._answer(request, source, column, id)
 
     @documented_by(cooccurrence_analytic.cooccurrence, engine=None, source=SOURCE, column=COLUMN)
     def cooccurrence(
-        self,
-        source: Source,
-        column: str | None = None,
-        *,
-        window: int = 5,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
+        self, source: Source, column: str | None = None, **options: Unpack[cooccurrence_analytic.CooccurrenceOnWorkers]
     ) -> pl.LazyFrame:
         """Count the pairs of words that stand near each other.
 
@@ -449,15 +358,7 @@ class Workers:
             ``word: String, other: String, count: UInt64``, by count falling, then word and other in code point order.
 
         """
-        request = cooccurrence_analytic.Request.from_arguments(
-            window=window,
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-        )
+        request = cooccurrence_analytic.Request.from_arguments(**options)
         return self._answer(request, source, column)
 
     @documented_by(bm25_weights_analytic.bm25_weights, engine=None, source=SOURCE, column=COLUMN, id=LABELS)
@@ -467,17 +368,7 @@ class Workers:
         column: str | None = None,
         *,
         id: str | None = None,
-        scoring: str = "lucene",
-        k1: float = 1.5,
-        b: float = 0.75,
-        delta: float = 0.5,
-        top: int | None = None,
-        dictionary: Dictionary | None = None,
-        tokenizer: str | re.Pattern[str] | None = None,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
+        **options: Unpack[bm25_weights_analytic.BM25WeightsOnWorkers],
     ) -> pl.LazyFrame:
         """Weigh each row's words by BM25.
 
@@ -487,19 +378,7 @@ class Workers:
             ``id, word: String, weight: Float64``, in row order, words as :func:`polars_tadoc.bm25_weights` orders them.
 
         """
-        request = bm25_weights_analytic.Request.from_arguments(
-            scoring=scoring,
-            k1=k1,
-            b=b,
-            delta=delta,
-            top=top,
-            dictionary=dictionary,
-            tokenizer=tokenizer,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-        )
+        request = bm25_weights_analytic.Request.from_arguments(**options)
         return self._answer(request, source, column, id)
 
     @documented_by(tfidf_analytic.tfidf, engine=None, source=SOURCE, column=COLUMN, id=LABELS)
@@ -509,17 +388,7 @@ class Workers:
         column: str | None = None,
         *,
         id: str | None = None,
-        use_idf: bool = True,
-        smooth_idf: bool = True,
-        sublinear_tf: bool = False,
-        norm: str | None = "l2",
-        top: int | None = None,
-        dictionary: Dictionary | None = None,
-        tokenizer: str | re.Pattern[str] | None = None,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
+        **options: Unpack[tfidf_analytic.TFIDFOnWorkers],
     ) -> pl.LazyFrame:
         """Weigh each row's words by TF-IDF.
 
@@ -529,19 +398,7 @@ class Workers:
             ``id, word: String, weight: Float64``, in row order, words as :func:`polars_tadoc.tfidf` orders them.
 
         """
-        request = tfidf_analytic.Request.from_arguments(
-            use_idf=use_idf,
-            smooth_idf=smooth_idf,
-            sublinear_tf=sublinear_tf,
-            norm=norm,
-            top=top,
-            dictionary=dictionary,
-            tokenizer=tokenizer,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-        )
+        request = tfidf_analytic.Request.from_arguments(**options)
         return self._answer(request, source, column, id)
 
     @documented_by(twig_filter_analytic.twig_filter, engine=None, source=SOURCE, column=COLUMN, id=LABELS)

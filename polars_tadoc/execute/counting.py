@@ -7,10 +7,10 @@ host memory, and go back to a GPU where one is asked for.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Annotated, Any, Self, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,8 @@ from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.payload import short_name
 from polars_tadoc.model.vocabulary import Vocabulary, common_start, unify
 from polars_tadoc.model.word_map import Image
-from polars_tadoc.traversal.options import Options
+from polars_tadoc.runtime.option_signature import Default
+from polars_tadoc.traversal.options import Options, TraversalOptions
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
 from polars_tadoc.traversal.text_source import prepare_text
@@ -43,6 +44,17 @@ LOOKED_UP_SHARE = 8
 """Where more words than so small a share of a dictionary occur, comparing the whole dictionary may pay."""
 
 
+class TextOptions(TypedDict, total=False):
+    """Which words of a String column count."""
+
+    dictionary: Annotated[Dictionary | None, Default(None)]
+    tokenizer: Annotated[str | re.Pattern[str] | None, Default(None)]
+
+
+class CountingOptions(TextOptions, TraversalOptions, total=False):
+    """What all calls take that count the words of text."""
+
+
 @dataclass(frozen=True)
 class Counting:
     """How each row's words are counted, checked when it is made."""
@@ -54,25 +66,13 @@ class Counting:
     options: Options
 
     @classmethod
-    def from_arguments(
-        cls,
-        call: str,
-        *,
-        tokenizer: str | re.Pattern[str] | None,
-        dictionary: Dictionary | None = None,
-        normalize: pl.Expr | None,
-        lowercase: bool,
-        stopwords: Iterable[str] | None,
-        strategy: str,
-        engine: str | None,
-    ) -> Self:
-        """Check the arguments; errors as the calls'."""
-        options = Options.from_arguments(
-            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
-        )
+    def of(cls, call: str, options: CountingOptions) -> Self:
+        """Check the options of a call, which may have more; errors as the calls'."""
+        dictionary, tokenizer = options["dictionary"], options["tokenizer"]
+        shared = Options.of(options)
         if dictionary is not None:
             require_dictionary(dictionary, call)
-        return cls(call, None if tokenizer is None else Tokenizer.from_argument(tokenizer), dictionary, options)
+        return cls(call, None if tokenizer is None else Tokenizer.from_argument(tokenizer), dictionary, shared)
 
     @property
     def described(self) -> dict[str, Any]:

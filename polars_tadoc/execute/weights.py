@@ -19,7 +19,7 @@ from polars_tadoc.engine.choose import CPU, Engine
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import DeviceMemoryError
 from polars_tadoc.execute.analytic import Analytic
-from polars_tadoc.execute.counting import Counting
+from polars_tadoc.execute.counting import Counting, CountingOptions
 from polars_tadoc.execute.terms import Terms
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.primitives.to_arrow_cpu import spread
@@ -30,7 +30,7 @@ from polars_tadoc.records.records import Layout, Records, put_in_order
 from polars_tadoc.runtime.arrow_memory import view
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.scoring.weighting import Weighting
-from polars_tadoc.traversal.options import Options, require_top
+from polars_tadoc.traversal.options import Options, TopOption, require_top
 
 
 def schema(id_type: pl.DataType | None = None) -> pl.Schema:
@@ -76,6 +76,10 @@ class WeightedWords:
         return spread(self.rows.astype(np.uint32 if pl.UInt32 == INDEX else np.uint64), offsets)
 
 
+class WeighingOptions(TopOption, CountingOptions, total=False):
+    """What all calls that weigh words take."""
+
+
 @dataclass(frozen=True)
 class Request(Analytic[Terms, WeightedWords]):
     """What is to be weighed, checked when it is made; each call has its own subclass."""
@@ -86,10 +90,10 @@ class Request(Analytic[Terms, WeightedWords]):
     options: Options
 
     @classmethod
-    def weighing(cls, weighting: Weighting, top: int | None, **arguments: Any) -> Self:
-        """Check the arguments that all calls take; errors as theirs."""
-        counting = Counting.from_arguments(cls.name, **arguments)
-        return cls(weighting, require_top(top), counting, counting.options)
+    def weighing(cls, weighting: Weighting, options: WeighingOptions) -> Self:
+        """Check the options that all calls take; errors as theirs."""
+        counting = Counting.of(cls.name, options)
+        return cls(weighting, require_top(options["top"]), counting, counting.options)
 
     def run(self, column: pl.Series, id: pl.Series | None = None) -> WeightedWords:
         """Answer for a compressed column or a String one; errors as for :meth:`Analytic.run`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Unpack
 
 import polars as pl
 
@@ -44,7 +44,6 @@ from polars_tadoc.rows.preview import ROWS, WORDS, preview
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.runtime.writer_thread import apart
-from polars_tadoc.scoring.weighting import BM25, TFIDF
 from polars_tadoc.storage.object_store import Access
 from polars_tadoc.storage.writing import writable_place
 from polars_tadoc.twig.twig_set import TwigSet
@@ -380,16 +379,7 @@ class TadocFrame:
 
     @documented_by(word_count_analytic.word_count)
     def word_count(
-        self,
-        column: str | None = None,
-        *,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
+        self, column: str | None = None, **options: Unpack[word_count_analytic.WordCountOptions]
     ) -> pl.DataFrame:
         """Count the words of a compressed column (may be left out where there is one).
 
@@ -407,29 +397,11 @@ class TadocFrame:
         [('cat', 1), ('dog', 1)]
 
         """
-        request = word_count_analytic.Request.from_arguments(
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = word_count_analytic.Request.from_arguments(**options)
         return request.run(self._column("word_count", column)).to_frame()
 
     @documented_by(sort_analytic.sort)
-    def sort(
-        self,
-        column: str | None = None,
-        *,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> pl.DataFrame:
+    def sort(self, column: str | None = None, **options: Unpack[sort_analytic.SortOptions]) -> pl.DataFrame:
         """List the words of a compressed column (may be left out where there is one) in order.
 
         Returns
@@ -446,14 +418,7 @@ class TadocFrame:
         [('be', 2), ('not', 1), ('to', 2)]
 
         """
-        request = sort_analytic.Request.from_arguments(
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = sort_analytic.Request.from_arguments(**options)
         return request.run(self._column("sort", column)).to_frame()
 
     @documented_by(inverted_index_analytic.inverted_index, id=LABELS)
@@ -462,12 +427,7 @@ class TadocFrame:
         column: str | None = None,
         *,
         id: str | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
+        **options: Unpack[inverted_index_analytic.InvertedIndexOptions],
     ) -> pl.DataFrame:
         """List the rows that hold each word of a compressed column (may be left out where there is one).
 
@@ -485,14 +445,7 @@ class TadocFrame:
         [('be', ['mon']), ('do', ['tue']), ('to', ['mon', 'tue'])]
 
         """
-        request = inverted_index_analytic.Request.from_arguments(
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = inverted_index_analytic.Request.from_arguments(**options)
         return request.run(self._column("inverted_index", column), self._labels("inverted_index", id)).to_frame()
 
     @documented_by(
@@ -618,13 +571,7 @@ class TadocFrame:
         column: str | None = None,
         *,
         id: str | None = None,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
+        **options: Unpack[term_vector_analytic.TermVectorOptions],
     ) -> pl.DataFrame:
         """Count the words of each row of a compressed column (may be left out where there is one).
 
@@ -642,15 +589,7 @@ class TadocFrame:
         [('mon', 'be', 2), ('tue', 'do', 1)]
 
         """
-        request = term_vector_analytic.Request.from_arguments(
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = term_vector_analytic.Request.from_arguments(**options)
         return request.run(self._column("term_vector", column), self._labels("term_vector", id)).to_frame()
 
     @documented_by(bm25_weights_analytic.bm25_weights, id=LABELS)
@@ -659,18 +598,7 @@ class TadocFrame:
         column: str | None = None,
         *,
         id: str | None = None,
-        scoring: str = "lucene",
-        k1: float = 1.5,
-        b: float = 0.75,
-        delta: float = 0.5,
-        top: int | None = None,
-        dictionary: Dictionary | None = None,
-        tokenizer: str | re.Pattern[str] | None = None,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
+        **options: Unpack[bm25_weights_analytic.BM25WeightsOptions],
     ) -> pl.DataFrame:
         """Weigh each row's words by BM25, compressed or String (may be left out where one is compressed).
 
@@ -689,40 +617,12 @@ class TadocFrame:
         [('mon', 'be', 0.3412), ('tue', 'do', 0.3578)]
 
         """
-        request = bm25_weights_analytic.Request.from_arguments(
-            scoring=scoring,
-            k1=k1,
-            b=b,
-            delta=delta,
-            top=top,
-            dictionary=dictionary,
-            tokenizer=tokenizer,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = bm25_weights_analytic.Request.from_arguments(**options)
         return request.run(self._text("bm25_weights", column), self._labels("bm25_weights", id)).to_frame()
 
     @documented_by(tfidf_analytic.tfidf, id=LABELS)
     def tfidf(
-        self,
-        column: str | None = None,
-        *,
-        id: str | None = None,
-        use_idf: bool = True,
-        smooth_idf: bool = True,
-        sublinear_tf: bool = False,
-        norm: str | None = "l2",
-        top: int | None = None,
-        dictionary: Dictionary | None = None,
-        tokenizer: str | re.Pattern[str] | None = None,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[tfidf_analytic.TFIDFOptions]
     ) -> pl.DataFrame:
         """Weigh each row's words by TF-IDF, compressed or String (may be left out where one is compressed).
 
@@ -741,20 +641,7 @@ class TadocFrame:
         [('mon', 'be', 0.706), ('tue', 'do', 0.8148)]
 
         """
-        request = tfidf_analytic.Request.from_arguments(
-            use_idf=use_idf,
-            smooth_idf=smooth_idf,
-            sublinear_tf=sublinear_tf,
-            norm=norm,
-            top=top,
-            dictionary=dictionary,
-            tokenizer=tokenizer,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = tfidf_analytic.Request.from_arguments(**options)
         return request.run(self._text("tfidf", column), self._labels("tfidf", id)).to_frame()
 
     @documented_by(twig_filter_analytic.twig_filter, id=LABELS)
@@ -802,18 +689,7 @@ class TadocFrame:
 
     @documented_by(to_csr_analytic.to_csr)
     def to_csr(
-        self,
-        column: str | None = None,
-        *,
-        min_count: int = 1,
-        weights: BM25 | TFIDF | None = None,
-        dictionary: Dictionary | None = None,
-        tokenizer: str | re.Pattern[str] | None = None,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
+        self, column: str | None = None, **options: Unpack[to_csr_analytic.ToCSROptions]
     ) -> tuple[to_csr_analytic.CSR, pl.Series]:
         """Count each row's words in a sparse matrix, as scikit-learn takes it, or weigh them.
 
@@ -833,32 +709,11 @@ class TadocFrame:
         (['do', 'to'], [[0, 1], [1, 2]])
 
         """
-        return to_csr_analytic.to_csr(
-            self._text("to_csr", column),
-            min_count=min_count,
-            weights=weights,
-            dictionary=dictionary,
-            tokenizer=tokenizer,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        return to_csr_analytic.to_csr(self._text("to_csr", column), **options)
 
     @documented_by(sequence_count_analytic.sequence_count)
     def sequence_count(
-        self,
-        column: str | None = None,
-        *,
-        n: int = 3,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
+        self, column: str | None = None, **options: Unpack[sequence_count_analytic.SequenceCountOptions]
     ) -> pl.DataFrame:
         """Count the runs of n words in a compressed column (may be left out where there is one).
 
@@ -876,16 +731,7 @@ class TadocFrame:
         [(['to', 'be'], 2), (['be', 'or'], 1)]
 
         """
-        request = sequence_count_analytic.Request.from_arguments(
-            n=n,
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = sequence_count_analytic.Request.from_arguments(**options)
         return request.run(self._column("sequence_count", column)).to_frame()
 
     @documented_by(ranked_inverted_index_analytic.ranked_inverted_index, id=LABELS)
@@ -894,14 +740,7 @@ class TadocFrame:
         column: str | None = None,
         *,
         id: str | None = None,
-        n: int = 3,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
+        **options: Unpack[ranked_inverted_index_analytic.RankedInvertedIndexOptions],
     ) -> pl.DataFrame:
         """List the rows that hold each run of n words of a compressed column, those with most first.
 
@@ -920,33 +759,14 @@ class TadocFrame:
         [(['to', 'be'], [{'id': 'tue', 'count': 2}, {'id': 'mon', 'count': 1}])]
 
         """
-        request = ranked_inverted_index_analytic.Request.from_arguments(
-            n=n,
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = ranked_inverted_index_analytic.Request.from_arguments(**options)
         return request.run(
             self._column("ranked_inverted_index", column), self._labels("ranked_inverted_index", id)
         ).to_frame()
 
     @documented_by(cooccurrence_analytic.cooccurrence)
     def cooccurrence(
-        self,
-        column: str | None = None,
-        *,
-        window: int = 5,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
+        self, column: str | None = None, **options: Unpack[cooccurrence_analytic.CooccurrenceOptions]
     ) -> pl.DataFrame:
         """Count the pairs of words that stand near each other in a compressed column.
 
@@ -964,16 +784,7 @@ class TadocFrame:
         [('be', 'to', 2)]
 
         """
-        request = cooccurrence_analytic.Request.from_arguments(
-            window=window,
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = cooccurrence_analytic.Request.from_arguments(**options)
         return request.run(self._column("cooccurrence", column)).to_frame()
 
     @documented_by(info)

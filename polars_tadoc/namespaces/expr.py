@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Unpack
 
 import polars as pl
 import polars.selectors as cs
@@ -469,17 +470,7 @@ class TadocExpr:
         return elementwise(request.run_part, request.dtype, self._expr)
 
     @documented_by(word_count_analytic.word_count)
-    def word_count(
-        self,
-        *,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> pl.Expr:
+    def word_count(self, **options: Unpack[word_count_analytic.WordCountOptions]) -> pl.Expr:
         """Count the words of each group of rows: one list for each group, or one of all rows.
 
         Returns
@@ -497,28 +488,11 @@ class TadocExpr:
         [(1, 'be', 2), (1, 'to', 2), (2, 'do', 1), (2, 'to', 1)]
 
         """
-        request = word_count_analytic.Request.from_arguments(
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = word_count_analytic.Request.from_arguments(**options)
         return self._by_group(by_group.count_words("word_count", request), word_count_analytic.SCHEMA)
 
     @documented_by(sort_analytic.sort)
-    def sort(
-        self,
-        *,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> pl.Expr:
+    def sort(self, **options: Unpack[sort_analytic.SortOptions]) -> pl.Expr:
         """List the words of each group of rows in order: one list for each group, or one of all rows.
 
         Returns
@@ -535,27 +509,12 @@ class TadocExpr:
         [(1, 'be', 2), (1, 'not', 1), (1, 'to', 2)]
 
         """
-        request = sort_analytic.Request.from_arguments(
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = sort_analytic.Request.from_arguments(**options)
         return self._by_group(by_group.sort_words(request), sort_analytic.SCHEMA)
 
     @documented_by(inverted_index_analytic.inverted_index, id=LABEL)
     def inverted_index(
-        self,
-        *,
-        id: str | pl.Expr | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
+        self, *, id: str | pl.Expr | None = None, **options: Unpack[inverted_index_analytic.InvertedIndexOptions]
     ) -> pl.Expr:
         """List the rows of each group that hold each word: one list for each group, or one of all rows.
 
@@ -576,14 +535,7 @@ class TadocExpr:
         [(1, 'be', ['a', 'c']), (1, 'not', ['c'])]
 
         """
-        request = inverted_index_analytic.Request.from_arguments(
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = inverted_index_analytic.Request.from_arguments(**options)
         return self._index(index_by_group.InvertedIndex(request), id, index_by_group.index_dtype)
 
     @documented_by(ranked_inverted_index_analytic.ranked_inverted_index, id=LABEL)
@@ -591,14 +543,7 @@ class TadocExpr:
         self,
         *,
         id: str | pl.Expr | None = None,
-        n: int = 3,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
+        **options: Unpack[ranked_inverted_index_analytic.RankedInvertedIndexOptions],
     ) -> pl.Expr:
         """List the rows of each group that hold each run of n words, those with most first.
 
@@ -618,30 +563,11 @@ class TadocExpr:
         [(1, ['to', 'be'], [{'id': 1, 'count': 2}, {'id': 0, 'count': 1}])]
 
         """
-        request = ranked_inverted_index_analytic.Request.from_arguments(
-            n=n,
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = ranked_inverted_index_analytic.Request.from_arguments(**options)
         return self._index(index_by_group.RankedInvertedIndex(request), id, index_by_group.ranked_dtype)
 
     @documented_by(term_vector_analytic.term_vector, id=None)
-    def term_vector(
-        self,
-        *,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> pl.Expr:
+    def term_vector(self, **options: Unpack[term_vector_analytic.TermVectorOptions]) -> pl.Expr:
         """Count the words of each row: row-aligned, null where the row is.
 
         Returns
@@ -658,30 +584,11 @@ class TadocExpr:
         [[{'word': 'be', 'count': 2}], None]
 
         """
-        request = term_vector_analytic.Request.from_arguments(
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = term_vector_analytic.Request.from_arguments(**options)
         return self._by_row(by_group.count_words("term_vector", request), word_count_analytic.SCHEMA)
 
     @documented_by(sequence_count_analytic.sequence_count)
-    def sequence_count(
-        self,
-        *,
-        n: int = 3,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> pl.Expr:
+    def sequence_count(self, **options: Unpack[sequence_count_analytic.SequenceCountOptions]) -> pl.Expr:
         """Count the runs of n words in each group of rows: one list for each group, or one of all rows.
 
         Returns
@@ -699,31 +606,11 @@ class TadocExpr:
         [(1, ['to', 'be'], 2), (2, ['to', 'do'], 1)]
 
         """
-        request = sequence_count_analytic.Request.from_arguments(
-            n=n,
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = sequence_count_analytic.Request.from_arguments(**options)
         return self._by_group(by_group.count_sequences(request), sequence_count_analytic.SCHEMA)
 
     @documented_by(cooccurrence_analytic.cooccurrence)
-    def cooccurrence(
-        self,
-        *,
-        window: int = 5,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> pl.Expr:
+    def cooccurrence(self, **options: Unpack[cooccurrence_analytic.CooccurrenceOptions]) -> pl.Expr:
         """Count the pairs of words that stand near each other in each group of rows, or in all rows.
 
         Returns
@@ -741,16 +628,7 @@ class TadocExpr:
         [(1, 'be', 'to', 2), (2, 'do', 'to', 1)]
 
         """
-        request = cooccurrence_analytic.Request.from_arguments(
-            window=window,
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = cooccurrence_analytic.Request.from_arguments(**options)
         return self._by_group(by_group.count_pairs(request), cooccurrence_analytic.SCHEMA)
 
     @documented_by(info_analytic.info)

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Unpack
 
 import polars as pl
 import polars.selectors as cs
@@ -420,15 +420,9 @@ class TadocLazyFrame:
         self,
         column: str | None = None,
         *,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
         memory_limit: int | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        **options: Unpack[word_count_analytic.WordCountOptions],
     ) -> pl.LazyFrame:
         """Count the words of a compressed column; only that column is read.
 
@@ -446,15 +440,7 @@ class TadocLazyFrame:
         [('the', 2)]
 
         """
-        request = word_count_analytic.Request.from_arguments(
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = word_count_analytic.Request.from_arguments(**options)
         return self._analytic(request, column, word_count_analytic.SCHEMA, None, memory_limit, checkpoint)
 
     @documented_by(sort_analytic.sort, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
@@ -462,14 +448,9 @@ class TadocLazyFrame:
         self,
         column: str | None = None,
         *,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
         memory_limit: int | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        **options: Unpack[sort_analytic.SortOptions],
     ) -> pl.LazyFrame:
         """List the words of a compressed column in order; only that column is read.
 
@@ -487,14 +468,7 @@ class TadocLazyFrame:
         [('be', 2), ('not', 1), ('to', 2)]
 
         """
-        request = sort_analytic.Request.from_arguments(
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = sort_analytic.Request.from_arguments(**options)
         return self._analytic(request, column, sort_analytic.SCHEMA, None, memory_limit, checkpoint)
 
     @documented_by(inverted_index_analytic.inverted_index, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
@@ -503,14 +477,9 @@ class TadocLazyFrame:
         column: str | None = None,
         *,
         id: str | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
         memory_limit: int | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        **options: Unpack[inverted_index_analytic.InvertedIndexOptions],
     ) -> pl.LazyFrame:
         """List the rows that hold each word of a compressed column; only that column and ``id`` are read.
 
@@ -528,14 +497,7 @@ class TadocLazyFrame:
         [('be', ['mon']), ('do', ['tue']), ('to', ['mon', 'tue'])]
 
         """
-        request = inverted_index_analytic.Request.from_arguments(
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = inverted_index_analytic.Request.from_arguments(**options)
         return self._analytic(request, column, inverted_index_analytic.schema, id, memory_limit, checkpoint)
 
     @documented_by(term_vector_analytic.term_vector, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
@@ -544,15 +506,9 @@ class TadocLazyFrame:
         column: str | None = None,
         *,
         id: str | None = None,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
         memory_limit: int | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        **options: Unpack[term_vector_analytic.TermVectorOptions],
     ) -> pl.LazyFrame:
         """Count the words of each row of a compressed column; only that column and ``id`` are read.
 
@@ -570,15 +526,7 @@ class TadocLazyFrame:
         [('mon', 'be', 2), ('tue', 'do', 1)]
 
         """
-        request = term_vector_analytic.Request.from_arguments(
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = term_vector_analytic.Request.from_arguments(**options)
         return self._analytic(request, column, term_vector_analytic.schema, id, memory_limit, checkpoint)
 
     @documented_by(bm25_weights_analytic.bm25_weights, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
@@ -587,20 +535,9 @@ class TadocLazyFrame:
         column: str | None = None,
         *,
         id: str | None = None,
-        scoring: str = "lucene",
-        k1: float = 1.5,
-        b: float = 0.75,
-        delta: float = 0.5,
-        top: int | None = None,
-        dictionary: Dictionary | None = None,
-        tokenizer: str | re.Pattern[str] | None = None,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
         memory_limit: int | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        **options: Unpack[bm25_weights_analytic.BM25WeightsOptions],
     ) -> pl.LazyFrame:
         """Weigh each row's words by BM25, of a compressed column or a String one; only it and ``id`` are read.
 
@@ -619,20 +556,7 @@ class TadocLazyFrame:
         [('mon', 'be'), ('tue', 'do')]
 
         """
-        request = bm25_weights_analytic.Request.from_arguments(
-            scoring=scoring,
-            k1=k1,
-            b=b,
-            delta=delta,
-            top=top,
-            dictionary=dictionary,
-            tokenizer=tokenizer,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = bm25_weights_analytic.Request.from_arguments(**options)
         return self._analytic(request, column, bm25_weights_analytic.schema, id, memory_limit, checkpoint, text=True)
 
     @documented_by(tfidf_analytic.tfidf, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
@@ -641,20 +565,9 @@ class TadocLazyFrame:
         column: str | None = None,
         *,
         id: str | None = None,
-        use_idf: bool = True,
-        smooth_idf: bool = True,
-        sublinear_tf: bool = False,
-        norm: str | None = "l2",
-        top: int | None = None,
-        dictionary: Dictionary | None = None,
-        tokenizer: str | re.Pattern[str] | None = None,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
         memory_limit: int | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        **options: Unpack[tfidf_analytic.TFIDFOptions],
     ) -> pl.LazyFrame:
         """Weigh each row's words by TF-IDF, of a compressed column or a String one; only it and ``id`` are read.
 
@@ -673,20 +586,7 @@ class TadocLazyFrame:
         [('mon', 'be'), ('tue', 'do')]
 
         """
-        request = tfidf_analytic.Request.from_arguments(
-            use_idf=use_idf,
-            smooth_idf=smooth_idf,
-            sublinear_tf=sublinear_tf,
-            norm=norm,
-            top=top,
-            dictionary=dictionary,
-            tokenizer=tokenizer,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = tfidf_analytic.Request.from_arguments(**options)
         return self._analytic(request, column, tfidf_analytic.schema, id, memory_limit, checkpoint, text=True)
 
     @documented_by(twig_filter_analytic.twig_filter, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
@@ -742,16 +642,9 @@ class TadocLazyFrame:
         self,
         column: str | None = None,
         *,
-        n: int = 3,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
         memory_limit: int | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        **options: Unpack[sequence_count_analytic.SequenceCountOptions],
     ) -> pl.LazyFrame:
         """Count the runs of n words in a compressed column; only that column is read.
 
@@ -769,16 +662,7 @@ class TadocLazyFrame:
         [(['to', 'be'], 2), (['be', 'or'], 1)]
 
         """
-        request = sequence_count_analytic.Request.from_arguments(
-            n=n,
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = sequence_count_analytic.Request.from_arguments(**options)
         return self._analytic(request, column, sequence_count_analytic.SCHEMA, None, memory_limit, checkpoint)
 
     @documented_by(
@@ -792,16 +676,9 @@ class TadocLazyFrame:
         column: str | None = None,
         *,
         id: str | None = None,
-        n: int = 3,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
         memory_limit: int | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        **options: Unpack[ranked_inverted_index_analytic.RankedInvertedIndexOptions],
     ) -> pl.LazyFrame:
         """List the rows that hold each run of n words of a compressed column, those with most first.
 
@@ -820,16 +697,7 @@ class TadocLazyFrame:
         [(['to', 'be'], [{'id': 'tue', 'count': 2}, {'id': 'mon', 'count': 1}])]
 
         """
-        request = ranked_inverted_index_analytic.Request.from_arguments(
-            n=n,
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = ranked_inverted_index_analytic.Request.from_arguments(**options)
         return self._analytic(request, column, ranked_inverted_index_analytic.schema, id, memory_limit, checkpoint)
 
     @documented_by(cooccurrence_analytic.cooccurrence, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
@@ -837,16 +705,9 @@ class TadocLazyFrame:
         self,
         column: str | None = None,
         *,
-        window: int = 5,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
         memory_limit: int | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        **options: Unpack[cooccurrence_analytic.CooccurrenceOptions],
     ) -> pl.LazyFrame:
         """Count the pairs of words that stand near each other in a compressed column; only that column is read.
 
@@ -864,16 +725,7 @@ class TadocLazyFrame:
         [('be', 'to', 2)]
 
         """
-        request = cooccurrence_analytic.Request.from_arguments(
-            window=window,
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = cooccurrence_analytic.Request.from_arguments(**options)
         return self._analytic(request, column, cooccurrence_analytic.SCHEMA, None, memory_limit, checkpoint)
 
     @documented_by(info_analytic.info)

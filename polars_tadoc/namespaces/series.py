@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Unpack
 
 import polars as pl
 
@@ -38,7 +39,6 @@ from polars_tadoc.rows.preview import ROWS, WORDS, preview
 from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.fork import require_threads
-from polars_tadoc.scoring.weighting import BM25, TFIDF
 from polars_tadoc.twig.twig_set import TwigSet
 
 
@@ -391,17 +391,7 @@ class TadocSeries:
         return request.run(self._series)
 
     @documented_by(word_count_analytic.word_count)
-    def word_count(
-        self,
-        *,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> pl.DataFrame:
+    def word_count(self, **options: Unpack[word_count_analytic.WordCountOptions]) -> pl.DataFrame:
         """Count words: ``word: String, count: UInt64``.
 
         Examples
@@ -412,28 +402,11 @@ class TadocSeries:
         [('to', 2), ('be', 1), ('do', 1)]
 
         """
-        request = word_count_analytic.Request.from_arguments(
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = word_count_analytic.Request.from_arguments(**options)
         return request.run(self._series).to_frame()
 
     @documented_by(sort_analytic.sort)
-    def sort(
-        self,
-        *,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> pl.DataFrame:
+    def sort(self, **options: Unpack[sort_analytic.SortOptions]) -> pl.DataFrame:
         """List the words in order.
 
         Returns
@@ -450,27 +423,12 @@ class TadocSeries:
         [('be', 2), ('not', 1), ('to', 2)]
 
         """
-        request = sort_analytic.Request.from_arguments(
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = sort_analytic.Request.from_arguments(**options)
         return request.run(self._series).to_frame()
 
     @documented_by(inverted_index_analytic.inverted_index)
     def inverted_index(
-        self,
-        *,
-        id: pl.Series | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
+        self, *, id: pl.Series | None = None, **options: Unpack[inverted_index_analytic.InvertedIndexOptions]
     ) -> pl.DataFrame:
         """List the rows that hold each word.
 
@@ -488,14 +446,7 @@ class TadocSeries:
         [('be', [0]), ('do', [1]), ('to', [0, 1])]
 
         """
-        request = inverted_index_analytic.Request.from_arguments(
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = inverted_index_analytic.Request.from_arguments(**options)
         return request.run(self._series, id).to_frame()
 
     @documented_by(build_index)
@@ -538,16 +489,7 @@ class TadocSeries:
 
     @documented_by(term_vector_analytic.term_vector)
     def term_vector(
-        self,
-        *,
-        id: pl.Series | None = None,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
+        self, *, id: pl.Series | None = None, **options: Unpack[term_vector_analytic.TermVectorOptions]
     ) -> pl.DataFrame:
         """Count the words of each row.
 
@@ -565,34 +507,12 @@ class TadocSeries:
         [(0, 'be', 2), (1, 'do', 1)]
 
         """
-        request = term_vector_analytic.Request.from_arguments(
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = term_vector_analytic.Request.from_arguments(**options)
         return request.run(self._series, id).to_frame()
 
     @documented_by(bm25_weights_analytic.bm25_weights)
     def bm25_weights(
-        self,
-        *,
-        id: pl.Series | None = None,
-        scoring: str = "lucene",
-        k1: float = 1.5,
-        b: float = 0.75,
-        delta: float = 0.5,
-        top: int | None = None,
-        dictionary: Dictionary | None = None,
-        tokenizer: str | re.Pattern[str] | None = None,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
+        self, *, id: pl.Series | None = None, **options: Unpack[bm25_weights_analytic.BM25WeightsOptions]
     ) -> pl.DataFrame:
         """Weigh each row's words by BM25.
 
@@ -611,40 +531,11 @@ class TadocSeries:
         True
 
         """
-        request = bm25_weights_analytic.Request.from_arguments(
-            scoring=scoring,
-            k1=k1,
-            b=b,
-            delta=delta,
-            top=top,
-            dictionary=dictionary,
-            tokenizer=tokenizer,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = bm25_weights_analytic.Request.from_arguments(**options)
         return request.run(self._series, id).to_frame()
 
     @documented_by(tfidf_analytic.tfidf)
-    def tfidf(
-        self,
-        *,
-        id: pl.Series | None = None,
-        use_idf: bool = True,
-        smooth_idf: bool = True,
-        sublinear_tf: bool = False,
-        norm: str | None = "l2",
-        top: int | None = None,
-        dictionary: Dictionary | None = None,
-        tokenizer: str | re.Pattern[str] | None = None,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> pl.DataFrame:
+    def tfidf(self, *, id: pl.Series | None = None, **options: Unpack[tfidf_analytic.TFIDFOptions]) -> pl.DataFrame:
         """Weigh each row's words by TF-IDF.
 
         Returns
@@ -662,36 +553,11 @@ class TadocSeries:
         True
 
         """
-        request = tfidf_analytic.Request.from_arguments(
-            use_idf=use_idf,
-            smooth_idf=smooth_idf,
-            sublinear_tf=sublinear_tf,
-            norm=norm,
-            top=top,
-            dictionary=dictionary,
-            tokenizer=tokenizer,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = tfidf_analytic.Request.from_arguments(**options)
         return request.run(self._series, id).to_frame()
 
     @documented_by(to_csr_analytic.to_csr)
-    def to_csr(
-        self,
-        *,
-        min_count: int = 1,
-        weights: BM25 | TFIDF | None = None,
-        dictionary: Dictionary | None = None,
-        tokenizer: str | re.Pattern[str] | None = None,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> tuple[to_csr_analytic.CSR, pl.Series]:
+    def to_csr(self, **options: Unpack[to_csr_analytic.ToCSROptions]) -> tuple[to_csr_analytic.CSR, pl.Series]:
         """Count each row's words in a sparse matrix, as scikit-learn takes it, or weigh them.
 
         Returns
@@ -709,32 +575,10 @@ class TadocSeries:
         ((2, 3), ['be', 'do', 'to'])
 
         """
-        return to_csr_analytic.to_csr(
-            self._series,
-            min_count=min_count,
-            weights=weights,
-            dictionary=dictionary,
-            tokenizer=tokenizer,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        return to_csr_analytic.to_csr(self._series, **options)
 
     @documented_by(sequence_count_analytic.sequence_count)
-    def sequence_count(
-        self,
-        *,
-        n: int = 3,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> pl.DataFrame:
+    def sequence_count(self, **options: Unpack[sequence_count_analytic.SequenceCountOptions]) -> pl.DataFrame:
         """Count the runs of n words.
 
         Returns
@@ -751,16 +595,7 @@ class TadocSeries:
         [(['to', 'be'], 2), (['be', 'or'], 1)]
 
         """
-        request = sequence_count_analytic.Request.from_arguments(
-            n=n,
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = sequence_count_analytic.Request.from_arguments(**options)
         return request.run(self._series).to_frame()
 
     @documented_by(ranked_inverted_index_analytic.ranked_inverted_index)
@@ -768,14 +603,7 @@ class TadocSeries:
         self,
         *,
         id: pl.Series | None = None,
-        n: int = 3,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
+        **options: Unpack[ranked_inverted_index_analytic.RankedInvertedIndexOptions],
     ) -> pl.DataFrame:
         """List the rows that hold each run of n words, those with most first.
 
@@ -794,31 +622,11 @@ class TadocSeries:
         [(['to', 'be'], [{'id': 1, 'count': 2}, {'id': 0, 'count': 1}])]
 
         """
-        request = ranked_inverted_index_analytic.Request.from_arguments(
-            n=n,
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = ranked_inverted_index_analytic.Request.from_arguments(**options)
         return request.run(self._series, id).to_frame()
 
     @documented_by(cooccurrence_analytic.cooccurrence)
-    def cooccurrence(
-        self,
-        *,
-        window: int = 5,
-        top: int | None = None,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> pl.DataFrame:
+    def cooccurrence(self, **options: Unpack[cooccurrence_analytic.CooccurrenceOptions]) -> pl.DataFrame:
         """Count the pairs of words that stand near each other.
 
         Returns
@@ -835,16 +643,7 @@ class TadocSeries:
         [('be', 'to', 2)]
 
         """
-        request = cooccurrence_analytic.Request.from_arguments(
-            window=window,
-            top=top,
-            min_count=min_count,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            strategy=strategy,
-            engine=engine,
-        )
+        request = cooccurrence_analytic.Request.from_arguments(**options)
         return request.run(self._series).to_frame()
 
     @documented_by(info)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from polars_tadoc.runtime.option_signature import takes_options
+
 _ORDER = ("Parameters", "Returns", "Raises", "Warns", "Notes", "Examples")
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -14,6 +16,9 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 def documented_by(function: Callable[..., Any], **parameters: str | None) -> Callable[[Method], Method]:
     """Give a method a function's Parameters (but the first, the column) and Raises, where it has none of its own.
+
+    A method that takes ``**options: Unpack[…]`` shows each option in its signature: in the function's place, before
+    parameters of its own that the function has not.
 
     Parameters
     ----------
@@ -32,7 +37,8 @@ def documented_by(function: Callable[..., Any], **parameters: str | None) -> Cal
 
     """
     _, sections = _sections(function)
-    first = next(iter(inspect.signature(function).parameters))
+    known = inspect.signature(function).parameters
+    first, own_ones = next(iter(known)), parameters.keys() - known.keys()
     for name, meaning in {first: None, **parameters}.items():
         said = f"{name}\n    {meaning}\n" if meaning else ""
         found = re.subn(rf"^{name}\n(?:    .*\n?)+", said, sections["Parameters"], flags=re.MULTILINE)
@@ -44,7 +50,9 @@ def documented_by(function: Callable[..., Any], **parameters: str | None) -> Cal
         given = taken | own
         order = sorted(given, key=lambda name: _ORDER.index(name))
         method.__doc__ = "\n\n".join([summary, *(f"{name}\n{'-' * len(name)}\n{given[name]}" for name in order)]) + "\n"
-        return method
+        last = list(inspect.signature(method).parameters.values())[-1:]
+        spelled = last and last[0].kind is inspect.Parameter.VAR_KEYWORD and "Unpack[" in str(last[0].annotation)
+        return takes_options(method, own_ones) if spelled else method
 
     return document
 

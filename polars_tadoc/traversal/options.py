@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, Self, get_args
+from typing import Annotated, Literal, Self, TypedDict, Unpack, get_args
 
 import polars as pl
 
 from polars_tadoc.engine.choose import require_engine
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.runtime.arguments import require_integer
+from polars_tadoc.runtime.option_signature import Default, takes_options
 
 MAX_COUNT = (1 << 63) - 1
 """No count is above it (see :func:`polars_tadoc.model.corpus.require_countable`)."""
@@ -29,6 +30,43 @@ UNITS = {"": 1, "b": 1} | {
 StrategyName = Literal["auto", "top_down", "bottom_up"]
 
 
+class TopOption(TypedDict, total=False):
+    """How many are kept."""
+
+    top: Annotated[int | None, Default(None)]
+
+
+class MinCountOption(TypedDict, total=False):
+    """What is left out as too rare."""
+
+    min_count: Annotated[int, Default(1)]
+
+
+class RunOption(TypedDict, total=False):
+    """How long runs of words are."""
+
+    n: Annotated[int, Default(3)]
+
+
+class WordOptions(TypedDict, total=False):
+    """Which words count, and which way rules are traversed."""
+
+    normalize: Annotated[pl.Expr | None, Default(None)]
+    lowercase: Annotated[bool, Default(False)]
+    stopwords: Annotated[Iterable[str] | None, Default(None)]
+    strategy: Annotated[str, Default("auto")]
+
+
+class EngineOption(TypedDict, total=False):
+    """Where it is computed."""
+
+    engine: Annotated[str | None, Default(None)]
+
+
+class TraversalOptions(WordOptions, EngineOption, total=False):
+    """What all analytics on words take."""
+
+
 @dataclass(frozen=True)
 class Options:
     """Which words, which way, where."""
@@ -38,44 +76,36 @@ class Options:
     engine: str | None
 
     @classmethod
-    def from_arguments(
-        cls,
-        *,
-        normalize: pl.Expr | None,
-        lowercase: bool,
-        stopwords: Iterable[str] | None,
-        strategy: str,
-        engine: str | None,
-    ) -> Options:
+    @takes_options
+    def from_arguments(cls, **options: Unpack[TraversalOptions]) -> Options:
         """Check the arguments; errors as the analytics'."""
-        require_engine(engine)
-        require_strategy(strategy)
-        return cls(Morphism.from_arguments(normalize, lowercase, stopwords), strategy, engine)
+        return cls.of(options)
+
+    @classmethod
+    def of(cls, options: TraversalOptions) -> Options:
+        """Check the options of a call, which may have more; errors as the analytics'."""
+        require_engine(options["engine"])
+        require_strategy(options["strategy"])
+        morphism = Morphism.from_arguments(options["normalize"], options["lowercase"], options["stopwords"])
+        return cls(morphism, options["strategy"], options["engine"])
+
+
+class CountOptions(MinCountOption, TraversalOptions, total=False):
+    """Options of :class:`CountRequest`."""
 
 
 @dataclass(frozen=True)
-class CountOptions:
-    """What calls ask that take ``min_count=`` and the shared arguments alone."""
+class CountRequest:
+    """What calls ask that take :class:`CountOptions` alone."""
 
     min_count: int
     options: Options
 
     @classmethod
-    def from_arguments(
-        cls,
-        *,
-        min_count: int = 1,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> Self:
+    @takes_options
+    def from_arguments(cls, **options: Unpack[CountOptions]) -> Self:
         """Check the arguments; errors as the analytics'."""
-        options = Options.from_arguments(
-            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
-        )
-        return cls(require_min_count(min_count), options)
+        return cls(require_min_count(options["min_count"]), Options.of(options))
 
 
 def require_strategy(strategy: str) -> None:
