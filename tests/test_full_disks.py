@@ -129,7 +129,11 @@ def write(path: Path, text: str) -> None:
         temporary.write_text(text)
 
 
-@pytest.mark.parametrize("make", [replacing, replacing_folder])
+def folder_beside(path: Path, call: str) -> Any:
+    return replacing_folder(path, call, lambda _: None)
+
+
+@pytest.mark.parametrize("make", [replacing, folder_beside])
 def test_the_folder_goes_away(tmp_path: Path, make: Callable[[Path, str], Any]) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -176,7 +180,7 @@ from pathlib import Path
 from polars_tadoc.storage.atomic_write import replacing, replacing_folder
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs this may have it ignored
 path, make = Path(sys.argv[1]), {"file": replacing, "folder": replacing_folder}[sys.argv[2]]
-with make(path, "call") as temporary:
+with make(path, "call", *([] if make is replacing else [lambda _: None])) as temporary:
     file = temporary if make is replacing else temporary / "file"
     file.write_text("a part")
     print("ready", flush=True)

@@ -75,7 +75,7 @@ def test_a_wheel_says_whether_it_holds_machine_code(tag: str | None, tmp_path: P
     if int(setuptools.__version__.split(".")[0]) < 77:
         pytest.skip("an older setuptools")
     package = tmp_path / "polars_tadoc"
-    shutil.copytree(ROOT / "polars_tadoc" / "kernels" / "machine_code", package / "kernels" / "machine_code")
+    shutil.copytree(ROOT / "polars_tadoc" / "runtime" / "machine_code", package / "runtime" / "machine_code")
     for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
     for folder in (package, package / "kernels"):

@@ -1,6 +1,6 @@
 """Hashes texts by polynomials modulo 2^61 - 1: strings as they are, rows from their rules.
 
-Definition in :func:`polars_tadoc.kernels.traverse.reference.content_hash`. The hash of a text
+Definition in :func:`polars_tadoc.kernels.host.rows.reference.content_hash`. The hash of a text
 composes from those of its parts,
 ``h(ab) = h(a) * B**len(b) + h(b)``, so each symbol is hashed once, whatever it expands to.
 """
