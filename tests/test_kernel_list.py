@@ -78,7 +78,7 @@ def test_a_wheel_says_whether_it_holds_machine_code(tag: str | None, tmp_path: P
     shutil.copytree(ROOT / "polars_tadoc" / "runtime" / "machine_code", package / "runtime" / "machine_code")
     for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
-    for folder in (package, package / "kernels"):
+    for folder in (package, package / "runtime"):
         (folder / "__init__.py").touch()
     if tag:
         (package / "runtime" / "_compiled" / "x86-64-v3").mkdir(parents=True)

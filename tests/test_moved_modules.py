@@ -44,7 +44,7 @@ def test_weighting() -> None:
 
 
 @pytest.mark.skipif(
-    sys.version_info[:2] != (3, 11), reason="Polars reads functions of the Python that pickled them only"
+    sys.version_info[:2] != (3, 11), reason="Polars reads functions that this Python pickled"
 )
 @pytest.mark.parametrize("name", ["expressions", "bm25", "word_count"])
 def test_expressions(name: str) -> None:
