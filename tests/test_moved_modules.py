@@ -43,9 +43,7 @@ def test_weighting() -> None:
     assert kept("weighting") == [tadoc.BM25(k1=1.5), tadoc.TFIDF()]
 
 
-@pytest.mark.skipif(
-    sys.version_info[:2] != (3, 11), reason="Polars reads functions that this Python pickled"
-)
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="Polars reads functions that this Python pickled")
 @pytest.mark.parametrize("name", ["expressions", "bm25", "word_count"])
 def test_expressions(name: str) -> None:
     text = pl.col("text").tadoc
