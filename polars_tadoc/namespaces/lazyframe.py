@@ -360,7 +360,9 @@ class TadocLazyFrame:
         credential_provider
             Likewise.
         **options
-            Those of Polars' ``sink_parquet``, but ``lazy``, ``mkdir`` and ``optimizations``.
+            Those of Polars' ``sink_parquet``, but ``lazy``, ``mkdir`` and ``optimizations``. Where a call in the plan
+            has a small ``memory_limit=`` and Polars many threads, ``row_group_size`` is chosen by them: Polars encodes
+            row groups in all threads at once.
 
         Raises
         ------
