@@ -20,17 +20,17 @@ def main() -> None:
     phrases = df.tadoc.sequence_count("text", n=4, lowercase=True, top=5)
     print(phrases.with_columns(pl.col("sequence").list.join(" ")))
 
-    print("# Which speeches say a phrase, those that say it most first.")
+    print("# Which speeches contain a phrase, by descending count.")
     numbered = df.with_row_index("speech")
     index = numbered.tadoc.ranked_inverted_index("text", id="speech", n=4, top=1, min_count=30)
     most = index.explode("documents").unnest("documents").sort("count", "id", descending=True).head(5)
     said = most.join(numbered, left_on="id", right_on="speech", maintain_order="left")
     print(said.select(pl.col("sequence").list.join(" "), "year", "speaker", "count"))
 
-    print("# Words that stand near each other.")
+    print("# Words that are near each other.")
     print(df.tadoc.cooccurrence("text", window=3, lowercase=True, stopwords=STOPWORDS, top=5))
 
-    print("# In which years a word was said; words in code point order.")
+    print("# The years in which a word was said; words are in code point order.")
     index = df.tadoc.inverted_index("text", id="year", lowercase=True)
     print(index.filter(pl.col("word").is_in(["railroad", "telegraph", "internet"])))
 

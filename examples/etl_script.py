@@ -23,7 +23,7 @@ import polars_tadoc as tadoc  # noqa: F401 - registers the .tadoc namespaces
 
 SAMPLE = Path(__file__).parent / "data" / "logs"
 SYSLOG = r"^([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) "
-"""How a line starts: "Apr  7 06:25:01 "; lines that start otherwise are left out."""
+"""The start of a line: "Apr  7 06:25:01 "; other lines are dropped."""
 WORDS = pl.element().str.to_lowercase().str.extract(r"^([a-z]{3,})$")
 """Words of letters only: no numbers, addresses, process ids. It runs once over each vocabulary, not over the lines."""
 WEEK = 7
@@ -38,7 +38,7 @@ def read(log: Path, year: int) -> pl.LazyFrame:
 
 
 def without_known(lines: pl.LazyFrame, folder: Path) -> pl.LazyFrame:
-    """Leave out the lines that a folder of the store holds; of these only the hashes are kept in memory."""
+    """Drop the lines that a folder of the store already has; only their hashes are kept in memory."""
     first = lines.select(pl.min("time")).collect(engine="streaming").item()
     if first is None or not any(folder.glob("*.parquet")):
         return lines
@@ -48,7 +48,7 @@ def without_known(lines: pl.LazyFrame, folder: Path) -> pl.LazyFrame:
 
 
 def load(logs: Path, store: Path, year: int) -> Iterator[Path]:
-    """Add what is new in each ``*.log`` to the store, block by block, in one more file: ``auth/0001.parquet``."""
+    """Add the new lines of each ``*.log`` to the store, block by block, as one more file: ``auth/0001.parquet``."""
     for log in sorted(logs.glob("*.log")):
         folder = store / log.stem
         folder.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ def words_by_day(lines: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def trend(counts: pl.DataFrame, top: int = 8) -> pl.DataFrame:
-    """Words that the last day has more of than the days before, at most a week, had on average; most excess first."""
+    """Words that the last day has more often than the days before (at most a week) on average; most excess first."""
     days = counts["day"].unique().sort().tail(WEEK)
     *before, last = (str(day) for day in days)
     by_day = counts.filter(pl.col("day").is_in(days.implode())).sort("day").pivot("day", values="count", index="word")
@@ -84,7 +84,7 @@ def trend(counts: pl.DataFrame, top: int = 8) -> pl.DataFrame:
 
 
 def lines_with(word: str, day: date, lines: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the first lines of a day that hold a word; only these are decompressed: ``time, text``."""
+    """Return the first lines of a day that contain a word; only these are decompressed: ``time, text``."""
     of_day = lines.filter(pl.col("day") == day).with_row_index("line")
     index = of_day.tadoc.inverted_index("text", id="line", normalize=WORDS).filter(pl.col("word") == word)
     found = of_day.join(index.explode("documents"), left_on="line", right_on="documents", how="semi").sort("line")
@@ -92,7 +92,7 @@ def lines_with(word: str, day: date, lines: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the steps, and print what each leaves behind."""
+    """Run the steps, and print the output of each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("logs", nargs="?", type=Path, default=SAMPLE, help="folder of *.log files in syslog's format")
     parser.add_argument("--store", type=Path, help="folder for the Parquet files (default: a temporary one)")
@@ -103,7 +103,7 @@ def main(arguments: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = options.store or Path(folder)
 
-        print("# Compress: what is new in each log, in one more Parquet file.")
+        print("# Compress: the new lines of each log, as one more Parquet file.")
         added = list(load(options.logs, store, options.year))
         for path in added:
             rows = pl.scan_parquet(path).select(pl.len()).collect().item()
@@ -120,7 +120,7 @@ def main(arguments: list[str] | None = None) -> None:
             print("There is one day of words only: nothing to compare it with.")
             return
 
-        print("\n# Compare: what the last day has more of than usual.")
+        print("\n# Compare: the words that the last day has more often than usual.")
         more = trend(counts)
         print(more)
 

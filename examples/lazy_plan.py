@@ -1,4 +1,4 @@
-"""Text analytics as nodes of a lazy plan: what the plan reads, what it leaves in the file, and what runs once."""
+"""Text analytics as nodes of a lazy plan: which data the plan reads, which it skips, and what runs once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "speeches.parquet"
 
-        print("# A plan compresses while it writes; nothing is held but a few blocks of rows.")
+        print("# A plan compresses while it writes; it holds only a few blocks of rows.")
         speeches = pl.scan_parquet(DATA / "speeches.parquet").with_columns(original=pl.col("text"))
         speeches.tadoc.compress("text").tadoc.sink_parquet(path)
         print("bytes by column:", ", ".join(f"{name} {size:,}" for name, size in column_bytes(path).items()))
@@ -45,7 +45,7 @@ def main() -> None:
         print("its schema is known before anything runs:", dict(counts.collect_schema()))
         print(counts.collect())
 
-        print("\n# What follows joins the same plan; a part that is used twice runs once.")
+        print("\n# Later operations are part of the same plan; a part that is used twice runs once.")
         recent = scan.filter(pl.col("year") >= 1945).tadoc.term_vector("text", id="speaker", lowercase=True)
         said = recent.filter(pl.col("word").is_in(["freedom", "jobs"])).group_by("id", "word").agg(pl.sum("count"))
         most = said.group_by("word").agg(pl.max("count"))
@@ -57,7 +57,7 @@ def main() -> None:
         by_decade = scan.filter(pl.col("kind") == "inaugural").group_by(decade).agg(words)
         print(by_decade.explode("text").unnest("text").sort("decade", "count", descending=True).head(6).collect())
 
-        print("\n# Rows are decompressed last: only those that are left.")
+        print("\n# Decompress last: only the remaining rows are decompressed.")
         symbols = pl.col("text").ext.storage().struct.field("symbols")
         short = scan.filter(pl.col("kind") == "inaugural").sort(symbols.list.len())
         print(short.select("year", "speaker", "text").head(1).tadoc.decompress("text").collect())

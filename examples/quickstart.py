@@ -50,7 +50,7 @@ def main() -> None:
     print("# What it holds.")
     print(df.tadoc.info("text"))
 
-    print("\n# Count words on the compressed form: all rows, or whatever rows are left.")
+    print("\n# Count words on the compressed form: in all rows, or in filtered rows.")
     print(df.tadoc.word_count("text", top=5))
     print(df.filter(pl.col("year") > 2000).tadoc.word_count("text", lowercase=True, stopwords=STOPWORDS, top=8))
 
@@ -66,13 +66,13 @@ def main() -> None:
         print(plan.explain())
         print(plan.collect())
 
-    print("\n# And every byte comes back.")
+    print("\n# Decompressing returns every byte.")
     same = df.tadoc.decompress("text")["text"].equals(speeches["text"])
     print(f"decompressed text equals the original: {same}")
     if not same:
         raise SystemExit(1)
 
-    print("\n# A wrong call says what to do.")
+    print("\n# The error of a wrong call says what to do.")
     try:
         speeches.tadoc.word_count("text")
     except tadoc.errors.NotCompressedError as error:

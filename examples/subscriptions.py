@@ -1,4 +1,4 @@
-"""Publish and subscribe: XML messages come in small batches, a thousand XPath subscriptions say who gets which."""
+"""Publish and subscribe: XML messages arrive in small batches; a thousand XPath subscriptions select the receivers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATTERNS = {
     "verse and prose": '//t:sp[@who="{who}"][t:p][.//t:l]',
     "explained": '//t:sp[@who="{who}"]//t:note',
 }
-"""What one may ask of a character in a play; each message is a speech of one."""
+"""XPath conditions on a character in a play; each message is a speech of one character."""
 
 
 def subscribe(speeches: pl.Series) -> tadoc.TwigSet:
@@ -44,16 +44,16 @@ def main() -> None:
     """Run the stream."""
     stream = pl.read_parquet(DATA / "xml" / "plays.parquet")
     subscriptions = subscribe(stream["text"])
-    deliver(stream.head(1), subscriptions)  # what is compiled on the first call
+    deliver(stream.head(1), subscriptions)  # compiles kernels on the first call
 
-    print(f"# {len(stream):,} speeches of four plays come, {BATCH} at a time; {len(subscriptions):,} subscriptions.")
+    print(f"# {len(stream):,} speeches of four plays arrive, {BATCH} at a time; {len(subscriptions):,} subscriptions.")
     seconds, delivered = [], []
     for number, batch in enumerate(stream.iter_slices(BATCH)):
         if number == 4:
             subscriptions.update({"any pause": '//t:stage[text()="Пауза."]', "any verse": "//t:lg/t:l"})
             for what in PATTERNS:
                 subscriptions.remove(f"astrov {what}")
-            print(f"# Two are added and the ten to Astrov removed; the stream goes on with {len(subscriptions)}.")
+            print(f"# Two are added and the ten to Astrov removed; the stream continues with {len(subscriptions)}.")
         start = time.perf_counter()
         delivered.append(deliver(batch, subscriptions))
         seconds.append(time.perf_counter() - start)
@@ -70,12 +70,12 @@ def main() -> None:
     verse = to.filter(pl.col("name").str.ends_with(" in verse"), ~pl.col("name").str.contains("acts"))
     print(verse.group_by("play", "name").len().sort("len", "name", descending=[True, False]).head(5))
 
-    print("\n# A set is saved and loaded as it is.")
+    print("\n# A set is saved and loaded unchanged.")
     with tempfile.TemporaryDirectory() as folder:
         subscriptions.save(f"{folder}/subscriptions.json")
         print(tadoc.TwigSet.load(f"{folder}/subscriptions.json") == subscriptions)
 
-    print("\n# The same from a compressed column, whose grammar is read once for what recurs.")
+    print("\n# The same from a compressed column; its grammar is read once.")
     packed = stream.select("play", text=pl.col("text").tadoc.compress(tokenizer="xml"))
     found = packed.with_row_index("speech").tadoc.twig_filter("text", subscriptions, id="speech")
     print(found.head(3))
