@@ -226,6 +226,7 @@ def fastest(call: Callable[[], object]) -> float:
     return min(seconds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["batch_repair", "sequitur"])
 def test_runs_of_few_words_take_little_longer_than_compressing(method: str) -> None:
     few = np.where(np.random.default_rng(0).random((5, 20_000)) < 0.05, "1", "0")
@@ -237,6 +238,7 @@ def test_runs_of_few_words_take_little_longer_than_compressing(method: str) -> N
     )
 
 
+@pytest.mark.slow
 def test_many_rules_that_match_everywhere_take_a_bounded_time() -> None:
     runs = [[0] * n for n in range(2, 49)]  # rule n - 2 is symbol n - 1
     triples = [[a, b, c] for a in range(48) for b in range(48) for c in range(48) if max(a, b, c) > 0]

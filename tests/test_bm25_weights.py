@@ -177,6 +177,7 @@ def test_words_of_rows_that_are_gone_count_nothing(engine: str) -> None:
         )
 
 
+@pytest.mark.slow
 def test_counts_beyond_32_bits(engine: str) -> None:
     chain = [[0, 0], *([k + 3, k + 3] for k in range(32))]
     grammar = handmade.grammar(["a", "b", "c"], [*chain, [3 + 31, 1]])

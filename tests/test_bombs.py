@@ -236,6 +236,7 @@ def test_the_limit_can_be_raised(tmp_path: Path) -> None:
         assert lf.collect()["bomb"].str.len_bytes().sum() == 9 << 20
 
 
+@pytest.mark.slow
 def test_a_vocabulary_of_words_that_share_their_beginnings(tmp_path: Path) -> None:
     """Front coding: a megabyte that each of the words shares with the one before."""
     words = pl.Series(["w" * (1 << 20) + f"{number:05}" for number in range(64)])
@@ -283,6 +284,7 @@ def lines(rows: int) -> pl.DataFrame:
     return pl.DataFrame({"number": range(rows), "text": texts}).tadoc.compress("text")
 
 
+@pytest.mark.slow
 def test_a_saved_index_of_many_rows_with_one_grammar(tmp_path: Path) -> None:
     """The grammar, once for each row, would be more than the limit."""
     frame = lines(20_000)

@@ -83,6 +83,7 @@ def test_every_call_builds_the_same(engine: str, strategy: str, codec: str) -> N
     assert "a" not in contents(indexes[0])
 
 
+@pytest.mark.slow
 def test_a_large_number_of_documents_and_blocks(engine: str) -> None:
     """Lists of many blocks, counts beyond a byte and gaps of many widths."""
     texts = [

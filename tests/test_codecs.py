@@ -102,6 +102,7 @@ def test_long_lists_on_several_threads(codec: Codec, density: float) -> None:
     assert np.array_equal(counts, np.concatenate([counts for _, counts in lists]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
 def test_many_short_lists_share_bytes(codec: Codec) -> None:
     lists = [a_list(1 + seed % 3, 0.1, 0.01, seed) for seed in range(60_000)]

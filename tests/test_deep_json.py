@@ -21,6 +21,8 @@ from polars_tadoc.records import Checkpoint
 from polars_tadoc.records.checkpoint import MANIFEST, manifest_text
 from tests.test_only_own_files import compressed
 
+pytestmark = pytest.mark.slow
+
 DEPTH = 250
 """How deep the JSON is nested. To write it takes time with the square of that."""
 

@@ -168,6 +168,7 @@ def test_large_counts_of_many_terminals(engine: str, strategy: str) -> None:
     case.check(strategy, min_count=300, top=50)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("long", [0, 1 << 40])
 def test_counts_beyond_32_bits(engine: str, strategy: str, long: int) -> None:
@@ -194,6 +195,7 @@ def test_empty_bodies(engine: str, strategy: str) -> None:
     case.check(strategy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(("threads", "numbered"), [(1, 0), (2, results.NUMBERED), (5, results.NUMBERED)])
 def test_many_documents_on_threads(engine: str, strategy: str, threads: int, numbered: int) -> None:

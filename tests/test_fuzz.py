@@ -16,6 +16,7 @@ SECONDS = 2
 """For each target, beside the time that its process takes to start."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_inputs_that_are_kept(name: str) -> None:
     target = load(name)

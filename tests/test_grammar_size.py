@@ -53,6 +53,7 @@ def pruned_size(rules: BinaryRules, sample: Path) -> int:
     return len(levelled.symbols) + len(levelled.roots)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
 def test_within_5_percent_of_exact(sample: Path) -> None:
     exact, batch = exact_of(sample), batch_of(sample)

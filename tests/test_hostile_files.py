@@ -217,6 +217,7 @@ def test_tables_of_something_else(name: str, tmp_path: Path) -> None:
             tadoc.load_index(path)
 
 
+@pytest.mark.slow
 def test_damaged_tables_under_right_checksums(tmp_path: Path) -> None:
     path = save(tmp_path / "index")
     for name in TABLES:
@@ -258,6 +259,7 @@ def test_names_of_columns_that_are_no_text(tmp_path: Path) -> None:
         tadoc.scan_packed(path)
 
 
+@pytest.mark.slow
 def test_damaged_footers(tmp_path: Path) -> None:
     """PyArrow would end the process at some of them: statistics of lengths that none can have, columns encrypted."""
     path = tmp_path / "packed.parquet"

@@ -227,6 +227,7 @@ def damaged(postings: Postings, random: Any) -> Postings:
     return postings._replace(heads=anything(postings.heads), gaps=streams[0], counts=streams[1])
 
 
+@pytest.mark.slow
 @CODECS
 @MODES
 def test_damaged_postings_are_searched(engine: str, codec: int, require_all: bool) -> None:

@@ -296,6 +296,7 @@ def test_deep_and_long_rules(engine: str, strategy: str) -> None:
         assert made.counted(engine, "pair_counts", 3, strategy) == reference.pair_counts(plain, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_many_documents(engine: str, strategy: str) -> None:
     """Enough for several threads, buckets and ranges; most rules have no weight; words are out of order."""

@@ -61,6 +61,7 @@ def test_made_documents(engine: str, chance: random.Random, documents: int, quer
     hold(*makes(chance, documents, queries), engine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("queries", [1, 20, 200])
 def test_many_made_documents(engine: str, seed: int, queries: int) -> None:
