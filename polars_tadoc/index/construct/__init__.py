@@ -1,0 +1,1 @@
+"""Builds indexes, changes them, and sinks them from plans."""
