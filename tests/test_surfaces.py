@@ -89,6 +89,22 @@ def test_help_says_of_options_what_the_function_says(surface: str) -> None:
     assert compared > 40
 
 
+@pytest.mark.parametrize("surface", surfaces())
+def test_no_call_takes_what_its_signature_does_not_show(surface: str) -> None:
+    for call in surfaces()[surface].values():
+        parameters = inspect.signature(call).parameters.values()
+        if any(one.kind is one.VAR_KEYWORD for one in parameters):
+            continue
+        needed = [None for one in parameters if one.default is one.empty and one.kind is not one.KEYWORD_ONLY]
+        with pytest.raises(TypeError, match=r"topp"):
+            call(*needed, topp=3)
+
+
+def test_workers_take_no_engine() -> None:
+    with pytest.raises(TypeError, match=r"Workers\.word_count\(\) got an unexpected keyword argument 'engine'"):
+        Workers.word_count(None, "texts.parquet", engine="cpu")  # type: ignore[call-arg, arg-type]
+
+
 def write() -> None:
     made = {surface: {name: signature(call) for name, call in calls.items()} for surface, calls in surfaces().items()}
     lines = [

@@ -51,6 +51,7 @@ ERRORS = {
     'pl.col("text").tadoc.word_count()': r'"Expr" has no attribute "tadoc"',
     "df.tadoc.word_count()": r'"DataFrame" has no attribute "tadoc"',
     'tadoc.of(df).twig_filter("text", "//b")': r'Argument 2 to "twig_filter" .* has incompatible type "str"',
+    'tadoc.distributed.Workers(cpus=1).sort("a.parquet", engine="cpu")': r'Unexpected keyword argument "engine"',
     'tadoc.word_count(df["text"], windows=3)': r'Unexpected keyword argument "windows"',
 }
 """Lines that a type checker must refuse, with what it says; attributes that Polars does not know are among them."""

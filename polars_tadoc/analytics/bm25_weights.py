@@ -8,12 +8,13 @@ from typing import Annotated, ClassVar, TypedDict, Unpack
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.execute import weights
 from polars_tadoc.execute.counting import TextOptions
 from polars_tadoc.execute.weights import schema as schema
 from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.scoring.weighting import BM25
-from polars_tadoc.traversal.options import EngineOption, TopOption, WordOptions
+from polars_tadoc.traversal.options import TopOption, WordOptions
 
 
 class ScoringOptions(TypedDict, total=False):

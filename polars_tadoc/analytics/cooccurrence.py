@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.engine.choose import Engine
+from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.kernels.keys.merge_cpu import sum_sequences
 from polars_tadoc.model.corpus import Corpus
@@ -21,7 +21,6 @@ from polars_tadoc.records.records import Layout, Records, put_in_order
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.traversal.options import (
-    EngineOption,
     MinCountOption,
     Options,
     TopOption,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.engine.choose import Engine
+from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.kernels.primitives.lists import gather_lists
 from polars_tadoc.model.corpus import Corpus
@@ -19,7 +19,7 @@ from polars_tadoc.model.vocabulary import Vocabulary, take, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, from_arrow, lists
 from polars_tadoc.records.records import Layout, Records, put_in_order
 from polars_tadoc.runtime.option_signature import takes_options
-from polars_tadoc.traversal.options import CountRequest, EngineOption, MinCountOption, WordOptions
+from polars_tadoc.traversal.options import CountRequest, MinCountOption, WordOptions
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
 

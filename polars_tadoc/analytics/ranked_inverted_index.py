@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.engine.choose import Engine
+from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.kernels.keys.merge_cpu import join_postings
 from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
@@ -23,7 +23,6 @@ from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.option_signature import takes_options
 from polars_tadoc.traversal.options import (
     MAX_WORDS,
-    EngineOption,
     MinCountOption,
     Options,
     RunOption,

@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from polars_tadoc.analytics.word_count import SCHEMA as SCHEMA
 from polars_tadoc.analytics.word_count import CountsWords, Selection, WordCounts
+from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.runtime.option_signature import takes_options
-from polars_tadoc.traversal.options import CountRequest, EngineOption, MinCountOption, WordOptions
+from polars_tadoc.traversal.options import CountRequest, MinCountOption, WordOptions
 
 
 class SortOnWorkers(MinCountOption, WordOptions, total=False):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.engine.choose import Engine
+from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.kernels.primitives.lists import gather_lists
 from polars_tadoc.model.corpus import Corpus
@@ -20,7 +20,6 @@ from polars_tadoc.records.labelled_results import Labels, dictionary, to_arrow
 from polars_tadoc.records.records import Layout, Records, put_in_order, stretches
 from polars_tadoc.runtime.option_signature import takes_options
 from polars_tadoc.traversal.options import (
-    EngineOption,
     MinCountOption,
     Options,
     TopOption,

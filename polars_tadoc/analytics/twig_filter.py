@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, TypedDict, Unpack
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.engine.choose import Engine
+from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import InvalidXmlError
 from polars_tadoc.execute.analytic import Analytic
@@ -28,6 +28,7 @@ from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.records.records import Layout, Records, put_in_order, stretches
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
+from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.traversal.options import MAX_COUNT, Options
 from polars_tadoc.twig.twig_set import TwigSet
 
@@ -36,6 +37,19 @@ MAX_DEPTH = 10_000
 
 MAX_BYTES = 1 << 30
 """Bytes of a document."""
+
+
+class TwigFilterOnWorkers(TypedDict, total=False):
+    """Options of :func:`twig_filter` where workers settle the engine."""
+
+    namespaces: Annotated[Mapping[str, str] | None, Default(None)]
+    on_error: Annotated[str, Default("raise")]
+    max_depth: Annotated[int, Default(MAX_DEPTH)]
+    max_bytes: Annotated[int, Default(MAX_BYTES)]
+
+
+class TwigFilterOptions(TwigFilterOnWorkers, EngineOption, total=False):
+    """Options of :func:`twig_filter`."""
 
 
 @dataclass(frozen=True)
@@ -56,36 +70,29 @@ class Request(Analytic[Matches, MatchedRows]):
     """The column's name, for messages."""
 
     @classmethod
-    def from_arguments(
-        cls,
-        queries: Mapping[str, str] | TwigSet,
-        *,
-        namespaces: Mapping[str, str] | None = None,
-        on_error: str = "raise",
-        max_depth: int = MAX_DEPTH,
-        max_bytes: int = MAX_BYTES,
-        engine: str | None = None,
-    ) -> Self:
+    @takes_options
+    def from_arguments(cls, queries: Mapping[str, str] | TwigSet, **options: Unpack[TwigFilterOptions]) -> Self:
         """Check the arguments of :func:`twig_filter`; errors as there."""
+        on_error = options["on_error"]
         if on_error not in ("raise", "null"):
             raise ValueError(f'{cls.name}: on_error={on_error!r}: use "raise" or "null"')
-        options = Options.from_arguments(
-            normalize=None, lowercase=False, stopwords=None, strategy="auto", engine=engine
-        )
-        depth = require_integer("max_depth", max_depth, 1, MAX_COUNT)
-        size = require_integer("max_bytes", max_bytes, 1, MAX_COUNT)
-        filtering = Filtering(_twig_set(queries, namespaces)._compiled(), depth, size)
-        return cls(filtering, on_error == "raise", options)
+        shared = Options.from_arguments(engine=options["engine"])
+        depth = require_integer("max_depth", options["max_depth"], 1, MAX_COUNT)
+        size = require_integer("max_bytes", options["max_bytes"], 1, MAX_COUNT)
+        filtering = Filtering(_twig_set(queries, options["namespaces"])._compiled(), depth, size)
+        return cls(filtering, on_error == "raise", shared)
 
     @classmethod
-    def of_frame(cls, column: object, queries: Mapping[str, str] | TwigSet | None, **arguments: Any) -> Self:
+    def of_frame(
+        cls, column: object, queries: Mapping[str, str] | TwigSet | None, **options: Unpack[TwigFilterOptions]
+    ) -> Self:
         """Check the arguments of a frame's call, which names the column; errors as for :func:`twig_filter`."""
         if queries is None or isinstance(column, Mapping | TwigSet):
             raise TypeError(
                 f"{cls.name}: name the column first, then give the queries: {call_of(cls.name, 'xml')}; "
                 f"where one column is compressed, {cls.name}(queries=queries) takes that"
             )
-        return cls.from_arguments(queries, **arguments)
+        return cls.from_arguments(queries, **options)
 
     @property
     def names(self) -> Sequence[str]:
@@ -204,16 +211,13 @@ def _twig_set(queries: object, namespaces: Mapping[str, str] | None) -> TwigSet:
     return TwigSet._for_call(queries, namespaces, Request.name)
 
 
+@takes_options
 def twig_filter(
     column: pl.Series,
     queries: Mapping[str, str] | TwigSet,
     *,
     id: pl.Series | None = None,
-    namespaces: Mapping[str, str] | None = None,
-    on_error: str = "raise",
-    max_depth: int = MAX_DEPTH,
-    max_bytes: int = MAX_BYTES,
-    engine: str | None = None,
+    **options: Unpack[TwigFilterOptions],
 ) -> pa.Table:
     """Find out which of many XPath queries each row's XML document matches, all in one pass.
 
@@ -279,12 +283,5 @@ def twig_filter(
     [{'id': 0, 'query': 'both'}, {'id': 1, 'query': 'one'}]
 
     """
-    request = Request.from_arguments(
-        queries,
-        namespaces=namespaces,
-        on_error=on_error,
-        max_depth=max_depth,
-        max_bytes=max_bytes,
-        engine=engine,
-    )
+    request = Request.from_arguments(queries, **options)
     return request.run(column, id).to_arrow()

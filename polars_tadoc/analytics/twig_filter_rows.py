@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Self, TypedDict, Unpack
 
 import polars as pl
 
@@ -12,10 +12,21 @@ from polars_tadoc.analytics import twig_filter
 from polars_tadoc.errors import InvalidXmlError
 from polars_tadoc.execute.twig_matches import flags, name_lists
 from polars_tadoc.runtime.arguments import require_bool
+from polars_tadoc.runtime.option_signature import Default
 from polars_tadoc.twig.twig_set import TwigSet
 
 AS_STRUCT = "False: a list of the names of each row's queries. True: a struct with a Boolean for each query."
 """What ``as_struct=`` means, for documentation."""
+
+
+class FormOption(TypedDict, total=False):
+    """What an answer looks like."""
+
+    as_struct: Annotated[bool, Default(False)]
+
+
+class TwigFilterRowsOptions(FormOption, twig_filter.TwigFilterOptions, total=False):
+    """Options of the calls on series and expressions."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +37,16 @@ class Request:
     as_struct: bool
 
     @classmethod
-    def from_arguments(cls, queries: Mapping[str, str] | TwigSet, *, as_struct: bool, **arguments: Any) -> Self:
+    def from_arguments(
+        cls,
+        queries: Mapping[str, str] | TwigSet,
+        *,
+        as_struct: bool = False,
+        **options: Unpack[twig_filter.TwigFilterOptions],
+    ) -> Self:
         """Check the arguments; errors as for :func:`polars_tadoc.twig_filter`."""
         require_bool("as_struct", as_struct, twig_filter.Request.name)
-        return cls(twig_filter.Request.from_arguments(queries, **arguments), as_struct)
+        return cls(twig_filter.Request.from_arguments(queries, **options), as_struct)
 
     @property
     def dtype(self) -> pl.DataType:

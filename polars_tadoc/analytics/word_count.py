@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.engine.choose import CPU, Engine
+from polars_tadoc.engine.choose import CPU, Engine, EngineOption
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, common_start, unify
@@ -19,7 +19,6 @@ from polars_tadoc.records.labelled_results import Labels, dictionary, to_arrow
 from polars_tadoc.records.records import Layout, Records, put_in_order
 from polars_tadoc.runtime.option_signature import takes_options
 from polars_tadoc.traversal.options import (
-    EngineOption,
     MinCountOption,
     Options,
     TopOption,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Annotated, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from polars_tadoc.compress.append import Recent, encode, row_bytes
 from polars_tadoc.compress.known_words import number_by
 from polars_tadoc.compress.progress_bar import Bar, bar_of
 from polars_tadoc.dictionary.dictionary import Dictionary, require_dictionary
-from polars_tadoc.engine.choose import Engine, choose, engines_for, require_engine
+from polars_tadoc.engine.choose import Engine, EngineOption, choose, engines_for, require_engine
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import EngineUnavailableError, InvalidGrammarError
 from polars_tadoc.kernels.primitives.lists import running_sum
@@ -30,6 +31,7 @@ from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.model.text_type import DTYPE, STORAGE, in_form, result_type
 from polars_tadoc.runtime.interrupts import interruptible
+from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.runtime.parallel import map_apart
 
 ROWS_PER_GRAMMAR = 250_000
@@ -44,6 +46,32 @@ GPU_REPAYS_AT = 1 << 20
 
 MIN_REUSED = 0.1
 """Share of rows below which an existing grammar is not tried: what they save does not repay a second grammar's work."""
+
+
+class LikeOption(TypedDict, total=False):
+    """Whose grammar is taken."""
+
+    like: Annotated[pl.Series | None, Default(None)]
+
+
+class CompressOnWorkers(TypedDict, total=False):
+    """Options of :func:`compress` where workers settle the engine."""
+
+    dictionary: Annotated[Dictionary | None, Default(None)]
+    tokenizer: Annotated[str | re.Pattern[str] | None, Default(None)]
+    method: Annotated[str, Default("batch_repair")]
+    lossless: Annotated[bool | None, Default(None)]
+    rows_per_grammar: Annotated[int | None, Default(None)]
+
+
+class ProgressOption(TypedDict, total=False):
+    """What is shown."""
+
+    progress: Annotated[bool, Default(False)]
+
+
+class CompressOptions(LikeOption, CompressOnWorkers, ProgressOption, EngineOption, total=False):
+    """Options of :func:`compress`."""
 
 
 @dataclass(frozen=True)
@@ -67,19 +95,12 @@ class Compression:
     """Type of the column that is made: ``tadoc.Text``, or the struct."""
 
     @classmethod
-    def from_arguments(
-        cls,
-        *,
-        like: pl.Series | None,
-        dictionary: Dictionary | None = None,
-        tokenizer: str | re.Pattern[str] | None,
-        method: str,
-        lossless: bool | None,
-        rows_per_grammar: int | None,
-        progress: bool,
-        engine: str | None,
-    ) -> Compression:
+    @takes_options
+    def from_arguments(cls, **options: Unpack[CompressOptions]) -> Compression:
         """Check the arguments of :func:`compress`; errors as there."""
+        like, dictionary, tokenizer = options["like"], options["dictionary"], options["tokenizer"]
+        method, lossless, rows_per_grammar = options["method"], options["lossless"], options["rows_per_grammar"]
+        progress, engine = options["progress"], options["engine"]
         if method not in METHODS:
             raise ValueError(f'method={method!r}: use "batch_repair" or "sequitur"')
         for name, value in {"lossless": True if lossless is None else lossless, "progress": progress}.items():
@@ -175,18 +196,8 @@ class Compression:
         return in_form((pl.concat(parts) if parts else pl.Series(dtype=STORAGE)).alias(named.name), self.dtype)
 
 
-def compress(
-    text: pl.Series,
-    *,
-    like: pl.Series | None = None,
-    dictionary: Dictionary | None = None,
-    tokenizer: str | re.Pattern[str] | None = None,
-    method: str = "batch_repair",
-    lossless: bool | None = None,
-    rows_per_grammar: int | None = None,
-    progress: bool = False,
-    engine: str | None = None,
-) -> pl.Series:
+@takes_options
+def compress(text: pl.Series, **options: Unpack[CompressOptions]) -> pl.Series:
     r"""Compress a String series into a grammar-compressed one.
 
     Parameters
@@ -253,16 +264,7 @@ def compress(
     ['to be, or not to be', None, '']
 
     """
-    return Compression.from_arguments(
-        like=like,
-        dictionary=dictionary,
-        tokenizer=tokenizer,
-        method=method,
-        lossless=lossless,
-        rows_per_grammar=rows_per_grammar,
-        progress=progress,
-        engine=engine,
-    ).run(text)
+    return Compression.from_arguments(**options).run(text)
 
 
 def cut_grammars(sizes: npt.NDArray[np.int64], rows_per_grammar: int | None) -> Iterator[tuple[int, int]]:

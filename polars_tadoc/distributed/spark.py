@@ -349,11 +349,7 @@ def twig_filter(
     queries: Mapping[str, str] | TwigSet,
     *,
     id: str,
-    namespaces: Mapping[str, str] | None = None,
-    on_error: str = "raise",
-    max_depth: int = twig_filter_analytic.MAX_DEPTH,
-    max_bytes: int = twig_filter_analytic.MAX_BYTES,
-    engine: str | None = None,
+    **options: Unpack[twig_filter_analytic.TwigFilterOptions],
 ) -> DataFrame:
     """Find out which of many XPath queries each document matches; nothing is shuffled.
 
@@ -371,15 +367,7 @@ def twig_filter(
     [(1, 'both'), (2, 'one')]
 
     """
-    request = twig_filter_analytic.Request.of_frame(
-        column,
-        queries,
-        namespaces=namespaces,
-        on_error=on_error,
-        max_depth=max_depth,
-        max_bytes=max_bytes,
-        engine=engine,
-    )
+    request = twig_filter_analytic.Request.of_frame(column, queries, **options)
     return _by_document(df, request, column, id, None, "id {id}, query string")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 import weakref
 from collections.abc import Mapping
@@ -25,9 +24,8 @@ from polars_tadoc.analytics import term_vector as term_vector_analytic
 from polars_tadoc.analytics import tfidf as tfidf_analytic
 from polars_tadoc.analytics import twig_filter as twig_filter_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
-from polars_tadoc.compress.compress import Compression, compress
+from polars_tadoc.compress.compress import Compression, CompressOnWorkers, compress
 from polars_tadoc.config import EngineName, settings
-from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.distributed import worker_tasks as answering
 from polars_tadoc.distributed.compressing import compress_piece
 from polars_tadoc.distributed.file_splits import Files
@@ -188,16 +186,7 @@ class Workers:
     )
     @apart
     def compress(
-        self,
-        source: Source,
-        column: str,
-        target: str | os.PathLike[str],
-        *,
-        dictionary: Dictionary | None = None,
-        tokenizer: str | re.Pattern[str] | None = None,
-        method: str = "batch_repair",
-        lossless: bool | None = None,
-        rows_per_grammar: int | None = None,
+        self, source: Source, column: str, target: str | os.PathLike[str], **options: Unpack[CompressOnWorkers]
     ) -> pl.LazyFrame:
         """Compress a column of Parquet files into a folder of packed files.
 
@@ -210,17 +199,7 @@ class Workers:
             ``tadoc.scan_packed(target)``.
 
         """
-        arguments: dict[str, Any] = {
-            "like": None,
-            "dictionary": dictionary,
-            "tokenizer": tokenizer,
-            "method": method,
-            "lossless": lossless,
-            "rows_per_grammar": rows_per_grammar,
-            "progress": False,
-            "engine": None,
-        }
-        Compression.from_arguments(**arguments)
+        Compression.from_arguments(**options)
         self._pool.require_open("compress")
         files = Files.find(source, column, "compress")
         target = Path(os.path.realpath(require_path("target", target, "compress")))
@@ -229,7 +208,7 @@ class Workers:
         require_empty(target, "compress")
         with replacing_folder(target, "compress", lambda old: require_empty(old, "compress")) as folder:
             tasks = [
-                Task(str(piece), (folder, number, files.of(piece), piece, arguments))
+                Task(str(piece), (folder, number, files.of(piece), piece, options))
                 for number, piece in enumerate(files.pieces or [files.nothing])
             ]
             self._pool.run("compress", compress_piece, tasks)
@@ -409,10 +388,7 @@ class Workers:
         queries: Mapping[str, str] | TwigSet | None = None,
         *,
         id: str | None = None,
-        namespaces: Mapping[str, str] | None = None,
-        on_error: str = "raise",
-        max_depth: int = twig_filter_analytic.MAX_DEPTH,
-        max_bytes: int = twig_filter_analytic.MAX_BYTES,
+        **options: Unpack[twig_filter_analytic.TwigFilterOnWorkers],
     ) -> pl.LazyFrame:
         """Find out which of many XPath queries each row's XML document matches.
 
@@ -422,9 +398,7 @@ class Workers:
             ``id, query: String``, in row order, each row's queries in the order of the set.
 
         """
-        request = twig_filter_analytic.Request.of_frame(
-            column, queries, namespaces=namespaces, on_error=on_error, max_depth=max_depth, max_bytes=max_bytes
-        )
+        request = twig_filter_analytic.Request.of_frame(column, queries, **options)
         return self._answer(request, source, column, id)
 
     @apart

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Annotated, Any, TypedDict, get_args
 
 from polars_tadoc.config import EngineName, settings
 from polars_tadoc.engine import cpu, cuda
@@ -14,6 +14,7 @@ from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.runtime.cache import ByteLRU
+from polars_tadoc.runtime.option_signature import Default
 
 GPU_REPAYS_AT = 1 << 20
 """Symbols from which "auto" takes a GPU: below, the transfer of the rows costs what the CPU's traversal does
@@ -92,6 +93,12 @@ class Engine:
 
 CPU = Engine(cpu)
 GPU = Engine(cuda, ByteLRU(lambda: settings().device_cache_bytes, lambda value: int(value.nbytes)))
+
+
+class EngineOption(TypedDict, total=False):
+    """Where it is computed."""
+
+    engine: Annotated[str | None, Default(None)]
 
 
 def require_engine(engine: str | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, BinaryIO, Unpack
 
@@ -21,10 +20,9 @@ from polars_tadoc.analytics import to_csr as to_csr_analytic
 from polars_tadoc.analytics import twig_filter as twig_filter_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.info import info
-from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
+from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import recompress
-from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.errors import ColumnMissingError
 from polars_tadoc.execute.columns import (
     compressed_column,
@@ -83,19 +81,7 @@ class TadocFrame:
         return None if id is None else df[label_column(df.schema, id, call)]
 
     @documented_by(compress)
-    def compress(
-        self,
-        column: str,
-        *,
-        like: pl.Series | None = None,
-        dictionary: Dictionary | None = None,
-        tokenizer: str | re.Pattern[str] | None = None,
-        method: str = "batch_repair",
-        lossless: bool | None = None,
-        rows_per_grammar: int | None = None,
-        progress: bool = False,
-        engine: str | None = None,
-    ) -> pl.DataFrame:
+    def compress(self, column: str, **options: Unpack[CompressOptions]) -> pl.DataFrame:
         """Replace a String column by its compressed form.
 
         A misspelt column raises ``ColumnMissingError`` with the nearest names.
@@ -111,19 +97,7 @@ class TadocFrame:
         """
         df = self._df
         name = string_column(df.schema, column, "compress")
-        return df.with_columns(
-            compress(
-                df[name],
-                like=like,
-                dictionary=dictionary,
-                tokenizer=tokenizer,
-                method=method,
-                lossless=lossless,
-                rows_per_grammar=rows_per_grammar,
-                progress=progress,
-                engine=engine,
-            )
-        )
+        return df.with_columns(compress(df[name], **options))
 
     @documented_by(recompress)
     def recompress(
@@ -651,11 +625,7 @@ class TadocFrame:
         queries: Mapping[str, str] | TwigSet | None = None,
         *,
         id: str | None = None,
-        namespaces: Mapping[str, str] | None = None,
-        on_error: str = "raise",
-        max_depth: int = twig_filter_analytic.MAX_DEPTH,
-        max_bytes: int = twig_filter_analytic.MAX_BYTES,
-        engine: str | None = None,
+        **options: Unpack[twig_filter_analytic.TwigFilterOptions],
     ) -> pl.DataFrame:
         """Find out which of many XPath queries each row's XML document matches, compressed or String.
 
@@ -676,15 +646,7 @@ class TadocFrame:
         [('x', 'both'), ('x', 'any'), ('y', 'any')]
 
         """
-        request = twig_filter_analytic.Request.of_frame(
-            column,
-            queries,
-            namespaces=namespaces,
-            on_error=on_error,
-            max_depth=max_depth,
-            max_bytes=max_bytes,
-            engine=engine,
-        )
+        request = twig_filter_analytic.Request.of_frame(column, queries, **options)
         return request.run(self._text("twig_filter", column), self._labels("twig_filter", id)).to_frame()
 
     @documented_by(to_csr_analytic.to_csr)

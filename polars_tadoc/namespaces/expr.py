@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Unpack
@@ -20,12 +19,11 @@ from polars_tadoc.analytics import sort as sort_analytic
 from polars_tadoc.analytics import term_vector as term_vector_analytic
 from polars_tadoc.analytics import twig_filter_rows as twig_filter_call
 from polars_tadoc.analytics import word_count as word_count_analytic
-from polars_tadoc.analytics.twig_filter import MAX_BYTES, MAX_DEPTH, twig_filter
+from polars_tadoc.analytics.twig_filter import twig_filter
 from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT
-from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
+from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import Recompression, recompress
-from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.rows import bm25 as bm25_call
@@ -81,18 +79,7 @@ class TadocExpr:
         self._expr = expr
 
     @documented_by(compress)
-    def compress(
-        self,
-        *,
-        like: pl.Series | None = None,
-        dictionary: Dictionary | None = None,
-        tokenizer: str | re.Pattern[str] | None = None,
-        method: str = "batch_repair",
-        lossless: bool | None = None,
-        rows_per_grammar: int | None = None,
-        progress: bool = False,
-        engine: str | None = None,
-    ) -> pl.Expr:
+    def compress(self, **options: Unpack[CompressOptions]) -> pl.Expr:
         """Compress a String column; result as :func:`polars_tadoc.compress`'s.
 
         Polars hands over each batch of a streaming plan, and each chunk of a column, by itself: each gets a grammar of
@@ -108,16 +95,7 @@ class TadocExpr:
         True
 
         """
-        how = Compression.from_arguments(
-            like=like,
-            dictionary=dictionary,
-            tokenizer=tokenizer,
-            method=method,
-            lossless=lossless,
-            rows_per_grammar=rows_per_grammar,
-            progress=progress,
-            engine=engine,
-        )
+        how = Compression.from_arguments(**options)
         return elementwise(replace(how, cached=False).run, how.dtype, self._expr)
 
     @documented_by(recompress)
@@ -424,15 +402,7 @@ class TadocExpr:
 
     @documented_by(twig_filter, id=None, as_struct=AS_STRUCT)
     def twig_filter(
-        self,
-        queries: Mapping[str, str] | TwigSet,
-        *,
-        as_struct: bool = False,
-        namespaces: Mapping[str, str] | None = None,
-        on_error: str = "raise",
-        max_depth: int = MAX_DEPTH,
-        max_bytes: int = MAX_BYTES,
-        engine: str | None = None,
+        self, queries: Mapping[str, str] | TwigSet, **options: Unpack[twig_filter_call.TwigFilterRowsOptions]
     ) -> pl.Expr:
         """Find out which of many XPath queries each row's XML document matches: row-aligned, null where the row is.
 
@@ -458,15 +428,7 @@ class TadocExpr:
         [1]
 
         """
-        request = twig_filter_call.Request.from_arguments(
-            queries,
-            as_struct=as_struct,
-            namespaces=namespaces,
-            on_error=on_error,
-            max_depth=max_depth,
-            max_bytes=max_bytes,
-            engine=engine,
-        )
+        request = twig_filter_call.Request.from_arguments(queries, **options)
         return elementwise(request.run_part, request.dtype, self._expr)
 
     @documented_by(word_count_analytic.word_count)

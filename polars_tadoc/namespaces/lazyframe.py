@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO, Unpack
@@ -22,11 +21,10 @@ from polars_tadoc.analytics import term_vector as term_vector_analytic
 from polars_tadoc.analytics import tfidf as tfidf_analytic
 from polars_tadoc.analytics import twig_filter as twig_filter_analytic
 from polars_tadoc.analytics import word_count as word_count_analytic
-from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, compress
+from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.compress.stream import compress_stream
-from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.engine.host_memory import share_out, telling_share
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.columns import (
@@ -106,19 +104,7 @@ class TadocLazyFrame:
         self._lf = lf
 
     @documented_by(compress)
-    def compress(
-        self,
-        column: str,
-        *,
-        like: pl.Series | None = None,
-        dictionary: Dictionary | None = None,
-        tokenizer: str | re.Pattern[str] | None = None,
-        method: str = "batch_repair",
-        lossless: bool | None = None,
-        rows_per_grammar: int | None = None,
-        progress: bool = False,
-        engine: str | None = None,
-    ) -> pl.LazyFrame:
+    def compress(self, column: str, **options: Unpack[CompressOptions]) -> pl.LazyFrame:
         """Replace a String column by its compressed form.
 
         The plan runs in Polars' streaming engine and is compressed block by block, so that
@@ -136,16 +122,7 @@ class TadocLazyFrame:
         """
         lf = self._lf
         schema = lf.collect_schema()
-        how = Compression.from_arguments(
-            like=like,
-            dictionary=dictionary,
-            tokenizer=tokenizer,
-            method=method,
-            lossless=lossless,
-            rows_per_grammar=rows_per_grammar,
-            progress=progress,
-            engine=engine,
-        )
+        how = Compression.from_arguments(**options)
         return compress_stream(lf, schema, string_column(schema, column, "compress"), how)
 
     @documented_by(recompress)
@@ -598,13 +575,9 @@ class TadocLazyFrame:
         queries: Mapping[str, str] | TwigSet | None = None,
         *,
         id: str | None = None,
-        namespaces: Mapping[str, str] | None = None,
-        on_error: str = "raise",
-        max_depth: int = twig_filter_analytic.MAX_DEPTH,
-        max_bytes: int = twig_filter_analytic.MAX_BYTES,
-        engine: str | None = None,
         memory_limit: int | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        **options: Unpack[twig_filter_analytic.TwigFilterOptions],
     ) -> pl.LazyFrame:
         """Find out which of many XPath queries each row's XML document matches; only it and ``id`` are read.
 
@@ -626,15 +599,7 @@ class TadocLazyFrame:
         [('x', 'both'), ('x', 'any'), ('y', 'any')]
 
         """
-        request = twig_filter_analytic.Request.of_frame(
-            column,
-            queries,
-            namespaces=namespaces,
-            on_error=on_error,
-            max_depth=max_depth,
-            max_bytes=max_bytes,
-            engine=engine,
-        )
+        request = twig_filter_analytic.Request.of_frame(column, queries, **options)
         name = text_column(self._lf.collect_schema(), column, request.name)
         named = replace(request, column=name)
         return self._analytic(named, name, twig_filter_analytic.schema, id, memory_limit, checkpoint, text=True)

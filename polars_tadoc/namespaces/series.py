@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Unpack
 
@@ -20,12 +19,11 @@ from polars_tadoc.analytics import to_csr as to_csr_analytic
 from polars_tadoc.analytics import twig_filter_rows as twig_filter_call
 from polars_tadoc.analytics import word_count as word_count_analytic
 from polars_tadoc.analytics.info import info
-from polars_tadoc.analytics.twig_filter import MAX_BYTES, MAX_DEPTH, twig_filter
+from polars_tadoc.analytics.twig_filter import twig_filter
 from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT
-from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, compress
+from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import recompress
-from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.index.construct.build import build_index
 from polars_tadoc.index.index import Index
 from polars_tadoc.namespaces.uncached import uncached
@@ -61,18 +59,7 @@ class TadocSeries:
         self._series = series
 
     @documented_by(compress)
-    def compress(
-        self,
-        *,
-        like: pl.Series | None = None,
-        dictionary: Dictionary | None = None,
-        tokenizer: str | re.Pattern[str] | None = None,
-        method: str = "batch_repair",
-        lossless: bool | None = None,
-        rows_per_grammar: int | None = None,
-        progress: bool = False,
-        engine: str | None = None,
-    ) -> pl.Series:
+    def compress(self, **options: Unpack[CompressOptions]) -> pl.Series:
         """Compress a String series; result as :func:`polars_tadoc.compress`'s.
 
         Examples
@@ -83,17 +70,7 @@ class TadocSeries:
         True
 
         """
-        return compress(
-            self._series,
-            like=like,
-            dictionary=dictionary,
-            tokenizer=tokenizer,
-            method=method,
-            lossless=lossless,
-            rows_per_grammar=rows_per_grammar,
-            progress=progress,
-            engine=engine,
-        )
+        return compress(self._series, **options)
 
     @documented_by(recompress)
     def recompress(
@@ -352,15 +329,7 @@ class TadocSeries:
 
     @documented_by(twig_filter, id=None, as_struct=AS_STRUCT)
     def twig_filter(
-        self,
-        queries: Mapping[str, str] | TwigSet,
-        *,
-        as_struct: bool = False,
-        namespaces: Mapping[str, str] | None = None,
-        on_error: str = "raise",
-        max_depth: int = MAX_DEPTH,
-        max_bytes: int = MAX_BYTES,
-        engine: str | None = None,
+        self, queries: Mapping[str, str] | TwigSet, **options: Unpack[twig_filter_call.TwigFilterRowsOptions]
     ) -> pl.Series:
         """Find out which of many XPath queries each row's XML document matches: row-aligned, null where the row is.
 
@@ -379,15 +348,7 @@ class TadocSeries:
         [['both', 'any'], ['any']]
 
         """
-        request = twig_filter_call.Request.from_arguments(
-            queries,
-            as_struct=as_struct,
-            namespaces=namespaces,
-            on_error=on_error,
-            max_depth=max_depth,
-            max_bytes=max_bytes,
-            engine=engine,
-        )
+        request = twig_filter_call.Request.from_arguments(queries, **options)
         return request.run(self._series)
 
     @documented_by(word_count_analytic.word_count)

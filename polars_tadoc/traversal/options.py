@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self, TypedDict, Unpack, get_args
 
 import polars as pl
 
-from polars_tadoc.engine.choose import require_engine
+from polars_tadoc.engine.choose import EngineOption, require_engine
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.option_signature import Default, takes_options
@@ -55,12 +55,6 @@ class WordOptions(TypedDict, total=False):
     lowercase: Annotated[bool, Default(False)]
     stopwords: Annotated[Iterable[str] | None, Default(None)]
     strategy: Annotated[str, Default("auto")]
-
-
-class EngineOption(TypedDict, total=False):
-    """Where it is computed."""
-
-    engine: Annotated[str | None, Default(None)]
 
 
 class TraversalOptions(WordOptions, EngineOption, total=False):
