@@ -127,6 +127,7 @@ def test_columns_of_words_that_occur_less_often_are_left_out(least: int) -> None
     assert counts.toarray().tolist() == rows
 
 
+@pytest.mark.slow
 def test_workers_leave_it_out(tmp_path: Path) -> None:
     COLUMN.to_frame().tadoc.write_packed(tmp_path / "packed.parquet")
     with tadoc.distributed.Workers(cpus=1, threads=1) as workers:

@@ -61,6 +61,7 @@ def test_equals_the_call_in_memory(engine: str, call: str, asked: Asked) -> None
         hold_to_memory(engine, call, asked, tiny())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("labelled", [False, True])
 def test_less_memory_than_the_result(call: str, labelled: bool, folder: Path) -> None:
@@ -77,6 +78,7 @@ def test_less_memory_than_the_result(call: str, labelled: bool, folder: Path) ->
         assert max(seen) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["sequence_count", "ranked_inverted_index"])
 def test_packed(call: str, tmp_path: Path) -> None:
     df = pl.DataFrame([COLUMN, pl.Series("name", [f"row {k}" for k in range(100)])])

@@ -125,6 +125,7 @@ def test_any_texts_have_the_same_weights(rows: list[str | None], per_grammar: in
     assert_frame_equal(pl.concat(list(found)), column.to_frame().tadoc.bm25_weights(), check_exact=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [None, "id"])
 @pytest.mark.parametrize(("call", "how"), [case for case in CASES if case[0] != "term_vector"])
 def test_a_call_goes_on_behind_the_partitions_that_are_finished(
