@@ -289,7 +289,9 @@ def _make(inputs: Path, names: list[str], size: int) -> None:
     with made(XML) as path:
         if path is not None:
             xml = pl.scan_parquet(inputs / TEXT).filter(pl.col("text").str.starts_with("<")).select("text").collect()
-            xml = xml if xml.height else pl.read_parquet(PLAYS).select(pl.col(pl.String).last().alias("text"))
+            if not xml.height:
+                plays = pl.read_parquet(PLAYS).select(pl.col(pl.String))
+                xml = next(one for one in plays if one.str.starts_with("<").any()).alias("text").to_frame()
             xml.tadoc.compress("text", tokenizer="xml").write_parquet(path)
 
 

@@ -18,7 +18,7 @@ def test_an_interrupt_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "sink_packed"
     random.seed(os.getpid())
     kind = interrupts.CALLS[name]
-    monkeypatch.setitem(interrupts.CALLS, name, replace(kind, rows=10_000))
+    monkeypatch.setitem(interrupts.CALLS, name, replace(kind, rows=4000))
     for bound in ("TOLD", "ENDED", "LEFT"):
         monkeypatch.setattr(interrupts, bound, 120.0)  # other tests run beside this one
     _, found = interrupts.run(name, 1, (signal.SIGINT, signal.SIGKILL))
