@@ -66,6 +66,7 @@ def test_signatures_are_the_frozen_ones(surface: str) -> None:
     assert list(calls) == list(frozen)
     for name, call in calls.items():
         assert signature(call) == frozen[name], f"{surface}: {name}"
+        assert signature(inspect.unwrap(call)) == frozen[name], f"the reference page of {surface}: {name}"
 
 
 @pytest.mark.parametrize("surface", surfaces())

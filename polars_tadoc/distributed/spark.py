@@ -16,6 +16,7 @@ Examples
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
@@ -80,6 +81,7 @@ def _documented(function: Callable[..., Any], **parameters: str | None) -> Calla
         made = document(call)
         heading = "Parameters\n----------\n"
         made.__doc__ = (made.__doc__ or "").replace(heading, f"{heading}df\n    DataFrame of Spark.\n", 1)
+        inspect.unwrap(made).__doc__ = made.__doc__  # of which the reference pages are made
         return made
 
     return with_frame

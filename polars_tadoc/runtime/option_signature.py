@@ -69,7 +69,8 @@ def takes_options(call: Call, last: Collection[str] = ()) -> Call:
 
     written = {name: text for name, text in call.__annotations__.items() if name != options.name}
     checked.__annotations__ = {**declared.__args__[0].__annotations__, **written}
-    cast(Any, checked).__signature__ = signature.replace(parameters=parameters)
+    # the reference pages are made of the function that is wrapped
+    function.__signature__ = cast(Any, checked).__signature__ = signature.replace(parameters=parameters)
     return cast(Call, checked)
 
 
