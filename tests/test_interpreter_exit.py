@@ -51,4 +51,5 @@ def test_after_an_interrupt_nobody_looks_for_garbage_and_files_are_whole(how: st
         assert Path(f"{log}-own").read_text() == "kept"  # at an ordinary end, Python itself may lose it
         assert int(ended.stdout) > 50_000
     else:
-        assert (ended.returncode, ended.stderr, ended.stdout) == (0, "", "0\n")
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert int(ended.stdout) < 10_000  # Python 3.12 freezes some hundred objects itself
