@@ -38,9 +38,10 @@ def interrupt(after=0.2):
     return time.monotonic() + after
 
 def times_told(work, after=0.2):
-    told, sent = 0, interrupt(after)
+    told, sent = 0, time.monotonic() + after
     try:
         try:
+            interrupt(after)  # a short wait may be over before the thread that waits has started
             work()
         except KeyboardInterrupt:
             told += 1

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import wraps
+from typing import Annotated as Annotated  # the example names it in types that are read here
 from typing import Any, TypeVar, cast, get_type_hints
 
 Call = TypeVar("Call", bound=Callable[..., Any])

@@ -13,12 +13,12 @@ import atheris
 
 
 def kernels() -> list[str]:
-    """Names of the modules of kernels: Numba compiles them, and takes no instrumented code."""
+    """Names of modules of kernels, and of those they use: Numba compiles them, and takes no instrumented code."""
     spec = find_spec("polars_tadoc")
     assert spec is not None
     assert spec.submodule_search_locations is not None
     package = Path(spec.submodule_search_locations[0])
-    files = (package / "kernels").rglob("*.py")
+    files = [*(package / "kernels").rglob("*.py"), *(package / "runtime").rglob("*.py")]
     return [".".join(("polars_tadoc", *path.relative_to(package).with_suffix("").parts)) for path in files]
 
 

@@ -13,7 +13,7 @@ from polars_tadoc.index.index import Index
 from polars_tadoc.index.store import storage
 from polars_tadoc.index.store.folder import HEADER, listed_sizes
 from polars_tadoc.runtime.arguments import require_bool
-from polars_tadoc.runtime.free_memory import give_back_memory
+from polars_tadoc.runtime.free_memory import give_back_memory, small_arrow_memory
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.storage.find import one_file
 from polars_tadoc.storage.object_store import Access
@@ -102,7 +102,8 @@ def load_index(
     access = Access(storage_options, credential_provider)
     place = one_file(path, "load_index", access)
     if isinstance(place, Path):
-        index = Index(*storage.read(place, verify, mmap, normalize))
+        with small_arrow_memory():  # what checks decode can go back to the system then
+            index = Index(*storage.read(place, verify, mmap, normalize))
     else:
         with downloaded_folder(place, HEADER, listed_sizes, "load_index", access) as folder:
             index = Index(*storage.read(folder, verify, False, normalize))

@@ -55,7 +55,7 @@ def readable() -> tuple[Path, ...]:
     if named:
         return (named,)
     found = [folder for folder in candidates() if _is_trusted(folder)]
-    temporary = private_folder()
+    temporary = private_folder(make=False)
     return (*found, *([temporary] if temporary else []))
 
 
@@ -90,15 +90,16 @@ def _is_trusted(folder: Path) -> bool:
     return (is_owned(status) or status.st_uid == 0) and not status.st_mode & 0o022
 
 
-@lru_cache(maxsize=1)
-def private_folder() -> Path | None:
-    """Return a temporary folder that nobody but this user can write to; None where there is none."""
+@lru_cache(maxsize=2)
+def private_folder(make: bool = True) -> Path | None:
+    """Return a temporary folder that nobody but this user can write to, made if need be; None where there is none."""
     with suppress(OSError):
         parent = Path(tempfile.gettempdir()).resolve()
         folder = parent / f"{NAME}-{os.geteuid() if hasattr(os, 'geteuid') else 'user'}"
         if parent != Path.cwd() and all(_is_safe(one) for one in (parent, *parent.parents)):
-            with suppress(FileExistsError):
-                folder.mkdir(PRIVATE_FOLDER)
+            if make:
+                with suppress(FileExistsError):
+                    folder.mkdir(PRIVATE_FOLDER)
             status = folder.lstat()
             others = hasattr(os, "geteuid") and status.st_mode & 0o077
             if stat.S_ISDIR(status.st_mode) and is_owned(status) and not others:
