@@ -25,7 +25,7 @@ from polars_tadoc.analytics.explain import REQUESTS
 from polars_tadoc.engine.choose import CPU
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.execute import plan, splits, stream
-from polars_tadoc.execute.limited import row_groups
+from polars_tadoc.execute.limited import MIN_ROWS, Limited, row_groups
 from polars_tadoc.execute.splits import words_before
 from polars_tadoc.model.column import split
 from polars_tadoc.records.labelled_results import Labels
@@ -320,3 +320,25 @@ def test_arrow_takes_memory_from_the_c_library_until_the_last_limited_call_ends(
     with pytest.raises(LimitExceededError):
         lf.tadoc.sequence_count("text", memory_limit=1).collect()
     assert pa.default_memory_pool().backend_name == before
+
+
+@pytest.mark.parametrize("limit", [None, 1 << 20])
+def test_frames_under_a_limit_are_handed_over_in_pieces(limit: int | None) -> None:
+    closed: list[bool] = []
+
+    def source(*_: object) -> Iterator[pl.DataFrame]:
+        try:
+            yield pl.DataFrame({"row": range(1_000_000)})
+            yield pl.DataFrame({"row": pl.Series([], dtype=pl.Int64)})
+        finally:
+            closed.append(True)
+
+    frames = list(Limited(source, limit)(None, None, None, None))
+    assert pl.concat(frames)["row"].to_list() == list(range(1_000_000))
+    most = 1_000_000 if limit is None else max(MIN_ROWS, 1_000_000 // (2 * pl.thread_pool_size()))
+    assert max(frame.height for frame in frames) == most
+    assert frames[-1].height == 0
+    begun = iter(Limited(source, limit)(None, None, None, None))
+    next(begun)
+    begun.close()  # type: ignore[attr-defined]
+    assert closed == [True, True]

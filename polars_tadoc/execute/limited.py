@@ -1,8 +1,8 @@
-"""Tells which memory limit a plan was given, and writes its result in row groups that keep to it."""
+"""Tells which memory limit a plan was given, and hands its result over in pieces and row groups that keep to it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 import polars as pl
@@ -13,7 +13,7 @@ ROW_BYTES = 1 << 10
 """A share of the limit that a row of a row group takes, so many of these for each of Polars' threads: a sink encodes a
 row group in each (237 MB for rows of three words with 16 threads, 98 MB in groups of 16,000 rows)."""
 
-LEAST_ROWS, MOST_ROWS = 1 << 13, 1 << 16
+MIN_ROWS, MAX_ROWS = 1 << 13, 1 << 16
 """Rows of a row group at least, and at most: where more fit, Polars chooses."""
 
 
@@ -35,9 +35,23 @@ class Limited:
 
     def __call__(
         self, names: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
-    ) -> Iterable[pl.DataFrame]:
-        """Give the frames."""
-        return self.source(names, predicate, rows, size)
+    ) -> Iterator[pl.DataFrame]:
+        """Give the frames; under a limit each in pieces, as Polars may hold some for each of its threads."""
+        frames = self.source(names, predicate, rows, size)
+        if self.limit is None:
+            yield from frames
+            return
+        pieces = 2 * pl.thread_pool_size()
+        try:
+            for frame in frames:
+                if frame.height <= MIN_ROWS:
+                    yield frame
+                else:
+                    yield from frame.iter_slices(max(MIN_ROWS, frame.height // pieces))
+                del frame  # this one is gone when the next one is made
+        finally:
+            if isinstance(frames, Generator):
+                frames.close()
 
 
 def row_groups(plan: pl.LazyFrame) -> dict[str, int]:
@@ -45,5 +59,5 @@ def row_groups(plan: pl.LazyFrame) -> dict[str, int]:
     limits = [one.limit for one in sources_of(plan) if isinstance(one, Limited) and one.limit is not None]
     if not limits:
         return {}
-    rows = max(LEAST_ROWS, min(limits) // (ROW_BYTES * pl.thread_pool_size()))
-    return {"row_group_size": rows} if rows <= MOST_ROWS else {}
+    rows = max(MIN_ROWS, min(limits) // (ROW_BYTES * pl.thread_pool_size()))
+    return {"row_group_size": rows} if rows <= MAX_ROWS else {}

@@ -97,6 +97,7 @@ def _frames(frames: Iterator[pl.DataFrame], is_old: bool, since: int) -> Iterato
             if frame is None:
                 return
             yield frame
+            del frame  # before the next one is there
     finally:
         if isinstance(frames, Generator):
             with running.at_source(is_old, count()):
