@@ -93,7 +93,7 @@ def measure_cupy() -> None:
     sizes.append(resident())
     cupy.argsort(cupy.arange(1000)[::-1]).get()
     sizes.append(resident())
-    steps = zip(("import", "context", "first kernels"), sizes, sizes[1:], strict=True)
+    steps = zip(("import", "context", "first kernels"), sizes[:-1], sizes[1:], strict=True)
     added = ", ".join(f"{name} {(after - before) / 1e6:,.0f} MB" for name, before, after in steps)
     print(f"CuPy {cupy.__version__}: {added}; peak {(peak() - sizes[0]) / 1e6:,.0f} MB")
 
