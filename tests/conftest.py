@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import polars_tadoc as tadoc
+from tests import ROOT
 
 _COMMON = {
     "deadline": None,
@@ -20,7 +21,7 @@ settings.register_profile("ci", max_examples=60, derandomize=True, database=None
 settings.register_profile("long", max_examples=2000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-CORPORA = Path(os.environ.get("TADOC_CORPORA", Path(__file__).parents[2] / "shared" / "corpora"))
+CORPORA = Path(os.environ.get("TADOC_CORPORA", ROOT.parent / "shared" / "corpora"))
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by marker

@@ -36,10 +36,10 @@ from numba.core.registry import cpu_target
 
 import polars_tadoc as tadoc
 import polars_tadoc.distributed
+from tests import ROOT
 
-CORPUS = Path(os.environ.get("TADOC_CORPORA", Path(__file__).parents[2] / "shared" / "corpora")) / "docs_tldr.parquet"
-PLAYS = Path(__file__).parents[1] / "examples" / "data" / "xml" / "plays.parquet"
-ROOT = Path(__file__).parents[1]
+CORPUS = Path(os.environ.get("TADOC_CORPORA", ROOT.parent / "shared" / "corpora")) / "docs_tldr.parquet"
+PLAYS = ROOT / "examples" / "data" / "xml" / "plays.parquet"
 
 TOLD = 1.0
 """Seconds after an interrupt in which it is told."""

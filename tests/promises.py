@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-DOCS = Path(__file__).parents[1] / "docs"
+from tests import ROOT
+
+DOCS = ROOT / "docs"
 
 
 def sentences(page: str, section: str | None = None) -> list[str]:

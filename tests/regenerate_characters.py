@@ -6,9 +6,10 @@ Run it with ``python -m tests.regenerate_characters`` when Polars moves to a new
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
 
 import polars as pl
+
+from tests import ROOT
 
 SINGLE = r"[\p{Han}\p{Hiragana}\p{Katakana}\u{30FC}\u{FF70}&&\w&&\P{M}]"
 CLASSES = {"WORD": r"\w", "SINGLE": SINGLE, "MARK": r"\p{M}"}
@@ -39,5 +40,5 @@ def source() -> str:
 
 
 if __name__ == "__main__":
-    target = Path(__file__).parent.parent / "polars_tadoc" / "compress" / "unicode_ranges.py"
+    target = ROOT / "polars_tadoc" / "kernels" / "tokenize" / "unicode_ranges.py"
     target.write_text(source())

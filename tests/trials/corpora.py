@@ -7,7 +7,8 @@ from pathlib import Path
 
 import polars as pl
 
-ROOT = Path(__file__).parents[2]
+from tests import ROOT
+
 EXAMPLES = ROOT / "examples" / "data"
 CORPORA = Path(os.environ.get("TADOC_CORPORA", ROOT.parent / "shared" / "corpora"))
 

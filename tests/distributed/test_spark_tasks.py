@@ -1,0 +1,177 @@
+"""What Spark's workers do, without Spark: what is found of partitions and merged is the answer of one process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import polars_tadoc as tadoc
+from polars_tadoc.compress.compress import Compression
+from polars_tadoc.distributed import spark_tasks
+from polars_tadoc.distributed.binary_cells import unpack
+from polars_tadoc.distributed.spark_tasks import Asked, Compressing, Rows
+from polars_tadoc.errors import ColumnMissingError, DeviceMemoryWarning, InvalidGrammarError, NotPackedError
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from tests.engine.test_device_batches import chosen, tight_engine
+from tests.spark_cases import Case, cases, rows
+from tests.strategies import columns
+
+CASES = cases(pa.int64())
+XML = ["<r><a><b/></a></r>", "<r><a/></r>", "<r>", None, "<a/>", "<r><b/></r>"]
+
+
+def compression(tokenizer: str = "words", rows_per_grammar: int | None = None) -> Compressing:
+    how = Compression.from_arguments(
+        like=None,
+        tokenizer=tokenizer,
+        method="batch_repair",
+        lossless=True,
+        rows_per_grammar=rows_per_grammar,
+        progress=False,
+        engine="cpu",
+    )
+    return Compressing(how, 1, 1)
+
+
+def batches(frame: pl.DataFrame, size: int) -> Iterator[pa.RecordBatch]:
+    """As Spark hands them over: strings and lists with offsets of 31 bits."""
+    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    plain = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+    schema = pa.schema([(one.name, plain.get(one.type, one.type)) for one in table.schema])
+    return iter(table.cast(schema).to_batches(max_chunksize=size))
+
+
+def partitions(frame: pl.DataFrame, count: int, size: int, packed: Compressing | None) -> list[list[pa.RecordBatch]]:
+    parts = [list(batches(frame[place::count], size)) for place in range(count)]
+    return parts if packed is None else [list(packed(part)) for part in parts]
+
+
+def by(found: list[pa.RecordBatch], name: str) -> Iterator[pa.Table]:
+    """As a grouped merge sees them."""
+    if found:
+        table = pa.Table.from_batches(found)
+        for value in sorted(set(table[name].to_pylist())):
+            yield table.filter(pa.compute.equal(table[name], value))
+
+
+def answer(case: Case, parts: list[list[pa.RecordBatch]], packed: bool, shards: int) -> list[dict[str, Any]]:
+    reading = Rows("text", "id" if case.labelled else None, packed, Tokenizer(case.tokenizer))
+    asked = Asked(case.request, reading, shards, case.schema, 1)
+    parts = [[batch.select(["text", "id"]) for batch in part] for part in parts]
+    if case.name in ("term_vector", "twig_filter"):
+        made = [batch for part in parts for batch in asked.answer(iter(part))]
+    elif case.name in ("bm25_weights", "tfidf"):
+        found = []
+        for place, part in enumerate(parts):  # no task tells its number here
+            for batch in asked.find_terms(iter(part)):
+                number = pa.array([place], pa.int64())
+                found.append(batch.set_column(1, "part", number))
+        counted = [batch for group in by(found, "shard") for batch in asked.count_documents(group).to_batches()]
+        made = [batch for group in by(counted, "part") for batch in asked.weigh(group).to_batches()]
+    else:
+        found = [batch for part in parts for batch in asked.find(iter(part))]
+        made = [batch for group in by(found, "shard") for batch in asked.merge(group).to_batches()]
+    return pa.Table.from_batches(made, case.schema).to_pylist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+@given(data=st.data())
+@settings(max_examples=10)
+def test_the_answer_is_that_of_one_process(name: str, data: st.DataObject) -> None:
+    case = CASES[name]
+    text = data.draw(columns if case.tokenizer == "words" else st.lists(st.sampled_from(XML), max_size=12))
+    ids = data.draw(st.permutations(range(len(text))))
+    frame = pl.DataFrame({"id": pl.Series(ids, dtype=pl.Int64), "text": pl.Series(text, dtype=pl.String)})
+    count, shards = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
+    packed = data.draw(st.sampled_from([None, compression(case.tokenizer), compression(case.tokenizer, 2)]))
+    parts = partitions(frame, count, data.draw(st.integers(1, 4)), packed)
+    assert rows(answer(case, parts, packed is not None, shards)) == rows(case.expected(frame))
+
+
+@pytest.mark.parametrize("name", ["sequence_count", "ranked_inverted_index", "tfidf"])
+def test_a_task_hands_over_what_it_found_now_and_then(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_tasks, "ROOM", 1 << 9)
+    monkeypatch.setattr(spark_tasks, "TEXT_BYTES", 1 << 7)
+    case = CASES[name]
+    frame = pl.DataFrame({"id": range(60), "text": [f"to be or {k % 7} not {k % 11} to be" for k in range(60)]})
+    (part,) = partitions(frame, 1, 5, None)
+    reading = Rows("text", "id" if case.labelled else None, False, Tokenizer("words"))
+    asked = Asked(case.request, reading, 2, case.schema, 1)
+    part = [batch.select(["text", "id"]) for batch in part]
+    found = list(asked.find(iter(part)) if name != "tfidf" else asked.find_terms(iter(part)))
+    assert len(found) > 2 * 2
+    if name != "tfidf":  # whose parts are numbered by the task
+        assert rows(answer(case, [part], False, 2)) == rows(case.expected(frame))
+
+
+@pytest.mark.parametrize("name", ["word_count", "sequence_count", "term_vector", "tfidf"])
+def test_a_device_with_too_little_memory_works_in_batches(name: str) -> None:
+    case = CASES[name]
+    frame = pl.DataFrame({"id": range(60), "text": [f"to be or {k % 7} not {k % 11} to be" for k in range(60)]})
+    parts = partitions(frame, 2, 60, compression())
+    with chosen(tight_engine(40)), pytest.warns(DeviceMemoryWarning):
+        found = answer(case, parts, True, 2)
+    assert rows(found) == rows(case.expected(frame))
+
+
+LABELS = {
+    "equal": pl.Series(["b", "a", "b", "a", "b"]),
+    "null": pl.Series([3, None, 1, None, 2], dtype=pl.Int32),
+    "dates": pl.Series(["2024-01-03", "2024-01-01", None, "2023-01-01", "2024-01-02"]).str.to_date(),
+    "decimals": pl.Series(["1.10", "-1.10", "2.00", "1.00", "3.00"]).cast(pl.Decimal(9, 2)),
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("labels", LABELS)
+def test_documents_are_called_by_values_of_many_types(labels: str, packed: bool) -> None:
+    text = pl.Series("text", ["to be", "to do be to", None, "to be or not to be", "be"])
+    frame = pl.DataFrame([LABELS[labels].alias("id"), text])
+    kind = next(batches(frame, 10)).schema.field("id").type
+    case = cases(kind)["ranked_inverted_index"]
+    parts = partitions(frame, 2, 2, compression() if packed else None)
+    assert rows(answer(case, parts, packed, 2)) == rows(case.expected(frame))
+
+
+def test_cells_are_files_of_packed_rows(tmp_path: Any) -> None:
+    text = [None, "to be", "", "to do"] * 2 + ["x"]
+    frame = pl.DataFrame({"id": range(9), "text": text, "on": [None, True, False] * 3})
+    made = pl.concat([pl.from_arrow(batch) for batch in compression(rows_per_grammar=4)(batches(frame, 2))])
+    assert made.schema == {"id": pl.List(pl.Int64), "text": pl.Binary, "on": pl.List(pl.Boolean)}
+    assert made["id"].to_list() == [[0, 1, 2, 3], [4, 5, 6, 7], [8]]
+    unpacked = unpack(made, "text")
+    assert unpacked.with_columns(tadoc.decompress(unpacked["text"])).equals(frame)
+    made.write_parquet(tmp_path / "made.parquet")
+    assert unpack(pl.scan_parquet(tmp_path / "made.parquet"), "text").collect().equals(unpacked)
+    (tmp_path / "cell.parquet").write_bytes(made["text"][0])
+    cell = tadoc.scan_packed(tmp_path / "cell.parquet").tadoc.decompress()
+    assert cell.collect()["text"].to_list() == text[:4]
+
+
+def test_what_is_no_cell_is_named() -> None:
+    frame = pl.DataFrame({"id": [[1]], "text": [b"no file"]})
+    with pytest.raises(ColumnMissingError, match='did you mean "text"'):
+        unpack(frame, "txt")
+    with pytest.raises(NotPackedError, match='column "id" is List'):
+        unpack(frame, "id")
+    with pytest.raises(Exception, match='column "text", row 0: this is no Parquet file'):
+        unpack(frame, "text")
+    asked = Asked(CASES["sort"].request, Rows("text", None, True, Tokenizer("words")), 1, CASES["sort"].schema, 1)
+    with pytest.raises(InvalidGrammarError, match="text: this is no Parquet file"):
+        list(asked.find(batches(frame.select("text"), 1)))
+
+
+def test_there_is_one_label_for_each_document() -> None:
+    frame = pl.DataFrame({"id": range(3), "text": ["to be", "to do", "be"]})
+    (part,) = partitions(frame, 1, 3, compression())
+    short = [batch.set_column(0, "id", pa.array([[1, 2]])) for batch in part]
+    case = CASES["inverted_index"]
+    with pytest.raises(InvalidGrammarError, match='a cell has 3 documents, "id" has 2'):
+        answer(case, [short], True, 1)

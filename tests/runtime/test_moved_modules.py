@@ -1,0 +1,69 @@
+"""Objects that were pickled before modules moved are read, and mean the same."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import polars as pl
+import pytest
+
+import polars_tadoc as tadoc
+from tests import ROOT
+
+FOLDER = ROOT / "tests" / "data" / "moved_modules"
+TEXT = ["the cat sat on the mat", None, "the dog sat on the cat", ""]
+
+
+def kept(name: str) -> Any:
+    return pickle.loads((FOLDER / f"{name}.pickle").read_bytes())
+
+
+def test_columns() -> None:
+    assert kept("series").dtype == tadoc.DTYPE
+    assert kept("series").tadoc.decompress().to_list() == TEXT
+    assert kept("frame")["id"].to_list() == [1, 2, 3, 4]
+    assert kept("corpora").grammar.vocabulary_size == 6
+
+
+def test_index() -> None:
+    assert kept("index").search("dog")["id"].to_list() == [3]
+
+
+def test_dictionary_and_twigs() -> None:
+    assert kept("dictionary").words(pl.Series([0, 1, 2], dtype=pl.UInt32)).to_list() == ["cat", "dog", "the"]
+    frame = pl.DataFrame({"text": ["<a><b/></a>", "<a/>"]})
+    assert frame.tadoc.twig_filter("text", kept("twig_set")).height == 1
+    assert frame.tadoc.compress("text", tokenizer="xml").select(kept("twig")).to_series().list.len().to_list() == [1, 0]
+
+
+def test_weighting() -> None:
+    assert kept("weighting") == [tadoc.BM25(k1=1.5), tadoc.TFIDF()]
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="Polars reads functions that this Python pickled")
+@pytest.mark.parametrize("name", ["expressions", "bm25", "word_count"])
+def test_expressions(name: str) -> None:
+    text = pl.col("text").tadoc
+    now = {
+        "expressions": [text.token_count(), text.count_phrase("the cat"), text.content_hash(), text.head(2)],
+        "bm25": [text.bm25("cat")],
+        "word_count": [text.word_count()],
+    }[name]
+    before = kept(name) if name == "expressions" else [kept(name)]
+    frame = pl.DataFrame({"text": TEXT}).tadoc.compress("text")
+    for one, other in zip(before, now, strict=True):
+        found, expected = frame.select(one), frame.select(other)
+        if found.to_series().dtype == tadoc.DTYPE:
+            found, expected = found.tadoc.decompress("text"), expected.tadoc.decompress("text")
+        assert found.equals(expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.pickle")))
+def test_in_a_fresh_process(name: str) -> None:
+    path = str(FOLDER / f"{name}.pickle")
+    code = f"import pathlib, pickle, polars_tadoc; pickle.loads(pathlib.Path({path!r}).read_bytes())"
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
