@@ -13,50 +13,103 @@ Examples
 
 """
 
-from polars_tadoc import distributed, errors, namespaces, testing
-from polars_tadoc.analytics.bm25_weights import bm25_weights
-from polars_tadoc.analytics.cooccurrence import cooccurrence
-from polars_tadoc.analytics.explain import explain
-from polars_tadoc.analytics.info import info
-from polars_tadoc.analytics.inverted_index import inverted_index
-from polars_tadoc.analytics.parquet_info import parquet_info
-from polars_tadoc.analytics.ranked_inverted_index import ranked_inverted_index
-from polars_tadoc.analytics.sequence_count import sequence_count
-from polars_tadoc.analytics.sort import sort
-from polars_tadoc.analytics.term_vector import term_vector
-from polars_tadoc.analytics.tfidf import tfidf
-from polars_tadoc.analytics.to_csr import to_csr
-from polars_tadoc.analytics.twig_filter import twig_filter
-from polars_tadoc.analytics.word_count import word_count
-from polars_tadoc.compress.compress import compress
-from polars_tadoc.compress.decompress import decompress
-from polars_tadoc.compress.recompress import recompress
+import atexit
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from polars_tadoc import errors, namespaces
 from polars_tadoc.config import Config
-from polars_tadoc.dictionary.dictionary import Dictionary
-from polars_tadoc.index.construct.build import build_index
-from polars_tadoc.index.index import Index
-from polars_tadoc.index.store.load import load_index
-from polars_tadoc.model import column
-from polars_tadoc.model.corpus import Corpus
-from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.text_type import DTYPE, STORAGE, Text, as_storage, as_text, is_tadoc
-from polars_tadoc.namespaces import notebook
-from polars_tadoc.namespaces.typed import of
-from polars_tadoc.packed.partition import PACKED_DTYPE, is_packed
-from polars_tadoc.packed.scan import scan_packed
-from polars_tadoc.packed.scan_parquet import scan_parquet
-from polars_tadoc.rows.bm25 import bm25
-from polars_tadoc.rows.content_hash import content_hash
-from polars_tadoc.rows.equals import equals
-from polars_tadoc.rows.extract import extract, head, tail
-from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
-from polars_tadoc.rows.token_count import token_count
+from polars_tadoc.namespaces import accessors, notebook
+from polars_tadoc.runtime import fork as fork  # looks at every fork from here on
 from polars_tadoc.runtime import moved_modules
-from polars_tadoc.scoring.weighting import BM25, TFIDF
-from polars_tadoc.twig.twig_set import TwigSet
 from polars_tadoc.version import __version__ as __version__
 
-moved_modules.install()
+if TYPE_CHECKING:
+    from polars_tadoc import distributed, testing
+    from polars_tadoc.analytics.bm25_weights import bm25_weights
+    from polars_tadoc.analytics.cooccurrence import cooccurrence
+    from polars_tadoc.analytics.explain import explain
+    from polars_tadoc.analytics.info import info
+    from polars_tadoc.analytics.inverted_index import inverted_index
+    from polars_tadoc.analytics.parquet_info import parquet_info
+    from polars_tadoc.analytics.ranked_inverted_index import ranked_inverted_index
+    from polars_tadoc.analytics.sequence_count import sequence_count
+    from polars_tadoc.analytics.sort import sort
+    from polars_tadoc.analytics.term_vector import term_vector
+    from polars_tadoc.analytics.tfidf import tfidf
+    from polars_tadoc.analytics.to_csr import to_csr
+    from polars_tadoc.analytics.twig_filter import twig_filter
+    from polars_tadoc.analytics.word_count import word_count
+    from polars_tadoc.compress.compress import compress
+    from polars_tadoc.compress.decompress import decompress
+    from polars_tadoc.compress.recompress import recompress
+    from polars_tadoc.dictionary.dictionary import Dictionary
+    from polars_tadoc.index.construct.build import build_index
+    from polars_tadoc.index.index import Index
+    from polars_tadoc.index.store.load import load_index
+    from polars_tadoc.model import column
+    from polars_tadoc.model.corpus import Corpus
+    from polars_tadoc.model.grammar import Grammar
+    from polars_tadoc.namespaces.typed import of
+    from polars_tadoc.packed.partition import PACKED_DTYPE, is_packed
+    from polars_tadoc.packed.scan import scan_packed
+    from polars_tadoc.packed.scan_parquet import scan_parquet
+    from polars_tadoc.rows.bm25 import bm25
+    from polars_tadoc.rows.content_hash import content_hash
+    from polars_tadoc.rows.equals import equals
+    from polars_tadoc.rows.extract import extract, head, tail
+    from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
+    from polars_tadoc.rows.token_count import token_count
+    from polars_tadoc.scoring.weighting import BM25, TFIDF
+    from polars_tadoc.twig.twig_set import TwigSet
+
+_PLACES = {
+    "BM25": "scoring.weighting",
+    "Corpus": "model.corpus",
+    "Dictionary": "dictionary.dictionary",
+    "Grammar": "model.grammar",
+    "Index": "index.index",
+    "PACKED_DTYPE": "packed.partition",
+    "TFIDF": "scoring.weighting",
+    "TwigSet": "twig.twig_set",
+    "bm25": "rows.bm25",
+    "bm25_weights": "analytics.bm25_weights",
+    "build_index": "index.construct.build",
+    "compress": "compress.compress",
+    "contains_any": "rows.phrases",
+    "contains_phrase": "rows.phrases",
+    "content_hash": "rows.content_hash",
+    "cooccurrence": "analytics.cooccurrence",
+    "count_phrase": "rows.phrases",
+    "decompress": "compress.decompress",
+    "equals": "rows.equals",
+    "explain": "analytics.explain",
+    "extract": "rows.extract",
+    "head": "rows.extract",
+    "info": "analytics.info",
+    "inverted_index": "analytics.inverted_index",
+    "is_packed": "packed.partition",
+    "load_index": "index.store.load",
+    "of": "namespaces.typed",
+    "parquet_info": "analytics.parquet_info",
+    "ranked_inverted_index": "analytics.ranked_inverted_index",
+    "recompress": "compress.recompress",
+    "scan_packed": "packed.scan",
+    "scan_parquet": "packed.scan_parquet",
+    "sequence_count": "analytics.sequence_count",
+    "sort": "analytics.sort",
+    "tail": "rows.extract",
+    "term_vector": "analytics.term_vector",
+    "tfidf": "analytics.tfidf",
+    "to_csr": "analytics.to_csr",
+    "token_count": "rows.token_count",
+    "twig_filter": "analytics.twig_filter",
+    "word_count": "analytics.word_count",
+}
+"""Modules of the public names that are imported when somebody asks for them: they need Numba and PyArrow."""
 
 __all__ = [
     "BM25",
@@ -114,9 +167,45 @@ __all__ = [
     "word_count",
 ]
 
-notebook.register()
+
+class _Package(ModuleType):
+    """Keeps the function ``compress`` where Python would put the folder of that name."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "compress" or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+if not TYPE_CHECKING:  # type checkers would take any name for one of these
+
+    def __getattr__(name: str) -> object:
+        """Import what a public name stands for, or a module of the package."""
+        if name.startswith("_"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            if name not in _PLACES:
+                return import_module(f"{__name__}.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{name}":
+                raise
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+        globals()[name] = found = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+        return found
 
 
 def __dir__() -> list[str]:
     """List the public names: not what Python keeps here of modules that were imported on the way."""
     return sorted([*__all__, "__version__"])
+
+
+def _end() -> None:
+    """Wait for threads of plans before the interpreter ends, after what programs do at their own exit."""
+    if running := sys.modules.get("polars_tadoc.runtime.interpreter_exit"):
+        running.running.end()
+
+
+sys.modules[__name__].__class__ = _Package
+moved_modules.install()
+accessors.register()
+notebook.register()
+atexit.register(_end)

@@ -1,11 +1,21 @@
-"""The ``tadoc`` accessors of Polars' classes: thin, each call one line away from the functions.
+"""The ``tadoc`` accessors of Polars' classes: thin, each call one line away from the functions."""
 
-Importing this package registers them.
-"""
+from typing import TYPE_CHECKING
 
-from polars_tadoc.namespaces.dataframe import TadocFrame
-from polars_tadoc.namespaces.expr import TadocExpr
-from polars_tadoc.namespaces.lazyframe import TadocLazyFrame
-from polars_tadoc.namespaces.series import TadocSeries
+from polars_tadoc.namespaces.accessors import CLASSES, accessor
+
+if TYPE_CHECKING:
+    from polars_tadoc.namespaces.dataframe import TadocFrame
+    from polars_tadoc.namespaces.expr import TadocExpr
+    from polars_tadoc.namespaces.lazyframe import TadocLazyFrame
+    from polars_tadoc.namespaces.series import TadocSeries
+else:
+
+    def __getattr__(name: str) -> type:
+        """Import an accessor's class when somebody asks for it."""
+        if name not in CLASSES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return accessor(name)
+
 
 __all__ = ["TadocExpr", "TadocFrame", "TadocLazyFrame", "TadocSeries"]

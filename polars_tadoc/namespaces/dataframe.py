@@ -34,7 +34,6 @@ from polars_tadoc.execute.columns import (
 )
 from polars_tadoc.index.construct.build import build_index
 from polars_tadoc.index.index import Index
-from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.packed.pack import pack, pack_stream, packed_schema
 from polars_tadoc.packed.unpack import unpack
 from polars_tadoc.packed.write import write_packed
@@ -49,8 +48,6 @@ from polars_tadoc.twig.twig_set import TwigSet
 LABELS = "Name of a column of the frame whose values label the rows; by default their numbers."
 
 
-@uncached(pl.DataFrame, "tadoc")
-@pl.api.register_dataframe_namespace("tadoc")
 class TadocFrame:
     """Grammar compression and analytics on a frame.
 

@@ -25,7 +25,6 @@ from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, Compre
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import Recompression, recompress
 from polars_tadoc.model.word_map import Morphism
-from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.rows import bm25 as bm25_call
 from polars_tadoc.rows import phrases as phrase_calls
 from polars_tadoc.rows.content_hash import DTYPE as HASH_DTYPE
@@ -49,8 +48,6 @@ COUNT = """How many words; a negative number leaves out as many at the {}. An in
 LABEL = "Column, or expression, whose values label the rows; by default their numbers within the group."
 
 
-@uncached(pl.Expr, "tadoc")
-@pl.api.register_expr_namespace("tadoc")
 class TadocExpr:
     """Grammar compression and analytics as expressions.
 

@@ -52,7 +52,6 @@ from polars_tadoc.index.construct.sink_documents import DocumentsWriter
 from polars_tadoc.index.store.place import index_folder
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.namespaces.dataframe import LABELS
-from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.packed.pack import pack_stream, packed_schema
 from polars_tadoc.packed.plan import pack_plan, unpack_plan
 from polars_tadoc.packed.pushdown import most_partitions
@@ -82,8 +81,6 @@ CHECKPOINT = """Folder of this machine where what was found in finished partitio
     ``memory_limit``, and a scan that raises errors (``on_error="raise"``)."""
 
 
-@uncached(pl.LazyFrame, "tadoc")
-@pl.api.register_lazyframe_namespace("tadoc")
 class TadocLazyFrame:
     """Grammar compression and analytics in a lazy plan: schemas are static, nothing runs before ``collect``.
 

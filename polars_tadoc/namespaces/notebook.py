@@ -13,9 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_tadoc.model.payload import short_name
 from polars_tadoc.model.text_type import is_tadoc, storage
-from polars_tadoc.rows.preview import ROWS, first_words
 
 
 def load_ipython_extension(ipython: Any) -> None:
@@ -50,6 +48,8 @@ def _shown(data: pl.DataFrame | pl.Series) -> pl.DataFrame | pl.Series:
 
 def _short(column: pl.Series) -> pl.Series:
     """Return a struct of as many fields: the grammar's name, the number of symbols, the first words."""
+    from polars_tadoc.rows.preview import ROWS
+
     rows = int(os.environ.get("POLARS_FMT_MAX_ROWS", ROWS))
     if rows < 0 or len(column) <= 2 * rows:
         return _fields(column)
@@ -59,6 +59,9 @@ def _short(column: pl.Series) -> pl.Series:
 
 
 def _fields(column: pl.Series) -> pl.Series:
+    from polars_tadoc.model.payload import short_name
+    from polars_tadoc.rows.preview import first_words
+
     bare = storage(column)
     grammar, symbols = bare.struct.field("grammar"), bare.struct.field("symbols")
     codes, distinct = grammar.to_physical(), grammar.unique().drop_nulls()

@@ -26,7 +26,6 @@ from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import recompress
 from polars_tadoc.index.construct.build import build_index
 from polars_tadoc.index.index import Index
-from polars_tadoc.namespaces.uncached import uncached
 from polars_tadoc.rows.bm25 import bm25
 from polars_tadoc.rows.content_hash import content_hash
 from polars_tadoc.rows.equals import Request as Comparison
@@ -40,8 +39,6 @@ from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.twig.twig_set import TwigSet
 
 
-@uncached(pl.Series, "tadoc")
-@pl.api.register_series_namespace("tadoc")
 class TadocSeries:
     """Grammar compression and analytics on a series.
 

@@ -12,7 +12,6 @@ free anyway.
 
 from __future__ import annotations
 
-import atexit
 import gc
 import io
 import os
@@ -155,8 +154,7 @@ def _spare_garbage() -> None:
     gc.freeze()
 
 
-running = Running()
-atexit.register(running.end)
+running = Running()  # the package registers its end, when it is imported
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=running.forget)  # a child has none of the threads
 go_on = running.go_on

@@ -18,6 +18,7 @@ def say():
     print(gc.get_freeze_count(), flush=True)
 
 import polars_tadoc as tadoc
+tadoc.compress  # imports Numba, whose objects are most
 
 class Log:
     def __init__(self, path):

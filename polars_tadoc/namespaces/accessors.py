@@ -1,0 +1,53 @@
+"""Registers the ``tadoc`` accessors: they are imported when one is first asked for, and none is kept."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import polars as pl
+
+NAME = "tadoc"
+CLASSES = {
+    "TadocFrame": (pl.DataFrame, "dataframe"),
+    "TadocLazyFrame": (pl.LazyFrame, "lazyframe"),
+    "TadocSeries": (pl.Series, "series"),
+    "TadocExpr": (pl.Expr, "expr"),
+}
+"""The accessors: classes of Polars that have them, and modules."""
+
+
+def accessor(name: str) -> Any:
+    """Import an accessor's class."""
+    return getattr(import_module(f"polars_tadoc.namespaces.{CLASSES[name][1]}"), name)
+
+
+class Accessor:
+    """Makes the accessor anew at each use: Polars' own descriptor keeps it on the frame, which lives on in the cycle.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc
+    >>> df = pl.DataFrame()
+    >>> df.tadoc is df.tadoc, "tadoc" in vars(df)
+    (False, False)
+
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._class: Any = None
+
+    def __get__(self, held: object | None, owner: type) -> Any:
+        """Return the accessor of an object, or its class where it is asked of a class."""
+        if self._class is None:
+            self._class = accessor(self._name)
+        return self._class if held is None else self._class(held)
+
+
+def register() -> None:
+    """Let Polars' classes have the accessors."""
+    for name, (owner, kind) in CLASSES.items():
+        getattr(pl.api, f"register_{kind}_namespace")(NAME)(Accessor)  # Polars then lists the name; its own descriptor
+        setattr(owner, NAME, Accessor(name))  # would keep what it makes
