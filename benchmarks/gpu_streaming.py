@@ -31,8 +31,8 @@ from polars_tadoc.packed.pushdown import packed_question
 from polars_tadoc.runtime.prefetch import read_ahead
 
 CALLS: dict[str, Analytic[Any, Any]] = {
-    "word_count": word_count.Request.from_arguments(),
-    "sequence_count n=3": sequence_count.Request.from_arguments(n=3),
+    "word_count": word_count.WordCountRequest.from_arguments(),
+    "sequence_count n=3": sequence_count.SequenceCountRequest.from_arguments(n=3),
 }
 LOADING = ("load_grammar", "load_rules", "load_symbols", "load_array")
 

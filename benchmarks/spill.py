@@ -18,7 +18,7 @@ import polars as pl
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.near_copies import NearCopies, base
-from polars_tadoc.analytics.sequence_count import Request
+from polars_tadoc.analytics.sequence_count import SequenceCountRequest
 from polars_tadoc.engine.choose import choose
 from polars_tadoc.model.column import split
 from polars_tadoc.records import Spill
@@ -27,7 +27,7 @@ from polars_tadoc.records.records import Records
 
 def trigrams(texts: NearCopies, copies: int) -> list[Records]:
     """Count the trigrams of some copies."""
-    request = Request.from_arguments(n=3)
+    request = SequenceCountRequest.from_arguments(n=3)
     found = []
     for number in range(copies):
         text = texts.copy(number)
@@ -52,7 +52,7 @@ def measure(parts: list[Records], room: int, folder: Path) -> list[str]:
     """Spill parts, and give what is to be printed."""
     size = sum(map(len, parts))
     start = clocks()
-    with Spill(Request.from_arguments(n=3).layout, room) as spill:
+    with Spill(SequenceCountRequest.from_arguments(n=3).layout, room) as spill:
         for part in parts:
             spill.add(part)
         added = clocks()

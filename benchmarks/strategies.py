@@ -21,27 +21,20 @@ import polars as pl
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.side_by_side import median_ms, times
-from polars_tadoc.analytics import (
-    cooccurrence,
-    inverted_index,
-    ranked_inverted_index,
-    sequence_count,
-    term_vector,
-    word_count,
-)
+from polars_tadoc.analytics.explain import REQUESTS
 from polars_tadoc.model.column import split
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.traversal.options import Options
 from polars_tadoc.traversal.selector import FAMILIES, STRATEGIES, choose_strategy, features_of
 from polars_tadoc.traversal.source import Source, sources
 
-ANALYTICS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "word_count": (word_count, {}),
-    "inverted_index": (inverted_index, {}),
-    "term_vector": (term_vector, {}),
-    "sequence_count": (sequence_count, {"n": 3}),
-    "ranked_inverted_index": (ranked_inverted_index, {"n": 3}),
-    "cooccurrence": (cooccurrence, {"window": 5}),
+ANALYTICS: dict[str, dict[str, Any]] = {
+    "word_count": {},
+    "inverted_index": {},
+    "term_vector": {},
+    "sequence_count": {"n": 3},
+    "ranked_inverted_index": {"n": 3},
+    "cooccurrence": {"window": 5},
 }
 
 
@@ -55,8 +48,7 @@ def shapes(text: pl.Series) -> dict[str, pl.Series]:
 
 def contender(analytic: str, corpus: Corpus, source: Source, strategy: str, engine: str) -> Callable[[], object]:
     """A run of one analytic on the kernels, no strings made."""
-    module, arguments = ANALYTICS[analytic]
-    request = module.Request.from_arguments(strategy=strategy, engine=engine, **arguments)
+    request = REQUESTS[analytic].from_arguments(strategy=strategy, engine=engine, **ANALYTICS[analytic])
     if analytic == "word_count":
         return lambda: source.engine.kernels.to_host(request.partial(corpus, source.engine).counts)
     return lambda: request.partial(corpus, source.engine)
@@ -138,7 +130,7 @@ def main() -> None:
                 normalize=None, lowercase=False, stopwords=None, strategy="auto", engine=arguments.engine
             )
             source, corpus = sources(column, "benchmark", options)[0], split(column)[0]
-            for analytic, (_, given) in ANALYTICS.items():
+            for analytic, given in ANALYTICS.items():
                 ways = ("top_down", "bottom_up")
                 taken = times(
                     {way: contender(analytic, corpus, source, way, arguments.engine) for way in ways},

@@ -30,7 +30,7 @@ import pyarrow as pa
 import polars_tadoc as tadoc
 from benchmarks import corpora, drawn_text, weights_peers
 from benchmarks.weights_peers import K1, B, Weights
-from polars_tadoc.analytics.bm25_weights import Request
+from polars_tadoc.analytics.bm25_weights import BM25WeightsRequest
 from polars_tadoc.engine.choose import choose
 from polars_tadoc.execute.terms import Terms
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
@@ -168,7 +168,7 @@ def race(text: pl.Series, contenders: dict[str, Contender], rounds: int) -> dict
 
 def steps(text: pl.Series, threads: int, rounds: int) -> None:
     """Print where our time goes, step by step."""
-    request = Request.from_arguments(**FORMULA)
+    request = BM25WeightsRequest.from_arguments(**FORMULA)
     for name in tadoc.testing.engines():
         engine = choose(name, 0)
         taken: dict[str, list[float]] = {}

@@ -112,7 +112,7 @@ class InvalidTwigError(TadocError, ValueError):
     def for_query(cls, name: str | None, xpath: str, position: int, why: str) -> InvalidTwigError:
         """Name the character (from 0) where it begins, say what it is, and point at it."""
         query = "the query" if name is None else f'query "{name}"'
-        return cls(f"{query}, character {position + 1:,}: {why}\n{_pointed_at(xpath, position)}")
+        return cls(f"{query}, character {position + 1:,}: {why}\n{_with_caret(xpath, position)}")
 
 
 class InvalidTwigSetError(TadocError, ValueError):
@@ -203,7 +203,7 @@ def to_strings(name: str, dtype: object) -> str:
     return f"cast it: {of}.cast(pl.String)" if made is None else f"make strings of it: {of}{made}"
 
 
-def _pointed_at(text: str, position: int) -> str:
+def _with_caret(text: str, position: int) -> str:
     """Show the characters about a place in a text, and below them a caret at it."""
     first, last = max(position - CHARACTERS_SHOWN, 0), position + CHARACTERS_SHOWN
     shown = "".join(one if one.isprintable() else " " for one in text[first:last])

@@ -22,6 +22,7 @@ from polars_tadoc.analytics import (
     twig_filter,
     word_count,
 )
+from polars_tadoc.analytics.explain import REQUESTS
 
 WORD, COUNT = ("word", pa.string()), ("count", pa.int64())
 SEQUENCE = ("sequence", pa.list_(pa.string()))
@@ -43,7 +44,8 @@ class Case:
 
     @property
     def request(self) -> Any:
-        return self.module.Request.from_arguments(**self.arguments)
+        kinds = {**REQUESTS, "twig_filter": twig_filter.TwigFilterRequest}
+        return kinds[self.name].from_arguments(**self.arguments)
 
     @property
     def schema(self) -> pa.Schema:

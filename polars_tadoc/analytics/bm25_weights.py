@@ -35,14 +35,14 @@ class BM25WeightsOptions(BM25WeightsOnWorkers, EngineOption, total=False):
 
 
 @dataclass(frozen=True)
-class Request(weights.Request):
+class BM25WeightsRequest(weights.WeightsRequest):
     """What is to be weighed, checked when it is made."""
 
     name: ClassVar[str] = "bm25_weights"
 
     @classmethod
     @takes_options
-    def from_arguments(cls, **options: Unpack[BM25WeightsOptions]) -> Request:
+    def from_arguments(cls, **options: Unpack[BM25WeightsOptions]) -> BM25WeightsRequest:
         """Check the arguments of :func:`bm25_weights`; errors as there."""
         weighting = BM25(scoring=options["scoring"], k1=options["k1"], b=options["b"], delta=options["delta"])
         return cls.weighing(weighting, options)
@@ -127,4 +127,4 @@ def bm25_weights(column: pl.Series, *, id: pl.Series | None = None, **options: U
     [(0, 'be', 0.6287), (1, 'do', 0.6591)]
 
     """
-    return Request.from_arguments(**options).run(column, id).to_arrow()
+    return BM25WeightsRequest.from_arguments(**options).run(column, id).to_arrow()

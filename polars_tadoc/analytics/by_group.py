@@ -97,7 +97,7 @@ class GroupCounts:
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
+class GroupRequest:
     """What is to be counted in each group.
 
     Parameters
@@ -225,17 +225,17 @@ def _select(keys: Int64, counts: UInt64, min_count: int, top: int | None, sort: 
     return keys, counts
 
 
-def count_words(call: str, request: word_count.Request | term_vector.Request) -> Request:
+def count_words(call: str, request: word_count.WordCountRequest | term_vector.TermVectorRequest) -> GroupRequest:
     """Count each group's words."""
-    return Request(call, request.options, request.min_count, request.top, _words, _word_columns)
+    return GroupRequest(call, request.options, request.min_count, request.top, _words, _word_columns)
 
 
-def sort_words(request: sort.Request) -> Request:
+def sort_words(request: sort.SortRequest) -> GroupRequest:
     """Count each group's words and put them in order."""
-    return Request("sort", request.options, request.min_count, None, _words, _word_columns, sort=True)
+    return GroupRequest("sort", request.options, request.min_count, None, _words, _word_columns, sort=True)
 
 
-def count_sequences(request: sequence_count.Request) -> Request:
+def count_sequences(request: sequence_count.SequenceCountRequest) -> GroupRequest:
     """Count each group's runs of n words."""
 
     def sequences(source: Source) -> tuple[Source, UInt32, Any]:
@@ -243,10 +243,10 @@ def count_sequences(request: sequence_count.Request) -> Request:
         return _derived(source, derive(source.rules, source.root_offsets, source.roots, request.n, source.rank))
 
     call = "sequence_count"
-    return Request(call, request.options, request.min_count, request.top, sequences, _sequence_columns)
+    return GroupRequest(call, request.options, request.min_count, request.top, sequences, _sequence_columns)
 
 
-def count_pairs(request: cooccurrence.Request) -> Request:
+def count_pairs(request: cooccurrence.CooccurrenceRequest) -> GroupRequest:
     """Count each group's pairs of words that stand near each other."""
 
     def pairs(source: Source) -> tuple[Source, UInt32, Any]:
@@ -254,7 +254,7 @@ def count_pairs(request: cooccurrence.Request) -> Request:
         return _derived(source, derive(source.rules, source.root_offsets, source.roots, request.window, source.rank))
 
     limits = request.min_count, request.top
-    return Request("cooccurrence", request.options, *limits, pairs, _pair_columns, window=request.window)
+    return GroupRequest("cooccurrence", request.options, *limits, pairs, _pair_columns, window=request.window)
 
 
 def _words(source: Source) -> tuple[Source, UInt32, Any]:

@@ -74,7 +74,7 @@ class CooccurrenceOptions(CooccurrenceOnWorkers, EngineOption, total=False):
 
 
 @dataclass(frozen=True)
-class Request(Analytic[Pairs, Pairs]):
+class CooccurrenceRequest(Analytic[Pairs, Pairs]):
     """What is to be counted, checked when it is made."""
 
     name: ClassVar[str] = "cooccurrence"
@@ -85,7 +85,7 @@ class Request(Analytic[Pairs, Pairs]):
 
     @classmethod
     @takes_options
-    def from_arguments(cls, **options: Unpack[CooccurrenceOptions]) -> Request:
+    def from_arguments(cls, **options: Unpack[CooccurrenceOptions]) -> CooccurrenceRequest:
         """Check the arguments of :func:`cooccurrence`; errors as there."""
         return cls(
             require_integer("window", options["window"], 1),
@@ -217,4 +217,4 @@ def cooccurrence(column: pl.Series, **options: Unpack[CooccurrenceOptions]) -> p
     [{'word': 'be', 'other': 'to', 'count': 2}, {'word': 'be', 'other': 'or', 'count': 1}]
 
     """
-    return Request.from_arguments(**options).run(column).to_arrow()
+    return CooccurrenceRequest.from_arguments(**options).run(column).to_arrow()

@@ -25,15 +25,15 @@ from polars_tadoc.traversal.selector import STRATEGIES, choose_strategy, is_sett
 from polars_tadoc.traversal.source import Source, sources
 
 REQUESTS: dict[str, Any] = {
-    "word_count": word_count.Request,
-    "sort": sort.Request,
-    "inverted_index": inverted_index.Request,
-    "term_vector": term_vector.Request,
-    "sequence_count": sequence_count.Request,
-    "ranked_inverted_index": ranked_inverted_index.Request,
-    "cooccurrence": cooccurrence.Request,
-    "bm25_weights": bm25_weights.Request,
-    "tfidf": tfidf.Request,
+    "word_count": word_count.WordCountRequest,
+    "sort": sort.SortRequest,
+    "inverted_index": inverted_index.InvertedIndexRequest,
+    "term_vector": term_vector.TermVectorRequest,
+    "sequence_count": sequence_count.SequenceCountRequest,
+    "ranked_inverted_index": ranked_inverted_index.RankedInvertedIndexRequest,
+    "cooccurrence": cooccurrence.CooccurrenceRequest,
+    "bm25_weights": bm25_weights.BM25WeightsRequest,
+    "tfidf": tfidf.TFIDFRequest,
 }
 
 
@@ -83,7 +83,7 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
     if unknown:
         raise TypeError(f"{analytic} has no argument {unknown[0]!r}; there are {', '.join(known)}")
     request = REQUESTS[analytic].from_arguments(**arguments)
-    if isinstance(request, weights.Request):
+    if isinstance(request, weights.WeightsRequest):
         require_series(column, analytic)
         if column.dtype == pl.String:
             return f'{analytic}: column "{column.name}" is text, counted without rules: there is no strategy to explain'

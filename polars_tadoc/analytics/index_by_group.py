@@ -84,7 +84,7 @@ class Shares:
 
 
 @dataclass(frozen=True)
-class _Request(ABC, Generic[Part]):
+class _IndexRequest(ABC, Generic[Part]):
     """What is to be indexed in each group."""
 
     analytic: Analytic[Part, Any]
@@ -132,7 +132,7 @@ def _labels(labels: Labels, groups: Groups, shares: Shares) -> pa.Array:
     return labels.arrow(within.astype(np.uint32))
 
 
-class InvertedIndex(_Request[inverted_index.Postings]):
+class InvertedIndex(_IndexRequest[inverted_index.Postings]):
     """Which rows of each group hold each word."""
 
     def _share(self, found: inverted_index.Postings, groups: Groups, labels: Labels) -> tuple[Shares, list[pl.Series]]:
@@ -146,7 +146,7 @@ class InvertedIndex(_Request[inverted_index.Postings]):
         return shares, [words, labels.typed(documents)]
 
 
-class RankedInvertedIndex(_Request[ranked_inverted_index.Postings]):
+class RankedInvertedIndex(_IndexRequest[ranked_inverted_index.Postings]):
     """Which rows of each group hold each run of words, the ones that hold it most often first."""
 
     def _share(

@@ -45,7 +45,7 @@ MAX_COPIES = 4
 
 
 @dataclass(frozen=True)
-class Request:
+class InfoRequest:
     """A description, of which there is one kind."""
 
     def frame(self, column: pl.Series, id: pl.Series | None = None) -> pl.DataFrame:
@@ -139,7 +139,7 @@ def _grammar_bytes(corpus: Corpus) -> int:
     return sum(array.nbytes for array in (*arrays, grammar.gap_vocabulary, grammar.predicted_gaps))
 
 
-def are_small(grammars: int, rows: int, of_grammars: int, of_rows: int, worth: int) -> bool:
+def grammars_are_small(grammars: int, rows: int, of_grammars: int, of_rows: int, worth: int) -> bool:
     """Tell whether grammars of few rows each weigh so much that one grammar of all rows would save much.
 
     Of 60 files of 50 rows, real logs, pages, questions and abstracts, grammars are a third to seven tenths, and merged
@@ -154,7 +154,7 @@ def _warn(corpora: Sequence[Corpus], of_grammars: Sequence[int], of_rows: int) -
     rows, once = sum(corpus.document_count for corpus in corpora), sum(of_grammars)
     copies = [1 + np.count_nonzero(np.diff(corpus.rows // ROW_GROUP)) for corpus in corpora]
     written = sum(number * size for number, size in zip(copies, of_grammars, strict=True))
-    if are_small(len(corpora), rows, once, of_rows, WORTH_A_WARNING):
+    if grammars_are_small(len(corpora), rows, once, of_rows, WORTH_A_WARNING):
         warnings.warn(
             f"info: {len(corpora):,} grammars of {once / 1e6:,.1f} MB for {rows:,} rows of {of_rows / 1e6:,.1f} MB; "
             "merge them: tadoc.recompress(column)",

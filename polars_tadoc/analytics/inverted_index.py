@@ -76,7 +76,7 @@ class InvertedIndexOptions(InvertedIndexOnWorkers, EngineOption, total=False):
 
 
 @dataclass(frozen=True)
-class Request(CountRequest, Analytic[Postings, InvertedIndex]):
+class InvertedIndexRequest(CountRequest, Analytic[Postings, InvertedIndex]):
     """What is to be indexed, checked when it is made."""
 
     name: ClassVar[str] = "inverted_index"
@@ -190,4 +190,4 @@ def inverted_index(
     {'word': 'do', 'documents': ['list']}
 
     """
-    return Request.from_arguments(**options).run(column, id).to_arrow()
+    return InvertedIndexRequest.from_arguments(**options).run(column, id).to_arrow()

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 from polars.exceptions import ComputeError
 
-from polars_tadoc.analytics.info import WORTH_A_WARNING, are_small
+from polars_tadoc.analytics.info import WORTH_A_WARNING, grammars_are_small
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, RepeatedGrammarsWarning
 from polars_tadoc.execute.columns import compressed_column
@@ -20,7 +20,7 @@ from polars_tadoc.storage.files import File, chunk_range
 from polars_tadoc.storage.find import Source, find
 from polars_tadoc.storage.object_store import Access
 from polars_tadoc.untrusted.parquet_footer import open_parquet
-from polars_tadoc.untrusted.parquet_sizes import leaf_types, unfolded_bytes
+from polars_tadoc.untrusted.parquet_sizes import decompressed_bytes, leaf_types
 from polars_tadoc.untrusted.thrift import MalformedError
 
 CALL = "parquet_info"
@@ -138,7 +138,7 @@ def _advice(
             said + "write it anew in larger row groups, df.write_parquet(path, row_group_size=250_000), after "
             "tadoc.recompress(column) where rows were mixed"
         )
-    if are_small(distinct, rows, of_grammars, total - of_grammars, WORTH_A_WARNING // 2):
+    if grammars_are_small(distinct, rows, of_grammars, total - of_grammars, WORTH_A_WARNING // 2):
         return (
             f"{distinct:,} grammars of {of_grammars / 1e6:,.1f} MB for {rows:,} rows of "
             f"{(total - of_grammars) / 1e6:,.1f} MB in column {column}"
@@ -148,7 +148,7 @@ def _advice(
     return None
 
 
-class _About(NamedTuple):
+class _FileInfo(NamedTuple):
     """What one file says of its compressed column."""
 
     column: str
@@ -158,7 +158,7 @@ class _About(NamedTuple):
     sizes: list[int]
 
 
-def _described(place: File, column: str | None) -> _About:
+def _described(place: File, column: str | None) -> _FileInfo:
     try:
         source, ranges = place.open()
         with source, open_parquet(source) as file:
@@ -172,7 +172,7 @@ def _described(place: File, column: str | None) -> _About:
                 _require_within_limit(place, source, file, number, places[0])
                 keys += _keys(file.read_row_group(number, columns=[f"{name}.grammar"])[name])
             sizes = [sum(group.column(leaf).total_compressed_size for group in groups) for leaf in places]
-            return _About(name, metadata.num_rows, len(groups), keys, sizes)
+            return _FileInfo(name, metadata.num_rows, len(groups), keys, sizes)
     except (pa.ArrowException, ComputeError, MalformedError) as error:
         raise InvalidGrammarError(f"{CALL}: {place} is no Parquet file, or damaged: {error}") from error
 
@@ -197,7 +197,7 @@ def _keys(column: pa.ChunkedArray) -> list[str]:
 def _require_within_limit(place: File, source: pa.NativeFile, file: Any, group: int, leaf: int) -> None:
     """Raise ``LimitExceededError`` where the grammars of a row group claim to unfold into too much to be read."""
     limit = settings().payload_limit_bytes
-    size = unfolded_bytes(source, file, group, [leaf], limit)
+    size = decompressed_bytes(source, file, group, [leaf], limit)
     if size > limit:
         raise LimitExceededError(
             f"{CALL}: {place}, row group {group}: its grammars claim to unfold into {size:,} bytes or more, "

@@ -90,7 +90,7 @@ class RankedInvertedIndexOptions(RankedInvertedIndexOnWorkers, EngineOption, tot
 
 
 @dataclass(frozen=True)
-class Request(Analytic[Postings, RankedInvertedIndex]):
+class RankedInvertedIndexRequest(Analytic[Postings, RankedInvertedIndex]):
     """What is to be indexed, checked when it is made."""
 
     name: ClassVar[str] = "ranked_inverted_index"
@@ -101,7 +101,7 @@ class Request(Analytic[Postings, RankedInvertedIndex]):
 
     @classmethod
     @takes_options
-    def from_arguments(cls, **options: Unpack[RankedInvertedIndexOptions]) -> Request:
+    def from_arguments(cls, **options: Unpack[RankedInvertedIndexOptions]) -> RankedInvertedIndexRequest:
         """Check the arguments of :func:`ranked_inverted_index`; errors as there."""
         return cls(
             require_integer("n", options["n"], 1, MAX_WORDS),
@@ -236,4 +236,4 @@ def ranked_inverted_index(
     [{'sequence': ['to', 'be'], 'documents': [{'id': 1, 'count': 2}, {'id': 0, 'count': 1}]}]
 
     """
-    return Request.from_arguments(**options).run(column, id).to_arrow()
+    return RankedInvertedIndexRequest.from_arguments(**options).run(column, id).to_arrow()

@@ -68,7 +68,7 @@ class SequenceCountOptions(SequenceCountOnWorkers, EngineOption, total=False):
 
 
 @dataclass(frozen=True)
-class Request(Analytic[Sequences, Sequences]):
+class SequenceCountRequest(Analytic[Sequences, Sequences]):
     """What is to be counted, checked when it is made."""
 
     name: ClassVar[str] = "sequence_count"
@@ -79,7 +79,7 @@ class Request(Analytic[Sequences, Sequences]):
 
     @classmethod
     @takes_options
-    def from_arguments(cls, **options: Unpack[SequenceCountOptions]) -> Request:
+    def from_arguments(cls, **options: Unpack[SequenceCountOptions]) -> SequenceCountRequest:
         """Check the arguments of :func:`sequence_count`; errors as there."""
         return cls(
             require_integer("n", options["n"], 1, MAX_WORDS),
@@ -207,4 +207,4 @@ def sequence_count(column: pl.Series, **options: Unpack[SequenceCountOptions]) -
     [{'sequence': ['to', 'be'], 'count': 2}, {'sequence': ['be', 'or'], 'count': 1}]
 
     """
-    return Request.from_arguments(**options).run(column).to_arrow()
+    return SequenceCountRequest.from_arguments(**options).run(column).to_arrow()

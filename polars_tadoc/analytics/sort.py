@@ -26,7 +26,7 @@ class SortOptions(SortOnWorkers, EngineOption, total=False):
 
 
 @dataclass(frozen=True)
-class Request(CountRequest, CountsWords):
+class SortRequest(CountRequest, CountsWords):
     """What is to be sorted, checked when it is made."""
 
     name: ClassVar[str] = "sort"
@@ -95,4 +95,4 @@ def sort(column: pl.Series, **options: Unpack[SortOptions]) -> pa.Table:
     [{'word': 'be', 'count': 2}, {'word': 'not', 'count': 1}]
 
     """
-    return Request.from_arguments(**options).run(column).to_arrow()
+    return SortRequest.from_arguments(**options).run(column).to_arrow()

@@ -89,7 +89,7 @@ class TermVectorOptions(TermVectorOnWorkers, EngineOption, total=False):
 
 
 @dataclass(frozen=True)
-class Request(Analytic[DocumentWords, TermVectors]):
+class TermVectorRequest(Analytic[DocumentWords, TermVectors]):
     """What is to be counted, checked when it is made."""
 
     name: ClassVar[str] = "term_vector"
@@ -99,11 +99,11 @@ class Request(Analytic[DocumentWords, TermVectors]):
 
     @classmethod
     @takes_options
-    def from_arguments(cls, **options: Unpack[TermVectorOptions]) -> Request:
+    def from_arguments(cls, **options: Unpack[TermVectorOptions]) -> TermVectorRequest:
         """Check the arguments of :func:`term_vector`; errors as there."""
         return cls(require_top(options["top"]), require_min_count(options["min_count"]), Options.of(options))
 
-    def without_limits(self) -> Request:
+    def without_limits(self) -> TermVectorRequest:
         """Limits hold for each row, and no row lies in two parts."""
         return self
 
@@ -222,4 +222,4 @@ def term_vector(column: pl.Series, *, id: pl.Series | None = None, **options: Un
     [{'id': 0, 'word': 'be', 'count': 2}, {'id': 1, 'word': 'do', 'count': 1}]
 
     """
-    return Request.from_arguments(**options).run(column, id).to_arrow()
+    return TermVectorRequest.from_arguments(**options).run(column, id).to_arrow()

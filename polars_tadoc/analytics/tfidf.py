@@ -35,14 +35,14 @@ class TFIDFOptions(TFIDFOnWorkers, EngineOption, total=False):
 
 
 @dataclass(frozen=True)
-class Request(weights.Request):
+class TFIDFRequest(weights.WeightsRequest):
     """What is to be weighed, checked when it is made."""
 
     name: ClassVar[str] = "tfidf"
 
     @classmethod
     @takes_options
-    def from_arguments(cls, **options: Unpack[TFIDFOptions]) -> Request:
+    def from_arguments(cls, **options: Unpack[TFIDFOptions]) -> TFIDFRequest:
         """Check the arguments of :func:`tfidf`; errors as there."""
         weighting = TFIDF(
             use_idf=options["use_idf"],
@@ -134,4 +134,4 @@ def tfidf(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[T
     [(0, 'be', 0.3688), (1, 'do', 0.5843)]
 
     """
-    return Request.from_arguments(**options).run(column, id).to_arrow()
+    return TFIDFRequest.from_arguments(**options).run(column, id).to_arrow()

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.dictionary.dictionary import Dictionary
-from polars_tadoc.engine.choose import finishing
+from polars_tadoc.engine.choose import finishing_engine
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import DeviceMemoryError
 from polars_tadoc.execute.counting import Counting, TextOptions
@@ -38,7 +38,7 @@ class ToCSROptions(MinCountOption, WeightsOption, TextOptions, TraversalOptions,
 
 
 @dataclass(frozen=True)
-class Request:
+class ToCSRRequest:
     """What is to be counted or weighed, checked when it is made."""
 
     min_count: int
@@ -47,7 +47,7 @@ class Request:
 
     @classmethod
     @takes_options
-    def from_arguments(cls, **options: Unpack[ToCSROptions]) -> Request:
+    def from_arguments(cls, **options: Unpack[ToCSROptions]) -> ToCSRRequest:
         """Check the arguments of :func:`to_csr`; errors as there."""
         weights = options["weights"]
         least = require_min_count(options["min_count"])
@@ -75,7 +75,7 @@ class Request:
         to_host = terms.engine.kernels.to_host
         values = to_host(terms.counts).view(np.int64) if self.weights is None else self._weigh(terms, batches)
         # what was merged is in host memory, wherever it is to be looked up
-        engine = finishing(self.counting.options.engine, terms.engine).name
+        engine = finishing_engine(self.counting.options.engine, terms.engine).name
         words, columns = _columns(terms, self.counting.dictionary, engine)
         index = np.int32 if max(len(values), len(column), len(words)) <= np.iinfo(np.int32).max else np.int64
         places = columns.astype(index)
@@ -201,7 +201,7 @@ def to_csr(column: pl.Series, **options: Unpack[ToCSROptions]) -> tuple[CSR, pl.
     (['be', 'seen', 'to'], [[2, 0, 2], [0, 0, 0], [0, 0, 1]])
 
     """
-    return Request.from_arguments(**options).run(column)
+    return ToCSRRequest.from_arguments(**options).run(column)
 
 
 def _sparse() -> Any:

@@ -53,7 +53,7 @@ class TwigFilterOptions(TwigFilterOnWorkers, EngineOption, total=False):
 
 
 @dataclass(frozen=True)
-class Request(Analytic[Matches, MatchedRows]):
+class TwigFilterRequest(Analytic[Matches, MatchedRows]):
     """What documents are filtered by, checked when it is made."""
 
     name: ClassVar[str] = "twig_filter"
@@ -124,7 +124,7 @@ class Request(Analytic[Matches, MatchedRows]):
         parts = [part for corpus in corpora for part in batches.parts(corpus, engine, match, match)]
         return named._joined(chain.from_iterable(parts))
 
-    def without_limits(self) -> Request:
+    def without_limits(self) -> TwigFilterRequest:
         """There are no limits that merging would have to apply."""
         return self
 
@@ -201,14 +201,14 @@ class Request(Analytic[Matches, MatchedRows]):
 def _twig_set(queries: object, namespaces: Mapping[str, str] | None) -> TwigSet:
     if isinstance(queries, TwigSet):
         if namespaces is not None:
-            raise TypeError(f"{Request.name}: namespaces= is for queries in a mapping; a TwigSet has its own")
+            raise TypeError(f"{TwigFilterRequest.name}: namespaces= is for queries in a mapping; a TwigSet has its own")
         return queries
     if not isinstance(queries, Mapping):
         raise TypeError(
-            f'{Request.name}: queries are a mapping of names to XPath, {{"name": "//a[b]"}}, or a TwigSet, '
+            f'{TwigFilterRequest.name}: queries are a mapping of names to XPath, {{"name": "//a[b]"}}, or a TwigSet, '
             f"not {type(queries).__name__}{'; the column comes first' if isinstance(queries, pl.Series) else ''}"
         )
-    return TwigSet._for_call(queries, namespaces, Request.name)
+    return TwigSet._for_call(queries, namespaces, TwigFilterRequest.name)
 
 
 @takes_options
@@ -283,5 +283,5 @@ def twig_filter(
     [{'id': 0, 'query': 'both'}, {'id': 1, 'query': 'one'}]
 
     """
-    request = Request.from_arguments(queries, **options)
+    request = TwigFilterRequest.from_arguments(queries, **options)
     return request.run(column, id).to_arrow()

@@ -30,10 +30,10 @@ class TwigFilterRowsOptions(FormOption, twig_filter.TwigFilterOptions, total=Fal
 
 
 @dataclass(frozen=True)
-class Request:
+class TwigFilterRowsRequest:
     """What is asked of each row, checked when it is made."""
 
-    filter: twig_filter.Request
+    filter: twig_filter.TwigFilterRequest
     as_struct: bool
 
     @classmethod
@@ -45,8 +45,8 @@ class Request:
         **options: Unpack[twig_filter.TwigFilterOptions],
     ) -> Self:
         """Check the arguments; errors as for :func:`polars_tadoc.twig_filter`."""
-        require_bool("as_struct", as_struct, twig_filter.Request.name)
-        return cls(twig_filter.Request.from_arguments(queries, **options), as_struct)
+        require_bool("as_struct", as_struct, twig_filter.TwigFilterRequest.name)
+        return cls(twig_filter.TwigFilterRequest.from_arguments(queries, **options), as_struct)
 
     @property
     def dtype(self) -> pl.DataType:

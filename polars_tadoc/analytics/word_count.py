@@ -129,7 +129,7 @@ class WordCountOptions(WordCountOnWorkers, EngineOption, total=False):
 
 
 @dataclass(frozen=True)
-class Request(CountsWords):
+class WordCountRequest(CountsWords):
     """What is to be counted, checked when it is made."""
 
     name: ClassVar[str] = "word_count"
@@ -139,7 +139,7 @@ class Request(CountsWords):
 
     @classmethod
     @takes_options
-    def from_arguments(cls, **options: Unpack[WordCountOptions]) -> Request:
+    def from_arguments(cls, **options: Unpack[WordCountOptions]) -> WordCountRequest:
         """Check the arguments of :func:`word_count`; errors as there."""
         return cls(require_top(options["top"]), require_min_count(options["min_count"]), Options.of(options))
 
@@ -216,4 +216,4 @@ def word_count(column: pl.Series, **options: Unpack[WordCountOptions]) -> pa.Tab
     [{'word': 'the', 'count': 3}, {'word': 'dog', 'count': 2}]
 
     """
-    return Request.from_arguments(**options).run(column).to_arrow()
+    return WordCountRequest.from_arguments(**options).run(column).to_arrow()

@@ -33,7 +33,7 @@ _SEED = np.uint64(secrets.randbits(64))
 
 
 @dataclass(frozen=True, eq=False)
-class Recent:
+class RecentGrammar:
     """The grammar that most of a column's recent rows use."""
 
     row: pl.Series
@@ -42,14 +42,14 @@ class Recent:
     lossless: bool
 
     @classmethod
-    def of(cls, column: pl.Series) -> Recent | None:
+    def of(cls, column: pl.Series) -> RecentGrammar | None:
         """Find it (among equals the one used last); None where no row has one."""
         column = storage(column)
         found = cls._of_last(column.tail(RECENT_ROWS))
         return cls._of_last(column) if found is None and len(column) > RECENT_ROWS else found
 
     @classmethod
-    def _of_last(cls, tail: pl.Series) -> Recent | None:
+    def _of_last(cls, tail: pl.Series) -> RecentGrammar | None:
         codes = tail.struct.field("grammar").to_physical().alias("code")
         used = (
             codes.to_frame()
@@ -150,7 +150,7 @@ _parsers: ByteLRU[Parser] = ByteLRU(lambda: settings().host_cache_bytes // 4, la
 """Grammars prepared for parsing."""
 
 
-def encode(tokens: Tokens, recent: Recent, valid: npt.NDArray[np.bool_]) -> tuple[pl.Series, Int64]:
+def encode(tokens: Tokens, recent: RecentGrammar, valid: npt.NDArray[np.bool_]) -> tuple[pl.Series, Int64]:
     """Encode the rows whose words and gaps the grammar has.
 
     Parameters

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.compress.append import Recent, encode, row_bytes
-from polars_tadoc.compress.known_words import number_by
+from polars_tadoc.compress.append import RecentGrammar, encode, row_bytes
+from polars_tadoc.compress.known_words import number_by_dictionary
 from polars_tadoc.compress.progress_bar import Bar, bar_of
 from polars_tadoc.dictionary.dictionary import Dictionary, require_dictionary
 from polars_tadoc.engine.choose import Engine, EngineOption, choose, engines_for, require_engine
@@ -85,7 +85,7 @@ class Compression:
     """None: what suits where the rows go."""
     progress: bool
     engine: str
-    recent: Recent | None = None
+    recent: RecentGrammar | None = None
     """A grammar to encode rows with where that pays."""
     dictionary: Dictionary | None = None
     """What words are numbered by."""
@@ -111,7 +111,7 @@ class Compression:
         ):
             raise ValueError(f"rows_per_grammar={rows_per_grammar!r} must be an integer of at least 1")
         asked = require_engine(engine)
-        if not _able(asked, method):
+        if not _rule_engines(asked, method):
             raise EngineUnavailableError(f'engine="{asked}": "{method}" takes one word after another; use engine="cpu"')
         cut = None if tokenizer is None else Tokenizer.from_argument(tokenizer)
         if dictionary is not None:
@@ -128,7 +128,7 @@ class Compression:
                     f'compress: like= takes a compressed Series, such as df["text"], not {type(like).__name__}'
                 )
             require_tadoc(like, "compress(like=)")
-            recent = Recent.of(like)
+            recent = RecentGrammar.of(like)
         if recent is None:
             if like is not None and cut is None:
                 raise ValueError(
@@ -161,7 +161,7 @@ class Compression:
 
     def engine_for(self, size: int) -> Engine:
         """Choose the engine for so many bytes; here, and nowhere else."""
-        able = _able(self.engine, self.method)
+        able = _rule_engines(self.engine, self.method)
         return able[0] if len(able) == 1 else choose(self.engine, size, GPU_REPAYS_AT)
 
     def run(self, text: pl.Series) -> pl.Series:
@@ -276,7 +276,7 @@ def _compress_like(
     text: pl.Series,
     sizes: npt.NDArray[np.int64],
     how: Compression,
-    recent: Recent,
+    recent: RecentGrammar,
     bar: Bar,
     batches: DeviceBatches,
 ) -> pl.Series:
@@ -372,7 +372,7 @@ def build_rules(tokens: Tokens, rows: int, how: Compression, bar: Bar) -> Levell
     return rules
 
 
-def _able(asked: str, method: str) -> list[Engine]:
+def _rule_engines(asked: str, method: str) -> list[Engine]:
     """List the engines that have a way to make rules, of those that ``engine=`` stands for."""
     return [engine for engine in engines_for(asked) if method in engine.kernels.RULE_METHODS]
 
@@ -397,7 +397,7 @@ def _encode(
 ) -> _Block:
     predicted_gaps, gap_offsets, gap_data = gaps
     if how.dictionary is not None:
-        known = number_by(how.dictionary, vocabulary, rules, predicted_gaps, how.engine)
+        known = number_by_dictionary(how.dictionary, vocabulary, rules, predicted_gaps, how.engine)
         vocabulary, rules, predicted_gaps = known
     grammar = Grammar(
         vocabulary=vocabulary,

@@ -15,7 +15,7 @@ from polars_tadoc.model.vocabulary import Vocabulary
 UInt32 = npt.NDArray[np.uint32]
 
 
-def number_by(
+def number_by_dictionary(
     dictionary: Dictionary,
     vocabulary: pa.LargeStringArray,
     rules: LevelledRules,

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from polars_tadoc.errors import InvalidDictionaryError, NotAFileError
 from polars_tadoc.runtime.regular_file import open_regular
-from polars_tadoc.storage.atomic_write import replacing, target
+from polars_tadoc.storage.atomic_write import atomic_file, target
 
 MAGIC = b"TADOCDIC"
 VERSION = 1
@@ -66,8 +66,8 @@ def to_chunks(contents: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]
 
 
 def write(path: Path, contents: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write a file; it appears under its name when it is complete. Errors as of ``replacing.target``."""
-    with replacing(target(path, "Dictionary.save"), "Dictionary.save") as temporary, temporary.open("wb") as file:
+    """Write a file; it appears under its name when it is complete. Errors as of ``atomic_write.target``."""
+    with atomic_file(target(path, "Dictionary.save"), "Dictionary.save") as temporary, temporary.open("wb") as file:
         file.writelines(to_chunks(contents, arrays))
 
 

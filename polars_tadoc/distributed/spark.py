@@ -169,7 +169,7 @@ def word_count(
     [('the', 3), ('dog', 2)]
 
     """
-    request = word_count_analytic.Request.from_arguments(**options)
+    request = word_count_analytic.WordCountRequest.from_arguments(**options)
     return _best(_merged(df, request, column, None, tokenizer, "word string, count bigint"), request.top, "word")
 
 
@@ -196,7 +196,7 @@ def sort(
     [('be', 2), ('do', 1), ('not', 1), ('or', 1), ('to', 3)]
 
     """
-    request = sort_analytic.Request.from_arguments(**options)
+    request = sort_analytic.SortRequest.from_arguments(**options)
     return _merged(df, request, column, None, tokenizer, "word string, count bigint").orderBy("word")
 
 
@@ -224,7 +224,7 @@ def sequence_count(
     [Row(sequence=['to', 'be'], count=2)]
 
     """
-    request = sequence_count_analytic.Request.from_arguments(**options)
+    request = sequence_count_analytic.SequenceCountRequest.from_arguments(**options)
     return _best(
         _merged(df, request, column, None, tokenizer, "sequence array<string>, count bigint"), request.top, "sequence"
     )
@@ -253,7 +253,7 @@ def cooccurrence(
     [('be', 'to', 2)]
 
     """
-    request = cooccurrence_analytic.Request.from_arguments(**options)
+    request = cooccurrence_analytic.CooccurrenceRequest.from_arguments(**options)
     pairs = _merged(df, request, column, None, tokenizer, "word string, other string, count bigint")
     return _best(pairs, request.top, "word", "other")
 
@@ -282,7 +282,7 @@ def inverted_index(
     [Row(word='to', documents=[1, 2])]
 
     """
-    request = inverted_index_analytic.Request.from_arguments(**options)
+    request = inverted_index_analytic.InvertedIndexRequest.from_arguments(**options)
     return _merged(df, request, column, id, tokenizer, "word string, documents array<{id}>")
 
 
@@ -311,7 +311,7 @@ def ranked_inverted_index(
     [Row(sequence=['to', 'be'], documents=[Row(id=2, count=2), Row(id=1, count=1)])]
 
     """
-    request = ranked_inverted_index_analytic.Request.from_arguments(**options)
+    request = ranked_inverted_index_analytic.RankedInvertedIndexRequest.from_arguments(**options)
     result = "sequence array<string>, documents array<struct<id: {id}, count: bigint>>"
     return _merged(df, request, column, id, tokenizer, result)
 
@@ -340,7 +340,7 @@ def term_vector(
     [(1, 'be', 2), (1, 'to', 2)]
 
     """
-    request = term_vector_analytic.Request.from_arguments(**options)
+    request = term_vector_analytic.TermVectorRequest.from_arguments(**options)
     return _by_document(df, request, column, id, tokenizer, "id {id}, word string, count bigint")
 
 
@@ -369,7 +369,7 @@ def twig_filter(
     [(1, 'both'), (2, 'one')]
 
     """
-    request = twig_filter_analytic.Request.of_frame(column, queries, **options)
+    request = twig_filter_analytic.TwigFilterRequest.of_frame(column, queries, **options)
     return _by_document(df, request, column, id, None, "id {id}, query string")
 
 
@@ -395,7 +395,7 @@ def bm25_weights(
     [(1, 'be', 0.6287), (2, 'do', 0.6591)]
 
     """
-    request = bm25_weights_analytic.Request.from_arguments(**options)
+    request = bm25_weights_analytic.BM25WeightsRequest.from_arguments(**options)
     return _weighed(df, request, column, id, options["tokenizer"])
 
 
@@ -417,7 +417,7 @@ def tfidf(df: DataFrame, column: str, *, id: str, **options: Unpack[tfidf_analyt
     [(1, 'be', 0.3688), (2, 'do', 0.5843)]
 
     """
-    request = tfidf_analytic.Request.from_arguments(**options)
+    request = tfidf_analytic.TFIDFRequest.from_arguments(**options)
     return _weighed(df, request, column, id, options["tokenizer"])
 
 

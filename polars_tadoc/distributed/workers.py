@@ -38,7 +38,7 @@ from polars_tadoc.records.spill_folder import SpillFolder, parent_folder
 from polars_tadoc.runtime.arguments import require_integer, require_path
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.writer_thread import apart
-from polars_tadoc.storage.atomic_write import replacing_folder, require_empty
+from polars_tadoc.storage.atomic_write import atomic_folder, require_empty
 from polars_tadoc.storage.find import Source
 from polars_tadoc.traversal.options import require_memory_limit
 from polars_tadoc.twig.twig_set import TwigSet
@@ -206,7 +206,7 @@ class Workers:
         if not target.parent.is_dir():
             raise FileNotFoundError(f"compress: there is no folder {target.parent}")
         require_empty(target, "compress")
-        with replacing_folder(target, "compress", lambda old: require_empty(old, "compress")) as folder:
+        with atomic_folder(target, "compress", lambda old: require_empty(old, "compress")) as folder:
             tasks = [
                 Task(str(piece), (folder, number, files.of(piece), piece, options))
                 for number, piece in enumerate(files.pieces or [files.nothing])
@@ -226,7 +226,7 @@ class Workers:
             ``word: String, count: UInt64``, by count falling, then word in code point order.
 
         """
-        request = word_count_analytic.Request.from_arguments(**options)
+        request = word_count_analytic.WordCountRequest.from_arguments(**options)
         return self._answer(request, source, column)
 
     @documented_by(sort_analytic.sort, engine=None, source=SOURCE, column=COLUMN)
@@ -241,7 +241,7 @@ class Workers:
             ``word: String, count: UInt64``, by word in code point order.
 
         """
-        request = sort_analytic.Request.from_arguments(**options)
+        request = sort_analytic.SortRequest.from_arguments(**options)
         return self._answer(request, source, column)
 
     @documented_by(inverted_index_analytic.inverted_index, engine=None, source=SOURCE, column=COLUMN, id=LABELS)
@@ -261,7 +261,7 @@ class Workers:
             ``word: String, documents: List(id)``, by word in code point order; documents ascending.
 
         """
-        request = inverted_index_analytic.Request.from_arguments(**options)
+        request = inverted_index_analytic.InvertedIndexRequest.from_arguments(**options)
         return self._answer(request, source, column, id)
 
     @documented_by(term_vector_analytic.term_vector, engine=None, source=SOURCE, column=COLUMN, id=LABELS)
@@ -281,7 +281,7 @@ class Workers:
             ``id, word: String, count: UInt64``, in row order, each row's words by count falling, then word.
 
         """
-        request = term_vector_analytic.Request.from_arguments(**options)
+        request = term_vector_analytic.TermVectorRequest.from_arguments(**options)
         return self._answer(request, source, column, id)
 
     @documented_by(sequence_count_analytic.sequence_count, engine=None, source=SOURCE, column=COLUMN)
@@ -299,7 +299,7 @@ class Workers:
             ``sequence: List(String), count: UInt64``, by count falling, then words in code point order.
 
         """
-        request = sequence_count_analytic.Request.from_arguments(**options)
+        request = sequence_count_analytic.SequenceCountRequest.from_arguments(**options)
         return self._answer(request, source, column)
 
     @documented_by(
@@ -322,7 +322,7 @@ class Workers:
             documents by count falling, then in row order.
 
         """
-        request = ranked_inverted_index_analytic.Request.from_arguments(**options)
+        request = ranked_inverted_index_analytic.RankedInvertedIndexRequest.from_arguments(**options)
         return self._answer(request, source, column, id)
 
     @documented_by(cooccurrence_analytic.cooccurrence, engine=None, source=SOURCE, column=COLUMN)
@@ -337,7 +337,7 @@ class Workers:
             ``word: String, other: String, count: UInt64``, by count falling, then word and other in code point order.
 
         """
-        request = cooccurrence_analytic.Request.from_arguments(**options)
+        request = cooccurrence_analytic.CooccurrenceRequest.from_arguments(**options)
         return self._answer(request, source, column)
 
     @documented_by(bm25_weights_analytic.bm25_weights, engine=None, source=SOURCE, column=COLUMN, id=LABELS)
@@ -357,7 +357,7 @@ class Workers:
             ``id, word: String, weight: Float64``, in row order, words as :func:`polars_tadoc.bm25_weights` orders them.
 
         """
-        request = bm25_weights_analytic.Request.from_arguments(**options)
+        request = bm25_weights_analytic.BM25WeightsRequest.from_arguments(**options)
         return self._answer(request, source, column, id)
 
     @documented_by(tfidf_analytic.tfidf, engine=None, source=SOURCE, column=COLUMN, id=LABELS)
@@ -377,7 +377,7 @@ class Workers:
             ``id, word: String, weight: Float64``, in row order, words as :func:`polars_tadoc.tfidf` orders them.
 
         """
-        request = tfidf_analytic.Request.from_arguments(**options)
+        request = tfidf_analytic.TFIDFRequest.from_arguments(**options)
         return self._answer(request, source, column, id)
 
     @documented_by(twig_filter_analytic.twig_filter, engine=None, source=SOURCE, column=COLUMN, id=LABELS)
@@ -398,7 +398,7 @@ class Workers:
             ``id, query: String``, in row order, each row's queries in the order of the set.
 
         """
-        request = twig_filter_analytic.Request.of_frame(column, queries, **options)
+        request = twig_filter_analytic.TwigFilterRequest.of_frame(column, queries, **options)
         return self._answer(request, source, column, id)
 
     @apart
@@ -408,7 +408,7 @@ class Workers:
         self._pool.require_open(analytic.name)
         files = Files.find(source, column, analytic.name)
         files.require_labels(id, analytic.name)
-        if isinstance(analytic, twig_filter_analytic.Request):
+        if isinstance(analytic, twig_filter_analytic.TwigFilterRequest):
             analytic = replace(analytic, column=files.column)
         folder = Path(tempfile.mkdtemp(prefix=f"{analytic.name}-", dir=self._folder.path))
         shards = SHARDS * len(self)

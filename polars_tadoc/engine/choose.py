@@ -140,7 +140,7 @@ def runnable(asked: str) -> tuple[Engine, ...]:
     return tuple(engine for engine in engines_for(asked) if engine.kernels.can_run())
 
 
-def finishing(engine: str | None, merged: Engine) -> Engine:
+def finishing_engine(engine: str | None, merged: Engine) -> Engine:
     """Return the engine that finishes what was merged on one: a GPU that was asked for by name, else the same."""
     return GPU if require_engine(engine) == "gpu" else merged
 

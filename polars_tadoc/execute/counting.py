@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.dictionary.dictionary import Dictionary, require_dictionary
-from polars_tadoc.engine.choose import CPU, Engine, choose, finishing
+from polars_tadoc.engine.choose import CPU, Engine, choose, finishing_engine
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.execute.terms import Terms
 from polars_tadoc.kernels.primitives.lists import gather_lists, running_sum
@@ -98,7 +98,7 @@ class Counting:
 
     def settle(self, merged: Terms) -> Terms:
         """Bring merged counts, which are in host memory, to where they are to be weighed."""
-        return merged.on(finishing(self.options.engine, merged.engine))
+        return merged.on(finishing_engine(self.options.engine, merged.engine))
 
     def text_partials(self, text: pl.Series, first: int = 0, batches: DeviceBatches | None = None) -> Iterator[Terms]:
         """Count the words of each row of a String column, so much text at a time; ``first`` is the first row's number.

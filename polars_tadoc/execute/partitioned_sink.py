@@ -23,7 +23,7 @@ from polars_tadoc.errors import ColumnMissingError
 from polars_tadoc.model.text_type import is_tadoc, storage
 from polars_tadoc.packed.hive_names import folder_name, require_key
 from polars_tadoc.runtime.io_source import batches, register
-from polars_tadoc.storage.atomic_write import replacing_folder
+from polars_tadoc.storage.atomic_write import atomic_folder
 
 FILE = "00000000.parquet"
 """The one file of each partition, named as Polars names it."""
@@ -157,7 +157,7 @@ def sink_partitions(
         Something else was put there meanwhile.
 
     """
-    with replacing_folder(place, call, lambda old: _require_partitions(old, keys, call)) as temporary:
+    with atomic_folder(place, call, lambda old: _require_partitions(old, keys, call)) as temporary:
         rows = _Rows(schema, keys, temporary / ".rows", call, most, limit)
         for batch in batches(lf):
             if batch.height:

@@ -196,7 +196,7 @@ def ask_packed(
             if opened is None and analytic.layout.columns[0] == "row":  # rows need not wait for others
                 windows = packed_windows(question, [] if labels is None else [labels], room, analytic.reads_gaps)
                 yield from stream_rows(windows, own, labels, room)
-            elif opened is not None and isinstance(own, weights.Request):
+            elif opened is not None and isinstance(own, weights.WeightsRequest):
                 yield from run_checkpointed(question, labels, own, room, opened)
             else:
                 yield from run_packed(question, labels, own, room, opened)

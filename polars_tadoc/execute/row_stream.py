@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.weight_stream import stream_weights
-from polars_tadoc.execute.weights import Request
+from polars_tadoc.execute.weights import WeightsRequest
 from polars_tadoc.execute.window_counting import WindowCounting, labels_of
 from polars_tadoc.execute.windows import Window, in_parts
 
@@ -44,7 +44,7 @@ def stream_rows(
         Counts that wait for those of all rows do not fit on the disk.
 
     """
-    if isinstance(analytic, Request):  # it takes all rows to weigh the words of one
+    if isinstance(analytic, WeightsRequest):  # it takes all rows to weigh the words of one
         yield from stream_weights(windows, analytic, labels, limit)
         return
     counting = WindowCounting(analytic)

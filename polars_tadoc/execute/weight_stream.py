@@ -26,7 +26,7 @@ from polars_tadoc.execute.document_frequencies import FrequencyTable
 from polars_tadoc.execute.labels import KeptLabels
 from polars_tadoc.execute.splits import working_bytes
 from polars_tadoc.execute.terms import Terms, Totals
-from polars_tadoc.execute.weights import Request
+from polars_tadoc.execute.weights import WeightsRequest
 from polars_tadoc.execute.window_counting import WindowCounting, labels_of
 from polars_tadoc.execute.windows import Window, in_parts, packed_windows
 from polars_tadoc.model.vocabulary import Vocabulary
@@ -55,7 +55,7 @@ _ARRAYS = ("rows", "offsets", "ids", "counts", "lengths")
 
 
 def stream_weights(
-    windows: Iterable[Window], request: Request, labels: str | None, limit: int
+    windows: Iterable[Window], request: WeightsRequest, labels: str | None, limit: int
 ) -> Iterator[pl.DataFrame]:
     """Weigh words; parameters and errors as for :func:`polars_tadoc.execute.row_stream.stream_rows`."""
     counting, room = WindowCounting(request), working_bytes(limit)
@@ -72,7 +72,7 @@ def stream_weights(
 
 
 def run_checkpointed(
-    question: PackedQuestion, labels: str | None, request: Request, limit: int, checkpoint: Checkpoint
+    question: PackedQuestion, labels: str | None, request: WeightsRequest, limit: int, checkpoint: Checkpoint
 ) -> Iterator[pl.DataFrame]:
     """Weigh words of a packed scan; what was counted in finished partitions is kept, and found again.
 

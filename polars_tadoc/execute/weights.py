@@ -81,7 +81,7 @@ class WeighingOptions(TopOption, CountingOptions, total=False):
 
 
 @dataclass(frozen=True)
-class Request(Analytic[Terms, WeightedWords]):
+class WeightsRequest(Analytic[Terms, WeightedWords]):
     """What is to be weighed, checked when it is made; each call has its own subclass."""
 
     weighting: Weighting
@@ -106,7 +106,7 @@ class Request(Analytic[Terms, WeightedWords]):
         """Words are normalised when they are counted."""
         return replace(self.options, morphism=None)
 
-    def without_limits(self) -> Request:
+    def without_limits(self) -> WeightsRequest:
         """Limits are applied to the result alone."""
         return self
 

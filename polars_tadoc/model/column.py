@@ -143,7 +143,7 @@ def gather_or_null(values: pl.Series, places: npt.NDArray[np.int64]) -> pl.Serie
     return values.gather(index.to_frame().select(pl.when(pl.col("place") >= 0).then("place")).to_series())
 
 
-def in_rows(values: pl.Series, corpora: Sequence[Corpus], rows: int) -> pl.Series:
+def scatter_to_rows(values: pl.Series, corpora: Sequence[Corpus], rows: int) -> pl.Series:
     """Put values by document, corpus after corpus, in the rows that the documents stand in; null in the others."""
     if len(corpora) == 1 and len(values) == rows:
         return values

@@ -69,17 +69,17 @@ class Text(pl.BaseExtension):
         return "tadoc"
 
 
-def _quiet(call: Call) -> Call:
+def _without_warning(call: Call) -> Call:
     """Return a function of Polars without the warning that it is unstable, which is ours to mind."""
     unwrapped: Any = unwrap(call)
     return unwrapped  # type: ignore[no-any-return]
 
 
-_quiet(pl.register_extension_type)(NAME, Text)
+_without_warning(pl.register_extension_type)(NAME, Text)
 # Polars calls it for each type that it hands to Python: with pl.Config(warn_unstable=True) every schema would warn
 filterwarnings("ignore", "`get_extension_type` is considered unstable", pl.exceptions.UnstableWarning)
-_series_to, _series_storage = (_quiet(getattr(type(pl.Series().ext), call)) for call in ("to", "storage"))
-_expr_to, _expr_storage = (_quiet(getattr(type(pl.col("").ext), call)) for call in ("to", "storage"))
+_series_to, _series_storage = (_without_warning(getattr(type(pl.Series().ext), call)) for call in ("to", "storage"))
+_expr_to, _expr_storage = (_without_warning(getattr(type(pl.col("").ext), call)) for call in ("to", "storage"))
 
 DTYPE = Text()
 """The type of a compressed column.

@@ -368,7 +368,7 @@ class TadocFrame:
         [('cat', 1), ('dog', 1)]
 
         """
-        request = word_count_analytic.Request.from_arguments(**options)
+        request = word_count_analytic.WordCountRequest.from_arguments(**options)
         return request.run(self._column("word_count", column)).to_frame()
 
     @documented_by(sort_analytic.sort)
@@ -389,7 +389,7 @@ class TadocFrame:
         [('be', 2), ('not', 1), ('to', 2)]
 
         """
-        request = sort_analytic.Request.from_arguments(**options)
+        request = sort_analytic.SortRequest.from_arguments(**options)
         return request.run(self._column("sort", column)).to_frame()
 
     @documented_by(inverted_index_analytic.inverted_index, id=LABELS)
@@ -416,7 +416,7 @@ class TadocFrame:
         [('be', ['mon']), ('do', ['tue']), ('to', ['mon', 'tue'])]
 
         """
-        request = inverted_index_analytic.Request.from_arguments(**options)
+        request = inverted_index_analytic.InvertedIndexRequest.from_arguments(**options)
         return request.run(self._column("inverted_index", column), self._labels("inverted_index", id)).to_frame()
 
     @documented_by(
@@ -560,7 +560,7 @@ class TadocFrame:
         [('mon', 'be', 2), ('tue', 'do', 1)]
 
         """
-        request = term_vector_analytic.Request.from_arguments(**options)
+        request = term_vector_analytic.TermVectorRequest.from_arguments(**options)
         return request.run(self._column("term_vector", column), self._labels("term_vector", id)).to_frame()
 
     @documented_by(bm25_weights_analytic.bm25_weights, id=LABELS)
@@ -588,7 +588,7 @@ class TadocFrame:
         [('mon', 'be', 0.3412), ('tue', 'do', 0.3578)]
 
         """
-        request = bm25_weights_analytic.Request.from_arguments(**options)
+        request = bm25_weights_analytic.BM25WeightsRequest.from_arguments(**options)
         return request.run(self._text("bm25_weights", column), self._labels("bm25_weights", id)).to_frame()
 
     @documented_by(tfidf_analytic.tfidf, id=LABELS)
@@ -612,7 +612,7 @@ class TadocFrame:
         [('mon', 'be', 0.706), ('tue', 'do', 0.8148)]
 
         """
-        request = tfidf_analytic.Request.from_arguments(**options)
+        request = tfidf_analytic.TFIDFRequest.from_arguments(**options)
         return request.run(self._text("tfidf", column), self._labels("tfidf", id)).to_frame()
 
     @documented_by(twig_filter_analytic.twig_filter, id=LABELS)
@@ -643,7 +643,7 @@ class TadocFrame:
         [('x', 'both'), ('x', 'any'), ('y', 'any')]
 
         """
-        request = twig_filter_analytic.Request.of_frame(column, queries, **options)
+        request = twig_filter_analytic.TwigFilterRequest.of_frame(column, queries, **options)
         return request.run(self._text("twig_filter", column), self._labels("twig_filter", id)).to_frame()
 
     @documented_by(to_csr_analytic.to_csr)
@@ -690,7 +690,7 @@ class TadocFrame:
         [(['to', 'be'], 2), (['be', 'or'], 1)]
 
         """
-        request = sequence_count_analytic.Request.from_arguments(**options)
+        request = sequence_count_analytic.SequenceCountRequest.from_arguments(**options)
         return request.run(self._column("sequence_count", column)).to_frame()
 
     @documented_by(ranked_inverted_index_analytic.ranked_inverted_index, id=LABELS)
@@ -718,7 +718,7 @@ class TadocFrame:
         [(['to', 'be'], [{'id': 'tue', 'count': 2}, {'id': 'mon', 'count': 1}])]
 
         """
-        request = ranked_inverted_index_analytic.Request.from_arguments(**options)
+        request = ranked_inverted_index_analytic.RankedInvertedIndexRequest.from_arguments(**options)
         return request.run(
             self._column("ranked_inverted_index", column), self._labels("ranked_inverted_index", id)
         ).to_frame()
@@ -743,7 +743,7 @@ class TadocFrame:
         [('be', 'to', 2)]
 
         """
-        request = cooccurrence_analytic.Request.from_arguments(**options)
+        request = cooccurrence_analytic.CooccurrenceRequest.from_arguments(**options)
         return request.run(self._column("cooccurrence", column)).to_frame()
 
     @documented_by(info)

@@ -29,7 +29,7 @@ from polars_tadoc.rows import bm25 as bm25_call
 from polars_tadoc.rows import phrases as phrase_calls
 from polars_tadoc.rows.content_hash import DTYPE as HASH_DTYPE
 from polars_tadoc.rows.content_hash import content_hash
-from polars_tadoc.rows.equals import Request as Comparison
+from polars_tadoc.rows.equals import EqualsRequest as Comparison
 from polars_tadoc.rows.equals import WithLiteral, equals
 from polars_tadoc.rows.expressions import by_row, elementwise
 from polars_tadoc.rows.extract import extract, head, tail
@@ -296,7 +296,7 @@ class TadocExpr:
 
         """
         morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
-        return self._find(phrase_calls.Request.of_phrase("count_phrase", phrase, morphism))
+        return self._find(phrase_calls.PhraseRequest.of_phrase("count_phrase", phrase, morphism))
 
     @documented_by(phrase_calls.contains_phrase)
     def contains_phrase(
@@ -324,7 +324,7 @@ class TadocExpr:
 
         """
         morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
-        return self._find(phrase_calls.Request.of_phrase("contains_phrase", phrase, morphism))
+        return self._find(phrase_calls.PhraseRequest.of_phrase("contains_phrase", phrase, morphism))
 
     @documented_by(phrase_calls.contains_any)
     def contains_any(
@@ -352,9 +352,9 @@ class TadocExpr:
 
         """
         morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
-        return self._find(phrase_calls.Request.of_phrases(phrases, morphism))
+        return self._find(phrase_calls.PhraseRequest.of_phrases(phrases, morphism))
 
-    def _find(self, request: phrase_calls.Request) -> pl.Expr:
+    def _find(self, request: phrase_calls.PhraseRequest) -> pl.Expr:
         return elementwise(request.run, request.dtype, self._expr)
 
     @documented_by(bm25_call.bm25)
@@ -390,7 +390,7 @@ class TadocExpr:
         [2, 1]
 
         """
-        request = bm25_call.Request.from_arguments(query, scoring, k1, b, delta, normalize, lowercase, stopwords)
+        request = bm25_call.BM25Request.from_arguments(query, scoring, k1, b, delta, normalize, lowercase, stopwords)
         # rows become one value for each group, and all groups are handed over at once
         scores = self._expr.implode().map_batches(
             request.run_lists, return_dtype=pl.List(pl.Float32), is_elementwise=True
@@ -425,7 +425,7 @@ class TadocExpr:
         [1]
 
         """
-        request = twig_filter_call.Request.from_arguments(queries, **options)
+        request = twig_filter_call.TwigFilterRowsRequest.from_arguments(queries, **options)
         return elementwise(request.run_part, request.dtype, self._expr)
 
     @documented_by(word_count_analytic.word_count)
@@ -447,7 +447,7 @@ class TadocExpr:
         [(1, 'be', 2), (1, 'to', 2), (2, 'do', 1), (2, 'to', 1)]
 
         """
-        request = word_count_analytic.Request.from_arguments(**options)
+        request = word_count_analytic.WordCountRequest.from_arguments(**options)
         return self._by_group(by_group.count_words("word_count", request), word_count_analytic.SCHEMA)
 
     @documented_by(sort_analytic.sort)
@@ -468,7 +468,7 @@ class TadocExpr:
         [(1, 'be', 2), (1, 'not', 1), (1, 'to', 2)]
 
         """
-        request = sort_analytic.Request.from_arguments(**options)
+        request = sort_analytic.SortRequest.from_arguments(**options)
         return self._by_group(by_group.sort_words(request), sort_analytic.SCHEMA)
 
     @documented_by(inverted_index_analytic.inverted_index, id=LABEL)
@@ -494,7 +494,7 @@ class TadocExpr:
         [(1, 'be', ['a', 'c']), (1, 'not', ['c'])]
 
         """
-        request = inverted_index_analytic.Request.from_arguments(**options)
+        request = inverted_index_analytic.InvertedIndexRequest.from_arguments(**options)
         return self._index(index_by_group.InvertedIndex(request), id, index_by_group.index_dtype)
 
     @documented_by(ranked_inverted_index_analytic.ranked_inverted_index, id=LABEL)
@@ -522,7 +522,7 @@ class TadocExpr:
         [(1, ['to', 'be'], [{'id': 1, 'count': 2}, {'id': 0, 'count': 1}])]
 
         """
-        request = ranked_inverted_index_analytic.Request.from_arguments(**options)
+        request = ranked_inverted_index_analytic.RankedInvertedIndexRequest.from_arguments(**options)
         return self._index(index_by_group.RankedInvertedIndex(request), id, index_by_group.ranked_dtype)
 
     @documented_by(term_vector_analytic.term_vector, id=None)
@@ -543,7 +543,7 @@ class TadocExpr:
         [[{'word': 'be', 'count': 2}], None]
 
         """
-        request = term_vector_analytic.Request.from_arguments(**options)
+        request = term_vector_analytic.TermVectorRequest.from_arguments(**options)
         return self._by_row(by_group.count_words("term_vector", request), word_count_analytic.SCHEMA)
 
     @documented_by(sequence_count_analytic.sequence_count)
@@ -565,7 +565,7 @@ class TadocExpr:
         [(1, ['to', 'be'], 2), (2, ['to', 'do'], 1)]
 
         """
-        request = sequence_count_analytic.Request.from_arguments(**options)
+        request = sequence_count_analytic.SequenceCountRequest.from_arguments(**options)
         return self._by_group(by_group.count_sequences(request), sequence_count_analytic.SCHEMA)
 
     @documented_by(cooccurrence_analytic.cooccurrence)
@@ -587,7 +587,7 @@ class TadocExpr:
         [(1, 'be', 'to', 2), (2, 'do', 'to', 1)]
 
         """
-        request = cooccurrence_analytic.Request.from_arguments(**options)
+        request = cooccurrence_analytic.CooccurrenceRequest.from_arguments(**options)
         return self._by_group(by_group.count_pairs(request), cooccurrence_analytic.SCHEMA)
 
     @documented_by(info_analytic.info)
@@ -624,11 +624,11 @@ class TadocExpr:
         rows = pl.struct(self._expr, labels.alias(index_by_group.LABEL))  # has the name of its first field
         return rows.implode().map_batches(how.run_labelled, return_dtype=dtype(labels), is_elementwise=True)
 
-    def _by_group(self, how: by_group.Request, schema: pl.Schema) -> pl.Expr:
+    def _by_group(self, how: by_group.GroupRequest, schema: pl.Schema) -> pl.Expr:
         # a group's rows become one value, and all groups are handed over at once
         return self._expr.implode().map_batches(
             how.run_lists, return_dtype=pl.List(pl.Struct(schema)), is_elementwise=True
         )
 
-    def _by_row(self, how: by_group.Request, schema: pl.Schema) -> pl.Expr:
+    def _by_row(self, how: by_group.GroupRequest, schema: pl.Schema) -> pl.Expr:
         return elementwise(how.run_rows, pl.List(pl.Struct(schema)), self._expr)

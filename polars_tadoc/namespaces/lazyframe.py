@@ -416,7 +416,7 @@ class TadocLazyFrame:
         [('the', 2)]
 
         """
-        request = word_count_analytic.Request.from_arguments(**options)
+        request = word_count_analytic.WordCountRequest.from_arguments(**options)
         return self._analytic(request, column, word_count_analytic.SCHEMA, None, memory_limit, checkpoint)
 
     @documented_by(sort_analytic.sort, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
@@ -444,7 +444,7 @@ class TadocLazyFrame:
         [('be', 2), ('not', 1), ('to', 2)]
 
         """
-        request = sort_analytic.Request.from_arguments(**options)
+        request = sort_analytic.SortRequest.from_arguments(**options)
         return self._analytic(request, column, sort_analytic.SCHEMA, None, memory_limit, checkpoint)
 
     @documented_by(inverted_index_analytic.inverted_index, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
@@ -473,7 +473,7 @@ class TadocLazyFrame:
         [('be', ['mon']), ('do', ['tue']), ('to', ['mon', 'tue'])]
 
         """
-        request = inverted_index_analytic.Request.from_arguments(**options)
+        request = inverted_index_analytic.InvertedIndexRequest.from_arguments(**options)
         return self._analytic(request, column, inverted_index_analytic.schema, id, memory_limit, checkpoint)
 
     @documented_by(term_vector_analytic.term_vector, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
@@ -502,7 +502,7 @@ class TadocLazyFrame:
         [('mon', 'be', 2), ('tue', 'do', 1)]
 
         """
-        request = term_vector_analytic.Request.from_arguments(**options)
+        request = term_vector_analytic.TermVectorRequest.from_arguments(**options)
         return self._analytic(request, column, term_vector_analytic.schema, id, memory_limit, checkpoint)
 
     @documented_by(bm25_weights_analytic.bm25_weights, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
@@ -532,7 +532,7 @@ class TadocLazyFrame:
         [('mon', 'be'), ('tue', 'do')]
 
         """
-        request = bm25_weights_analytic.Request.from_arguments(**options)
+        request = bm25_weights_analytic.BM25WeightsRequest.from_arguments(**options)
         return self._analytic(request, column, bm25_weights_analytic.schema, id, memory_limit, checkpoint, text=True)
 
     @documented_by(tfidf_analytic.tfidf, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
@@ -562,7 +562,7 @@ class TadocLazyFrame:
         [('mon', 'be'), ('tue', 'do')]
 
         """
-        request = tfidf_analytic.Request.from_arguments(**options)
+        request = tfidf_analytic.TFIDFRequest.from_arguments(**options)
         return self._analytic(request, column, tfidf_analytic.schema, id, memory_limit, checkpoint, text=True)
 
     @documented_by(twig_filter_analytic.twig_filter, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
@@ -596,7 +596,7 @@ class TadocLazyFrame:
         [('x', 'both'), ('x', 'any'), ('y', 'any')]
 
         """
-        request = twig_filter_analytic.Request.of_frame(column, queries, **options)
+        request = twig_filter_analytic.TwigFilterRequest.of_frame(column, queries, **options)
         name = text_column(self._lf.collect_schema(), column, request.name)
         named = replace(request, column=name)
         return self._analytic(named, name, twig_filter_analytic.schema, id, memory_limit, checkpoint, text=True)
@@ -626,7 +626,7 @@ class TadocLazyFrame:
         [(['to', 'be'], 2), (['be', 'or'], 1)]
 
         """
-        request = sequence_count_analytic.Request.from_arguments(**options)
+        request = sequence_count_analytic.SequenceCountRequest.from_arguments(**options)
         return self._analytic(request, column, sequence_count_analytic.SCHEMA, None, memory_limit, checkpoint)
 
     @documented_by(
@@ -661,7 +661,7 @@ class TadocLazyFrame:
         [(['to', 'be'], [{'id': 'tue', 'count': 2}, {'id': 'mon', 'count': 1}])]
 
         """
-        request = ranked_inverted_index_analytic.Request.from_arguments(**options)
+        request = ranked_inverted_index_analytic.RankedInvertedIndexRequest.from_arguments(**options)
         return self._analytic(request, column, ranked_inverted_index_analytic.schema, id, memory_limit, checkpoint)
 
     @documented_by(cooccurrence_analytic.cooccurrence, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
@@ -689,7 +689,7 @@ class TadocLazyFrame:
         [('be', 'to', 2)]
 
         """
-        request = cooccurrence_analytic.Request.from_arguments(**options)
+        request = cooccurrence_analytic.CooccurrenceRequest.from_arguments(**options)
         return self._analytic(request, column, cooccurrence_analytic.SCHEMA, None, memory_limit, checkpoint)
 
     @documented_by(info_analytic.info)
@@ -707,7 +707,7 @@ class TadocLazyFrame:
         """
         lf = self._lf
         name = compressed_column(lf.collect_schema(), column, "info")
-        return read_columns(lf, info_analytic.Request(), name, None, info_analytic.SCHEMA)
+        return read_columns(lf, info_analytic.InfoRequest(), name, None, info_analytic.SCHEMA)
 
     @documented_by(
         build_index,

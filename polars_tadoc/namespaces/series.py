@@ -28,7 +28,7 @@ from polars_tadoc.index.construct.build import build_index
 from polars_tadoc.index.index import Index
 from polars_tadoc.rows.bm25 import bm25
 from polars_tadoc.rows.content_hash import content_hash
-from polars_tadoc.rows.equals import Request as Comparison
+from polars_tadoc.rows.equals import EqualsRequest as Comparison
 from polars_tadoc.rows.equals import equals
 from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
@@ -345,7 +345,7 @@ class TadocSeries:
         [['both', 'any'], ['any']]
 
         """
-        request = twig_filter_call.Request.from_arguments(queries, **options)
+        request = twig_filter_call.TwigFilterRowsRequest.from_arguments(queries, **options)
         return request.run(self._series)
 
     @documented_by(word_count_analytic.word_count)
@@ -360,7 +360,7 @@ class TadocSeries:
         [('to', 2), ('be', 1), ('do', 1)]
 
         """
-        request = word_count_analytic.Request.from_arguments(**options)
+        request = word_count_analytic.WordCountRequest.from_arguments(**options)
         return request.run(self._series).to_frame()
 
     @documented_by(sort_analytic.sort)
@@ -381,7 +381,7 @@ class TadocSeries:
         [('be', 2), ('not', 1), ('to', 2)]
 
         """
-        request = sort_analytic.Request.from_arguments(**options)
+        request = sort_analytic.SortRequest.from_arguments(**options)
         return request.run(self._series).to_frame()
 
     @documented_by(inverted_index_analytic.inverted_index)
@@ -404,7 +404,7 @@ class TadocSeries:
         [('be', [0]), ('do', [1]), ('to', [0, 1])]
 
         """
-        request = inverted_index_analytic.Request.from_arguments(**options)
+        request = inverted_index_analytic.InvertedIndexRequest.from_arguments(**options)
         return request.run(self._series, id).to_frame()
 
     @documented_by(build_index)
@@ -465,7 +465,7 @@ class TadocSeries:
         [(0, 'be', 2), (1, 'do', 1)]
 
         """
-        request = term_vector_analytic.Request.from_arguments(**options)
+        request = term_vector_analytic.TermVectorRequest.from_arguments(**options)
         return request.run(self._series, id).to_frame()
 
     @documented_by(bm25_weights_analytic.bm25_weights)
@@ -489,7 +489,7 @@ class TadocSeries:
         True
 
         """
-        request = bm25_weights_analytic.Request.from_arguments(**options)
+        request = bm25_weights_analytic.BM25WeightsRequest.from_arguments(**options)
         return request.run(self._series, id).to_frame()
 
     @documented_by(tfidf_analytic.tfidf)
@@ -511,7 +511,7 @@ class TadocSeries:
         True
 
         """
-        request = tfidf_analytic.Request.from_arguments(**options)
+        request = tfidf_analytic.TFIDFRequest.from_arguments(**options)
         return request.run(self._series, id).to_frame()
 
     @documented_by(to_csr_analytic.to_csr)
@@ -553,7 +553,7 @@ class TadocSeries:
         [(['to', 'be'], 2), (['be', 'or'], 1)]
 
         """
-        request = sequence_count_analytic.Request.from_arguments(**options)
+        request = sequence_count_analytic.SequenceCountRequest.from_arguments(**options)
         return request.run(self._series).to_frame()
 
     @documented_by(ranked_inverted_index_analytic.ranked_inverted_index)
@@ -580,7 +580,7 @@ class TadocSeries:
         [(['to', 'be'], [{'id': 1, 'count': 2}, {'id': 0, 'count': 1}])]
 
         """
-        request = ranked_inverted_index_analytic.Request.from_arguments(**options)
+        request = ranked_inverted_index_analytic.RankedInvertedIndexRequest.from_arguments(**options)
         return request.run(self._series, id).to_frame()
 
     @documented_by(cooccurrence_analytic.cooccurrence)
@@ -601,7 +601,7 @@ class TadocSeries:
         [('be', 'to', 2)]
 
         """
-        request = cooccurrence_analytic.Request.from_arguments(**options)
+        request = cooccurrence_analytic.CooccurrenceRequest.from_arguments(**options)
         return request.run(self._series).to_frame()
 
     @documented_by(info)

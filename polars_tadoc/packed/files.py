@@ -20,7 +20,7 @@ from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, frame_of
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.storage.files import File, LocalFile, Ranges, chunk_range
 from polars_tadoc.untrusted.parquet_footer import open_parquet, without_arrow_types
-from polars_tadoc.untrusted.parquet_sizes import leaf_types, unfolded_bytes
+from polars_tadoc.untrusted.parquet_sizes import decompressed_bytes, leaf_types
 from polars_tadoc.untrusted.thrift import MalformedError
 
 
@@ -59,7 +59,9 @@ class PackedFile:
         except (*ARROW_ERRORS, MalformedError) as error:
             if isinstance(error, OSError) and error.errno:  # it is gone, or may not be read
                 raise
-            raise InvalidGrammarError(f"{path}: this is no Parquet file, or it is damaged: {_said(error)}") from error
+            raise InvalidGrammarError(
+                f"{path}: this is no Parquet file, or it is damaged: {_one_line(error)}"
+            ) from error
         packed = [name for name, dtype in self.schema.items() if is_packed(dtype)]
         if len(packed) != 1:
             raise NotPackedError(
@@ -109,7 +111,7 @@ class PackedFile:
             if isinstance(error, OSError) and error.errno:
                 raise
             raise InvalidGrammarError(
-                f"{self.place}, row group {group}: the data is damaged: {_said(error)}"
+                f"{self.place}, row group {group}: the data is damaged: {_one_line(error)}"
             ) from error
         return frame.select(cs.by_name(names, require_all=True))
 
@@ -128,7 +130,7 @@ class PackedFile:
             if isinstance(error, OSError) and error.errno:
                 raise
             raise InvalidGrammarError(
-                f"{self.place}, row group {group}: the data is damaged: {_said(error)}"
+                f"{self.place}, row group {group}: the data is damaged: {_one_line(error)}"
             ) from error
 
     @cached_property
@@ -160,7 +162,7 @@ class PackedFile:
     def _require_within_limit(self, group: int, names: list[str]) -> None:
         limit = settings().payload_limit_bytes
         leaves = [leaf for name in names for leaf in self._leaves_of(name)]
-        size = unfolded_bytes(self._source, self._file, group, leaves, limit)
+        size = decompressed_bytes(self._source, self._file, group, leaves, limit)
         if size > limit:
             raise LimitExceededError(
                 f"{self.place}, row group {group}: it claims to unfold into {size:,} bytes or more, the limit is "
@@ -248,7 +250,7 @@ def _lists(value: pl.Series, counts: Sequence[int | None]) -> pl.Series:
     return pl.concat([pl.Series("values", [], pl.List(value.dtype)), *lists]).alias(value.name)
 
 
-def _said(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())  # some of Arrow's messages have several lines
 
 

@@ -81,7 +81,7 @@ def column_of(name: str, values: Sequence[str | None], dtype: pl.DataType | None
     """
     texts = pl.Series(name, values, pl.String)
     if dtype is None:
-        return _as_it_looks(texts, parse_dates)
+        return _inferred(texts, parse_dates)
     found = _read_as(texts, dtype)
     wrong = texts.filter(found.is_null() & texts.is_not_null())
     if len(wrong):
@@ -89,7 +89,7 @@ def column_of(name: str, values: Sequence[str | None], dtype: pl.DataType | None
     return found
 
 
-def _as_it_looks(texts: pl.Series, parse_dates: bool) -> pl.Series:
+def _inferred(texts: pl.Series, parse_dates: bool) -> pl.Series:
     known = texts.is_not_null()
     if not known.any():
         return texts

@@ -54,7 +54,7 @@ class Bounds:
     rows: pl.Series
 
 
-class Skipping:
+class RowGroupPruning:
     """Tells of row groups whether no row in them passes; prepared once for any number of files.
 
     Read are comparisons of a column with a literal, ``is_between``, ``is_in``, ``is_null``, ``is_not_null``, Boolean

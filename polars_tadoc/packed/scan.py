@@ -15,7 +15,7 @@ from polars_tadoc.packed.faults import Faults, OnError
 from polars_tadoc.packed.files import PackedFile, RowGroup
 from polars_tadoc.packed.hive_columns import HiveColumns
 from polars_tadoc.packed.partition import short_dtype
-from polars_tadoc.packed.row_group_pruning import Bounds, Skipping
+from polars_tadoc.packed.row_group_pruning import Bounds, RowGroupPruning
 from polars_tadoc.packed.unpack import FAULTS, Documents, unpacked_schema
 from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.io_source import register
@@ -179,7 +179,7 @@ class PackedScan:
     def row_groups(self, asked: Documents) -> Iterator[RowGroup]:
         """Give the row groups that may hold a document that passes; all where a limit counts those that do not."""
         condition = asked.early_condition if asked.left is None else None
-        skipping = None if condition is None else Skipping(condition, self.schema)
+        skipping = None if condition is None else RowGroupPruning(condition, self.schema)
         passing = self._hive.passing(asked.file_condition, len(self.files))
         for number, place in enumerate(self.files):
             if asked.done:
@@ -231,7 +231,7 @@ scans: WeakSet[PackedScan] = WeakSet()
 
 
 def _groups(
-    file: PackedFile, skipping: Skipping | None, schema: pl.Schema, shared: Mapping[str, pl.Series]
+    file: PackedFile, skipping: RowGroupPruning | None, schema: pl.Schema, shared: Mapping[str, pl.Series]
 ) -> list[int]:
     groups = list(range(file.group_count))
     if skipping is None:

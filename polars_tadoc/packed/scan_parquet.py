@@ -81,7 +81,7 @@ def scan_parquet(source: Source, **options: Any) -> pl.LazyFrame:
         pl.scan_parquet(_named(one.file), glob=False, hive_partitioning=False, **access).collect_schema()
         for one in found
     ]
-    stretches = _stretches(found, schemas)
+    stretches = _file_runs(found, schemas)
     schema = options.pop("schema", None)
     if schema is None and len(stretches) > 1:
         schema = schemas[0]  # what Polars holds all files of one scan to
@@ -98,7 +98,7 @@ def scan_parquet(source: Source, **options: Any) -> pl.LazyFrame:
 
 
 @dataclass
-class _Stretch:
+class _FileRun:
     """Consecutive files whose compressed columns are of the same types."""
 
     files: list[Found] = field(default_factory=list)
@@ -125,13 +125,13 @@ class _Stretch:
         return set(keys) - {part.partition("=")[0] for part in first.folders}
 
 
-def _stretches(found: list[Found], schemas: list[pl.Schema]) -> list[_Stretch]:
-    stretches = [_Stretch()]
+def _file_runs(found: list[Found], schemas: list[pl.Schema]) -> list[_FileRun]:
+    stretches = [_FileRun()]
     for one, schema in zip(found, schemas, strict=True):
         types = {name: dtype for name, dtype in schema.items() if is_compressed(dtype)}
         known = stretches[-1].types
         if any(known.get(name, dtype) != dtype for name, dtype in types.items()):
-            stretches.append(_Stretch())
+            stretches.append(_FileRun())
         stretches[-1].files.append(one)
         stretches[-1].types.update(types)
     return stretches

@@ -19,7 +19,7 @@ from polars_tadoc.records.interval_set import Stretches
 from polars_tadoc.records.spill_folder import explained, remove_stale
 from polars_tadoc.runtime.permissions import PRIVATE_FOLDER
 from polars_tadoc.runtime.regular_file import open_regular, read_json_text
-from polars_tadoc.storage.atomic_write import lock, remove, remove_left_behind, replacing, unlock
+from polars_tadoc.storage.atomic_write import atomic_file, lock, remove, remove_abandoned, unlock
 
 MANIFEST = "manifest.json"
 VERSION = 1
@@ -124,7 +124,7 @@ class Checkpoint:
                 )
         for name in unfinished:
             remove(self.path / name)
-        remove_left_behind(self.path / MANIFEST)
+        remove_abandoned(self.path / MANIFEST)
         remove_stale(self.path)
 
     @property
@@ -215,7 +215,7 @@ class Checkpoint:
             "runs": self._files,
             "covered": self.covered.stretches,
         }
-        with replacing(self.path / MANIFEST, self._call, private=True) as temporary:
+        with atomic_file(self.path / MANIFEST, self._call, private=True) as temporary:
             temporary.write_text(manifest_text(said))
 
     def writing(self) -> AbstractContextManager[None]:

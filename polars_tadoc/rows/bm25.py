@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from polars_tadoc.compress.compress import named_tokenizer, require_known
 from polars_tadoc.kernels.host.rows.term_counts import score_rows
-from polars_tadoc.model.column import in_rows, require_tadoc, split
+from polars_tadoc.model.column import require_tadoc, scatter_to_rows, split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.records.labelled_results import from_arrow, lists
@@ -108,11 +108,11 @@ def bm25(
 
     """
     column = require_tadoc(column, "bm25")  # before arguments, which may have been swapped
-    return Request.from_arguments(query, scoring, k1, b, delta, normalize, lowercase, stopwords).run(column)
+    return BM25Request.from_arguments(query, scoring, k1, b, delta, normalize, lowercase, stopwords).run(column)
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
+class BM25Request:
     """What is asked, checked when it is made."""
 
     query: str
@@ -130,7 +130,7 @@ class Request:
         normalize: pl.Expr | None,
         lowercase: bool,
         stopwords: Iterable[str] | None,
-    ) -> Request:
+    ) -> BM25Request:
         """Check the arguments; errors as :func:`bm25`'s."""
         if not isinstance(query, str):
             raise TypeError(f"bm25: query must be a string, not {type(query).__name__}")
@@ -171,7 +171,7 @@ class Request:
             times = np.array(list(terms.values()), np.float64)
             self._fill(counted, times, groups, np.concatenate(lengths), scores)
         array = pa.FloatArray.from_buffers(pa.float32(), len(rows), [None, buffer])
-        return in_rows(from_arrow(column.name, array), corpora, len(column))
+        return scatter_to_rows(from_arrow(column.name, array), corpora, len(column))
 
     def _terms(self, corpora: list[Corpus]) -> dict[str, int]:
         """Terms of the query in order, and how often it has each."""

@@ -13,7 +13,7 @@ from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, NotCompressedError
 from polars_tadoc.kernels.host.rows import content_hash as kernels
 from polars_tadoc.kernels.primitives.lists import running_sum
-from polars_tadoc.model.column import in_rows, require_series, split
+from polars_tadoc.model.column import require_series, scatter_to_rows, split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.text_type import is_tadoc
@@ -87,7 +87,7 @@ def content_hash(column: pl.Series) -> pl.Series:
     require_countable(corpora)
     halves = [_hash_rows(corpus) for corpus in corpora]
     low, high = (np.concatenate(half) for half in zip(*halves, strict=True))
-    return in_rows(_joined(column.name, low, high), corpora, len(column))
+    return scatter_to_rows(_joined(column.name, low, high), corpora, len(column))
 
 
 def require_text(column: pl.Series, call: str) -> None:

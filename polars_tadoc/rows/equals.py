@@ -65,11 +65,11 @@ def equals(a: pl.Series, b: pl.Series, *, nulls_equal: bool = False) -> pl.Serie
     ([True, False, None], [True, False, True])
 
     """
-    return Request("equals", nulls_equal).run(a, b)
+    return EqualsRequest("equals", nulls_equal).run(a, b)
 
 
 @dataclass(frozen=True)
-class Request:
+class EqualsRequest:
     """How to compare, checked when it is made."""
 
     call: str
@@ -111,7 +111,7 @@ class Request:
 class WithLiteral:
     """Comparison with one text."""
 
-    request: Request
+    request: EqualsRequest
     text: str
 
     def run(self, column: pl.Series) -> pl.Series:

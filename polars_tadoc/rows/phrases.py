@@ -15,7 +15,7 @@ import pyarrow as pa
 from polars_tadoc.compress.compress import named_tokenizer, require_known
 from polars_tadoc.kernels.host.rows.word_map import map_roots, map_rules
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
-from polars_tadoc.model.column import in_rows, require_tadoc, split
+from polars_tadoc.model.column import require_tadoc, scatter_to_rows, split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.word_map import Morphism, encode
 from polars_tadoc.rows.matching import Target
@@ -91,7 +91,7 @@ def count_phrase(
     """
     column = require_tadoc(column, "count_phrase")  # before arguments, which may have been swapped
     morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
-    return Request.of_phrase("count_phrase", phrase, morphism).run(column)
+    return PhraseRequest.of_phrase("count_phrase", phrase, morphism).run(column)
 
 
 def contains_phrase(
@@ -139,7 +139,7 @@ def contains_phrase(
     """
     column = require_tadoc(column, "contains_phrase")  # before arguments, which may have been swapped
     morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
-    return Request.of_phrase("contains_phrase", phrase, morphism).run(column)
+    return PhraseRequest.of_phrase("contains_phrase", phrase, morphism).run(column)
 
 
 def contains_any(
@@ -186,7 +186,7 @@ def contains_any(
 
     """
     column = require_tadoc(column, "contains_any")
-    return Request.of_phrases(phrases, Morphism.from_arguments(normalize, lowercase, stopwords)).run(column)
+    return PhraseRequest.of_phrases(phrases, Morphism.from_arguments(normalize, lowercase, stopwords)).run(column)
 
 
 def _require_phrase(phrase: object, call: str, what: str) -> str:
@@ -202,7 +202,7 @@ def _require_phrase(phrase: object, call: str, what: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
+class PhraseRequest:
     """What is to be found, checked when it is made.
 
     Parameters
@@ -224,12 +224,12 @@ class Request:
     once: bool
 
     @classmethod
-    def of_phrase(cls, call: str, phrase: object, morphism: Morphism | None) -> Request:
+    def of_phrase(cls, call: str, phrase: object, morphism: Morphism | None) -> PhraseRequest:
         """Look for one phrase; errors as :func:`count_phrase`'s."""
         return cls(call, (_require_phrase(phrase, call, "phrase"),), morphism, once=call != "count_phrase")
 
     @classmethod
-    def of_phrases(cls, phrases: object, morphism: Morphism | None) -> Request:
+    def of_phrases(cls, phrases: object, morphism: Morphism | None) -> PhraseRequest:
         """Look for any of several phrases; errors as :func:`contains_any`'s."""
         if isinstance(phrases, str) or not isinstance(phrases, Iterable):
             raise TypeError(f"contains_any: phrases must be a list of strings, not {type(phrases).__name__}")
@@ -265,7 +265,7 @@ class Request:
         else:
             array = pa.UInt64Array.from_buffers(pa.uint64(), len(counts), [None, buffer])
             values = cast(pl.Series, pl.from_arrow(array)).alias(column.name)
-        return in_rows(values, corpora, len(column))
+        return scatter_to_rows(values, corpora, len(column))
 
     def _require_words(self, offsets: Int64) -> None:
         """Raise ``ValueError`` for a phrase without a word; one of several that is not blank just matches nothing."""

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.kernels.host.rows import extract as kernels
-from polars_tadoc.model.column import in_rows, require_tadoc, split
+from polars_tadoc.model.column import require_tadoc, scatter_to_rows, split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
@@ -49,7 +49,7 @@ def token_count(column: pl.Series) -> pl.Series:
     corpora = split(column)
     require_countable(corpora)
     counts = np.concatenate([np.zeros(0, np.uint64), *(document_words(corpus) for corpus in corpora)])
-    return in_rows(pl.Series(column.name, counts), corpora, len(column))
+    return scatter_to_rows(pl.Series(column.name, counts), corpora, len(column))
 
 
 def document_words(corpus: Corpus) -> npt.NDArray[np.uint64]:

@@ -1,4 +1,4 @@
-"""Modules that earlier versions had under other names: objects that were pickled then name them."""
+"""Modules and classes that earlier versions had under other names: objects that were pickled then name them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
+from typing import Any, cast
 
 _PACKAGE = "polars_tadoc"
 _MOVED = {
@@ -34,17 +35,45 @@ _MOVED = {
     "weighting": "scoring.weighting",
 }
 """Only the modules of 0.1 whose classes and functions a pickle can name."""
+_REQUESTS = {
+    "analytics.bm25_weights": "BM25WeightsRequest",
+    "analytics.by_group": "GroupRequest",
+    "analytics.cooccurrence": "CooccurrenceRequest",
+    "analytics.info": "InfoRequest",
+    "analytics.inverted_index": "InvertedIndexRequest",
+    "analytics.ranked_inverted_index": "RankedInvertedIndexRequest",
+    "analytics.sequence_count": "SequenceCountRequest",
+    "analytics.sort": "SortRequest",
+    "analytics.term_vector": "TermVectorRequest",
+    "analytics.tfidf": "TFIDFRequest",
+    "analytics.to_csr": "ToCSRRequest",
+    "analytics.twig_filter": "TwigFilterRequest",
+    "analytics.twig_filter_rows": "TwigFilterRowsRequest",
+    "analytics.word_count": "WordCountRequest",
+    "execute.weights": "WeightsRequest",
+    "rows.bm25": "BM25Request",
+    "rows.equals": "EqualsRequest",
+    "rows.phrases": "PhraseRequest",
+}
+"""The classes that 0.1 called ``Request``, by their present modules."""
 
 
 class _MovedModules(MetaPathFinder, Loader):
-    """Finds a module under its former name."""
+    """Finds a module under its former name, and lets modules have their classes' former names."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return where a moved module is loaded from, or None."""
+        """Return where a moved module, or one of :data:`_REQUESTS`, is loaded from, or None."""
         package, _, name = fullname.partition(".")
-        return ModuleSpec(fullname, self) if package == _PACKAGE and name in _MOVED else None
+        if package != _PACKAGE:
+            return None
+        if name in _MOVED:
+            return ModuleSpec(fullname, self)
+        spec = PathFinder.find_spec(fullname, path, target) if name in _REQUESTS else None
+        if spec is not None:
+            _add_former_name(cast(Any, spec.loader), _REQUESTS[name])
+        return spec
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return the module under its present name."""
@@ -58,7 +87,18 @@ class _MovedModules(MetaPathFinder, Loader):
         module.__spec__ = former.loader_state if former is not None else None
 
 
+def _add_former_name(loader: Any, request: str) -> None:
+    """Let a module that was run have its class ``request`` as ``Request``, too."""
+    run = loader.exec_module
+
+    def run_and_name(module: ModuleType) -> None:
+        run(module)
+        vars(module)["Request"] = getattr(module, request)
+
+    loader.exec_module = run_and_name
+
+
 def install() -> None:
-    """Let pickles name the modules as they were called before."""
+    """Let pickles name the modules and classes as they were called before."""
     if not any(isinstance(finder, _MovedModules) for finder in sys.meta_path):
         sys.meta_path.insert(0, _MovedModules())

@@ -62,7 +62,7 @@ def target(path: Path, call: str) -> Path:
 
 
 @contextmanager
-def replacing(path: Path, call: str, private: bool = False) -> Iterator[Path]:
+def atomic_file(path: Path, call: str, private: bool = False) -> Iterator[Path]:
     """Give a temporary name beside the file's; it takes the file's name in the end, or goes on an error.
 
     An empty file has the temporary name already: write to that one.
@@ -88,7 +88,7 @@ def replacing(path: Path, call: str, private: bool = False) -> Iterator[Path]:
     def make(temporary: Path) -> None:
         temporary.touch(PRIVATE_FILE if private or path.exists() else 0o666, exist_ok=False)
 
-    with explaining(path, call), beside(path, make) as temporary:
+    with naming_place(path, call), beside(path, make) as temporary:
         yield temporary
         _flush(temporary)  # a disk may say only now that it is full; and a name must not come before its bytes
         with suppress(FileNotFoundError):
@@ -98,13 +98,13 @@ def replacing(path: Path, call: str, private: bool = False) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing_late(path: Path, call: str) -> Iterator[Path]:
-    """Do as :func:`replacing` for a writer that may still make its file when it was interrupted.
+def atomic_file_late(path: Path, call: str) -> Iterator[Path]:
+    """Do as :func:`atomic_file` for a writer that may still make its file when it was interrupted.
 
     Polars' writers run in threads that go on for an instant after its call has ended. The name that is given is in a
     folder, and no file can be made there when that is gone.
     """
-    with explaining(path, call), beside(path, _make_private) as folder:
+    with naming_place(path, call), beside(path, _make_private) as folder:
         temporary = folder / path.name
         yield temporary
         _flush(temporary)
@@ -119,8 +119,8 @@ def _make_private(folder: Path) -> None:
 
 
 @contextmanager
-def replacing_folder(path: Path, call: str, require: Callable[[Path], None]) -> Iterator[Path]:
-    """Give an empty folder beside another, or where there is none; parameters and errors as for :func:`replacing`.
+def atomic_folder(path: Path, call: str, require: Callable[[Path], None]) -> Iterator[Path]:
+    """Give an empty folder beside another, or where there is none; parameters and errors as for :func:`atomic_file`.
 
     An interrupt raises whenever it comes: before the new folder takes the name, and the old one stays, or after that,
     and the new one is whole and the old one gone.
@@ -128,7 +128,7 @@ def replacing_folder(path: Path, call: str, require: Callable[[Path], None]) -> 
     Parameters
     ----------
     path, call
-        As for :func:`replacing`.
+        As for :func:`atomic_file`.
     require
         Raises unless all that is at the path may go. It is asked at last, when the new folder is written.
 
@@ -139,7 +139,7 @@ def replacing_folder(path: Path, call: str, require: Callable[[Path], None]) -> 
         nonlocal mode
         mode = make_private_folder(temporary)
 
-    with explaining(path, call), beside(path, make, folder=True) as temporary:
+    with naming_place(path, call), beside(path, make, folder=True) as temporary:
         yield temporary
         for file in temporary.rglob("*"):
             if file.is_file():
@@ -182,8 +182,8 @@ def _exchange(temporary: Path, path: Path) -> None:
 
 
 @contextmanager
-def explaining(path: Path, call: str) -> Iterator[None]:
-    """Say of errors while a file or folder is written where they come from; as for :func:`replacing`."""
+def naming_place(path: Path, call: str) -> Iterator[None]:
+    """Say of errors while a file or folder is written where they come from; as for :func:`atomic_file`."""
     mend = f"{path} is as it was before; make room there, or write elsewhere"
     try:
         with naming_full_disk(path.parent, call, mend):
@@ -248,7 +248,7 @@ def beside(path: Path, make: Callable[[Path], None], folder: bool = False) -> It
         Whether it is a folder.
 
     """
-    remove_left_behind(path, folder)
+    remove_abandoned(path, folder)
     temporary, descriptor = _make_locked(path, make)
     try:
         yield temporary
@@ -309,7 +309,7 @@ def unlock(descriptor: int, owner: int) -> None:
     os.close(descriptor)
 
 
-def remove_left_behind(path: Path, folder: bool = False) -> None:
+def remove_abandoned(path: Path, folder: bool = False) -> None:
     """Remove what killed processes have left beside a path that they were writing, whatever cannot be removed stays.
 
     Where one was killed just when a new folder was to take the old one's place, the old one gets its name back. Links,

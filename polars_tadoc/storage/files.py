@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from polars_tadoc.runtime.regular_file import arrow_file
-from polars_tadoc.storage.object_store import Met, Store
+from polars_tadoc.storage.object_store import ObjectInfo, Store
 
 TAIL_BYTES = 1 << 16
 """Bytes at an object's end that are read when it is opened: most footers are shorter, and one request is enough."""
@@ -219,9 +219,9 @@ class Ranges(_Seeking):
 
     """
 
-    def __init__(self, store: Store, met: Met, tail: bytes) -> None:
+    def __init__(self, store: Store, met: ObjectInfo, tail: bytes) -> None:
         super().__init__(met.size)
-        self._store, self._met = store, met
+        self._store, self._object_info = store, met
         self._tail = (met.size - len(tail), tail)
         self._blocks: list[tuple[int, bytes]] = []
 
@@ -244,14 +244,14 @@ class Ranges(_Seeking):
             else:
                 joined.append([start, stop])
         self._blocks = []
-        self._blocks = [(start, self._store.read(self._met, start, stop)) for start, stop in joined]
+        self._blocks = [(start, self._store.read(self._object_info, start, stop)) for start, stop in joined]
 
     def _between(self, start: int, stop: int) -> bytes:
         for first, data in (self._tail, *self._blocks):
             if first <= start and stop <= first + len(data):
                 return data[start - first : stop - first]
         end = min(max(stop, start + AHEAD_BYTES), self._size)
-        block = (start, self._store.read(self._met, start, end))
+        block = (start, self._store.read(self._object_info, start, end))
         self._blocks = [*self._blocks[-7:], block]
         return block[1][: stop - start]
 

@@ -16,7 +16,7 @@ from polars_tadoc.errors import NotAFileError
 from polars_tadoc.runtime.regular_file import is_regular, open_regular
 from polars_tadoc.storage.addresses import Address, local_or_address
 from polars_tadoc.storage.files import File, LocalFile, OpenFile, StoredFile
-from polars_tadoc.storage.object_store import Access, Met, Store, split_pattern
+from polars_tadoc.storage.object_store import Access, ObjectInfo, Store, split_pattern
 
 Source = str | os.PathLike[str] | BinaryIO | Iterable[str | os.PathLike[str] | BinaryIO]
 
@@ -56,19 +56,19 @@ def find(source: Source, call: str, access: Access | None = None) -> list[Found]
         An object store cannot be reached.
 
     """
-    return _Finding(call, (access or Access()).require(call)).find(source)
+    return _Finder(call, (access or Access()).require(call)).find(source)
 
 
 def find_files(source: Source, call: str = "scan_packed") -> list[Path]:
     """List files of this machine alone; errors as for :func:`find`, and ``ValueError`` where it names others."""
-    found = _Finding(call, None).find(source)
+    found = _Finder(call, None).find(source)
     paths = [one.file.path for one in found if isinstance(one.file, LocalFile)]
     if len(paths) < len(found):
         raise TypeError(f"{call}: it reads files of this machine by their paths, none that are open")
     return paths
 
 
-class _Finding:
+class _Finder:
     def __init__(self, call: str, access: Access | None) -> None:
         self._call, self._access = call, access
         self._stores: dict[str, Store] = {}
@@ -125,7 +125,7 @@ def _local(path: Path, folders: tuple[str, ...], below: bool) -> Found:
     return Found(LocalFile(path), folders, below)
 
 
-def _found(store: Store, met: Met, start: int, below: bool) -> Found:
+def _found(store: Store, met: ObjectInfo, start: int, below: bool) -> Found:
     return Found(StoredFile(store, met.path, store.root), tuple(met.path.split("/")[start:-1]), below)
 
 
@@ -235,7 +235,7 @@ def _begins(file: Path, pattern: bytes) -> bool:
         return False
 
 
-def _not_ours(store: Store, objects: list[Met], start: int) -> list[Met]:
+def _not_ours(store: Store, objects: list[ObjectInfo], start: int) -> list[ObjectInfo]:
     """Do the same with what a store lists."""
     ours = []
     for met in objects:

@@ -71,7 +71,7 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Met:
+class ObjectInfo:
     """What a store says of an object."""
 
     path: str
@@ -138,20 +138,20 @@ class Store:
         """Return an object's address."""
         return f"{self.root}/{path}"
 
-    def tail(self, path: str, most: int) -> tuple[Met, bytes]:
+    def tail(self, path: str, most: int) -> tuple[ObjectInfo, bytes]:
         """Read the last bytes of an object, in one request."""
         with self._naming(path):
             try:
                 found = self._obstore.get(self._store, path, options={"range": {"suffix": most}})
-                return _met(found.meta), bytes(found.bytes())
+                return _info(found.meta), bytes(found.bytes())
             except self._errors as error:
                 if isinstance(error, FileNotFoundError):
                     raise
-            met = _met(self._obstore.head(self._store, path))  # stores that know no suffixes, objects of no bytes
+            met = _info(self._obstore.head(self._store, path))  # stores that know no suffixes, objects of no bytes
             start = max(met.size - most, 0)
             return met, self._range(met, start, met.size)
 
-    def read(self, met: Met, start: int, stop: int) -> bytes:
+    def read(self, met: ObjectInfo, start: int, stop: int) -> bytes:
         """Read bytes of an object as it was met.
 
         Raises
@@ -163,7 +163,7 @@ class Store:
         with self._naming(met.path):
             return self._range(met, start, stop)
 
-    def _range(self, met: Met, start: int, stop: int) -> bytes:
+    def _range(self, met: ObjectInfo, start: int, stop: int) -> bytes:
         if stop <= start:
             return b""
         options: dict[str, Any] = {"range": (start, stop)}
@@ -171,18 +171,18 @@ class Store:
             options["if_match"] = met.tag
         return bytes(self._obstore.get(self._store, met.path, options=options).bytes())
 
-    def find(self, path: str) -> Met | None:
+    def find(self, path: str) -> ObjectInfo | None:
         """Return what is known of an object; None where there is none."""
         with self._naming(path):
             try:
-                return _met(self._obstore.head(self._store, path))
+                return _info(self._obstore.head(self._store, path))
             except FileNotFoundError:
                 return None
 
-    def below(self, folder: str) -> list[Met]:
+    def below(self, folder: str) -> list[ObjectInfo]:
         """List the objects whose names begin with a folder's, in the order of their names."""
         with self._naming(folder):
-            found = [_met(one) for some in self._obstore.list(self._store, prefix=folder or None) for one in some]
+            found = [_info(one) for some in self._obstore.list(self._store, prefix=folder or None) for one in some]
         return sorted(found, key=lambda met: met.path)
 
     def first_below(self, folder: str) -> str | None:
@@ -223,8 +223,8 @@ class Store:
             raise OSError(f"{self._call}: {name}: {_first_line(error)}") from error
 
 
-def _met(meta: Any) -> Met:
-    return Met(meta["path"], int(meta["size"]), meta["e_tag"])
+def _info(meta: Any) -> ObjectInfo:
+    return ObjectInfo(meta["path"], int(meta["size"]), meta["e_tag"])
 
 
 def _first_line(error: BaseException) -> str:

@@ -14,7 +14,7 @@ from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidIndexError
 from polars_tadoc.runtime.interrupts import check
 from polars_tadoc.storage.addresses import Address
-from polars_tadoc.storage.atomic_write import naming_full_disk, replacing, replacing_late, target
+from polars_tadoc.storage.atomic_write import atomic_file, atomic_file_late, naming_full_disk, target
 from polars_tadoc.storage.find import one_file
 from polars_tadoc.storage.object_store import Access, Store
 
@@ -57,7 +57,7 @@ def writing(place: Place, call: str, access: Access, *, late: bool = False) -> I
 
     """
     if isinstance(place, Path):
-        with (replacing_late if late else replacing)(target(place, call), call) as temporary:
+        with (atomic_file_late if late else atomic_file)(target(place, call), call) as temporary:
             yield temporary
         return
     store = Store(place.root, access, call) if isinstance(place, Address) else None

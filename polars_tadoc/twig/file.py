@@ -13,17 +13,17 @@ from typing import Any
 
 from polars_tadoc.errors import InvalidTwigSetError, NotAFileError
 from polars_tadoc.runtime.regular_file import read_json_text
-from polars_tadoc.storage.atomic_write import replacing, target
+from polars_tadoc.storage.atomic_write import atomic_file, target
 
 FORMAT = "polars_tadoc twigs"
 VERSION = 1
 
 
 def write(path: Path, queries: Mapping[str, str], namespaces: Mapping[str, str]) -> None:
-    """Write a file; it appears under its name when it is complete. Errors as of ``replacing.target``."""
+    """Write a file; it appears under its name when it is complete. Errors as of ``atomic_write.target``."""
     contents = {"format": FORMAT, "version": VERSION, "namespaces": dict(namespaces), "queries": dict(queries)}
     text = json.dumps(contents, ensure_ascii=False, indent=1)
-    with replacing(target(path, "TwigSet.save"), "TwigSet.save") as temporary:
+    with atomic_file(target(path, "TwigSet.save"), "TwigSet.save") as temporary:
         temporary.write_text(text + "\n", encoding="utf-8", newline="\n")
 
 

@@ -19,7 +19,7 @@ DICTIONARY_BATCH, RECORD_BATCH = 2, 3
 """Kinds of messages that have buffers."""
 
 
-def unfolded_bytes(data: bytes) -> int:
+def decompressed_bytes(data: bytes) -> int:
     """Add up what the buffers of a file are decompressed into.
 
     Raises
@@ -42,7 +42,7 @@ def unfolded_bytes(data: bytes) -> int:
 
 
 def stream_bytes(data: bytes) -> int:
-    """Add up what the buffers of a stream are decompressed into; errors as for :func:`unfolded_bytes`."""
+    """Add up what the buffers of a stream are decompressed into; errors as for :func:`decompressed_bytes`."""
     try:
         reader = pa.ipc.MessageReader.open_stream(pa.py_buffer(data))
         return sum(sum(_buffers(memoryview(message.metadata), message.body)) for message in reader)

@@ -47,7 +47,7 @@ MAX_PAGES = 1 << 20
 """Pages of a chunk that are looked at."""
 
 
-def unfolded_bytes(source: Any, file: pq.ParquetFile, group: int, leaves: Iterable[int], limit: int) -> int:
+def decompressed_bytes(source: Any, file: pq.ParquetFile, group: int, leaves: Iterable[int], limit: int) -> int:
     """Tell how many bytes columns of a row group unfold into: no fewer, about as many, or more than the limit.
 
     Parameters
@@ -69,15 +69,15 @@ def unfolded_bytes(source: Any, file: pq.ParquetFile, group: int, leaves: Iterab
         A page is malformed.
 
     """
-    return _told(lambda: _chunks(source, file, group, leaves), limit)
+    return _bounded_bytes(lambda: _chunks(source, file, group, leaves), limit)
 
 
-def unfolded_bytes_of_all(data: bytes, limit: int) -> int:
+def decompressed_bytes_of_all(data: bytes, limit: int) -> int:
     """Tell the same of all columns of a file that is held in memory; errors of Arrow where it is none, too."""
     source = pa.BufferReader(data)
     file = open_parquet(source)
     groups, leaves = range(file.num_row_groups), range(file.metadata.num_columns)
-    return _told(lambda: (chunk for group in groups for chunk in _chunks(source, file, group, leaves)), limit)
+    return _bounded_bytes(lambda: (chunk for group in groups for chunk in _chunks(source, file, group, leaves)), limit)
 
 
 def _chunks(source: Any, file: pq.ParquetFile, group: int, leaves: Iterable[int]) -> Iterator[_Chunk]:
@@ -104,13 +104,13 @@ def leaf_types(kind: pa.DataType) -> Iterator[pa.DataType]:
         yield kind
 
 
-def _told(chunks: Callable[[], Iterator[_Chunk]], limit: int) -> int:
+def _bounded_bytes(chunks: Callable[[], Iterator[_Chunk]], limit: int) -> int:
     """Add up bounds that are easy to tell, and where they are too high together, what there is."""
     total = 0
     for exactly in (False, True):
         total = 0
         for chunk in chunks():
-            total += chunk.unfolded_bytes(limit - total, exactly)
+            total += chunk.decompressed_bytes(limit - total, exactly)
             if total > limit:
                 break
         else:
@@ -143,7 +143,7 @@ class _Chunk:
             self._start = min(self._start, chunk.dictionary_page_offset)
         self._lengths: npt.NDArray[np.int64] = np.zeros(0, np.int64)
 
-    def unfolded_bytes(self, limit: int, exactly: bool) -> int:
+    def decompressed_bytes(self, limit: int, exactly: bool) -> int:
         width = WIDTHS.get(self._chunk.physical_type, self._column.length)
         fixed = decompressed = 0
         pages = []
@@ -246,20 +246,24 @@ class _Chunk:
 
 
 def _page(fields: dict[int, Any], start: int) -> _Page:
-    kind, size, compressed = (_natural(fields, number) for number in (1, 2, 3))
+    kind, size, compressed = (_count(fields, number) for number in (1, 2, 3))
     about = fields.get({DATA: 5, DICTIONARY: 7, DATA_2: 8}.get(kind, 0), {})
     own = about if isinstance(about, dict) else {}
     levels, is_compressed = 0, True
     if kind == DATA_2:
-        encoding, levels, is_compressed = _natural(own, 4), _natural(own, 5) + _natural(own, 6), own.get(7) is not False
+        encoding, levels, is_compressed = (
+            _count(own, 4),
+            _count(own, 5) + _count(own, 6),
+            own.get(7) is not False,
+        )
     else:
-        encoding = _natural(own, 2)
+        encoding = _count(own, 2)
     if levels > min(size, compressed):
         raise MalformedError("levels are damaged")
-    return _Page(kind, size, start, start + compressed, _natural(own, 1), encoding, levels, is_compressed)
+    return _Page(kind, size, start, start + compressed, _count(own, 1), encoding, levels, is_compressed)
 
 
-def _natural(fields: dict[int, Any], number: int) -> int:
+def _count(fields: dict[int, Any], number: int) -> int:
     found = fields.get(number, 0)
     if type(found) is not int or not 0 <= found <= MAX_VALUES:
         raise MalformedError("a page's header is damaged")

@@ -382,7 +382,7 @@ class TestDictionaries:
 def test_several_grammars_are_weighed_on_the_engine_asked_for(engine: str) -> None:
     """Though they are put together in host memory."""
     parts = [tadoc.compress(pl.Series("text", rows)) for rows in (["a b", "c"], ["a a", None])]
-    request = bm25_weights.Request.from_arguments(engine=engine)
+    request = bm25_weights.BM25WeightsRequest.from_arguments(engine=engine)
     both = request.counting.settle(request.counting.counted(pl.concat(parts)))
     assert both.engine.name == engine
     assert both.on_host().offsets.tolist() == [0, 2, 3, 4]
@@ -430,6 +430,6 @@ class TestStreams:
                 for call in (tadoc.bm25_weights, tadoc.to_csr):
                     with pytest.raises(ValueError, match=r'column "body", row 100: not UTF-8 \('):
                         call(text, engine=engine)
-            request = bm25_weights.Request.from_arguments(engine=engine)
+            request = bm25_weights.BM25WeightsRequest.from_arguments(engine=engine)
             with pytest.raises(ValueError, match='column "body", row 107: not UTF-8'):
                 list(request.text_partials(text, 7))

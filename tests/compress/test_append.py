@@ -203,7 +203,7 @@ def test_long_rows_are_parsed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_rule_of_many_symbols_is_found() -> None:
     document = [*range(1, 10_001)]
     column = handmade.column(handmade.grammar(handmade.words(10_001), [document]), [[10_001]])
-    recent = append.Recent.of(column)
+    recent = append.RecentGrammar.of(column)
     assert recent is not None
     sizes, symbols = np.array([10_000]), np.array(document, np.uint32)
     append.Parser.of(recent.corpus.key, recent.corpus.grammar).parse(np.array([0]), symbols, sizes)
@@ -246,7 +246,7 @@ def test_many_rules_that_match_everywhere_take_a_bounded_time() -> None:
     column = handmade.column(grammar, [[0]])
     text = pl.Series("t", [" ".join(["a"] * 4000)])
     like(text, column)
-    recent = append.Recent.of(column)
+    recent = append.RecentGrammar.of(column)
     assert recent is not None
     parser = append.Parser.of(recent.corpus.key, recent.corpus.grammar)
 

@@ -323,7 +323,7 @@ def test_a_window_of_rows_is_left_in_host_memory(compressed: bool) -> None:
     """Counts of windows wait there, or on the disk, until all rows were read."""
     column = pl.Series("text", ["to be or not", None, "to be"])
     column = column.tadoc.compress() if compressed else column
-    request = bm25_weights.Request.from_arguments()
+    request = bm25_weights.BM25WeightsRequest.from_arguments()
     with chosen(tight_engine(1 << 40)):
         part = WindowCounting(request).part(
             Window(0, pl.DataFrame(height=3), tuple(split(column)) if compressed else (), column)

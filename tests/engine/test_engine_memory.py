@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
-from polars_tadoc.analytics.word_count import Request
+from polars_tadoc.analytics.word_count import WordCountRequest
 from polars_tadoc.engine import choose as engine
 from polars_tadoc.engine import host_memory as engine_memory
 from polars_tadoc.engine.host_memory import GPU_BYTES, share_out, telling_share
@@ -103,10 +103,10 @@ def test_footers_decide(repays_at: float, word_bytes: int, expected: str) -> Non
         def grammar_sizes(self) -> list[tuple[str, int, int]]:
             return [("a", 10, 1), ("b", 50, word_bytes)]
 
-    asked = Request.from_arguments()
+    asked = WordCountRequest.from_arguments()
     with (
         patch.object(engine_memory, "_is_installed", return_value=True),
-        patch.object(Request, "gpu_repays_at", repays_at),
+        patch.object(WordCountRequest, "gpu_repays_at", repays_at),
     ):
         own, room = plan._shared_out(asked, ENOUGH, Question())  # type: ignore[arg-type]
     assert own.options.engine == expected

@@ -21,7 +21,7 @@ from polars_tadoc.execute import weight_stream, windows
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.row_stream import stream_rows
 from polars_tadoc.execute.weight_stream import run_checkpointed
-from polars_tadoc.execute.weights import Request
+from polars_tadoc.execute.weights import WeightsRequest
 from polars_tadoc.execute.window_counting import WindowCounting
 from polars_tadoc.execute.windows import Window, windows_of
 from polars_tadoc.model.vocabulary import Vocabulary
@@ -32,9 +32,9 @@ from tests.strategies import texts
 LIMIT = 1 << 20
 ROWS = 1200
 REQUESTS: dict[str, Callable[..., Analytic[Any, Any]]] = {
-    "term_vector": term_vector.Request.from_arguments,
-    "bm25_weights": bm25_weights.Request.from_arguments,
-    "tfidf": tfidf.Request.from_arguments,
+    "term_vector": term_vector.TermVectorRequest.from_arguments,
+    "bm25_weights": bm25_weights.BM25WeightsRequest.from_arguments,
+    "tfidf": tfidf.TFIDFRequest.from_arguments,
 }
 KNOWN = tadoc.Dictionary.from_words(pl.Series(["a", "w3", "u77", "zz"]))
 CASES: list[tuple[str, dict[str, Any]]] = [
@@ -121,7 +121,9 @@ def test_the_compressed_column_itself_may_be_the_label(call: str) -> None:
 def test_any_texts_have_the_same_weights(rows: list[str | None], per_grammar: int) -> None:
     column = pl.Series("text", rows, pl.String).tadoc.compress(rows_per_grammar=per_grammar)  # type: ignore[attr-defined]
     plan = column.to_frame().lazy()
-    found = stream_rows(windows_of(plan, "text", [], LIMIT), bm25_weights.Request.from_arguments(), None, LIMIT)
+    found = stream_rows(
+        windows_of(plan, "text", [], LIMIT), bm25_weights.BM25WeightsRequest.from_arguments(), None, LIMIT
+    )
     assert_frame_equal(pl.concat(list(found)), column.to_frame().tadoc.bm25_weights(), check_exact=True)
 
 
@@ -138,7 +140,7 @@ def test_a_call_goes_on_behind_the_partitions_that_are_finished(
 ) -> None:
     plan, frame = plans["packed"]
     request = REQUESTS[call](**how)
-    assert isinstance(request, Request)
+    assert isinstance(request, WeightsRequest)
     question = packed_question(plan.select("text", *([] if labels is None else [labels])))
     assert question is not None
     monkeypatch.setattr(weight_stream, "BATCH", 100)
@@ -173,7 +175,7 @@ def test_an_abandoned_stream_leaves_nothing_behind(
     monkeypatch.setattr(weight_stream, "WAITING_SHARE", LIMIT)
     with tadoc.Config(spill_folder=str(tmp_path)):
         rows = windows_of(plans["packed"][0], "text", [], LIMIT)
-        frames = stream_rows(rows, bm25_weights.Request.from_arguments(), None, LIMIT)
+        frames = stream_rows(rows, bm25_weights.BM25WeightsRequest.from_arguments(), None, LIMIT)
         assert next(frames).columns == ["id", "word", "weight"]
         assert list(tmp_path.iterdir())
         frames.close()  # type: ignore[attr-defined]

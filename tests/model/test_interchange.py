@@ -79,16 +79,25 @@ def untagged(arrived: pl.DataFrame, plain: pl.DataFrame = PLAIN) -> None:
 
 # pickle
 
-REQUESTS = [word_count, sort, inverted_index, term_vector, sequence_count, ranked_inverted_index, cooccurrence, to_csr]
+REQUESTS = [
+    word_count.WordCountRequest,
+    sort.SortRequest,
+    inverted_index.InvertedIndexRequest,
+    term_vector.TermVectorRequest,
+    sequence_count.SequenceCountRequest,
+    ranked_inverted_index.RankedInvertedIndexRequest,
+    cooccurrence.CooccurrenceRequest,
+    to_csr.ToCSRRequest,
+]
 
 
-@pytest.mark.parametrize("analytic", REQUESTS, ids=lambda module: module.__name__.split(".")[-1])
-def test_requests_are_pickled(frame: pl.DataFrame, analytic: Any) -> None:
-    request = analytic.Request.from_arguments(
+@pytest.mark.parametrize("kind", REQUESTS)
+def test_requests_are_pickled(frame: pl.DataFrame, kind: Any) -> None:
+    request = kind.from_arguments(
         min_count=2, lowercase=True, stopwords=["of"], normalize=pl.element().str.replace("line", "row")
     )
     back = pickle.loads(pickle.dumps(request))
-    if analytic is to_csr:
+    if kind is to_csr.ToCSRRequest:
         pytest.importorskip("scipy")
         (counts, words), (expected, same) = back.run(frame["text"]), request.run(frame["text"])
         assert words.equals(same)
@@ -149,7 +158,7 @@ pickle.dump(request.run(column).to_frame().rows(), sys.stdout.buffer)
 
 @pytest.mark.slow
 def test_a_fresh_process_answers_a_pickled_request(frame: pl.DataFrame) -> None:
-    request = sequence_count.Request.from_arguments(n=2, top=5, lowercase=True)
+    request = sequence_count.SequenceCountRequest.from_arguments(n=2, top=5, lowercase=True)
     sent = pickle.dumps((request, frame["text"].rechunk()))
     done = subprocess.run([sys.executable, "-W", "error", "-c", FRESH], input=sent, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()

@@ -22,7 +22,7 @@ from polars.testing import assert_frame_equal
 import polars_tadoc as tadoc
 from polars_tadoc.errors import ColumnMissingError, InvalidGrammarError, LimitExceededError, NotPackedError
 from polars_tadoc.packed.files import PackedFile
-from polars_tadoc.packed.row_group_pruning import Skipping, _Column
+from polars_tadoc.packed.row_group_pruning import RowGroupPruning, _Column
 from polars_tadoc.packed.unpack import Documents
 from tests.packed_cases import VALUES, every_column, frames
 
@@ -358,7 +358,7 @@ def skipped(path: Path, predicate: pl.Expr) -> list[int]:
     """Row groups that statistics rule out."""
     with PackedFile(path) as file:
         schema = tadoc.scan_packed(path).collect_schema()
-        skipping = Skipping(predicate, schema)
+        skipping = RowGroupPruning(predicate, schema)
         found = skipping.skippable(file.statistics(schema, skipping.columns))
         return [] if found is None else found.fill_null(False).arg_true().to_list()
 

@@ -245,7 +245,7 @@ def test_twigs() -> None:
     rows = ["<a><b/></a>", None, "<c/>", "<a/>", "<a><b/></a>"] * 3
     queries = {"b": "//b", "a": "/a", "c": "/c[d]"}
     column = tadoc.compress(pl.Series("text", rows), tokenizer="xml", rows_per_grammar=4)
-    asked = twig_filter.Request.from_arguments(queries, engine="cpu")
+    asked = twig_filter.TwigFilterRequest.from_arguments(queries, engine="cpu")
     parts = [asked.records(asked.partial(corpus, CPU)) for corpus in corpora_of(column)]
     assert _answer(asked, parts).equals(asked.run(column).to_frame())
 

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
+from polars_tadoc.runtime import moved_modules
 from tests import ROOT
 
 FOLDER = ROOT / "tests" / "data" / "moved_modules"
@@ -41,6 +42,21 @@ def test_dictionary_and_twigs() -> None:
 
 def test_weighting() -> None:
     assert kept("weighting") == [tadoc.BM25(k1=1.5), tadoc.TFIDF()]
+
+
+def test_requests() -> None:
+    texts = pl.Series("text", TEXT).tadoc.compress()  # type: ignore[attr-defined]
+    requests = kept("requests")
+    assert {type(request).__name__ for request in requests.values()} == set(moved_modules._REQUESTS.values()) - {
+        "WeightsRequest"  # only its subclasses are made
+    }
+    frame = pl.DataFrame({"text": TEXT}).tadoc.compress("text")
+    for name in ("word_count", "term_vector", "tfidf", "inverted_index", "sequence_count"):
+        now = getattr(frame.tadoc, name)("text", lowercase=True, stopwords=["the"])
+        assert requests[name].frame(texts).equals(now)
+    assert requests["count_phrase"].run(texts).to_list() == [1, None, 1, 0]
+    assert requests["bm25"].run(texts).equals(tadoc.bm25(texts, "cat", scoring="wakatsuki", k1=1.2))
+    assert requests["equals"].run(texts, texts).to_list() == [True] * 4
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="Polars reads functions that this Python pickled")

@@ -19,7 +19,7 @@ from polars.testing import assert_frame_equal
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import DiskFullError, TadocError
-from polars_tadoc.storage.atomic_write import lock, naming_full_disk, remove_left_behind, replacing, replacing_folder
+from polars_tadoc.storage.atomic_write import atomic_file, atomic_folder, lock, naming_full_disk, remove_abandoned
 
 WRITES = """
 import json, random, resource, sys
@@ -125,15 +125,15 @@ def test_errors_of_polars_and_others(tmp_path: Path) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    with replacing(path, "call") as temporary:
+    with atomic_file(path, "call") as temporary:
         temporary.write_text(text)
 
 
 def folder_beside(path: Path, call: str) -> Any:
-    return replacing_folder(path, call, lambda _: None)
+    return atomic_folder(path, call, lambda _: None)
 
 
-@pytest.mark.parametrize("make", [replacing, folder_beside])
+@pytest.mark.parametrize("make", [atomic_file, folder_beside])
 def test_the_folder_goes_away(tmp_path: Path, make: Callable[[Path, str], Any]) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -141,7 +141,7 @@ def test_the_folder_goes_away(tmp_path: Path, make: Callable[[Path, str], Any]) 
     def fail() -> None:
         with make(folder / "it", "call") as temporary:
             shutil.rmtree(folder)
-            (temporary if make is replacing else temporary / "file").write_text("text")
+            (temporary if make is atomic_file else temporary / "file").write_text("text")
 
     with pytest.raises(FileNotFoundError, match=f"^call: the folder {folder} went away while it was written$"):
         fail()
@@ -164,7 +164,7 @@ def test_a_plan_whose_folder_goes_away(tmp_path: Path) -> None:
 @pytest.mark.parametrize("error", [ValueError("own"), OSError(13, "own"), KeyboardInterrupt()], ids=repr)
 def test_other_errors_are_as_they_were(tmp_path: Path, error: BaseException) -> None:
     def fail() -> None:
-        with replacing(tmp_path / "a", "call") as temporary:
+        with atomic_file(tmp_path / "a", "call") as temporary:
             temporary.write_text("text")
             raise error
 
@@ -177,11 +177,11 @@ def test_other_errors_are_as_they_were(tmp_path: Path, error: BaseException) -> 
 WRITER = """
 import signal, sys
 from pathlib import Path
-from polars_tadoc.storage.atomic_write import replacing, replacing_folder
+from polars_tadoc.storage.atomic_write import atomic_file, atomic_folder
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs this may have it ignored
-path, make = Path(sys.argv[1]), {"file": replacing, "folder": replacing_folder}[sys.argv[2]]
-with make(path, "call", *([] if make is replacing else [lambda _: None])) as temporary:
-    file = temporary if make is replacing else temporary / "file"
+path, make = Path(sys.argv[1]), {"file": atomic_file, "folder": atomic_folder}[sys.argv[2]]
+with make(path, "call", *([] if make is atomic_file else [lambda _: None])) as temporary:
+    file = temporary if make is atomic_file else temporary / "file"
     file.write_text("a part")
     print("ready", flush=True)
     sys.stdin.readline()
@@ -216,7 +216,7 @@ def text(path: Path) -> str:
 def test_what_a_killed_process_has_left_goes(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "it.parquet"
     with writer(path, kind) as process:
-        remove_left_behind(path)
+        remove_abandoned(path)
         assert len(hidden(tmp_path)) == 1  # it is being written
         process.kill()
         process.wait()
@@ -259,10 +259,10 @@ def test_an_old_folder_gets_its_name_back(tmp_path: Path) -> None:
     path = tmp_path / "it"
     (tmp_path / ".it.0123abcd.old").mkdir()
     (tmp_path / ".it.0123abcd.old" / "file").write_text("old")
-    remove_left_behind(path, folder=True)
+    remove_abandoned(path, folder=True)
     assert text(path) == "old"
     (tmp_path / ".it.0123abcd.old").mkdir()
-    remove_left_behind(path, folder=True)
+    remove_abandoned(path, folder=True)
     assert text(path) == "old"
     assert hidden(tmp_path) == []
 

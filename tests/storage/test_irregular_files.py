@@ -31,7 +31,7 @@ from polars_tadoc.records.runs import KeysFile
 from polars_tadoc.records.spill_folder import PREFIX, SpillFolder
 from polars_tadoc.records.word_runs import WordsFile
 from polars_tadoc.runtime import regular_file
-from polars_tadoc.storage.atomic_write import beside, lock, replacing, target
+from polars_tadoc.storage.atomic_write import atomic_file, beside, lock, target
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
 
@@ -335,7 +335,7 @@ def test_links_that_are_left_behind_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / ".new.01234567.old").symlink_to(inside)
     with tadoc.Config(spill_folder=tmp_path), SpillFolder("spill") as folder:
         assert folder.path.is_dir()
-    with replacing(tmp_path / "new", "save") as temporary:
+    with atomic_file(tmp_path / "new", "save") as temporary:
         temporary.write_text("new")
     assert inside.read_text() == "kept"
     assert (tmp_path / "new").read_text() == "new"

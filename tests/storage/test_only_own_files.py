@@ -21,8 +21,8 @@ from polars_tadoc.index.store.folder import HEADER
 from polars_tadoc.records import Checkpoint
 from polars_tadoc.records.spill_folder import PREFIX, SpillFolder
 from polars_tadoc.runtime.regular_file import create_private
-from polars_tadoc.storage import atomic_write as replacing
-from polars_tadoc.storage.atomic_write import lock, remove_left_behind
+from polars_tadoc.storage import atomic_write as atomic_file
+from polars_tadoc.storage.atomic_write import lock, remove_abandoned
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
 
@@ -156,14 +156,14 @@ def test_what_is_put_into_an_index_while_the_new_one_is_written(
 ) -> None:
     path = tmp_path / "index"
     save(path)
-    kept, flush = tree(path), replacing._flush
+    kept, flush = tree(path), atomic_file._flush
 
     def planting(file: Path) -> None:
         flush(file)
         if not os.path.lexists(path / "notes"):
             plant(path / "notes")
 
-    monkeypatch.setattr(replacing, "_flush", planting)
+    monkeypatch.setattr(atomic_file, "_flush", planting)
     with pytest.raises(FileExistsError, match=r'index holds "notes"'):
         save(path)
     assert tree(path).items() > kept.items()
@@ -301,7 +301,7 @@ def test_only_folders_are_left_of_folders(tmp_path: Path) -> None:
     for name in (".index.01234567.tmp", ".index.01234567.old"):
         a_file(tmp_path / name)
     before = tree(tmp_path)
-    remove_left_behind(tmp_path / "index", folder=True)
+    remove_abandoned(tmp_path / "index", folder=True)
     assert tree(tmp_path) == before
 
 
@@ -342,14 +342,14 @@ def test_what_is_put_among_partitions_while_new_ones_are_written(
 ) -> None:
     path = tmp_path / "out"
     write(path)
-    kept, flush = tree(path), replacing._flush
+    kept, flush = tree(path), atomic_file._flush
 
     def planting(file: Path) -> None:
         flush(file)
         with suppress(FileExistsError):
             plant(path / "k=A" / "zz.parquet")
 
-    monkeypatch.setattr(replacing, "_flush", planting)
+    monkeypatch.setattr(atomic_file, "_flush", planting)
     with pytest.raises(FileExistsError, match=r"out holds k=A/zz\.parquet"):
         write(path)
     assert tree(path).items() > kept.items()
@@ -369,8 +369,8 @@ def test_a_target_of_workers_that_is_filled_meanwhile(tmp_path: Path) -> None:
     path.mkdir()
 
     def fill() -> None:
-        require = partial(replacing.require_empty, call="compress")
-        with replacing.replacing_folder(path, "compress", require) as temporary:
+        require = partial(atomic_file.require_empty, call="compress")
+        with atomic_file.atomic_folder(path, "compress", require) as temporary:
             a_file(temporary / "00000.parquet")
             a_file(path / "notes")
 

@@ -17,7 +17,7 @@ import pytest
 import polars_tadoc as tadoc
 from polars_tadoc.records.spill_folder import SpillFolder
 from polars_tadoc.runtime import permissions
-from polars_tadoc.storage import atomic_write as replacing
+from polars_tadoc.storage import atomic_write as atomic_file
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="this system has no such permissions")
 
@@ -53,7 +53,7 @@ def mode(path: Path) -> int:
 @contextmanager
 def watched(seen: list[int]) -> Iterator[None]:
     """Note the modes of all that has a temporary name whenever a file is flushed, and just before it is renamed."""
-    flush, rename = replacing._flush, os.replace
+    flush, rename = atomic_file._flush, os.replace
 
     def flushed(path: Path) -> None:
         top = next(one for one in (path, *path.parents) if one.name.endswith(".tmp"))
@@ -65,7 +65,7 @@ def watched(seen: list[int]) -> Iterator[None]:
             seen.append(mode(Path(old)))
         rename(old, new)
 
-    with patch.object(replacing, "_flush", flushed), patch.object(os, "replace", renamed):
+    with patch.object(atomic_file, "_flush", flushed), patch.object(os, "replace", renamed):
         yield
 
 
@@ -129,7 +129,7 @@ def test_an_error_leaves_the_mode(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")
     path.chmod(0o640)
-    with pytest.raises(IsADirectoryError), replacing.replacing(path, "save"):
+    with pytest.raises(IsADirectoryError), atomic_file.atomic_file(path, "save"):
         tmp_path.read_text()
     assert (mode(path), path.read_text()) == (0o640, "old")
 

@@ -22,7 +22,7 @@ from polars_tadoc.errors import InvalidIndexError, LimitExceededError, SkippedPa
 from polars_tadoc.index.store.folder import HEADER, _header_text
 from polars_tadoc.kernels.host.grammars import parquet_pages as kernels
 from polars_tadoc.untrusted import arrow_sizes
-from polars_tadoc.untrusted.parquet_sizes import unfolded_bytes
+from polars_tadoc.untrusted.parquet_sizes import decompressed_bytes
 from polars_tadoc.untrusted.thrift import MalformedError
 
 FRAME = pl.DataFrame({"number": range(9), "text": [f"row {row} of nine" for row in range(9)]}).tadoc.compress("text")
@@ -34,7 +34,7 @@ def sizes(path: Path, limit: int = 1 << 60) -> list[int]:
     source = pa.OSFile(str(path))
     file = pq.ParquetFile(source)
     groups, leaves = range(file.num_row_groups), range(file.metadata.num_columns)
-    return [unfolded_bytes(source, file, group, [leaf], limit) for group in groups for leaf in leaves]
+    return [decompressed_bytes(source, file, group, [leaf], limit) for group in groups for leaf in leaves]
 
 
 def flat_bytes(array: Any) -> int:
@@ -109,8 +109,8 @@ def test_columns_that_unfold_into_little_together_are_within_the_limit(tmp_path:
     easy = max(sizes(tmp_path / "a.parquet"))
     assert easy > 10 * held
     for limit in (2 * held, easy - 1, easy, easy + 1, 3 * easy):
-        assert held <= unfolded_bytes(source, file, 0, [0, 1], limit) <= limit
-    assert unfolded_bytes(source, file, 0, [0, 1], held - 1) >= held
+        assert held <= decompressed_bytes(source, file, 0, [0, 1], limit) <= limit
+    assert decompressed_bytes(source, file, 0, [0, 1], held - 1) >= held
 
 
 @given(st.lists(st.text("ab", max_size=300).map(str.encode), max_size=300), st.booleans())
@@ -369,7 +369,7 @@ def test_arrow_files_of_any_bytes(data: bytes, place: int, value: int) -> None:
     altered[-place % len(altered)] = value
     for content in (data, b"ARROW1" + data + b"ARROW1", bytes(altered)):
         with contextlib.suppress(pa.ArrowException, OSError):
-            assert arrow_sizes.unfolded_bytes(content) >= 0
+            assert arrow_sizes.decompressed_bytes(content) >= 0
 
 
 def test_arrow_files_say_what_they_unfold_into() -> None:
@@ -377,7 +377,7 @@ def test_arrow_files_say_what_they_unfold_into() -> None:
     for compression in ("zstd", "lz4", "uncompressed"):
         file = io.BytesIO()
         frame.write_ipc(file, compression=compression)  # type: ignore[arg-type]
-        said = arrow_sizes.unfolded_bytes(file.getvalue())
+        said = arrow_sizes.decompressed_bytes(file.getvalue())
         assert said == pa.ipc.open_file(file.getvalue()).read_all().nbytes
 
 

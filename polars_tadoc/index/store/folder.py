@@ -30,7 +30,7 @@ from polars_tadoc.errors import InvalidIndexError, LimitExceededError, NotAFileE
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, frame_of
 from polars_tadoc.runtime.regular_file import open_regular, read_json_text
-from polars_tadoc.storage.atomic_write import replacing_folder
+from polars_tadoc.storage.atomic_write import atomic_folder
 from polars_tadoc.untrusted import arrow_sizes, parquet_sizes
 from polars_tadoc.untrusted.parquet_footer import open_parquet
 
@@ -247,7 +247,7 @@ class Reader:
         name = f"{name}.arrow"
         data = self._checked(name)
         with self._readable(name):
-            size = arrow_sizes.unfolded_bytes(data)
+            size = arrow_sizes.decompressed_bytes(data)
         self._require_within_limit(name, size)
         with self._readable(name):
             try:
@@ -313,7 +313,7 @@ class Reader:
 
     def _require_unfoldable(self, name: str, data: Any) -> None:
         with self._readable(name):
-            size = parquet_sizes.unfolded_bytes_of_all(data, settings().payload_limit_bytes)
+            size = parquet_sizes.decompressed_bytes_of_all(data, settings().payload_limit_bytes)
         self._require_within_limit(name, size)
 
     def _require_within_limit(self, name: str, size: int) -> None:
@@ -442,7 +442,7 @@ def new_folder(path: Path, overwrite: bool, call: str) -> Iterator[Path]:
     _require_free(path, overwrite, call)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{call}: there is no folder {path.parent}")
-    with replacing_folder(path, call, lambda old: _require_free(old, overwrite, call)) as temporary:
+    with atomic_folder(path, call, lambda old: _require_free(old, overwrite, call)) as temporary:
         yield temporary
 
 
