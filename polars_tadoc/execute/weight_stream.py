@@ -35,6 +35,7 @@ from polars_tadoc.records import Checkpoint, Spill, SpillFolder
 from polars_tadoc.records.labelled_results import Labels, to_arrow
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.arrow_memory import view
+from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
 
 FREQUENCIES = Layout(("word",), 1)
 """How many rows hold each word."""
@@ -69,6 +70,8 @@ def stream_weights(
         totals.settle()
         for counted in waiting.all():
             yield request.finish(totals.given_to(counted.terms), Labels(counted.labels), counting.batches).to_frame()
+            del counted
+            give_back_memory(limit // GROWN_SHARE)
 
 
 def run_checkpointed(
@@ -117,6 +120,8 @@ def run_checkpointed(
         for records in counts.merged(batch=BATCH):
             terms = totals.given_to(_of_own_words(request.part(records)))
             yield request.finish(terms, kept.all(), counting.batches).to_frame()
+            del records, terms
+            give_back_memory(limit // GROWN_SHARE)
 
 
 class _AllRows:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from polars_tadoc.kernels.host.records.by_count import by_falling_count
 from polars_tadoc.kernels.host.records.packed_keys import KeyForm
 from polars_tadoc.records.runs import GROUP, KeysFile, KeysWriter
 from polars_tadoc.records.spill_folder import SpillFolder
+from polars_tadoc.runtime.free_memory import give_back_memory
 
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
@@ -115,6 +117,7 @@ class ByCount:
                     writer.write(one.keys, None)
                 self._stretches[place] = replace(one, keys=path)
         self._held = 0
+        give_back_memory(self._room)
 
     def read(self, batch: int) -> Iterator[tuple[UInt64, UInt64]]:
         """Give the records, uint64[limbs, keys] and uint64 counts, about so many at a time or more."""
@@ -138,20 +141,25 @@ class ByCount:
             done = goal
 
     def _gather(self, owners: Int64, sizes: Int64, places: Int64) -> UInt64:
-        """Read so many records of each stretch named, one behind the other; places move behind what was read."""
-        taken = np.zeros(len(places), np.int64)
-        np.add.at(taken, owners, sizes)
-        parts = [
-            one.read(place, place + size, self._form) if size else np.zeros((self._form.limbs, 0), np.uint64)
-            for one, place, size in zip(self._stretches, places.tolist(), taken.tolist(), strict=True)
-        ]
-        places += taken
+        """Read so many records of each stretch named, one behind the other; places move behind what was read.
+
+        One stretch is in memory at a time: what is read of a file are whole groups, of which few records may be wanted.
+        """
+        starts = np.cumsum(sizes) - sizes
         keys = np.empty((self._form.limbs, int(sizes.sum())), np.uint64)
-        read, at = [0] * len(parts), 0
-        for owner, size in zip(owners.tolist(), sizes.tolist(), strict=True):
-            keys[:, at : at + size] = parts[owner][:, read[owner] : read[owner] + size]
-            read[owner] += size
-            at += size
+        of_owners = np.argsort(owners, kind="stable")
+        bounds = np.searchsorted(owners, np.arange(len(places) + 1), sorter=of_owners)
+        for number, (first, last) in enumerate(pairwise(bounds.tolist())):
+            wanted = of_owners[first:last]
+            place, taken = int(places[number]), int(sizes[wanted].sum())
+            if not taken:
+                continue
+            part, read = self._stretches[number].read(place, place + taken, self._form), 0
+            for start, size in zip(starts[wanted].tolist(), sizes[wanted].tolist(), strict=True):
+                keys[:, start : start + size] = part[:, read : read + size]
+                read += size
+            places[number] += taken
+            give_back_memory(self._room)  # what reading a file took: else it adds up
         return keys
 
 
