@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import gc
 import random
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -284,3 +287,32 @@ def test_by_falling_count(counts: list[int], limbs: int) -> None:
     assert made.tolist() == keys[:, order].tolist()
     assert np.repeat(each, np.diff(offsets)).tolist() == sorted(counts, reverse=True)
     assert len(each) == len(set(counts))
+
+
+@settings(max_examples=20)
+@given(
+    stretches=st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=40), min_size=1, max_size=12),
+    batch=st.integers(1, 50),
+)
+def test_of_files_by_count_one_is_in_memory_at_a_time(stretches: list[list[int]], batch: int) -> None:
+    form, first, expected = KeyForm((16,)), 0, []
+    read, alive = order._Stretch.read, []
+
+    def counted(self: order._Stretch, *place: Any) -> Any:
+        assert sum(one() is not None for one in alive) <= 1  # the one before, until this one takes its name
+        found = np.array(read(self, *place))
+        alive.append(weakref.ref(found))
+        return found
+
+    with SpillFolder("test") as folder, patch.object(order._Stretch, "read", counted):
+        by_count = order.ByCount(form, None, 1, folder)
+        for counts in stretches:
+            keys = np.arange(first, first + len(counts), dtype=np.uint64)[None]
+            by_count.add(keys, np.array(counts, np.uint64))
+            expected += zip(counts, keys[0].tolist(), strict=True)
+            first += len(counts)
+        found = [
+            (int(n), int(key)) for keys, ns in by_count._read(batch, None) for n, key in zip(ns, keys[0], strict=True)
+        ]
+    assert found == sorted(expected, key=lambda one: (-one[0], one[1]))
+    assert alive
