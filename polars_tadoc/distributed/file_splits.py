@@ -250,7 +250,7 @@ def _naming(place: object) -> Iterator[None]:
     try:
         yield
     except (MalformedError, pa.ArrowException, UnicodeDecodeError, ComputeError) as error:
-        raise InvalidGrammarError(f"{place}: this is no Parquet file, or it is damaged: {error}") from error
+        raise InvalidGrammarError(f"{place}: not a Parquet file, or damaged: {error}") from error
     except PolarsError as error:
         raise type(error)(f"{place}: {error}") from error
 

@@ -204,7 +204,7 @@ class Workers:
         files = Files.find(source, column, "compress")
         target = Path(os.path.realpath(require_path("target", target, "compress")))
         if not target.parent.is_dir():
-            raise FileNotFoundError(f"compress: there is no folder {target.parent}")
+            raise FileNotFoundError(f"compress: folder {target.parent} does not exist; create it first")
         require_empty(target, "compress")
         with atomic_folder(target, "compress", lambda old: require_empty(old, "compress")) as folder:
             tasks = [

@@ -1,1 +1,1 @@
-"""The packed form: one self-contained row for each grammar, in memory and in files."""
+"""The packed form: one self-contained row per grammar, in memory and in files."""

@@ -1,4 +1,4 @@
-"""What becomes of files and partitions of a packed scan that cannot be read."""
+"""Handles files and partitions of a packed scan that cannot be read."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from polars_tadoc.storage.files import File
 OnError = Literal["raise", "skip"]
 
 NOT_THE_FILE_S = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR}
-"""Errors of a process that has too much open or too little memory: the next file would meet them as well."""
+"""Errors of the process, not of the file (too many open files, out of memory): the next file would fail too."""
 
 
 class Faults:
-    """Raises the errors of what cannot be read with its name, or warns of them and goes on.
+    """Raises the error of an unreadable file or partition with its name, or warns and continues.
 
     Parameters
     ----------
     on_error
-        Which of them.
+        ``"raise"`` or ``"skip"``.
 
     Raises
     ------
     ValueError
-        It is neither.
+        ``on_error`` is neither.
 
     """
 
@@ -36,7 +36,7 @@ class Faults:
         if on_error not in get_args(OnError):
             raise ValueError(f'scan_packed: on_error={on_error!r}: use "raise" or "skip"')
         self.skips = on_error == "skip"
-        """Whether it goes on."""
+        """Whether unreadable files and partitions are skipped."""
 
     def of_file(self, file: File, error: Exception) -> None:
         """Handle an error of a file as a whole."""
@@ -59,7 +59,7 @@ class Faults:
             said = f'scan_packed: {place}: {why}; skipped (on_error="skip")'
             warnings.warn(said, SkippedPartitionWarning, stacklevel=2)
             return
-        why = f'scan_packed: {place}: {why}; on_error="skip" passes over it'
+        why = f'scan_packed: {place}: {why}; on_error="skip" skips it'
         if isinstance(error, OSError) and number is not None:
-            raise OSError(number, why) from error  # of the class that the number has
+            raise OSError(number, why) from error  # OSError picks the subclass of the number
         raise type(error)(why) from error

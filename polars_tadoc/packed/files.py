@@ -1,4 +1,4 @@
-"""Packed rows in Parquet files: one row group each, so that statistics and reads are a partition's."""
+"""Packed rows in Parquet files: one row group per packed row, so that statistics and reads are per partition."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PackedFile:
     file
         The file, or its path.
     content
-        Its bytes, where it is held in memory; the path is then what messages call it.
+        Its bytes if it is held in memory; messages then use the path as its name.
 
     Raises
     ------
@@ -41,7 +41,7 @@ class PackedFile:
     InvalidGrammarError
         The file is no Parquet file, or damaged.
     OSError
-        It is gone, or may not be read.
+        The file is missing or cannot be opened.
 
     """
 
@@ -57,17 +57,15 @@ class PackedFile:
             self._file = open_parquet(self._source)
             self.schema = frame_of(self._file.schema_arrow.empty_table()).schema
         except (*ARROW_ERRORS, MalformedError) as error:
-            if isinstance(error, OSError) and error.errno:  # it is gone, or may not be read
+            if isinstance(error, OSError) and error.errno:  # missing, or no permission
                 raise
-            raise InvalidGrammarError(
-                f"{path}: this is no Parquet file, or it is damaged: {_one_line(error)}"
-            ) from error
+            raise InvalidGrammarError(f"{path}: not a Parquet file, or damaged: {_one_line(error)}") from error
         packed = [name for name, dtype in self.schema.items() if is_packed(dtype)]
         if len(packed) != 1:
             raise NotPackedError(
-                f"{path}: {len(packed)} of its columns are packed, not one; files of text are packed by "
-                f'pl.scan_parquet("{path.rsplit("/", 1)[-1]}").tadoc.compress(column).tadoc.sink_packed(other), those '
-                "of compressed rows are read by pl.scan_parquet"
+                f"{path}: {len(packed)} packed columns, expected one; pack a file of text with "
+                f'pl.scan_parquet("{path.rsplit("/", 1)[-1]}").tadoc.compress(column).tadoc.sink_packed(other), '
+                "read a file of compressed rows with pl.scan_parquet"
             )
         self.column = packed[0]
 
@@ -89,14 +87,14 @@ class PackedFile:
         return int(self._file.metadata.num_rows)
 
     def read(self, group: int, names: list[str]) -> pl.DataFrame:
-        """Read some columns of a row group; no byte of another column is read.
+        """Read some columns of a row group, and no byte of any other column.
 
         Raises
         ------
         InvalidGrammarError
             The row group is damaged.
         LimitExceededError
-            It claims to unfold into more than ``Config(payload_limit_bytes=)``.
+            It claims to decode to more than ``Config(payload_limit_bytes=)``.
 
         """
         try:
@@ -135,7 +133,7 @@ class PackedFile:
 
     @cached_property
     def _as_stored(self) -> Any:
-        """The file without Arrow's types, in those of Parquet: lists of a fixed length are lists."""
+        """The file without Arrow's types, in Parquet's: lists of a fixed length are plain lists."""
         return without_arrow_types(self._source)
 
     def _path(self, leaf: int) -> str:
@@ -145,14 +143,14 @@ class PackedFile:
         return range(self._leaves[name], self._leaves[name] + self._counts[name])
 
     def _fetch(self, group: int, leaves: Sequence[int]) -> None:
-        """Read what an object store has of columns of a row group, in as few requests as they take."""
+        """Prefetch columns of a row group from an object store, in as few requests as possible."""
         if self._ranges is None:
             return
         about = self._file.metadata.row_group(group)
         self._ranges.fetch(chunk_range(about.column(leaf)) for leaf in leaves)
 
     def grammar_sizes(self, group: int) -> tuple[int, int]:
-        """Tell from the footer how many symbols rows and rules of a row group have, and the bytes of its words."""
+        """Read from the footer the number of symbols in rows and rules of a row group, and the bytes of its words."""
         start = self._leaves[self.column]
         fields = {field.name: place for place, field in enumerate(self.schema[self.column].fields)}  # type: ignore[attr-defined]
         chunks = self._file.metadata.row_group(group)
@@ -165,19 +163,19 @@ class PackedFile:
         size = decompressed_bytes(self._source, self._file, group, leaves, limit)
         if size > limit:
             raise LimitExceededError(
-                f"{self.place}, row group {group}: it claims to unfold into {size:,} bytes or more, the limit is "
+                f"{self.place}, row group {group}: claims to decode to at least {size:,} bytes, the limit is "
                 f"{limit:,}; if the data is trusted, raise it: tadoc.Config(payload_limit_bytes=…)"
             )
 
     def statistics(self, schema: pl.Schema, names: Iterable[str]) -> Mapping[str, Bounds]:
-        """Give what the row groups' statistics say of documents' columns.
+        """Return the row groups' statistics of document columns.
 
         Parameters
         ----------
         schema
             Columns of the documents.
         names
-            The columns asked for, none of them nested.
+            The wanted columns, none of them nested.
 
         """
         groups = [self._file.metadata.row_group(group) for group in range(self.group_count)]
@@ -188,7 +186,7 @@ class PackedFile:
         return known
 
     def _understood(self, name: str, dtype: pl.DataType) -> bool:
-        """Tell whether numbers in the statistics mean what they mean in Polars: other writers' units may differ."""
+        """Tell whether numbers in the statistics have Polars' units: other writers' units may differ."""
         if not dtype.is_temporal():
             return True
         place = list(self.schema).index(name)
@@ -210,7 +208,7 @@ class PackedFile:
 
 
 _NO_FIXED_LISTS = int(pa.__version__.split(".")[0]) < 26
-"""PyArrow 25 reads no lists of a fixed length of which one is null."""
+"""PyArrow 25 cannot read lists of a fixed length if one is null."""
 
 
 def _holds_fixed_lists(dtype: Any) -> bool:
@@ -221,12 +219,12 @@ def _holds_fixed_lists(dtype: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class RowGroup:
-    """One row group of a file of packed rows; called, it reads some columns, errors as for :meth:`PackedFile.read`."""
+    """One row group of a packed file; calling it reads some columns. Errors as for :meth:`PackedFile.read`."""
 
     file: PackedFile
     group: int
     shared: Mapping[str, pl.Series] = field(default_factory=dict)
-    """Columns that are one value in the whole file: what its folders say."""
+    """Columns with one value in the whole file, taken from its folder names."""
 
     def __call__(self, names: list[str]) -> pl.DataFrame:
         """Read some columns."""
@@ -240,12 +238,12 @@ class RowGroup:
 
     @property
     def place(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return f"{self.file.place}, row group {self.group}"
 
 
 def _lists(value: pl.Series, counts: Sequence[int | None]) -> pl.Series:
-    """Make lists of one value, of some lengths."""
+    """Repeat one value into lists of the given lengths."""
     lists = [value.new_from_index(0, count or 0).alias("values").implode() for count in counts]
     return pl.concat([pl.Series("values", [], pl.List(value.dtype)), *lists]).alias(value.name)
 
@@ -255,24 +253,24 @@ def _one_line(error: Exception) -> str:
 
 
 def _bounds(chunks: list[Any], dtype: pl.DataType, understood: bool) -> Bounds:
-    """Read the statistics of one leaf by row group; of values only where they are understood.
+    """Read the statistics of one leaf by row group; bounds only if their units are known.
 
-    The number of a leaf's values and of its nulls both count an empty list as one.
+    Both the count of a leaf's values and its count of nulls count an empty list as one.
     """
     known = [chunk.statistics for chunk in chunks]
     bounded = [one if understood and one is not None and one.has_min_max else None for one in known]
     nulls = [one.null_count if one is not None and one.has_null_count else None for one in known]
     low, high = _values(bounded, "min", dtype), _values(bounded, "max", dtype)
-    if dtype.is_float():  # a value may be NaN, which stands above all others but is in no statistics
+    if dtype.is_float():  # a value may be NaN, which Polars sorts above all others but statistics leave out
         high = high.clear(len(high))
     return Bounds(low, high, pl.Series(nulls, dtype=pl.Int64), pl.Series([chunk.num_values for chunk in chunks]))
 
 
 def _values(statistics: list[Any], bound: str, dtype: pl.DataType) -> pl.Series:
-    """Turn bounds of statistics into the column's type; null where they are not understood, or no such values."""
+    """Turn bounds of statistics into the column's type; null if their units are unknown or there are none."""
     if dtype.is_integer() or dtype in (pl.Boolean, pl.Float32, pl.Float64):
         return pl.Series(_parts(statistics, bound), dtype=dtype, strict=False)
-    raw = _parts(statistics, f"{bound}_raw")  # as text or time it may not even be readable
+    raw = _parts(statistics, f"{bound}_raw")  # read as text or time they may raise
     if dtype.is_temporal():
         ticks = pl.Series(raw, dtype=pl.Int64, strict=False)
         return (ticks.cast(pl.Int32, strict=False) if dtype == pl.Date else ticks).cast(dtype)
@@ -282,7 +280,7 @@ def _values(statistics: list[Any], bound: str, dtype: pl.DataType) -> pl.Series:
 
 
 def _text(raw: Any) -> str | None:
-    """Return bytes as the text that they are; where a writer cut a character, they are none."""
+    """Decode bytes as text; None where a writer cut a character."""
     try:
         return raw.decode() if isinstance(raw, bytes) else None
     except UnicodeDecodeError:

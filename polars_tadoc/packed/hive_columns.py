@@ -1,4 +1,4 @@
-"""Columns that the folders of files name: one value a file."""
+"""Hive columns: taken from folder names, one value per file."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from polars_tadoc.packed.hive_names import column_of, read_names
 
 @dataclass(frozen=True, eq=False)
 class HiveColumns:
-    """What the folders of files say.
+    """The hive columns of a scan.
 
     Parameters
     ----------
     said
-        Texts of each column, one a file.
+        Each column's texts, one per file.
     given
-        Types that the caller names.
+        Types given by the caller.
     parse_dates
-        Whether dates and times are told where no type is named.
+        Whether dates and times are parsed in columns without a given type.
     columns
         The values, once types are known.
 
@@ -37,12 +37,12 @@ class HiveColumns:
     def of(
         cls, folders: Sequence[Sequence[str]], schema: Mapping[str, Any], parse_dates: bool, call: str = "scan_packed"
     ) -> HiveColumns:
-        """Read the folders of each file.
+        """Read the folder names of each file.
 
         Raises
         ------
         ValueError
-            Files lie in folders of different keys, or the schema names a column that no folder does.
+            Files are in folders with different keys, or the schema names a column that no folder has.
 
         """
         read = [read_names(names) for names in folders]
@@ -50,17 +50,17 @@ class HiveColumns:
         for names, found in zip(folders, read, strict=True):
             if list(found) != first:
                 raise ValueError(
-                    f'{call}: folder "{"/".join(names)}" names {_listed(found)}, those of the first file '
-                    f"{_listed(first)}; scan them apart, or leave folders out: hive_partitioning=False"
+                    f'{call}: folder "{"/".join(names)}" has keys {_listed(found)}, the first file has '
+                    f"{_listed(first)}; scan them separately, or ignore folder names: hive_partitioning=False"
                 )
         unknown = [name for name in schema if name not in first]
         if unknown:
-            raise ValueError(f"{call}: hive_schema names {_listed(unknown)}; the folders name {_listed(first)}")
+            raise ValueError(f"{call}: hive_schema has {_listed(unknown)}; the folder names have only {_listed(first)}")
         said = {name: [one[name] for one in read] for name in first}
         return cls(said, dict(pl.Schema(schema)), parse_dates, {})
 
     def typed(self, schema: Mapping[str, pl.DataType]) -> HiveColumns:
-        """Read the texts as values; of the type that files have of a column, where they have it, too."""
+        """Parse the texts as values, with the type of the files' column of the same name if there is one."""
         columns = {
             name: column_of(name, texts, self.given.get(name, schema.get(name)), self.parse_dates)
             for name, texts in self.said.items()
@@ -74,7 +74,7 @@ class HiveColumns:
 
     @property
     def texts(self) -> list[list[str | None]]:
-        """What is said of each file."""
+        """Each file's texts."""
         return [list(texts) for texts in zip(*self.said.values(), strict=True)]
 
     @property
@@ -83,11 +83,11 @@ class HiveColumns:
         return {name: column.dtype for name, column in self.columns.items()}
 
     def values(self, file: int) -> dict[str, pl.Series]:
-        """Give a file's values, each a series of one."""
+        """Return a file's values, each as a series of length one."""
         return {name: column.slice(file, 1) for name, column in self.columns.items()}
 
     def passing(self, condition: pl.Expr | None, files: int) -> list[bool]:
-        """Tell by file whether its rows pass a condition on these columns alone."""
+        """Tell for each file whether its rows pass a condition on hive columns alone."""
         if condition is None:
             return [True] * files
         frame = pl.DataFrame(list(self.columns.values()))

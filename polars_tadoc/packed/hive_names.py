@@ -1,4 +1,4 @@
-"""Folder names of partitions: how a column's values are written in them, and read again."""
+"""Folder names of hive partitions: encodes a column's values as names, and parses them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from urllib.parse import quote, unquote
 import polars as pl
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
-"""What stands for null."""
+"""The folder name's value for null."""
 
 SAFE = "!\"#$&'()*+,;<>?@[\\]^`{|}~"
-"""Characters that are not percent-encoded, beside letters and digits: those that Polars does not encode either."""
+"""Characters that are not percent-encoded, besides letters and digits: as in Polars."""
 
 
 def require_key(name: str, dtype: object, call: str) -> None:
-    """Raise ``TypeError`` unless values of this type can be written in the name of a folder, and be read again."""
+    """Raise ``TypeError`` unless values of this type can be written as a folder name and parsed again."""
     known = isinstance(dtype, pl.DataType) and (
         dtype.is_integer()
         or dtype in (pl.String, pl.Boolean, pl.Date, pl.Categorical)
@@ -28,29 +28,29 @@ def require_key(name: str, dtype: object, call: str) -> None:
 
 
 def folder_name(column: str, value: str | None, call: str) -> str:
-    """Return the name of the folder of a column's value, which was cast to String.
+    """Return the folder name of a column's value, given as a String.
 
     Raises
     ------
     ValueError
-        The value is what stands for null, or makes a longer name than folders have.
+        The value equals the marker for null, or the name is longer than a file system allows.
 
     """
     if value == NULL:
-        raise ValueError(f'{call}: column "{column}" has the value "{NULL}", which means null in a folder\'s name')
+        raise ValueError(f'{call}: column "{column}" has the value "{NULL}", which means null in a folder name')
     key = quote(column, safe=SAFE)
-    key = f"%2E{key[1:]}" if key.startswith(".") else key  # or the folder would be a hidden one
+    key = f"%2E{key[1:]}" if key.startswith(".") else key  # a leading dot would hide the folder
     name = f"{key}={NULL if value is None else quote(value, safe=SAFE)}"
     if len(name) > 255:
         raise ValueError(
-            f'{call}: a value of column "{column}" makes a folder name of {len(name):,} characters, 255 are the most; '
+            f'{call}: column "{column}": a value makes a folder name of {len(name):,} characters, the maximum is 255; '
             "partition by a shorter column"
         )
     return name
 
 
 def read_names(folders: Sequence[str]) -> dict[str, str | None]:
-    """Return the columns and values that folders along a path name, outermost first; other folders name none."""
+    """Return the columns and values in the folder names along a path, outermost first; others are ignored."""
     found: dict[str, str | None] = {}
     for folder in folders:
         column, separator, value = folder.partition("=")
@@ -60,23 +60,23 @@ def read_names(folders: Sequence[str]) -> dict[str, str | None]:
 
 
 def column_of(name: str, values: Sequence[str | None], dtype: pl.DataType | None, parse_dates: bool) -> pl.Series:
-    """Turn what folders say of a column, one value a file, into a series.
+    """Turn folder-name values of a column, one per file, into a series.
 
     Parameters
     ----------
     name
         The column.
     values
-        What is said of each file.
+        Each file's text.
     dtype
-        Its type, where that is known; else integers, numbers, Booleans and dates are told by how they look.
+        Its type if known; otherwise integers, floats, Booleans and dates are recognised by their form.
     parse_dates
-        Whether dates and times are told.
+        Whether dates and times are parsed.
 
     Raises
     ------
     ValueError
-        A value is none of the type.
+        A value cannot be parsed as the type.
 
     """
     texts = pl.Series(name, values, pl.String)
@@ -85,7 +85,9 @@ def column_of(name: str, values: Sequence[str | None], dtype: pl.DataType | None
     found = _read_as(texts, dtype)
     wrong = texts.filter(found.is_null() & texts.is_not_null())
     if len(wrong):
-        raise ValueError(f'scan_packed: folder "{name}={wrong[0]}" names no {dtype}; give another type: hive_schema=')
+        raise ValueError(
+            f'scan_packed: folder "{name}={wrong[0]}": not a valid {dtype}; set another type: hive_schema='
+        )
     return found
 
 
@@ -102,7 +104,7 @@ def _inferred(texts: pl.Series, parse_dates: bool) -> pl.Series:
 
 
 def _read_as(texts: pl.Series, dtype: pl.DataType) -> pl.Series:
-    """Read texts as values of a type, null where they are none."""
+    """Parse texts as values of a type; null where that fails."""
     if dtype == pl.Boolean:
         return texts.replace_strict({"true": True, "false": False}, default=None, return_dtype=pl.Boolean)
     if dtype == pl.Date:
@@ -115,5 +117,5 @@ def _read_as(texts: pl.Series, dtype: pl.DataType) -> pl.Series:
 
 
 def shown(values: Mapping[str, str | None]) -> str:
-    """Write a partition's keys for messages."""
+    """Format a partition's keys for messages."""
     return "/".join(f"{name}={NULL if value is None else value}" for name, value in values.items())

@@ -1,4 +1,4 @@
-"""Rows that stand together and share a grammar become one packed row, the other columns lists beside it."""
+"""Packs consecutive rows that share a grammar into one packed row; the other columns become lists."""
 
 from __future__ import annotations
 
@@ -22,44 +22,44 @@ from polars_tadoc.packed.partition import PACKED_DTYPE
 from polars_tadoc.runtime.arrow_memory import owned
 
 MAX_VALUES = 1 << 29
-"""Values that a cell may hold: beyond, a page of a Parquet file may not hold it."""
+"""Maximum values in a cell: a Parquet page may not hold more."""
 
 MAX_BYTES = (1 << 31) - 1
-"""Bytes of strings that a cell may hold, likewise."""
+"""Maximum bytes of strings in a cell, for the same reason."""
 
 
 def packed_schema(schema: pl.Schema, column: str) -> pl.Schema:
-    """Columns of the packed frame: the compressed column packed, any other one a list.
+    """Schema of the packed frame: the compressed column is packed, every other column is a list.
 
     Raises
     ------
     TypeError
-        A column is of a type that cannot stand in a list.
+        A column's type cannot be an element of a list.
 
     """
     for name, dtype in schema.items():
         if dtype == pl.Object:
-            raise TypeError(f'pack: column "{name}" is Object, which no list can hold; drop it or turn it into text')
+            raise TypeError(f'pack: column "{name}" is Object, which lists cannot hold; drop it or convert it to text')
     return pl.Schema({name: PACKED_DTYPE if name == column else pl.List(dtype) for name, dtype in schema.items()})
 
 
 def pack(df: pl.DataFrame, column: str) -> pl.DataFrame:
-    """Make one row of each run of rows that share a grammar; see ``df.tadoc.pack``.
+    """Make one row of each run of consecutive rows that share a grammar; see ``df.tadoc.pack``.
 
     Raises
     ------
     LimitExceededError
-        One row alone has more values than a cell may hold, or grammars alternate so often that their copies would take
-        more than ``Config(payload_limit_bytes=)``.
+        A single row has more values than a cell may hold, or grammars alternate so often that their copies would
+        exceed ``Config(payload_limit_bytes=)``.
     TypeError
-        A column is of a type that cannot stand in a list.
+        A column's type cannot be an element of a list.
 
     """
     return pl.concat([pl.DataFrame(schema=packed_schema(df.schema, column)), *pack_stream([df], column)])
 
 
 def pack_stream(batches: Iterable[pl.DataFrame], column: str, *, passing: bool = False) -> Iterator[pl.DataFrame]:
-    """Pack rows that come batch by batch, in memory for one run and a batch; errors as for :func:`pack`.
+    """Pack rows batch by batch, holding one run and one batch in memory; errors as for :func:`pack`.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def pack_stream(batches: Iterable[pl.DataFrame], column: str, *, passing: bool =
     column
         The compressed column.
     passing
-        Whether the rows are on their way to somewhere else: their grammars are not kept in the cache then.
+        Whether the rows are only passing through: their grammars are then not cached.
 
     """
     packed = _PackedGrammars(passing)
@@ -86,13 +86,13 @@ def pack_stream(batches: Iterable[pl.DataFrame], column: str, *, passing: bool =
 
 
 def grammar_runs(column: pl.Series) -> list[tuple[int | None, int, int]]:
-    """Category code, first row and stop of each run of rows that share a grammar.
+    """Return category code, first row and stop of each run of rows that share a grammar.
 
-    Null rows belong to the run before them, or to the first; where all are null, the code is None.
+    Null rows belong to the run before them, or to the first run; if all rows are null, the code is None.
     """
     if len(column) == 0:
         return []
-    fields = storage(column).alias("text").struct  # Polars' own calls take some names for patterns
+    fields = storage(column).alias("text").struct  # Polars' own calls read some names as patterns
     valid = fields.field("symbols").is_not_null().alias("valid")
     codes = pl.DataFrame([fields.field("grammar").to_physical(), valid]).select(
         pl.when("valid").then("grammar").forward_fill().backward_fill()
@@ -105,7 +105,7 @@ def grammar_runs(column: pl.Series) -> list[tuple[int | None, int, int]]:
 
 
 class _PackedGrammars:
-    """Counts the bytes of grammars that come again, which would fill memory or disk where grammars alternate."""
+    """Counts the bytes of repeated grammars, which would fill memory or disk if grammars alternate."""
 
     def __init__(self, passing: bool) -> None:
         self.passing = passing
@@ -113,7 +113,7 @@ class _PackedGrammars:
         self.copied = 0
 
     def add(self, corpus: Corpus) -> None:
-        """Note a packed grammar; raise ``LimitExceededError`` where the copies pass the limit."""
+        """Count a packed grammar; raise ``LimitExceededError`` if the copies exceed the limit."""
         if self.passing:
             grammars.discard(corpus.key)
         if corpus.key not in self.sizes:
@@ -123,22 +123,22 @@ class _PackedGrammars:
         limit = settings().payload_limit_bytes
         if self.copied > limit:
             raise LimitExceededError(
-                f"pack: {len(self.sizes):,} grammars alternate from row to row, and each run of rows holds its grammar "
-                f"again: {limit:,} bytes and more; bring the rows of a grammar together, or merge the grammars first: "
-                "df.tadoc.recompress()"
+                f"pack: {len(self.sizes):,} grammars alternate from row to row, and each run of rows has its own copy: "
+                f"at least {limit:,} bytes; sort rows so that those of one grammar are adjacent, or merge the grammars "
+                "first: df.tadoc.recompress()"
             )
 
 
 def _packed_rows(rows: pl.DataFrame, column: str, packed: _PackedGrammars) -> Iterator[pl.DataFrame]:
-    """Pack rows that share a grammar: one packed row, or several where a cell would hold too much."""
+    """Pack rows that share a grammar into one packed row, or into several if a cell would exceed its limits."""
     for name in rows.columns:
         values, size = _most_values(rows[name].alias("values"))
         if max(values, rows.height) <= MAX_VALUES and size <= MAX_BYTES:
             continue
         if rows.height == 1:
             raise LimitExceededError(
-                f'pack: a row of column "{name}" has {values:,} values and {size:,} bytes; a cell holds '
-                f"{MAX_VALUES:,} values and {MAX_BYTES:,} bytes at most"
+                f'pack: column "{name}": a row has {values:,} values and {size:,} bytes; a cell holds at most '
+                f"{MAX_VALUES:,} values and {MAX_BYTES:,} bytes"
             )
         middle = rows.height // 2
         yield from _packed_rows(rows.head(middle), column, packed)
@@ -153,7 +153,7 @@ def _packed_rows(rows: pl.DataFrame, column: str, packed: _PackedGrammars) -> It
 
 
 def _most_values(series: pl.Series) -> tuple[int, int]:
-    """Values and bytes of the largest leaf of a series."""
+    """Return values and bytes of the largest leaf of a series."""
     if isinstance(series.dtype, pl.BaseExtension):
         return _most_values(storage(series))
     if isinstance(series.dtype, pl.Struct):
@@ -170,7 +170,7 @@ def _most_values(series: pl.Series) -> tuple[int, int]:
 
 
 def pack_rows(column: pl.Series, packed: _PackedGrammars) -> pl.Series:
-    """Pack the rows of a compressed column that share one grammar: a series of one packed row."""
+    """Pack the rows of a compressed column that share one grammar into a series of length one."""
     corpora = split(column)
     gaps, valid = storage(column).alias("text").struct.field("gaps"), pl.repeat(True, len(column), eager=True)
     if not corpora:
@@ -208,17 +208,17 @@ def pack_rows(column: pl.Series, packed: _PackedGrammars) -> pl.Series:
 
 
 def _implode(series: pl.Series) -> pl.Series:
-    return series.rechunk().alias("values").implode().alias(series.name)  # Polars takes some names for patterns
+    return series.rechunk().alias("values").implode().alias(series.name)  # Polars reads some names as patterns
 
 
 def _numbers(array: npt.NDArray[Any]) -> pl.Series:
-    """Copy an array into memory that Polars may own."""
+    """Copy an array into memory that Polars can own."""
     kind = pa.from_numpy_dtype(array.dtype)
     return cast(pl.Series, pl.from_arrow(pa.Array.from_buffers(kind, len(array), [None, owned(array)])))
 
 
 def _no_grammar() -> Grammar:
-    """Return the grammar of rows that are all null; made when wanted, for the first ``pa.array`` imports pandas."""
+    """Return the grammar of all-null rows; made on first use, because the first ``pa.array`` imports pandas."""
     nothing = pa.array([], pa.large_string())
     return Grammar(
         vocabulary=nothing,

@@ -1,4 +1,4 @@
-"""One packed row: a grammar and the documents that use it, with all that is needed to read them."""
+"""One packed row: a grammar and the documents that use it, with everything needed to read them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ PACKED_DTYPE = pl.Struct(
 )
 """A packed column: each row holds one grammar (the fields of :class:`polars_tadoc.Grammar`) and its documents.
 
-Document ``d`` has the symbols ``roots[document_offsets[d]:document_offsets[d + 1]]`` and between its words ``gaps[d]``,
-null where gaps were not kept; it is null itself where ``valid[d]`` is false."""
+Document ``d`` has the symbols ``roots[document_offsets[d]:document_offsets[d + 1]]`` and the separators ``gaps[d]``,
+which is null if separators were not kept; document ``d`` is null if ``valid[d]`` is false."""
 
 NAMES = tuple(field.name for field in PACKED_DTYPE.fields)
 WITHOUT_NULLS = tuple(
@@ -47,7 +47,7 @@ WITHOUT_NULLS = tuple(
 
 
 def short_dtype(dtype: pl.DataType | None) -> str:
-    """Write a column's type for messages: those of compressed and packed columns are long."""
+    """Format a column's type for messages: types of compressed and packed columns are long."""
     if dtype is None:
         return "not there"
     return "packed text" if is_packed(dtype) else "compressed text" if is_tadoc(dtype) else str(dtype)
@@ -68,22 +68,22 @@ def is_packed(dtype: object) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """What one packed row holds, checked.
+    """The contents of one packed row, checked.
 
     Parameters
     ----------
     key
-        The grammar's content digest, in the form of a payload's key.
+        The grammar's content digest, in the form of a payload key.
     grammar
         The shared rules.
     offsets
-        Int64 series, documents + 1: where each document's symbols start in ``roots``; a null document has none.
+        Int64 series, documents + 1: start of each document's symbols in ``roots``; a null document has none.
     roots
-        UInt32 series: the documents' top-level symbols, one document after another.
+        UInt32 series: the top-level symbols of all documents, in document order.
     gaps
-        Binary series by document: what stood between words, as varint pairs.
+        Binary series by document: the separators between words, as varint pairs.
     valid
-        Boolean series by document, false where it is null.
+        Boolean series by document: false for null documents.
 
     """
 
@@ -96,20 +96,20 @@ class Partition:
 
     @property
     def document_count(self) -> int:
-        """Number of documents, null ones among them."""
+        """Number of documents, null ones included."""
         return len(self.valid)
 
     def corpus(self, first_row: int = 0, documents: pl.Series | None = None) -> Corpus:
-        """Return the documents that are not null as a corpus, the first document's row being ``first_row``.
+        """Return the non-null documents as a corpus.
 
-        Nothing is copied but offsets and gaps where documents are null, and what some of the documents have.
+        Copies only offsets and gaps if some documents are null, and the taken documents if ``documents`` is given.
 
         Parameters
         ----------
         first_row
-            Row of the first document; the others' rows count on from it, null documents included.
+            Row of the first document; other documents have consecutive rows, null documents included.
         documents
-            Numbers of the documents to take, Int64, ascending; all by default.
+            Numbers of the documents to take, Int64, ascending; default: all.
 
         """
         if documents is not None and len(documents) < self.document_count:
@@ -131,26 +131,26 @@ class Partition:
 
 
 def partition_at(packed: pl.Series, row: int, cached: bool = True) -> Partition | None:
-    """Read one packed row; None for a null one, which has no documents.
+    """Read one packed row; None if it is null, which means no documents.
 
     Parameters
     ----------
     packed
         Packed column.
     row
-        Which of its rows.
+        Row number.
     cached
-        Keep the grammar for the next call.
+        Whether to keep the grammar for the next call.
 
     Raises
     ------
     InvalidGrammarError
         The packed row is damaged.
     LimitExceededError
-        A rule stands for more words than ``Config(expansion_limit=)``.
+        A rule expands to more words than ``Config(expansion_limit=)``.
 
     """
-    cell = packed.slice(row, 1).alias("packed")  # Polars' own calls take some names for patterns
+    cell = packed.slice(row, 1).alias("packed")  # Polars' own calls read some names as patterns
     if cell.null_count():
         return None
     try:
@@ -160,7 +160,7 @@ def partition_at(packed: pl.Series, row: int, cached: bool = True) -> Partition 
 
 
 def partitions(packed: pl.Series) -> Iterator[Partition]:
-    """Read the packed rows that are not null one by one; errors as for :func:`partition_at`.
+    """Read the non-null packed rows one by one; errors as for :func:`partition_at`.
 
     Raises
     ------
@@ -177,15 +177,15 @@ def partitions(packed: pl.Series) -> Iterator[Partition]:
 
 
 def corpora_of_packed(packed: pl.Series, first_row: int = 0) -> Iterator[Corpus]:
-    """Give each packed row as a corpus, without making a payload; errors as for :func:`partitions`.
+    """Yield each packed row as a corpus, without making a payload; errors as for :func:`partitions`.
 
     Parameters
     ----------
     packed
         Packed column.
     first_row
-        Number of the first document: ``Corpus.rows`` count on from it, null documents included, so that they are the
-        rows of the unpacked column.
+        Number of the first document: ``Corpus.rows`` continues from it, null documents included, so that these are
+        the rows of the unpacked column.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def corpora_of_packed(packed: pl.Series, first_row: int = 0) -> Iterator[Corpus]
 def _read(fields: dict[str, Any], cached: bool) -> Partition:
     for name, value in fields.items():
         if value is None or (name in WITHOUT_NULLS and value.null_count()):
-            raise InvalidGrammarError(f"{name} is null or holds nulls")
+            raise InvalidGrammarError(f"{name} is null or contains nulls")
     if fields["version"] != VERSION:
         raise InvalidGrammarError(f"grammar: format version {fields['version']}, this release reads {VERSION}")
     key, grammar = _grammar(fields, cached)
@@ -213,17 +213,17 @@ def _read(fields: dict[str, Any], cached: bool) -> Partition:
     count, gaps, roots = len(valid), len(fields["gaps"]), fields["roots"].to_numpy()
     if gaps != count or len(offsets) != count + 1:
         raise InvalidGrammarError(
-            f"document_offsets, gaps and valid do not fit: {len(offsets):,}, {gaps:,} and {count:,} entries"
+            f"document_offsets, gaps and valid differ in length: {len(offsets):,}, {gaps:,} and {count:,} entries"
         )
-    inside = offsets.min() >= 0 and offsets.max() <= len(roots)  # so that no difference wraps
+    inside = offsets.min() >= 0 and offsets.max() <= len(roots)  # so that no difference wraps around
     lengths = np.diff(offsets)
     if not inside or offsets[0] != 0 or offsets[-1] != len(roots) or lengths.min(initial=0) < 0:
-        raise InvalidGrammarError("document_offsets do not rise from 0 to the number of roots")
+        raise InvalidGrammarError("document_offsets do not ascend from 0 to the number of roots")
     if lengths[~valid.to_numpy()].any():
-        raise InvalidGrammarError("a document that is null has symbols")
+        raise InvalidGrammarError("a null document has symbols")
     most, known = int(roots.max(initial=0)), grammar.vocabulary_size + grammar.rule_count
     if len(roots) and most >= known:
-        raise InvalidGrammarError(f"a document names symbol {most}, but there are only {known} words and rules")
+        raise InvalidGrammarError(f"a document has symbol {most}, but there are only {known} words and rules")
     return Partition(key, grammar, fields["document_offsets"], fields["roots"], fields["gaps"], valid)
 
 
@@ -247,7 +247,7 @@ def _grammar(fields: dict[str, Any], cached: bool) -> tuple[str, Grammar]:
         grammar.check()
         return key, grammar
     arrays = ("rule_offsets", "symbols", "level_offsets", "predicted_gaps")
-    # copied, for they are slices of buffers of all packed rows, which the cache would keep
+    # copied: these are slices of the buffers of all packed rows, which the cache would keep alive
     grammar = replace(grammar, **{name: getattr(grammar, name).copy() for name in arrays})
     grammar.check()
     return key, grammars.put(key, grammar)
@@ -259,7 +259,7 @@ def _strings(values: pl.Series) -> pa.LargeStringArray:
 
 
 def content_key(grammar: Grammar) -> str:
-    """Return what caches are keyed by where a grammar came without a payload: digest and size of its arrays."""
+    """Return the cache key of a grammar that has no payload: digest and size of its arrays."""
     words, gaps = grammar.words, grammar.gaps
     arrays: list[npt.NDArray[Any]] = [words.offsets, words.data, gaps.offsets, gaps.data]
     arrays += [grammar.rule_offsets, grammar.symbols, grammar.level_offsets, grammar.predicted_gaps]

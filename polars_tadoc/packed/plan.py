@@ -1,4 +1,4 @@
-"""Packing and unpacking within a lazy plan, one run or one packed row at a time."""
+"""Packs and unpacks within a lazy plan, one run or one packed row at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from polars_tadoc.runtime.io_source import batches, register
 
 
 def pack_plan(lf: pl.LazyFrame, schema: pl.Schema, column: str) -> pl.LazyFrame:
-    """Make one row of each run of rows of a plan that share a grammar."""
+    """Pack each run of a plan's rows that share a grammar into one row."""
     packed = packed_schema(schema, column)
 
     def rows(
@@ -35,7 +35,7 @@ def pack_plan(lf: pl.LazyFrame, schema: pl.Schema, column: str) -> pl.LazyFrame:
 
 
 def unpack_plan(lf: pl.LazyFrame, schema: pl.Schema, column: str) -> pl.LazyFrame:
-    """Make a row of each document of a plan's packed rows."""
+    """Unpack a plan's packed rows into one row per document."""
     unpacked = unpacked_schema(schema, column, "unpack")
 
     def documents(
@@ -51,4 +51,4 @@ def unpack_plan(lf: pl.LazyFrame, schema: pl.Schema, column: str) -> pl.LazyFram
 
 
 def _only(lf: pl.LazyFrame, names: list[str]) -> pl.LazyFrame:
-    return lf.select(cs.by_name(name) for name in names)  # by_name: a name is no pattern
+    return lf.select(cs.by_name(name) for name in names)  # by_name: the name must not be read as a pattern

@@ -1,8 +1,8 @@
-"""What a plan asks of a packed scan, so that partitions can be read without making rows of them.
+"""Pushdown of a plan into a packed scan, so that partitions can be read without making rows.
 
-Where a plan does no more than choose columns and rows of one scan, Polars' optimizer hands all of it to the scan: the
-columns, a predicate and a row limit. Whoever reads whole partitions can then do without Polars, and so without the
-payload of each grammar that a compressed column holds.
+If a plan only selects columns and rows of one scan, Polars' optimizer pushes all of it down to the scan: columns, a
+predicate and a row limit. Code that reads whole partitions then needs neither Polars nor the payload of each grammar
+that a compressed column would hold.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from polars_tadoc.storage.files import File, LocalFile
 
 @dataclass(frozen=True, eq=False)
 class PackedQuestion:
-    """Some documents of a packed scan.
+    """A selection of documents of a packed scan: a pushed-down predicate and limit.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class PackedQuestion:
     predicate
         Condition on columns other than the compressed one.
     limit
-        Only the first so many documents are looked at; None for all.
+        Read only the first ``limit`` documents; None for all.
 
     """
 
@@ -46,7 +46,7 @@ class PackedQuestion:
 
     @property
     def key(self) -> tuple[int, bytes, int | None]:
-        """Equal where the same is asked, while the scan is in use."""
+        """Equal for equal selections, while the scan is in use."""
         condition = b"" if self.predicate is None else self.predicate.meta.serialize()
         return id(self.scan), blake2b(condition).digest(), self.limit  # a condition may hold a list of any length
 
@@ -57,7 +57,7 @@ class PackedQuestion:
 
     @property
     def asked(self) -> dict[str, Any]:
-        """Which documents, as values that JSON has: a file that is written again is another one."""
+        """The selection as JSON values; a rewritten file gives other values."""
         condition = None
         if self.predicate is not None:
             condition = f"{self.predicate} {blake2b(self.predicate.meta.serialize(), digest_size=16).hexdigest()}"
@@ -70,18 +70,18 @@ class PackedQuestion:
         }
 
     def corpora(self, others: list[str], cached: bool, gaps: bool = False) -> Iterator[tuple[pl.DataFrame, Corpus]]:
-        """Give each packed row's documents that pass: other columns of them, null ones included, and their corpus.
+        """Yield for each packed row the selected documents' other columns, null documents included, and their corpus.
 
-        ``Corpus.rows`` number the rows of all those frames, one after another.
+        ``Corpus.rows`` numbers the rows of all these frames consecutively.
 
         Parameters
         ----------
         others
             Names of the other columns.
         cached
-            Keep grammars for the next call.
+            Whether to keep grammars for the next call.
         gaps
-            Give what stood between words, too.
+            Whether to read the separators between words, too.
 
         """
         asked = _Numbered(self, others, cached, gaps)
@@ -94,7 +94,7 @@ class PackedQuestion:
                 first += frame.height
 
     def grammar_sizes(self) -> Iterator[tuple[str, int, int]]:
-        """Tell of each row group that may be read its place, symbols and bytes of words; only footers are read."""
+        """Yield place, symbols and bytes of words of each row group that may be read; reads only footers."""
         scan = self.scan
         asked = Documents(scan.schema, scan.column, [scan.column], self.predicate, self.limit)
         for row_group in scan.row_groups(asked):
@@ -102,24 +102,24 @@ class PackedQuestion:
 
 
 def _described(place: File) -> list[Any]:
-    """Name a file, and say what tells it from another one of that name."""
+    """Identify a file by its name and by what changes when it is rewritten."""
     name = str(place.path.resolve()) if isinstance(place, LocalFile) else place.name
     try:
         described = place.described()
         with PackedFile(place) as file:
             counts = {"row groups": file.group_count, "packed rows": file.row_count}
             return [name, {**described, **counts}]
-    except FAULTS:  # said when the plan runs
+    except FAULTS:  # reported when the plan runs
         return [name, "unreadable"]
 
 
 def most_partitions(asked: dict[str, Any]) -> int:
-    """Tell how many partitions there are at most, of what :attr:`PackedQuestion.asked` gave."""
+    """Return the maximum number of partitions, given the value of :attr:`PackedQuestion.asked`."""
     return sum(said["packed rows"] for _, said in asked["files"] if said != "unreadable")
 
 
 class _Numbered(Documents):
-    """Documents with their numbers in the packed row in place of the compressed column, and what holds them."""
+    """Documents with their numbers in the packed row instead of the compressed column, and their partition."""
 
     partition: Partition | None
 
@@ -142,19 +142,19 @@ class _Numbered(Documents):
 
 
 def packed_question(plan: pl.LazyFrame) -> PackedQuestion | None:
-    """Tell what a plan asks of a packed scan; None where it does more, or looks at the compressed column.
+    """Return a plan's selection of a packed scan; None if the plan does more, or reads the compressed column.
 
-    The plan is optimized, and its scan asked, which then notes what it is asked for; nothing is read.
+    Optimizes the plan and calls its scan, which records the pushdown; reads no data.
     """
     if not scans:
         return None
     with _noted() as found:
         try:
-            collect: Any = plan.collect  # execution engines come in by an argument that its signature leaves out
+            collect: Any = plan.collect  # the argument for execution engines is missing from its signature
             collect(engine="in-memory", post_opt_callback=_only_a_scan)
-        except (PolarsError, OSError):  # said again when the plan runs
+        except (PolarsError, OSError):  # reported when the plan runs
             return None
-        except (TypeError, AttributeError):  # a Polars whose engines come in otherwise
+        except (TypeError, AttributeError):  # a Polars version that passes engines differently
             return None
     if len(found) != 1:
         return None
@@ -173,7 +173,7 @@ def _noted() -> Iterator[list[tuple[PackedScan, pl.Expr | None, int | None]]]:
 
 
 def _only_a_scan(nodes: Any, *_: object) -> None:
-    """Keep an optimized plan from running unless it is a packed scan, of which columns may be chosen."""
+    """Keep an optimized plan from running unless it is a packed scan with, at most, a choice of columns."""
     top, node = nodes.get_node(), nodes.view_current_node()
     if type(node).__name__ == "SimpleProjection":
         nodes.set_node(node.input)

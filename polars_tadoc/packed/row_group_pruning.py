@@ -1,4 +1,4 @@
-"""Tells from the statistics of row groups which of them hold no row that a predicate lets through."""
+"""Row-group pruning: tells from statistics which row groups have no row that passes a predicate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MIRRORED: dict[Comparison, Comparison] = {
     operator.eq: operator.eq,
     operator.ne: operator.ne,
 }
-"""Each comparison, and the one that says the same with its sides exchanged."""
+"""Each comparison, and the equivalent one with its sides exchanged."""
 
 INTERVALS: dict[Literal["both", "left", "right", "none"], tuple[Comparison, Comparison]] = {
     "both": (operator.ge, operator.le),
@@ -30,19 +30,19 @@ INTERVALS: dict[Literal["both", "left", "right", "none"], tuple[Comparison, Comp
 }
 
 DEEPEST = 50
-"""Conditions within conditions that are looked at."""
+"""Maximum depth of nested conditions that pruning reads."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """What is known of a column's values, by row group.
+    """The known bounds of a column's values, by row group.
 
     Parameters
     ----------
     low, high
-        No value is below or above; null where that is not known.
+        Smallest and largest value; null if unknown.
     nulls
-        Number of nulls; null where that is not known.
+        Number of nulls; null if unknown.
     rows
         Number of rows.
 
@@ -55,11 +55,11 @@ class Bounds:
 
 
 class RowGroupPruning:
-    """Tells of row groups whether no row in them passes; prepared once for any number of files.
+    """Finds row groups in which no row passes; prepared once for any number of files.
 
-    Read are comparisons of a column with a literal, ``is_between``, ``is_in``, ``is_null``, ``is_not_null``, Boolean
-    columns, and what ``&`` and ``|`` make of them; from anything else nothing is concluded. Polars' own translation
-    follows arithmetic too, which is wrong where it overflows: ``a + 1 > 3`` over Int8 values up to 127.
+    Pruning uses comparisons of a column with a literal, ``is_between``, ``is_in``, ``is_null``, ``is_not_null`` and
+    Boolean columns, combined by ``&`` and ``|``; it ignores any other condition. Polars' own translation also follows
+    arithmetic, which is wrong where it overflows: ``a + 1 > 3`` over Int8 values up to 127.
 
     Parameters
     ----------
@@ -73,19 +73,19 @@ class RowGroupPruning:
     def __init__(self, predicate: pl.Expr, schema: pl.Schema) -> None:
         names = [name for name in predicate.meta.root_names() if not schema[name].is_nested()]
         self.columns = {name: _Column(place, schema[name]) for place, name in enumerate(dict.fromkeys(names))}
-        """The columns of which statistics are read."""
+        """The columns whose statistics are read."""
         try:
             self._test = _none_passes(predicate, self.columns)
-        except PolarsError:  # Polars says what is wrong with it when rows are filtered
+        except PolarsError:  # Polars reports the fault when rows are filtered
             self._test = None
 
     def skippable(self, statistics: Mapping[str, Bounds]) -> pl.Series | None:
-        """Tell by row group whether no row in it passes; null or None: it is not known.
+        """Tell for each row group whether no row in it passes; null or None: unknown.
 
         Parameters
         ----------
         statistics
-            Of each of the columns.
+            Of each column in ``columns``.
 
         """
         if self._test is None:
@@ -102,16 +102,16 @@ class RowGroupPruning:
 
 
 class _Column:
-    """The bounds of a column as expressions, and what they tell."""
+    """The bounds of a column as expressions, and conditions on them."""
 
     def __init__(self, place: int, dtype: pl.DataType) -> None:
         self.place, self.dtype = place, dtype
         self.low, self.high, self.nulls = (pl.col(f"{field} {place}") for field in ("low", "high", "nulls"))
         self.only_nulls = self.nulls == pl.col(f"rows {place}")
-        """Whether all rows are null, which no comparison lets through."""
+        """Whether all rows are null; no comparison passes null."""
 
     def none(self, comparison: Comparison, literal: pl.Expr) -> pl.Expr:
-        """Tell where no value compares so with the literal, a single value."""
+        """Tell where no value satisfies the comparison with the literal, a single value."""
         if comparison in (operator.gt, operator.ge):
             return self.only_nulls | (self.high <= literal if comparison is operator.gt else self.high < literal)
         if comparison in (operator.lt, operator.le):
@@ -121,9 +121,9 @@ class _Column:
         return self.only_nulls | ((self.low == literal) & (self.high == literal))
 
     def none_in(self, literal: pl.Expr) -> pl.Expr | None:
-        """Tell where no value is in a literal list; None where that takes more than the order of values.
+        """Tell where no value is in a literal list; None if the order of values cannot decide it.
 
-        It does where the list holds nulls or values of another type, and for floats (NaN).
+        That is so if the list has nulls or values of another type, and for floats (NaN).
         """
         values = pl.select(literal).to_series()
         while isinstance(values.dtype, pl.List):
@@ -131,17 +131,19 @@ class _Column:
         if values.null_count() or self.dtype.is_float():
             return None
         if self.dtype.is_integer() and values.dtype.is_integer():
-            values = values.cast(self.dtype, strict=False).drop_nulls()  # the column holds none beyond its range
+            values = values.cast(self.dtype, strict=False).drop_nulls()  # the column has no values outside its range
         if values.dtype != self.dtype or len(values) == 0:
             return None
         values = values.unique().sort()
         place = pl.lit(values).search_sorted(self.low.fill_null(values[0]), side="left")
-        next_value = pl.lit(values).gather(place.clip(0, len(values) - 1))  # the least one that is not below the bound
+        next_value = pl.lit(values).gather(
+            place.clip(0, len(values) - 1)
+        )  # the smallest value that is not below the bound
         return self.only_nulls | (place == len(values)) | (next_value > self.high)
 
 
 def parts(predicate: pl.Expr, joined: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> list[pl.Expr]:
-    """Give the conditions that ``&`` or ``|`` join to a predicate, however many."""
+    """Return the conditions that ``&`` or ``|`` join in a predicate, however many."""
     found, waiting = [], [predicate]
     while waiting:
         one = waiting.pop()
@@ -154,7 +156,7 @@ def parts(predicate: pl.Expr, joined: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> 
 
 
 def _none_passes(predicate: pl.Expr, columns: Mapping[str, _Column], depth: int = 0) -> pl.Expr | None:
-    """Turn a condition on rows into one on the bounds of row groups; None: nothing is concluded."""
+    """Turn a condition on rows into one on the bounds of row groups; None if nothing can be concluded."""
     if depth > DEEPEST:
         return None
     for joined, some_suffice in ((operator.and_, True), (operator.or_, False)):
@@ -213,7 +215,7 @@ def _inputs(expression: pl.Expr) -> list[pl.Expr]:
 
 
 def _is_value(expression: pl.Expr) -> bool:
-    """Tell whether it is one literal value: a Series of any length is a literal, too."""
+    """Tell whether it is a single literal value: a Series of any length is a literal, too."""
     return expression.meta.is_literal() and pl.select(expression).height == 1
 
 

@@ -36,60 +36,59 @@ def scan_packed(
 ) -> pl.LazyFrame:
     """Scan Parquet files of packed rows as documents, one partition at a time.
 
-    Only the columns that a plan needs are read; rows are filtered before their compressed column is read; partitions
-    whose statistics rule out a match are not read at all, nor any beyond the last row asked for.
+    Reads only the columns that a plan needs, filters rows before it reads their compressed column, skips partitions
+    whose statistics rule out a match, and stops at a row limit.
 
     Parameters
     ----------
     source
         A file, a folder (all ``*.parquet`` in it and below), a glob pattern, the address of one in an object store
-        (``s3://bucket/folder/``, ``gs://``, ``az://``, ``https://``) or ``file://``, an open file that gives bytes, or
-        several of them. Files are read in the order of their names, or in that of the list. Of objects, only the ranges
-        of bytes are read that a plan needs.
+        (``s3://bucket/folder/``, ``gs://``, ``az://``, ``https://``) or ``file://``, an open binary file, or a list of
+        these. Files are read in the order of their names, or of the list. From object stores, a plan reads only the
+        byte ranges that it needs.
     on_error
-        What becomes of a partition that is damaged, of a file that is gone, or of one that claims to unfold into more
-        than the limits allow: ``"raise"`` an error that names file and row group, or ``"skip"`` it with a
-        :class:`~polars_tadoc.errors.SkippedPartitionWarning` that does. Rows are numbered without those that were
-        skipped. What is skipped follows from what a plan reads: where only the text of a partition is damaged, its
-        other columns can be read.
+        What to do if a file is missing, a partition is damaged, or a partition claims to decode to more than the limits
+        allow: ``"raise"`` raises an error that names file and row group; ``"skip"`` skips it with a
+        :class:`~polars_tadoc.errors.SkippedPartitionWarning` that names them. Row numbers leave out skipped rows. A
+        plan checks only what it reads: if only the text of a partition is damaged, its other columns can be read.
     hive_partitioning
-        Whether folders named ``key=value`` make columns of their keys; a predicate on these leaves whole files unread,
-        and unopened. By default they do where one folder is named.
+        Whether folders named ``key=value`` become columns; a predicate on these columns then skips whole files without
+        opening them. By default true if the source is one folder.
     hive_schema
-        Types of these columns; by default they are told from the values: integers, floats, Booleans, dates, times.
-        Columns that the files have, too, are of the files' type, and have the folders' values.
+        Types of these columns; by default inferred from the values: integers, floats, Booleans, dates, times. A column
+        that the files have, too, gets the files' type and the folders' values.
     try_parse_hive_dates
-        Whether dates and times are told.
+        Whether dates and times are inferred.
     storage_options
-        How an object store is reached, as Polars' ``scan_parquet`` has it: ``aws_access_key_id``, ``aws_endpoint_url``,
-        ``aws_region``, ``aws_allow_http`` and so on. What is not said comes from the environment.
+        Access to the object store, with the keys of Polars' ``scan_parquet``: ``aws_access_key_id``,
+        ``aws_endpoint_url``, ``aws_region``, ``aws_allow_http`` and so on. Missing keys come from the environment.
     credential_provider
-        As Polars' has it: a function that returns keys and the time at which they expire. ``"auto"`` and None leave it
-        to ``storage_options`` and the environment.
+        As in Polars: a function that returns keys and their time of expiry. ``"auto"`` and None use
+        ``storage_options`` and the environment.
 
     Returns
     -------
     LazyFrame
-        One row for each document, with the columns as they were before packing: the compressed column is of type
+        One row per document, with the columns and types from before packing; the compressed column has type
         ``tadoc.DTYPE``.
 
     Raises
     ------
     FileNotFoundError
-        Nothing is there, or a file went away before it was read.
+        There is no file, or a file was deleted before it was read.
     TypeError, ValueError
-        The source is something else, an address of an unknown kind, or a folder's name is no value of
+        The source has another type, the address has an unknown scheme, or a folder name's value does not fit
         ``hive_schema``.
     ModuleNotFoundError
         An object store needs the package ``obstore``: ``pip install "polars-tadoc[cloud]"``.
     NotPackedError
-        A file has no packed column, several, or a column beside it that is no list.
+        A file has no packed column, several, or another column that is not a list.
     InvalidGrammarError
-        A file is damaged; found when it is read. With ``on_error="skip"`` where no file can be read.
+        A file is damaged; raised when it is read. With ``on_error="skip"``, raised if no file can be read.
     LimitExceededError
-        A partition claims to unfold into more than ``Config(payload_limit_bytes=)``; found before it is read.
+        A partition claims to decode to more than ``Config(payload_limit_bytes=)``; raised before it is read.
     SchemaError
-        A file's columns differ from the first one's in more than their order; found when it is read.
+        A file's columns differ from the first file's in more than their order; raised when it is read.
 
     Examples
     --------
@@ -118,9 +117,9 @@ def scan_packed(
 
 
 class PackedScan:
-    """Files of packed rows, all with the same columns; errors as for :func:`scan_packed`.
+    """Files of packed rows with equal columns; errors as for :func:`scan_packed`.
 
-    It is the source that Polars calls for documents.
+    Polars calls it as the source of documents.
     """
 
     def __init__(self, files: Sequence[File], faults: Faults, hive: HiveColumns) -> None:
@@ -128,13 +127,15 @@ class PackedScan:
         self._first, self._packed, self.column = self._first_file()
         unpacked = unpacked_schema(self._packed, self.column, "scan_packed")
         if self.column in hive.names:
-            raise ValueError(f'scan_packed: folders name "{self.column}", which is the packed column; rename them')
+            raise ValueError(
+                f'scan_packed: folder names have the key "{self.column}", the packed column; rename the folders'
+            )
         self._hive = hive.typed(unpacked)
         self.schema = pl.Schema({**unpacked, **self._hive.schema})
         scans.add(self)
 
     def _first_file(self) -> tuple[File, pl.Schema, str]:
-        """Give the first file that can be read, its columns and the packed one."""
+        """Return the first readable file, its columns and the packed one."""
         *others, last = self.files
         for file in others:
             try:
@@ -145,39 +146,39 @@ class PackedScan:
 
     @property
     def skips(self) -> bool:
-        """Whether partitions that cannot be read are passed over: which ones may differ from one time to the next."""
+        """Whether unreadable partitions are skipped: results may then vary between runs."""
         return self._faults.skips
 
     @property
     def shown(self) -> str:
-        """The files, for plans that are shown."""
+        """The files, for printed plans."""
         return str(self.files[0]) if len(self.files) == 1 else f"{self.files[0]} and {len(self.files) - 1} more"
 
     @property
     def shared(self) -> frozenset[str]:
-        """Columns that are one value in each file: what its folders say."""
+        """Columns with one value per file: the hive columns."""
         return self._hive.names
 
     @property
     def folders(self) -> list[list[str | None]]:
-        """What the folders of each file say, as text."""
+        """The folder-name values of each file, as text."""
         return self._hive.texts
 
     def __call__(
         self, names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
-        """Give columns of the documents that pass, of the first ``limit``."""
+        """Yield columns of the documents that pass, among the first ``limit``."""
         if asking.noted is not None:
             asking.noted.append((self, predicate, limit))
             return iter(())
         return self.frames(Documents(self.schema, self.column, names, predicate, limit, self.shared))
 
     def frames(self, asked: Documents) -> Iterator[pl.DataFrame]:
-        """Give the documents asked for: a frame for each packed row of which one may have passed."""
+        """Yield the selected documents: a frame for each packed row of which one may pass."""
         return asked.frames(self.row_groups(asked), self._faults.of_row_group)
 
     def row_groups(self, asked: Documents) -> Iterator[RowGroup]:
-        """Give the row groups that may hold a document that passes; all where a limit counts those that do not."""
+        """Yield the row groups that may have a passing document; all if there is a limit, which counts all rows."""
         condition = asked.early_condition if asked.left is None else None
         skipping = None if condition is None else RowGroupPruning(condition, self.schema)
         passing = self._hive.passing(asked.file_condition, len(self.files))
@@ -188,7 +189,7 @@ class PackedScan:
                 continue
             shared = self._hive.values(number)
             try:
-                file = PackedFile(place)  # it is closed when the last of its row groups was read, and goes out of use
+                file = PackedFile(place)  # closed after the last of its row groups was read
                 self._require_schema(file)
                 groups = _groups(file, skipping, self.schema, shared)
             except FAULTS as error:
@@ -207,10 +208,10 @@ class PackedScan:
         if not differing:
             return
         if file.place == self._first:
-            raise SchemaError(f"scan_packed: {file.place} was replaced by one with other columns; scan it again")
+            raise SchemaError(f"scan_packed: {file.place}: replaced by a file with other columns; scan again")
         raise SchemaError(
-            f"scan_packed: the columns of {file.place} differ from those of {self._first}: {'; '.join(differing)}; "
-            "scan them apart"
+            f"scan_packed: {file.place}: columns differ from those of {self._first}: {'; '.join(differing)}; "
+            "scan them separately"
         )
 
 
@@ -220,14 +221,14 @@ def _columns(place: File) -> tuple[File, pl.Schema, str]:
 
 
 class _Asking(threading.local):
-    """Where it is set, scans note what this thread asks of them, and give nothing."""
+    """If set, scans record the pushdown of this thread and yield nothing."""
 
     noted: list[tuple[PackedScan, pl.Expr | None, int | None]] | None = None
 
 
 asking = _Asking()
 scans: WeakSet[PackedScan] = WeakSet()
-"""The scans that plans in use read."""
+"""The scans of plans in use."""
 
 
 def _groups(

@@ -1,4 +1,4 @@
-"""Parquet files as a lazy frame, whichever form of a compressed column each of them holds."""
+"""Scans Parquet files, whichever form of a compressed column each of them has."""
 
 from __future__ import annotations
 
@@ -14,45 +14,45 @@ from polars_tadoc.storage.find import Found, Source, find
 from polars_tadoc.storage.object_store import Access
 
 ACCESS = ("storage_options", "credential_provider", "decryption")
-"""Options by which Polars reaches a file at all."""
+"""Options that configure how Polars opens a file."""
 
 LISTING = ("glob", "hidden_file_prefix", "_expand_paths")
-"""Options for the listing of files, which is done here."""
+"""Options for listing files; the package lists files itself."""
 
 
 def scan_parquet(source: Source, **options: Any) -> pl.LazyFrame:
-    """Scan Parquet files of which some hold a compressed column as the bare struct and some as ``tadoc.Text``.
+    """Scan Parquet files, some with compressed columns as the bare struct and some as ``tadoc.Text``.
 
-    Polars' own ``scan_parquet`` refuses to read the two together. Here the schema of every file is read first;
-    consecutive files of one form become one scan, and the scans are concatenated in the order of the files. Predicates
-    and projections reach the files.
+    Polars' own ``scan_parquet`` refuses to read the two together. This function reads the schema of every file first,
+    makes one scan of consecutive files with the same form, and concatenates the scans in file order. Predicates and
+    projections are pushed down to the files.
 
     Parameters
     ----------
     source
         A file, a folder (all ``*.parquet`` in it and below), a glob pattern, the address of one in an object store, an
-        open file that gives bytes, or several of them, as for :func:`scan_packed`. Files are read in the order of
-        their names, or in that of the list.
+        open binary file, or a list of these, as for :func:`scan_packed`. Files are read in the order of their names, or
+        of the list.
     **options
-        As ``pl.scan_parquet`` takes them. ``n_rows`` and ``row_index_name`` count over all files; ``schema`` may name
+        Options of ``pl.scan_parquet``. ``n_rows`` and ``row_index_name`` count over all files; ``schema`` may use
         either form.
 
     Returns
     -------
     LazyFrame
-        The rows of all files; every compressed column is of type ``tadoc.DTYPE``.
+        The rows of all files; every compressed column has type ``tadoc.DTYPE``.
 
     Raises
     ------
     FileNotFoundError
         No file matches.
     TypeError
-        The source is something else, or ``glob`` or ``hidden_file_prefix`` is given.
+        The source has another type, or ``glob`` or ``hidden_file_prefix`` is given.
     ModuleNotFoundError
         An object store needs the package ``obstore``: ``pip install "polars-tadoc[cloud]"``.
     SchemaError
-        The files' other columns differ; found here or when they are read, as ``missing_columns``, ``extra_columns`` and
-        ``cast_options`` say.
+        The files' other columns differ; raised here or when they are read, depending on ``missing_columns``,
+        ``extra_columns`` and ``cast_options``.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def scan_parquet(source: Source, **options: Any) -> pl.LazyFrame:
     """
     for option in LISTING:
         if option in options:
-            raise TypeError(f"scan_parquet: {option} is not taken, for files are listed as scan_packed lists them")
+            raise TypeError(f"scan_parquet: {option} is not supported; files are listed as by scan_packed: remove it")
     access = {option: options[option] for option in ACCESS if option in options}
     store = Access(options.get("storage_options"), options.get("credential_provider", "auto"))
     found = find(source, "scan_parquet", store)
@@ -84,7 +84,7 @@ def scan_parquet(source: Source, **options: Any) -> pl.LazyFrame:
     stretches = _file_runs(found, schemas)
     schema = options.pop("schema", None)
     if schema is None and len(stretches) > 1:
-        schema = schemas[0]  # what Polars holds all files of one scan to
+        schema = schemas[0]  # the schema that Polars requires of all files of one scan
     last = {}
     if len(stretches) > 1:
         last = {option: options.pop(option, None) for option in ("n_rows", "row_index_name", "row_index_offset")}
@@ -99,7 +99,7 @@ def scan_parquet(source: Source, **options: Any) -> pl.LazyFrame:
 
 @dataclass
 class _FileRun:
-    """Consecutive files whose compressed columns are of the same types."""
+    """Consecutive files whose compressed columns have the same types."""
 
     files: list[Found] = field(default_factory=list)
     types: dict[str, pl.DataType] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class _FileRun:
         return as_text(lf.drop(above & set(lf.collect_schema()) if above else []))
 
     def _keys_above(self) -> set[str]:
-        """Keys of folders above the one that was named: Polars takes them from the whole path."""
+        """Hive keys above the named folder: Polars reads them from the whole path."""
         first = self.files[0]
         if not first.below:
             return set()
@@ -138,7 +138,7 @@ def _file_runs(found: list[Found], schemas: list[pl.Schema]) -> list[_FileRun]:
 
 
 def _named(file: File) -> Any:
-    """Give a file as Polars takes it."""
+    """Convert a file to a source that Polars accepts."""
     if isinstance(file, LocalFile):
         return file.path
     return file.opened if isinstance(file, OpenFile) else str(file)

@@ -1,4 +1,4 @@
-"""Packed rows become rows again."""
+"""Unpacks packed rows into one row per document."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ payloads: ByteLRU[str] = ByteLRU(lambda: settings().host_cache_bytes // 8, len)
 """Payloads of packed grammars by content key: making one takes several times as long as hashing its arrays."""
 
 Read = Callable[[list[str]], pl.DataFrame]
-"""Gives some columns of the packed rows."""
+"""Reads some columns of the packed rows."""
 
 Fault = Callable[[Any, Exception], None]
-"""Is told of a ``Read`` that gave an error of ``FAULTS``, and what it was."""
+"""Called with a ``Read`` that raised one of ``FAULTS``, and the error."""
 
 FAULTS = (InvalidGrammarError, LimitExceededError, OSError)
-"""What packed rows that cannot be read are errors of."""
+"""Errors of unreadable packed rows."""
 
 TESTED_DOCUMENTS, TESTED_READS = 1 << 17, 64
-"""So many documents are tested in one call: a predicate with a long list prepares it again in each."""
+"""Documents tested per call: a predicate with a long list prepares it again in each call."""
 
 
 def raised(_read: Read, error: Exception) -> None:
-    """Raise the error of a place that cannot be read."""
+    """Raise the error of an unreadable place."""
     raise error
 
 
 def unpacked_schema(schema: pl.Schema, column: str, call: str) -> pl.Schema:
-    """Columns of the unpacked frame.
+    """Schema of the unpacked frame.
 
     Raises
     ------
     NotPackedError
-        A column other than the packed one is no list.
+        A column other than the packed one is not a list.
 
     """
     unpacked: dict[str, pl.DataType] = {}
@@ -59,30 +59,29 @@ def unpacked_schema(schema: pl.Schema, column: str, call: str) -> pl.Schema:
             unpacked[name] = dtype.inner  # type: ignore[assignment]
         else:
             raise NotPackedError(
-                f'{call}: column "{name}" is {dtype}; beside a packed column there are lists, one value a document'
+                f'{call}: column "{name}" is {dtype}; columns beside a packed one must be lists, one value a document'
             )
     return pl.Schema(unpacked)
 
 
 class Documents:
-    """What is asked of packed rows: which columns of which documents.
+    """A selection from packed rows: which columns of which documents.
 
     Parameters
     ----------
     schema
-        Columns of the documents; the compressed one is ``tadoc.Text``, or the struct.
+        Columns of the documents; the compressed one is ``tadoc.Text`` or the struct.
     column
         The packed column.
     names
-        Columns to give, in their order; None for all.
+        Columns to return, in order; None for all.
     predicate
-        Which documents to give, of the first ``limit``.
+        Condition on documents, among the first ``limit``.
     limit
-        Documents to look at; None for all.
+        Maximum documents to read; None for all.
     shared
-        Columns that are one value in each file. What the predicate says of them alone is
-        :attr:`file_condition`, for whoever chooses files; with a limit, which counts documents that do not pass, there
-        is none.
+        Columns with one value per file. The part of the predicate on them alone is :attr:`file_condition`, by which the
+        caller chooses files; it is None if there is a limit, because a limit counts documents that do not pass.
 
     """
 
@@ -109,11 +108,11 @@ class Documents:
         self.file_condition = _all(of_files)
         self.early_condition, self.late_condition = _all(early), _all(late)
         self.early = _columns_of(schema, early)
-        """Columns that conditions read which do not look at the compressed column."""
+        """Columns of conditions that do not read the compressed column."""
         wanted = {*self.names, *_columns_of(schema, late)}
         self.late = [name for name in schema if name in wanted and name not in self.early]
         if not self.early and not self.late:
-            self.late = [column]  # something has to say how many documents there are
+            self.late = [column]  # one column is needed to count the documents
 
     @property
     def columns(self) -> list[str]:
@@ -122,20 +121,20 @@ class Documents:
 
     @property
     def done(self) -> bool:
-        """Whether no more documents are to be looked at."""
+        """Whether the limit is reached."""
         return self.left == 0
 
     def frames(self, reads: Iterable[Read], fault: Fault = raised) -> Iterator[pl.DataFrame]:
-        """Give the documents of packed rows: a frame for each row of which a document may have passed.
+        """Yield the documents of packed rows: a frame for each row of which a document may pass.
 
-        The early columns are read first, the others and the compressed column only where a document passes.
+        Reads the early columns first, the others and the compressed column only if a document passes.
 
         Parameters
         ----------
         reads
-            Where packed rows are read from, one place after another.
+            Sources of packed rows, in order.
         fault
-            Called where one cannot be read, with an error of ``FAULTS``; where it returns, the others come.
+            Called with each unreadable source and an error of ``FAULTS``; if it returns, reading continues.
 
         """
         for read, found in self._tested(reads, fault):
@@ -161,7 +160,7 @@ class Documents:
     def _row(
         self, found: tuple[pl.DataFrame, pl.Series] | None, packed: pl.DataFrame | None, row: int
     ) -> pl.DataFrame | None:
-        """Give a packed row's documents with all columns that were read; None where none passed early."""
+        """Return a packed row's documents with all columns that were read; None if none passed early."""
         if found is not None and not found[1].any():
             self._take(found[0].height)
             return None
@@ -171,7 +170,7 @@ class Documents:
         return frame if found is None else _beside(found[0], frame)
 
     def _chosen(self, frame: pl.DataFrame, passing: pl.Series | None) -> pl.DataFrame:
-        """Keep the documents that pass, and the columns asked for."""
+        """Keep the documents that pass, and the selected columns."""
         taken = self._take(frame.height)
         frame = frame.head(taken)
         if passing is not None:
@@ -183,7 +182,7 @@ class Documents:
     def _tested(
         self, reads: Iterable[Read], fault: Fault
     ) -> Iterator[tuple[Read, list[tuple[pl.DataFrame, pl.Series]]]]:
-        """Give each place with its packed rows' early columns and which documents pass; nothing where all do."""
+        """Yield each source with its packed rows' early columns and which documents pass; empty if all do."""
         if self.early_condition is None:
             yield from ((read, []) for read in reads)
             return
@@ -200,7 +199,7 @@ class Documents:
                 yield read, rows
 
     def _gathered(self, reads: Iterable[Read], fault: Fault) -> Iterator[list[tuple[Read, list[pl.DataFrame]]]]:
-        """Read early columns until it is worth to test them, or no more documents are to be looked at."""
+        """Read early columns until a test pays off or the limit is reached."""
         some: list[tuple[Read, list[pl.DataFrame]]] = []
         documents = 0
         for read in reads:
@@ -220,7 +219,7 @@ class Documents:
         yield some
 
     def _take(self, count: int) -> int:
-        """Count documents that are looked at; returns how many of them may be."""
+        """Count documents against the limit; return how many may be read."""
         if self.left is None:
             return count
         taken = min(count, self.left)
@@ -228,33 +227,33 @@ class Documents:
         return taken
 
     def _documents(self, packed: pl.DataFrame, row: int) -> pl.DataFrame:
-        """Give a packed row's documents, with the columns that were read."""
+        """Return a packed row's documents, with the columns that were read."""
         frame = pl.DataFrame()
         for series in packed.get_columns():
             if series.name == self.column:
                 values = self._compressed(series, row)
             else:
-                one = series.slice(row, 1).alias("values")  # Polars takes some names for patterns
+                one = series.slice(row, 1).alias("values")  # Polars reads some names as patterns
                 values = one.explode(empty_as_null=False, keep_nulls=False)
             frame = _beside(frame, values.alias(series.name).to_frame())
         return frame
 
     def _compressed(self, packed: pl.Series, row: int) -> pl.Series:
-        """Give the compressed column of a packed row's documents."""
+        """Return the compressed column of a packed row's documents."""
         partition = partition_at(packed, row)
         bare = pl.Series(packed.name, [], STORAGE) if partition is None else rows_of(partition, packed.name)
         return in_form(bare, self.schema[self.column])
 
 
 def unpack(packed: pl.DataFrame, column: str) -> pl.DataFrame:
-    """Make a row of each document again; see ``df.tadoc.unpack``."""
+    """Make one row per document; see ``df.tadoc.unpack``."""
     schema = unpacked_schema(packed.schema, column, "unpack")
     frames = Documents(schema, column).frames([lambda names: packed.select(cs.by_name(names, require_all=True))])
     return pl.concat([pl.DataFrame(schema=schema), *frames], rechunk=True)
 
 
 def rows_of(partition: Partition, name: str) -> pl.Series:
-    """Give a packed row's documents as the storage of a compressed column; symbols and gaps are not copied."""
+    """Return a packed row's documents as the storage of a compressed column; does not copy symbols and gaps."""
     count = partition.document_count
     if not partition.valid.any():
         return pl.Series(name, [None], STORAGE).new_from_index(0, count) if count else pl.Series(name, [], STORAGE)
@@ -273,12 +272,12 @@ def _payload(key: str, grammar: Grammar) -> str:
     if known is not None:
         return known
     encoded = payloads.put(key, payload.encode(grammar))
-    grammars.put(payload.key(encoded), grammar)  # so that no call on the rows decodes it again
+    grammars.put(payload.key(encoded), grammar)  # so that later calls on the rows need not decode it again
     return encoded
 
 
 def chosen(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-    """Choose columns; where there are none, the frame still has its rows, which Polars asks for to count them."""
+    """Select columns; if there are none, keep the height of the frame, which Polars needs to count rows."""
     return frame.select(cs.by_name(names)) if names else pl.DataFrame(height=frame.height)
 
 

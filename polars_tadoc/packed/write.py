@@ -1,4 +1,4 @@
-"""Partitions streamed to one Parquet file, a row group each."""
+"""Streams partitions to one Parquet file, one row group each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ENCODINGS = {
     "roots": "BYTE_STREAM_SPLIT",
     "gaps": "DELTA_LENGTH_BYTE_ARRAY",
 }
-"""How the lists are laid out before zstd; against plain ones that saves a tenth to a fifth of the file."""
+"""Encoding of lists before zstd; it saves a tenth to a fifth of the file compared with plain encoding."""
 
 
 def write_packed(
@@ -39,7 +39,7 @@ def write_packed(
     call: str = "write_packed",
     access: Access | None = None,
 ) -> None:
-    """Write packed rows, one row group each; the file appears under its name when it is complete.
+    """Write packed rows, one row group each, as an atomic write: the file appears only when it is complete.
 
     Parameters
     ----------
@@ -50,29 +50,29 @@ def write_packed(
     column
         The packed one.
     place
-        The file; one that is there is replaced and its mode kept, a link is followed. Or an object, or an open file.
+        A file: an existing one is replaced and keeps its mode, a link is followed. Or an object, or an open file.
     call
-        What messages begin with.
+        Start of messages.
     access
-        How object stores are reached.
+        Access to object stores.
 
     Raises
     ------
     OSError
-        The path is a folder, a device or in no folder; found before any row is asked for.
+        The path is a folder or device, or its folder does not exist; raised before any row is read.
     TypeError
-        A column is of a type that Parquet does not have.
+        A column has a type that Parquet lacks.
 
     """
     for name, dtype in schema.items():
         if _holds_wide_integers(dtype):
-            raise TypeError(f'{call}: column "{name}" is {dtype}; Parquet has no integers of 128 bits, cast them')
+            raise TypeError(f'{call}: column "{name}" is {dtype}; Parquet has no 128-bit integers; cast it')
     with writing(place, call, access or Access()) as temporary:
         write_rows(rows, schema, column, temporary)
 
 
 def write_rows(rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, file: Path | BinaryIO) -> None:
-    """Write packed rows to a file that is there for them, or in memory; parameters as for :func:`write_packed`."""
+    """Write packed rows to an existing file, or in memory; parameters as for :func:`write_packed`."""
     empty = pl.DataFrame(schema=schema).to_arrow(compat_level=pl.CompatLevel.oldest())
     leaves = Counter(_leaves(empty))
     others = [leaf for leaf in leaves if not leaf.startswith(f"{column}.")]
@@ -99,7 +99,7 @@ def write_rows(rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, fil
 
 
 def _distinct(row: pl.DataFrame) -> Iterator[str]:
-    """Name the columns whose values are numbers or times that seldom repeat: a dictionary of them would be longer."""
+    """Name the columns of numbers or times that seldom repeat: a dictionary would be longer than the values."""
     for series in row.get_columns():
         dtype = series.dtype.inner if isinstance(series.dtype, pl.List) else None
         if isinstance(dtype, pl.DataType) and (dtype.is_integer() or dtype.is_temporal()):
@@ -115,7 +115,7 @@ def _holds_wide_integers(dtype: Any) -> bool:
 
 
 def _leaves(empty: pa.Table) -> list[str]:
-    """Paths of the Parquet columns that a table is written as."""
+    """Return paths of the Parquet columns that a table is written as."""
     file = io.BytesIO()
     pq.write_table(empty, file)
     leaves = pq.ParquetFile(file).schema

@@ -1,1 +1,1 @@
-"""Places that are no paths of this machine: object stores by their addresses, and open files."""
+"""Files: local paths, object stores and open files; atomic writes."""

@@ -1,4 +1,4 @@
-"""Addresses, ``s3://bucket/key``, told from paths."""
+"""Tells addresses (``s3://bucket/key``) from paths."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from urllib.request import url2pathname
 from polars_tadoc.runtime.fork import require_threads
 
 SCHEMES = {"s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https"}
-"""Those of object stores."""
+"""Schemes of object stores."""
 
 
 class Address(NamedTuple):
-    """An address, cut at the end of what names the store."""
+    """An address, split into store and path."""
 
     root: str
     """``s3://bucket``."""
     path: str
-    """Behind it, without slashes at the ends."""
+    """The path in the store, without slashes at its ends."""
 
     def __str__(self) -> str:
         return f"{self.root}/{self.path}"
 
 
 def local_or_address(value: str, call: str, name: str = "path") -> str | Address:
-    """Return an address, or the path that a string is; ``file://`` is one.
+    """Return the address or the local path that a string means; ``file://`` gives a path.
 
     Raises
     ------
     ValueError
-        It is an address of a kind that is not read, or names a bucket alone.
+        The scheme is unknown, or the address has a bucket only.
 
     """
     require_threads()
@@ -42,14 +42,13 @@ def local_or_address(value: str, call: str, name: str = "path") -> str | Address
     if scheme == "file":
         host, slash, path = value[found.end() :].partition("/") if found[2] else ("", "/", value[5:].lstrip("/"))
         if host not in ("", "localhost") or not slash:
-            raise ValueError(f'{call}: {name}="{value}" is no file of this machine; write file:///folder/file')
+            raise ValueError(f'{call}: {name}="{value}": not a local file; write file:///folder/file')
         return url2pathname(f"/{path}")
     if scheme not in SCHEMES:
         raise ValueError(
-            f'{call}: {name}="{value}" is an address that is not known; there are paths, file://, s3://, gs://, az:// '
-            "and https://"
+            f'{call}: {name}="{value}": unknown scheme; use a path, file://, s3://, gs://, az:// or https://'
         )
     bucket, _, path = value[found.end() :].partition("/")
     if not bucket:
-        raise ValueError(f'{call}: {name}="{value}" names no bucket; write {scheme}://bucket/path')
+        raise ValueError(f'{call}: {name}="{value}": the bucket is missing; write {scheme}://bucket/path')
     return Address(f"{scheme}://{bucket}", path.strip("/"))

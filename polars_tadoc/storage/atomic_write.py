@@ -1,9 +1,10 @@
-"""Writes a file or a folder beside the one that it replaces: readers see the old one or the new one, never a part.
+"""Atomic writes of files and folders: readers see the old one or the new one, never a part.
 
-It has the permissions of the one that it replaces, and nobody else may read it while it is written.
+A new file is written beside the old one and then renamed. It gets the old one's permissions, and only its owner can
+read it while it is written.
 
-What is being written is locked. So what a killed process has left can be told from what another one still writes, and
-goes when the same is written again.
+A temporary file is locked while it is written. So leftovers of killed processes can be told from files that another
+process still writes; the next write to the same path removes them.
 """
 
 from __future__ import annotations
@@ -33,55 +34,55 @@ from polars_tadoc.runtime.regular_file import descriptor_of
 
 try:
     import fcntl
-except ImportError:  # Windows: a file that is open cannot be removed there, and stands for its own lock
+except ImportError:  # Windows: an open file cannot be removed, which serves as its lock
     fcntl = None  # type: ignore[assignment]
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-"""What systems say where no more can be written: no space, no quota, no larger file."""
+"""Error numbers for a full disk: no space, quota exceeded, file too large."""
 
 
 def target(path: Path, call: str) -> Path:
-    """Return the file that a path means.
+    """Return the file to write for a path: links are followed.
 
     Raises
     ------
     FileNotFoundError
-        The folder that it should be made in is not there.
+        The folder to write to does not exist.
     IsADirectoryError, OSError
-        It is a folder, or something else that no file can replace.
+        The path is a folder, or something else that a file cannot replace.
 
     """
     path = Path(os.path.realpath(path.expanduser()))
     if path.is_dir():
-        raise IsADirectoryError(f"{call}: {path} is a folder; name a file in it")
+        raise IsADirectoryError(f"{call}: {path} is a folder; give the path of a file in it")
     if path.exists() and not path.is_file():
-        raise OSError(f"{call}: {path} is no ordinary file, and cannot be replaced by one")
+        raise OSError(f"{call}: {path} is not a regular file, so a file cannot replace it; choose another path")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"{call}: there is no folder {path.parent}")
+        raise FileNotFoundError(f"{call}: folder {path.parent} does not exist; create it first")
     return path
 
 
 @contextmanager
 def atomic_file(path: Path, call: str, private: bool = False) -> Iterator[Path]:
-    """Give a temporary name beside the file's; it takes the file's name in the end, or goes on an error.
+    """Yield a temporary path beside the file's; on success it is renamed to the file, on an error it is removed.
 
-    An empty file has the temporary name already: write to that one.
+    The temporary file exists already and is empty: write to it.
 
     Parameters
     ----------
     path
-        What :func:`target` returned.
+        The value of :func:`target`.
     call
-        What messages begin with.
+        Start of messages.
     private
-        Let only this user read a file that is new.
+        Make a new file readable by its owner only.
 
     Raises
     ------
     DiskFullError
-        No more can be written there.
+        The disk is full.
     FileNotFoundError
-        The folder went away.
+        The folder was removed.
 
     """
 
@@ -90,19 +91,19 @@ def atomic_file(path: Path, call: str, private: bool = False) -> Iterator[Path]:
 
     with naming_place(path, call), beside(path, make) as temporary:
         yield temporary
-        _flush(temporary)  # a disk may say only now that it is full; and a name must not come before its bytes
+        _flush(temporary)  # a full disk may be reported only now; bytes must reach the disk before the rename
         with suppress(FileNotFoundError):
             take_over(path, temporary)
-        check()  # what was interrupted takes nobody's name
+        check()  # an interrupted write is not renamed
         os.replace(temporary, path)
 
 
 @contextmanager
 def atomic_file_late(path: Path, call: str) -> Iterator[Path]:
-    """Do as :func:`atomic_file` for a writer that may still make its file when it was interrupted.
+    """Do as :func:`atomic_file` for a writer that may still create its file after an interrupt.
 
-    Polars' writers run in threads that go on for an instant after its call has ended. The name that is given is in a
-    folder, and no file can be made there when that is gone.
+    Polars' writers run in threads that continue for an instant after the call has ended. The yielded path is in a
+    temporary folder; once that is removed, no file can be created there.
     """
     with naming_place(path, call), beside(path, _make_private) as folder:
         temporary = folder / path.name
@@ -120,17 +121,17 @@ def _make_private(folder: Path) -> None:
 
 @contextmanager
 def atomic_folder(path: Path, call: str, require: Callable[[Path], None]) -> Iterator[Path]:
-    """Give an empty folder beside another, or where there is none; parameters and errors as for :func:`atomic_file`.
+    """Yield an empty temporary folder that replaces another one, or becomes a new one, on success.
 
-    An interrupt raises whenever it comes: before the new folder takes the name, and the old one stays, or after that,
-    and the new one is whole and the old one gone.
+    Parameters and errors as for :func:`atomic_file`. An interrupt always raises: if it arrives before the rename, the
+    old folder stays; if after, the new one is complete and the old one is removed.
 
     Parameters
     ----------
     path, call
         As for :func:`atomic_file`.
     require
-        Raises unless all that is at the path may go. It is asked at last, when the new folder is written.
+        Raises unless everything at the path may be removed. Called last, when the new folder is complete.
 
     """
     mode = PRIVATE_FOLDER
@@ -156,13 +157,13 @@ def atomic_folder(path: Path, call: str, require: Callable[[Path], None]) -> Ite
 
 
 def require_empty(path: Path, call: str) -> None:
-    """Refuse to replace anything but an empty folder."""
+    """Raise unless the path is free or an empty folder."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise FileExistsError(f"{call}: {path} is there already; name a folder that is not, or an empty one")
+        raise FileExistsError(f"{call}: {path} already exists; give a new folder or an empty one")
 
 
 def _exchange(temporary: Path, path: Path) -> None:
-    """Put a folder in the place of another one, which goes."""
+    """Put a folder in the place of another one, and remove that one."""
     old = temporary.with_suffix(".old")
     descriptor = None
     with suppress(OSError):
@@ -174,7 +175,7 @@ def _exchange(temporary: Path, path: Path) -> None:
         except BaseException:
             os.replace(old, path)
             raise
-        set_mode(old, PRIVATE_FOLDER)  # a folder that may not be written to cannot be emptied either
+        set_mode(old, PRIVATE_FOLDER)  # a folder without write permission cannot be emptied either
         remove(old)
     finally:
         if descriptor is not None:
@@ -183,34 +184,34 @@ def _exchange(temporary: Path, path: Path) -> None:
 
 @contextmanager
 def naming_place(path: Path, call: str) -> Iterator[None]:
-    """Say of errors while a file or folder is written where they come from; as for :func:`atomic_file`."""
-    mend = f"{path} is as it was before; make room there, or write elsewhere"
+    """Name the path in errors raised while a file or folder is written; errors as for :func:`atomic_file`."""
+    mend = f"{path} is unchanged; free some space, or write elsewhere"
     try:
         with naming_full_disk(path.parent, call, mend):
             yield
     except OSError as error:
         if isinstance(error, DiskFullError) or path.parent.is_dir():
             raise
-        raise FileNotFoundError(f"{call}: the folder {path.parent} went away while {path.name} was written") from error
+        raise FileNotFoundError(f"{call}: folder {path.parent} was removed while {path.name} was written") from error
 
 
 @contextmanager
 def naming_full_disk(folder: Path, call: str, mend: str) -> Iterator[None]:
-    """Turn what NumPy, PyArrow and Polars raise on a full disk into an error that names the folder.
+    """Turn errors of NumPy, PyArrow and Polars about a full disk into an error that names the folder.
 
     Parameters
     ----------
     folder
-        Where it is written.
+        The folder that is written to.
     call
-        What the message begins with.
+        Start of the message.
     mend
-        What it ends with: how things stand, and what to do.
+        End of the message: the state after the error, and what to do.
 
     Raises
     ------
     DiskFullError
-        No more can be written there.
+        The disk is full.
 
     """
     try:
@@ -221,12 +222,12 @@ def naming_full_disk(folder: Path, call: str, mend: str) -> Iterator[None]:
         number = _number(error)
         if number not in FULL:
             raise
-        why = f"{call}: no more can be written in {folder} ({os.strerror(number)}): {mend}"
+        why = f"{call}: cannot write to {folder} ({os.strerror(number)}): {mend}"
         raise DiskFullError(number, why) from error
 
 
 def _number(error: Exception) -> int:
-    """Return the system's number of an error; Polars has it in its message alone."""
+    """Return the system's number of an error; Polars gives it in the message only."""
     said = re.search(r"\(os error (\d+)\)", str(error))
     number = getattr(error, "errno", None) or (said and said[1])
     return int(number or 0)
@@ -234,16 +235,16 @@ def _number(error: Exception) -> int:
 
 @contextmanager
 def beside(path: Path, make: Callable[[Path], None], folder: bool = False) -> Iterator[Path]:
-    """Make a temporary file or folder beside a path, lock it, and remove it in the end if it still has its name.
+    """Make a temporary file or folder beside a path and lock it; on exit, remove it unless it was renamed.
 
-    What killed processes have left of the same path is removed first.
+    Removes leftovers of killed processes for the same path first.
 
     Parameters
     ----------
     path
-        What it is to become.
+        The path that it will get.
     make
-        Makes it; raises where it is there already.
+        Creates it; raises if it exists.
     folder
         Whether it is a folder.
 
@@ -261,12 +262,12 @@ def beside(path: Path, make: Callable[[Path], None], folder: bool = False) -> It
 def _make_locked(path: Path, make: Callable[[Path], None]) -> tuple[Path, int | None]:
     while True:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-        make(temporary)  # a folder that may not be written to is found out at once
+        make(temporary)  # fails at once if the folder is not writable
         try:
             descriptor = lock(temporary)
-        except FileNotFoundError:  # another process took it for left behind before it was locked
+        except FileNotFoundError:  # another process removed it as a leftover before it was locked
             continue
-        except OSError:  # there are no locks on this file system: nothing is taken for left behind
+        except OSError:  # this file system has no locks: nothing is treated as a leftover
             return temporary, None
         if descriptor is not None and temporary.exists():
             return temporary, descriptor
@@ -275,21 +276,21 @@ def _make_locked(path: Path, make: Callable[[Path], None]) -> tuple[Path, int | 
 
 
 def lock(path: Path) -> int | None:
-    """Lock a file or a folder until the returned descriptor is closed, or the process ends, killed or not.
+    """Lock a file or a folder until the returned descriptor is closed or the process ends, killed or not.
 
     Returns
     -------
     int or None
-        The descriptor; None where another has locked it.
+        The descriptor; None if another process holds the lock.
 
     Raises
     ------
     OSError
-        It is not there, is something else, may not be read, or is where there are no locks.
+        The path does not exist, is something else, is unreadable, or its file system has no locks.
 
     """
     if fcntl is None:
-        raise OSError(errno.ENOTSUP, "this system has no such locks")
+        raise OSError(errno.ENOTSUP, "this system has no file locks")
     descriptor = descriptor_of(path, follow=False, folders=True)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -303,23 +304,23 @@ def lock(path: Path) -> int | None:
 
 
 def unlock(descriptor: int, owner: int) -> None:
-    """Give a lock back, if this is the process that has taken it, and not one that was forked from it."""
+    """Release a lock, if this is the process that took it, and not a fork of it."""
     if fcntl is not None and owner == os.getpid():
-        fcntl.flock(descriptor, fcntl.LOCK_UN)  # of which forked processes have a descriptor, too
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # forked processes have descriptors of the same lock
     os.close(descriptor)
 
 
 def remove_abandoned(path: Path, folder: bool = False) -> None:
-    """Remove what killed processes have left beside a path that they were writing, whatever cannot be removed stays.
+    """Remove leftovers of killed processes beside a path; keeps what cannot be removed.
 
-    Where one was killed just when a new folder was to take the old one's place, the old one gets its name back. Links,
-    FIFOs and other things that this package does not make stay.
+    If a process was killed between removing the old folder and renaming the new one, the old one gets its name back.
+    Links, FIFOs and other things that this package does not create are kept.
     """
     form = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.{'(tmp|old)' if folder else 'tmp'}")
     with suppress(OSError):
         for left in [one for one in path.parent.iterdir() if form.fullmatch(one.name)]:
             with suppress(OSError):
-                if left.is_dir() or not folder:  # of a folder, no file is left
+                if left.is_dir() or not folder:  # for a folder, files are not leftovers
                     _remove_unless_locked(left, path)
 
 
@@ -337,9 +338,9 @@ def _remove_unless_locked(left: Path, path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there; what cannot be removed stays."""
+    """Remove a file or a folder, if it exists; keeps what cannot be removed."""
     if path.is_dir() and not path.is_symlink():
-        for _ in range(3):  # a thread that is ending may have made one more file meanwhile
+        for _ in range(3):  # an ending thread may have created one more file meanwhile
             shutil.rmtree(path, ignore_errors=True)
             if not path.exists():
                 break
@@ -349,7 +350,7 @@ def remove(path: Path) -> None:
 
 
 def _flush(path: Path) -> None:
-    """Have the system write a file's bytes to the disk."""
+    """Flush a file's bytes to the disk (fsync)."""
     descriptor = descriptor_of(path, follow=False)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Files to be read, wherever they are: on this machine, in an object store, or open."""
+"""Files to read: local, in an object store, or open."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ from polars_tadoc.runtime.regular_file import arrow_file
 from polars_tadoc.storage.object_store import ObjectInfo, Store
 
 TAIL_BYTES = 1 << 16
-"""Bytes at an object's end that are read when it is opened: most footers are shorter, and one request is enough."""
+"""Bytes read from an object's end when it is opened: covers most footers in one request."""
 
 AHEAD_BYTES = 1 << 16
-"""Bytes that are read of an object at least, where nobody said before what will be wanted."""
+"""Minimum bytes per request where nothing was prefetched."""
 
 GAP_BYTES = 1 << 16
-"""Bytes between two ranges that are read along, for one request takes longer."""
+"""Ranges with at most this many bytes between them are read in one request, which is faster than two."""
 
 
 HEADER_BYTES = 1 << 10
-"""Bytes that are read at once where a page's header begins, which may go beyond the last page's end."""
+"""Bytes read for a page header without a known length; they may extend beyond the last page's end."""
 
 
 class File(ABC):
-    """A file to be read, by several at once."""
+    """A file to read; several readers may use it at once."""
 
     name: str
-    """What messages call it."""
+    """Its name in messages."""
 
     @abstractmethod
     def open(self) -> tuple[pa.NativeFile, Ranges | None]:
-        """Open it; ``OSError`` where that cannot be.
+        """Open it; raises ``OSError`` on failure.
 
         Returns
         -------
         pyarrow.NativeFile
             The file.
         Ranges or None
-            The same, of which ranges may be fetched before they are read; None where that saves nothing.
+            The same, if prefetching ranges pays off; otherwise None.
 
         """
 
     @abstractmethod
     def described(self) -> dict[str, Any]:
-        """Tell it from another file of that name, in values that JSON has; ``OSError`` where it cannot be read."""
+        """Return JSON values that change when the file is rewritten; ``OSError`` if it cannot be read."""
 
     def __str__(self) -> str:
         return self.name
@@ -60,7 +60,7 @@ class File(ABC):
 
 @dataclass(frozen=True)
 class LocalFile(File):
-    """A file of this machine."""
+    """A local file."""
 
     path: Path
 
@@ -74,14 +74,14 @@ class LocalFile(File):
         return arrow_file(self.path), None
 
     def described(self) -> dict[str, Any]:
-        """Tell its size and when it was written."""
+        """Return its size and modification time."""
         status = self.path.stat()
         return {"bytes": status.st_size, "written (ns)": status.st_mtime_ns}
 
 
 @dataclass(frozen=True)
 class StoredFile(File):
-    """An object of a store."""
+    """An object in a store."""
 
     store: Store = field(compare=False)
     path: str
@@ -93,33 +93,33 @@ class StoredFile(File):
         return self.store.address(self.path)
 
     def open(self) -> tuple[pa.NativeFile, Ranges | None]:
-        """Read its end."""
+        """Read its end, and open it."""
         met, tail = self.store.tail(self.path, TAIL_BYTES)
         ranges = Ranges(self.store, met, tail)
         return pa.PythonFile(ranges, mode="r"), ranges
 
     def described(self) -> dict[str, Any]:
-        """Tell its size and tag."""
+        """Return its size and entity tag."""
         met = self.store.find(self.path)
         if met is None:
-            raise FileNotFoundError(f"there is no object {self.name}")
+            raise FileNotFoundError(f"object {self.name} does not exist")
         return {"bytes": met.size, "tag": met.tag}
 
 
 class OpenFile(File):
-    """A file that the caller has opened, or bytes in memory; it is read from its beginning.
+    """An open file of the caller, or bytes in memory; read from its beginning.
 
     Parameters
     ----------
     file
-        What has ``read`` and ``seek``, and gives bytes.
+        An object with ``read`` and ``seek`` that gives bytes.
     place
-        Its number among the files that were given.
+        Its number in the list of sources.
 
     Raises
     ------
     TypeError
-        It gives text, or cannot go back.
+        It gives text, or is not seekable.
 
     """
 
@@ -129,17 +129,17 @@ class OpenFile(File):
         own = getattr(file, "name", None)
         self.name = own if isinstance(own, str) else f"<{type(file).__name__} {place}>"
         if isinstance(file, io.TextIOBase):
-            raise TypeError(f'{call}: {self.name} gives text; open it as open(path, "rb")')
+            raise TypeError(f'{call}: {self.name} gives text; open it in binary mode: open(path, "rb")')
         if not (hasattr(file, "seek") and hasattr(file, "tell") and getattr(file, "seekable", lambda: True)()):
-            raise TypeError(f"{call}: {self.name} cannot be read from any place; read it into io.BytesIO first")
+            raise TypeError(f"{call}: {self.name} is not seekable; read it into io.BytesIO first")
 
     @property
     def opened(self) -> Any:
-        """What the caller gave."""
+        """The caller's object."""
         return self._file
 
     def open(self) -> tuple[pa.NativeFile, Ranges | None]:
-        """Look at it from a place of one's own."""
+        """Open it with a position of its own."""
         return pa.PythonFile(_Shared(self._file, self._lock, self.name), mode="r"), None
 
     @cached_property
@@ -148,12 +148,12 @@ class OpenFile(File):
             return int(self._file.seek(0, os.SEEK_END) or self._file.tell())
 
     def described(self) -> dict[str, Any]:
-        """Tell its size; what is in memory is known for as long as it is."""
+        """Return its size and identity."""
         return {"bytes": self._size, "object": id(self._file)}
 
 
 class _Seeking(io.RawIOBase):
-    """A file that is read from its own place, however many read the same bytes."""
+    """A file with a position of its own; several readers may share the bytes."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -188,7 +188,7 @@ class _Seeking(io.RawIOBase):
 
 
 class _Shared(_Seeking):
-    """An open file of the caller's."""
+    """An open file of the caller."""
 
     def __init__(self, file: Any, lock: threading.Lock, name: str) -> None:
         self._file, self._lock, self._name = file, lock, name
@@ -198,7 +198,7 @@ class _Shared(_Seeking):
 
     def _reading(self) -> threading.Lock:
         if getattr(self._file, "closed", False):
-            raise OSError(f"{self._name} was closed; leave it open until the plan has run")
+            raise OSError(f"{self._name} was closed; keep it open until the plan has run")
         return self._lock
 
     def _between(self, start: int, stop: int) -> bytes:
@@ -208,7 +208,7 @@ class _Shared(_Seeking):
 
 
 class Ranges(_Seeking):
-    """An object of a store, of which ranges are read.
+    """An object in a store, read by ranges.
 
     Parameters
     ----------
@@ -226,12 +226,12 @@ class Ranges(_Seeking):
         self._blocks: list[tuple[int, bytes]] = []
 
     def fetch(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Read ranges of bytes that will be wanted; those that were fetched before go.
+        """Prefetch ranges of bytes; drops the previous ones.
 
         Parameters
         ----------
         ranges
-            First byte and stop of each.
+            First byte and stop of each range.
 
         """
         wanted = sorted((max(start, 0), min(stop + HEADER_BYTES, self._size)) for start, stop in ranges)
@@ -257,7 +257,7 @@ class Ranges(_Seeking):
 
 
 def chunk_range(chunk: Any) -> tuple[int, int]:
-    """Return first byte and stop of one column of a row group, of what a footer says of it."""
+    """Return first byte and stop of a column chunk, given its footer entry."""
     start = chunk.data_page_offset
     if chunk.has_dictionary_page and chunk.dictionary_page_offset is not None:
         start = min(start, chunk.dictionary_page_offset)

@@ -1,4 +1,4 @@
-"""Lists the Parquet files that are named: paths, folders, patterns, addresses, open files, or several of these."""
+"""Lists Parquet files of a source: paths, folders, patterns, addresses, open files, or a list of these."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Found:
 
     file: File
     folders: tuple[str, ...]
-    """Folders that may say of its rows what they share: those below a folder that was named, else all that it is in."""
+    """Folder names that may be hive keys: those below the given folder, or else all in the file's path."""
     below: bool
-    """Whether it was found in a folder that was named."""
+    """Whether it was found in a given folder."""
 
 
 def find(source: Source, call: str, access: Access | None = None) -> list[Found]:
@@ -38,20 +38,20 @@ def find(source: Source, call: str, access: Access | None = None) -> list[Found]
     Parameters
     ----------
     source
-        What names them.
+        The files.
     call
-        What messages begin with.
+        Start of messages.
     access
-        How object stores are reached.
+        Access to object stores.
 
     Raises
     ------
     FileNotFoundError
-        One of them names no file, or a link to nothing.
+        A source matches no file, or is a broken link.
     NotAFileError
-        One of them, or a ``*.parquet`` in a folder, is a FIFO, a device or a socket.
+        A source, or a ``*.parquet`` in a folder, is a FIFO, a device or a socket.
     TypeError, ValueError
-        It is something else, or an address that is not known.
+        A source has another type, or an address has an unknown scheme.
     OSError
         An object store cannot be reached.
 
@@ -60,11 +60,11 @@ def find(source: Source, call: str, access: Access | None = None) -> list[Found]
 
 
 def find_files(source: Source, call: str = "scan_packed") -> list[Path]:
-    """List files of this machine alone; errors as for :func:`find`, and ``ValueError`` where it names others."""
+    """List local files only; errors as for :func:`find`, and ``ValueError`` for addresses."""
     found = _Finder(call, None).find(source)
     paths = [one.file.path for one in found if isinstance(one.file, LocalFile)]
     if len(paths) < len(found):
-        raise TypeError(f"{call}: it reads files of this machine by their paths, none that are open")
+        raise TypeError(f"{call}: an open file cannot be read here; give the path of a local file")
     return paths
 
 
@@ -82,13 +82,13 @@ class _Finder:
             found = [Found(OpenFile(source, self._open, self._call), (), False)]
         elif isinstance(source, bytes | pl.DataFrame | pl.LazyFrame | pl.Series) or not isinstance(source, Iterable):
             raise TypeError(
-                f"{self._call} takes a file's path, a folder, a glob pattern, an address (s3://…), an open file or "
-                f"several of them, not {type(source).__name__}"
+                f"{self._call}: source is {type(source).__name__}; give a file's path, a folder, a glob pattern, an "
+                "address (s3://…), an open file or a list of these"
             )
         else:
             found = [one for given in source for one in self.find(given)]
         if not found:
-            raise FileNotFoundError(f"{self._call}: {source!s} names no Parquet file")
+            raise FileNotFoundError(f"{self._call}: {source!s}: no Parquet file found")
         return found
 
     def _named(self, name: str) -> list[Found]:
@@ -105,7 +105,7 @@ class _Finder:
     def _stored(self, address: Address) -> list[Found]:
         if self._access is None:
             raise ValueError(
-                f"{self._call}: {address} is an address; only files of this machine are read, by their paths"
+                f"{self._call}: {address} is an address; only local files can be read here, by their paths"
             )
         store = self._stores.get(address.root)
         if store is None:
@@ -133,19 +133,18 @@ _MARKS = {
     "manifest.json": rb'\{"version": \d+, "question": ',
     "header.json": rb'.*"format": "polars_tadoc index"',
 }
-"""How the files begin that checkpoints and saved indexes are known by."""
+"""Header names that identify checkpoints and saved indexes."""
 
 
 def _below(folder: Path, call: str) -> list[Path]:
     """List the Parquet files in a folder and below, without those of checkpoints, saved indexes and hidden folders.
 
-    Links to folders are followed, as Polars follows them, but for those to a folder that they are in themselves: its
-    files are listed already.
+    Links to folders are followed, as in Polars, except links to a parent folder, whose files are listed already.
 
     Raises
     ------
     NotAFileError
-        A link leads out of the folder to one that holds it.
+        A link outside the folder leads to a parent of it.
     OSError
         A folder cannot be listed.
 
@@ -159,10 +158,10 @@ def _below(folder: Path, call: str) -> list[Path]:
 def _folders(
     folder: Path, call: str, passed_over: Callable[[Path, list[str]], bool] | None = None
 ) -> Iterator[tuple[Path, list[str]]]:
-    """Give a folder and those below with the names of their files; those around a circle of links once."""
+    """Yield a folder and those below with the names of their files; each folder of a link cycle once."""
     within: dict[str, tuple[Path, ...]] = {
         str(folder): (folder.resolve(),)
-    }  # where folders really are: each, and those on the way to it
+    }  # real paths of each folder and its parents
     for name, folders, files in os.walk(folder, onerror=_raise, followlinks=True):
         place, reals = Path(name), within.pop(name)
         if passed_over is not None and place != folder and passed_over(place, files):
@@ -175,8 +174,8 @@ def _folders(
                 continue
             if reals[0].is_relative_to(real):
                 raise NotAFileError(
-                    f"{call}: {place / one} is a link to {real}, which holds {folder}: its files would be met again "
-                    "and again; remove the link, or name the files one by one"
+                    f"{call}: {place / one} is a link to {real}, which contains {folder}: a link cycle; "
+                    "remove the link, or list the files one by one"
                 )
             within[os.path.join(name, one)] = (*reals, real)
             followed.append(one)
@@ -190,13 +189,13 @@ def _is_ours(folder: Path, files: list[str]) -> bool:
 
 
 def _matching(pattern: Path, call: str) -> set[Path]:
-    """List what a pattern matches; ``**`` goes around no circle of links, which :func:`glob.glob` goes around."""
+    """List the matches of a pattern; ``**`` does not follow link cycles, unlike :func:`glob.glob`."""
     if "**" not in pattern.parts:
         return {Path(one) for one in glob.glob(str(pattern))}
     place = pattern.parts.index("**")
     rest = pattern.parts[place + 1 :] or ("*",)
     found: set[Path] = set()
-    for start in glob.glob(str(Path(*pattern.parts[:place]))):  # "." where nothing is before it
+    for start in glob.glob(str(Path(*pattern.parts[:place]))):  # "." if the pattern starts there
         if os.path.isdir(start):
             for folder, _ in _folders(Path(start), call):
                 found |= _matching(Path(glob.escape(str(folder)), *rest), call)
@@ -213,7 +212,7 @@ def _is_file(path: Path, call: str) -> bool:
     Raises
     ------
     FileNotFoundError
-        It is a link to nothing.
+        It is a broken link.
     NotAFileError
         It is a FIFO, a device, a socket or a link to itself.
 
@@ -221,7 +220,7 @@ def _is_file(path: Path, call: str) -> bool:
     try:
         return is_regular(path)
     except FileNotFoundError:
-        what = f"is a link to {os.readlink(path)}, which is not there" if path.is_symlink() else "is not there any more"
+        what = f"is a link to {os.readlink(path)}, which does not exist" if path.is_symlink() else "no longer exists"
         raise FileNotFoundError(f"{call}: {path} {what}") from None
     except NotAFileError as error:
         raise NotAFileError(f"{call}: {error}") from None
@@ -236,7 +235,7 @@ def _begins(file: Path, pattern: bytes) -> bool:
 
 
 def _not_ours(store: Store, objects: list[ObjectInfo], start: int) -> list[ObjectInfo]:
-    """Do the same with what a store lists."""
+    """Leave checkpoints and saved indexes out of a store's listing."""
     ours = []
     for met in objects:
         *folders, name = met.path.split("/")
@@ -248,17 +247,17 @@ def _not_ours(store: Store, objects: list[ObjectInfo], start: int) -> list[Objec
 
 
 def one_file(place: Any, call: str, access: Access, instead: str = "") -> Path | Address:
-    """Return the place that a file or a folder is to be written to, or read from: a path, or an address.
+    """Return the path or address of one file or folder to write or read.
 
     Raises
     ------
     TypeError, ValueError
-        It is neither.
+        The argument is neither.
 
     """
     access.require(call)
     text = os.fspath(place) if isinstance(place, os.PathLike) else place
     if not isinstance(text, str):
-        raise TypeError(f"{call}: path is {type(place).__name__}, not a path: a str or an os.PathLike{instead}")
+        raise TypeError(f"{call}: path is {type(place).__name__}; give a str or an os.PathLike{instead}")
     found = local_or_address(text, call)
     return found if isinstance(found, Address) else Path(os.path.expanduser(found))

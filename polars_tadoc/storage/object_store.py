@@ -1,6 +1,6 @@
-"""One bucket of an object store, through ``obstore``: the same Rust library that Polars reads with.
+"""One bucket of an object store, through ``obstore``: the Rust library that Polars uses, too.
 
-So ``storage_options`` mean what they mean there.
+So ``storage_options`` have the same meaning as in Polars.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ CLIENT = {
     "timeout",
     "user_agent",
 }
-"""Options of connections, which Polars takes among those of the store."""
+"""Connection options, which Polars takes among those of the store."""
 
 RETRIES = {"max_retries", "retry_timeout_ms", "retry_init_backoff_ms", "retry_max_backoff_ms", "retry_base_multiplier"}
-"""Options of Polars for requests that fail."""
+"""Polars' options for retries."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """How stores are reached: arguments of calls that take addresses.
+    """Access to stores: arguments of calls that take addresses.
 
     Parameters
     ----------
     storage_options
-        As Polars' ``scan_parquet`` has it.
+        As in Polars' ``scan_parquet``.
     credential_provider
-        Likewise: ``"auto"``, None, or a function that returns keys and when they expire.
+        As in Polars: ``"auto"``, None, or a function that returns keys and their time of expiry.
 
     """
 
@@ -61,7 +61,7 @@ class Access:
     credential_provider: Any = "auto"
 
     def require(self, call: str) -> Access:
-        """Raise ``TypeError`` where an argument is of another kind."""
+        """Raise ``TypeError`` if an argument has the wrong type."""
         options, provider = self.storage_options, self.credential_provider
         if options is not None and not (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
             raise TypeError(f"{call}: storage_options={type(options).__name__} must be a dict of names and values")
@@ -72,12 +72,12 @@ class Access:
 
 @dataclass(frozen=True)
 class ObjectInfo:
-    """What a store says of an object."""
+    """A store's metadata of an object."""
 
     path: str
     size: int
     tag: str | None
-    """Of this content; another one where it was replaced."""
+    """Entity tag of the content; changes when the object is replaced."""
 
 
 class Store:
@@ -88,16 +88,16 @@ class Store:
     root
         Its address.
     access
-        How it is reached.
+        Its access.
     call
-        What messages begin with.
+        Start of messages.
 
     Raises
     ------
     ModuleNotFoundError
         ``obstore`` is not installed.
     ValueError
-        An option that there is not.
+        An option is unknown.
 
     """
 
@@ -109,7 +109,7 @@ class Store:
             from obstore.store import from_url
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
-                f'{call}: {root} is reached through the package obstore: pip install "polars-tadoc[cloud]"'
+                f'{call}: {root} needs the package obstore; install it: pip install "polars-tadoc[cloud]"'
             ) from error
         self._obstore: Any = obstore
         self._errors = (BaseError, OSError)
@@ -122,7 +122,7 @@ class Store:
                 client[plain] = value
             elif plain in RETRIES:
                 retries[plain] = value
-            elif name != "file_cache_ttl":  # Polars keeps copies of files on the disk; we do not
+            elif name != "file_cache_ttl":  # Polars caches files on disk; this package does not
                 config[name] = str(value)
         given: dict[str, Any] = {"config": config, "client_options": client}
         if "max_retries" in retries:
@@ -147,17 +147,17 @@ class Store:
             except self._errors as error:
                 if isinstance(error, FileNotFoundError):
                     raise
-            met = _info(self._obstore.head(self._store, path))  # stores that know no suffixes, objects of no bytes
+            met = _info(self._obstore.head(self._store, path))  # stores without suffix requests, and empty objects
             start = max(met.size - most, 0)
             return met, self._range(met, start, met.size)
 
     def read(self, met: ObjectInfo, start: int, stop: int) -> bytes:
-        """Read bytes of an object as it was met.
+        """Read bytes of an object, in the version that ``met`` describes.
 
         Raises
         ------
         FileNotFoundError, OSError
-            It is gone, was replaced, or the store cannot be reached.
+            The object was removed or replaced, or the store cannot be reached.
 
         """
         with self._naming(met.path):
@@ -172,7 +172,7 @@ class Store:
         return bytes(self._obstore.get(self._store, met.path, options=options).bytes())
 
     def find(self, path: str) -> ObjectInfo | None:
-        """Return what is known of an object; None where there is none."""
+        """Return an object's metadata; None if it does not exist."""
         with self._naming(path):
             try:
                 return _info(self._obstore.head(self._store, path))
@@ -186,18 +186,18 @@ class Store:
         return sorted(found, key=lambda met: met.path)
 
     def first_below(self, folder: str) -> str | None:
-        """Return the name of an object whose name begins with a folder's; None where there is none."""
+        """Return the name of one object whose name begins with a folder's; None if there is none."""
         with self._naming(folder):
             found = (one["path"] for some in self._obstore.list(self._store, prefix=folder) for one in some)
             return next((str(name) for name in found if name.startswith(f"{folder}/")), None)
 
     def write(self, path: str, file: Path) -> None:
-        """Copy a file of this machine to an object: it is there whole, or as it was."""
+        """Upload a local file as an object, atomically."""
         with self._naming(path):
             self._obstore.put(self._store, path, file)
 
     def remove(self, paths: list[str]) -> None:
-        """Remove objects, those that there are."""
+        """Remove objects; missing ones are ignored."""
         with self._naming(paths[0] if paths else ""):
             for path in paths:
                 try:
@@ -207,18 +207,18 @@ class Store:
 
     @contextmanager
     def _naming(self, path: str) -> Iterator[None]:
-        """Turn the library's errors into such as files have, with the address."""
+        """Turn the library's errors into the built-in ones for files, with the address."""
         try:
             yield
         except self._errors as error:
             kind = type(error).__name__
             name = self.address(path)
             if isinstance(error, FileNotFoundError):
-                raise FileNotFoundError(f"{self._call}: there is no object {name}") from error
+                raise FileNotFoundError(f"{self._call}: object {name} does not exist") from error
             if kind == "PreconditionError":
                 raise OSError(f"{self._call}: {name} was replaced while it was read; read it again") from error
             if kind in ("PermissionDeniedError", "UnauthenticatedError"):
-                why = f"{self._call}: {name} may not be read or written; see storage_options="
+                why = f"{self._call}: {name}: no permission to read or write; see storage_options="
                 raise PermissionError(f"{why} ({_first_line(error)})") from error
             raise OSError(f"{self._call}: {name}: {_first_line(error)}") from error
 
@@ -232,7 +232,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _provider(given: Credentials) -> Credentials:
-    """Turn what Polars takes for a provider of credentials into what ``obstore`` does."""
+    """Turn a Polars provider of credentials into one of ``obstore``."""
 
     def credentials() -> dict[str, Any]:
         keys, expires = given()
@@ -247,7 +247,7 @@ def _provider(given: Credentials) -> Credentials:
 
 
 def split_pattern(address: Address) -> tuple[str, re.Pattern[str] | None]:
-    """Return the folder that a glob pattern looks into, and the pattern of names; None where it is no pattern."""
+    """Return the folder of a glob pattern, and the pattern as a regular expression; None if it is not a pattern."""
     parts = address.path.split("/")
     first = next((place for place, part in enumerate(parts) if re.search(r"[*?\[]", part)), None)
     if first is None:
@@ -256,7 +256,7 @@ def split_pattern(address: Address) -> tuple[str, re.Pattern[str] | None]:
 
 
 def _expression(pattern: str) -> str:
-    """Translate a glob pattern: ``*`` and ``?`` stay within a folder's name, ``**`` does not."""
+    """Translate a glob pattern: ``*`` and ``?`` do not match slashes, ``**`` does."""
     found = ""
     for token in re.findall(r"\*\*/|\*\*|\*|\?|\[[^\]]+\]|.", pattern):
         if token == "**/":

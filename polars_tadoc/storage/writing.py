@@ -1,4 +1,4 @@
-"""Writes a file or a folder to where it is wanted: a path, an object store, an open file. It is there whole or not."""
+"""Atomic writes to a path, an object store or an open file."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from polars_tadoc.storage.find import one_file
 from polars_tadoc.storage.object_store import Access, Store
 
 Place = Path | Address | BinaryIO
-"""Where a file is written to."""
+"""A place to write a file to."""
 
 MAX_HEADER_BYTES = 1 << 26
-"""Bytes of the header of a saved index."""
+"""Maximum bytes of the header of a saved index."""
 
 
 def writable_place(place: Any, call: str, access: Access, instead: str = "") -> Place:
-    """Return where a file is to be written to; errors as for ``one_file``."""
+    """Return the place to write a file to; errors as for ``one_file``."""
     if hasattr(place, "write") and not isinstance(place, os.PathLike):
         opened: BinaryIO = place
         return opened
@@ -35,25 +35,25 @@ def writable_place(place: Any, call: str, access: Access, instead: str = "") -> 
 
 @contextmanager
 def writing(place: Place, call: str, access: Access, *, late: bool = False) -> Iterator[Path]:
-    """Give a file of this machine to write to, empty; in the end it is at its place.
+    """Yield an empty local file to write to; on success it is moved to its place.
 
-    An object of a store is made when all of its parts are there: so is the last part of a multipart upload.
+    An object appears when all of its parts are uploaded; the last part of a multipart upload completes it.
 
     Parameters
     ----------
     place
-        What :func:`writable_place` returned.
+        The value of :func:`writable_place`.
     call
-        What messages begin with.
+        Start of messages.
     access
-        How object stores are reached.
+        Access to object stores.
     late
-        The file is made by a writer that may still make it when it was interrupted; it is not there before.
+        For writers that may still create the file after an interrupt; the file does not exist before.
 
     Raises
     ------
     OSError
-        The path is a folder, a device or in no folder; the store cannot be reached; the disk is full.
+        The path is a folder or a device, or its folder does not exist; the store cannot be reached; the disk is full.
 
     """
     if isinstance(place, Path):
@@ -62,12 +62,12 @@ def writing(place: Place, call: str, access: Access, *, late: bool = False) -> I
         return
     store = Store(place.root, access, call) if isinstance(place, Address) else None
     if isinstance(place, Address) and not place.path:
-        raise IsADirectoryError(f"{call}: {place} is a bucket; name an object in it")
+        raise IsADirectoryError(f"{call}: {place} is a bucket; give the address of an object in it")
     with scratch_folder(call) as folder:
         temporary = folder / "file"
         temporary.touch()
         yield temporary
-        check()  # what was interrupted goes nowhere
+        check()  # an interrupted write is not moved
         if store is not None and isinstance(place, Address):
             store.write(place.path, temporary)
         elif not isinstance(place, Address):
@@ -77,45 +77,45 @@ def writing(place: Place, call: str, access: Access, *, late: bool = False) -> I
 
 @contextmanager
 def scratch_folder(call: str) -> Iterator[Path]:
-    """Give a folder of this machine where what is spilled goes, too; in the end it goes."""
+    """Yield a temporary folder in the spill folder; removed on exit."""
     parent = settings().spill_folder
     where = Path(parent or tempfile.gettempdir())
-    mend = "nothing was written; make room there, or name another: Config(spill_folder=…)"
+    mend = "nothing was written; free some space, or choose another folder: Config(spill_folder=…)"
     with naming_full_disk(where, call, mend), tempfile.TemporaryDirectory(prefix="tadoc-upload-", dir=parent) as name:
         yield Path(name)
 
 
 def require_no_folder(address: Address, last: str, overwrite: bool, call: str, access: Access) -> None:
-    """Raise where an object store has a folder of that name; parameters and errors as for what uploads it."""
+    """Raise if an object store has a folder of that name; parameters and errors as for :func:`upload_folder`."""
     if not address.path:
-        raise FileExistsError(f"{call}: {address} is a bucket; name a folder in it")
+        raise FileExistsError(f"{call}: {address} is a bucket; give the address of a folder in it")
     store = Store(address.root, access, call)
     if store.find(f"{address.path}/{last}") is None:
         if held := store.first_below(address.path):
             raise FileExistsError(
-                f"{call}: {address} holds {held}, and no saved index; choose another name, or delete what a killed "
-                "upload has left"
+                f"{call}: {address} contains {held}, which is not a saved index; choose another name, or delete "
+                "leftovers of a killed upload"
             )
         return
     if overwrite:
         raise ValueError(
-            f"{call}: {address} holds a saved index, and an object store cannot replace several objects at once; "
-            "save under another name and delete the old one"
+            f"{call}: {address} is a saved index, and an object store cannot replace several objects at once; "
+            "save under another name, then delete the old one"
         )
-    raise FileExistsError(f"{call}: {address} is there already; choose another name")
+    raise FileExistsError(f"{call}: {address} already exists; choose another name")
 
 
 def upload_folder(folder: Path, address: Address, last: str, overwrite: bool, call: str, access: Access) -> None:
-    """Copy a folder's files to an object store, the one last that makes it complete.
+    """Upload a folder's files to an object store, and last the one that completes it.
 
     Raises
     ------
     FileExistsError
-        There is something of that name.
+        An object of that name exists.
     ValueError
-        It is to be replaced, which no object store does as a whole.
+        ``overwrite`` is true: object stores cannot replace a folder atomically.
     OSError
-        The store cannot be reached; what was copied is removed again.
+        The store cannot be reached; uploaded files are removed again.
 
     """
     require_no_folder(address, last, overwrite, call, access)
@@ -138,7 +138,7 @@ def upload_folder(folder: Path, address: Address, last: str, overwrite: bool, ca
 def downloaded_folder(
     address: Address, header: str, sizes: Callable[[bytes], dict[str, int]], call: str, access: Access
 ) -> Iterator[Path]:
-    """Give a copy of a saved index of an object store; in the end it goes.
+    """Yield a local copy of a saved index in an object store; removed on exit.
 
     Parameters
     ----------
@@ -147,24 +147,24 @@ def downloaded_folder(
     header
         The file that lists the others.
     sizes
-        Tells from the header's text the size of each file, so that no more is copied than it says.
+        Reads from the header the size of each file.
     call, access
         As for :func:`writing`.
 
     Raises
     ------
     FileNotFoundError
-        There is no such folder.
+        The folder does not exist.
     InvalidIndexError
-        It has no header, or files that are missing or of other sizes.
+        It has no header, or files are missing or have other sizes.
 
     """
     store = Store(address.root, access, call)
     found = store.find(f"{address.path}/{header}")
     if found is None:
-        raise FileNotFoundError(f"{call}: {address} has no object {header}: it is no saved index, or part of one")
+        raise FileNotFoundError(f"{call}: {address} has no object {header}: not a saved index, or an incomplete one")
     if found.size > MAX_HEADER_BYTES:
-        raise InvalidIndexError(f"{call}: {address}/{header} has {found.size:,} bytes, more than any header")
+        raise InvalidIndexError(f"{call}: {address}/{header} has {found.size:,} bytes, too many for a header")
     text = store.read(found, 0, found.size)
     listed: dict[str, int] = sizes(text)
     with scratch_folder(call) as folder:
@@ -172,7 +172,7 @@ def downloaded_folder(
         for name, size in listed.items():
             met = store.find(f"{address.path}/{name}")
             if met is None or met.size != size:
-                has = "is not there" if met is None else f"has {met.size:,} bytes, not {size:,}"
+                has = "is missing" if met is None else f"has {met.size:,} bytes, not {size:,}"
                 raise InvalidIndexError(f"{call}: {address}/{name} {has}; copy the folder again, or save it again")
             with (folder / name).open("wb") as file:
                 for start in range(0, size, 1 << 26):

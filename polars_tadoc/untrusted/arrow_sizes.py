@@ -1,8 +1,8 @@
-"""How many bytes an Arrow IPC file unfolds into, told from its messages before any is decompressed.
+"""Computes the decompressed size of an Arrow IPC file from its messages, before any is decompressed.
 
-Each buffer of a compressed batch begins with the length that it is decompressed into (Apache Arrow, *Columnar Format*,
-and its ``File.fbs`` and ``Message.fbs``): readers take exactly so much memory. The file's footer says where the batches
-are; readers go by it, and so does this. Only what is needed of FlatBuffers is read.
+Each buffer of a compressed batch begins with its decompressed length (Apache Arrow, *Columnar Format*, and its
+``File.fbs`` and ``Message.fbs``): readers allocate exactly that. The file's footer gives the positions of the batches;
+readers and this module use them. Only the necessary part of FlatBuffers is parsed.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ import pyarrow as pa
 MAGIC = b"ARROW1"
 
 DICTIONARY_BATCH, RECORD_BATCH = 2, 3
-"""Kinds of messages that have buffers."""
+"""Message types that have buffers."""
 
 
 def decompressed_bytes(data: bytes) -> int:
-    """Add up what the buffers of a file are decompressed into.
+    """Return the sum of the decompressed lengths of a file's buffers.
 
     Raises
     ------
     pyarrow.ArrowInvalid
-        It is no such file, or damaged.
+        It is not an Arrow file, or damaged.
 
     """
     end = len(data) - len(MAGIC) - 4
     if end < len(MAGIC) or not data.endswith(MAGIC):
-        raise pa.ArrowInvalid("it is no Arrow file")
+        raise pa.ArrowInvalid("not an Arrow file")
     try:
         (size,) = struct.unpack_from("<i", data, end)
         if not 0 < size <= end:
-            raise pa.ArrowInvalid("its footer is damaged")
+            raise pa.ArrowInvalid("the footer is damaged")
         footer = _Table.root(memoryview(data)[end - size : end])
         return sum(_message_bytes(data, *block) for field in (2, 3) for block in footer.structures(field, "<qi4xq"))
     except (struct.error, IndexError, EOFError) as error:
@@ -42,7 +42,7 @@ def decompressed_bytes(data: bytes) -> int:
 
 
 def stream_bytes(data: bytes) -> int:
-    """Add up what the buffers of a stream are decompressed into; errors as for :func:`decompressed_bytes`."""
+    """Return the sum of the decompressed lengths of a stream's buffers; errors as for :func:`decompressed_bytes`."""
     try:
         reader = pa.ipc.MessageReader.open_stream(pa.py_buffer(data))
         return sum(sum(_buffers(memoryview(message.metadata), message.body)) for message in reader)
@@ -52,13 +52,13 @@ def stream_bytes(data: bytes) -> int:
 
 def _message_bytes(data: bytes, at: int, metadata_bytes: int, body_bytes: int) -> int:
     if not 0 <= at <= at + metadata_bytes + body_bytes <= len(data):
-        raise IndexError("it is outside")
+        raise IndexError("outside the file")
     message = pa.ipc.read_message(pa.BufferReader(pa.py_buffer(data)[at : at + metadata_bytes + body_bytes]))
     return sum(_buffers(memoryview(message.metadata), message.body))
 
 
 def _buffers(metadata: memoryview, body: pa.Buffer | None) -> Iterator[int]:
-    """Give the lengths of a message's buffers, decompressed."""
+    """Yield the decompressed lengths of a message's buffers."""
     message = _Table.root(metadata)
     kind = message.number(1, "<B")
     if kind not in (DICTIONARY_BATCH, RECORD_BATCH) or body is None:
@@ -69,7 +69,7 @@ def _buffers(metadata: memoryview, body: pa.Buffer | None) -> Iterator[int]:
     content = memoryview(body)
     for offset, length in batch.structures(2, "<qq"):
         if min(offset, length) < 0:
-            raise IndexError("a buffer is nowhere")
+            raise IndexError("a buffer is outside its message")
         if not is_compressed or length < 8:
             yield length
         else:
@@ -78,14 +78,14 @@ def _buffers(metadata: memoryview, body: pa.Buffer | None) -> Iterator[int]:
 
 
 class _Table:
-    """A table of FlatBuffers: ``struct.error`` where it does not fit its bytes."""
+    """A FlatBuffers table; raises ``struct.error`` if it exceeds its bytes."""
 
     def __init__(self, data: memoryview, at: int) -> None:
         self._data, self._at = data, at
         (back,) = struct.unpack_from("<i", data, at)
         self._fields = at - back
         if self._fields < 0:
-            raise IndexError("a table has its fields outside")
+            raise IndexError("a table's fields are outside its bytes")
         (self._size,) = struct.unpack_from("<H", data, self._fields)
 
     @classmethod
@@ -105,7 +105,7 @@ class _Table:
         return _Table(self._data, place + self.number(field, "<I"))
 
     def structures(self, field: int, form: str) -> Iterator[tuple[Any, ...]]:
-        """Give the structures of a list."""
+        """Yield the structs of a vector."""
         if not self.has(field):
             return
         at = self._place(field) + self.number(field, "<I")

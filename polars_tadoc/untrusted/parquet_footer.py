@@ -1,7 +1,7 @@
-"""Opens Parquet files whose footers PyArrow can be asked about.
+"""Opens Parquet files after checking every field of the footer that PyArrow reads.
 
-PyArrow looks at what a footer says of a column only when it is asked for it, and what is wrong there is an exception in
-C++ that no code takes: the process ends. So all of that is read here first.
+PyArrow parses a column's metadata only on access, and a fault there is an uncaught C++ exception that ends the process.
+So this module parses all of it first.
 
 Format: Apache Parquet, ``parquet.thrift``.
 """
@@ -17,24 +17,24 @@ from polars_tadoc.untrusted.parquet_seal import require_whole
 from polars_tadoc.untrusted.thrift import List, MalformedError, Thrift
 
 KINDS = {"BOOLEAN": 0, "INT32": 1, "INT64": 2, "INT96": 3, "FLOAT": 4, "DOUBLE": 5, "BYTE_ARRAY": 6}
-"""Numbers of physical types; that of the one which is not named is 7."""
+"""Numbers of physical types; the type without a name is 7."""
 
 LEAST = {0: 1, 1: 4, 2: 8, 3: 12, 4: 4, 5: 8, 6: 0}
-"""Bytes of a bound in statistics, by type."""
+"""Bytes of a minimum or maximum in statistics, by type."""
 
 NUMBERS, INTEGERS, BYTES, STRUCTURES = 5, 6, 8, 12
-"""Kinds of elements of lists: of 32 bits, of 64 bits, strings, structures."""
+"""Thrift types of list elements: i32, i64, binary, struct."""
 
 
 def open_parquet(source: pa.NativeFile) -> pq.ParquetFile:
-    """Open a file, and check what it says of its columns; its pages are checked when they are read.
+    """Open a file and check the footer's metadata of its columns; pages are checked when they are read.
 
     Raises
     ------
     MalformedError
-        Its footer is damaged.
+        The footer is damaged.
     pyarrow.ArrowException, OSError, UnicodeDecodeError
-        It is no Parquet file.
+        It is not a Parquet file.
 
     """
     file = pq.ParquetFile(source, page_checksum_verification=True)
@@ -45,43 +45,43 @@ def open_parquet(source: pa.NativeFile) -> pq.ParquetFile:
         require_whole(data)
         footer, _ = Thrift(data).structure(0, 0)
     except IndexError:
-        raise MalformedError("the footer is cut short") from None
+        raise MalformedError("the footer is truncated") from None
     _require_lists(footer, {2: STRUCTURES, 4: STRUCTURES, 5: STRUCTURES, 7: STRUCTURES})
     columns = [file.schema.column(place) for place in range(len(file.schema))]
     for group in footer.get(4, []):
         _require_lists(group, {1: STRUCTURES, 4: STRUCTURES})
         chunks = group.get(1, [])
         if len(chunks) != len(columns):
-            raise MalformedError(f"a row group has {len(chunks)} columns, the file {len(columns)}")
+            raise MalformedError(f"a row group has {len(chunks)} columns, the file has {len(columns)}")
         for chunk, column in zip(chunks, columns, strict=True):
             _require_sound(chunk, column)
     return file
 
 
 def without_arrow_types(source: pa.NativeFile) -> pq.ParquetFile:
-    """Open a file that :func:`open_parquet` has checked once more, its columns in Parquet's own types."""
+    """Open a file again after :func:`open_parquet`, with its columns in Parquet's own types."""
     size = source.size()
     length = int.from_bytes(source.read_at(4, size - 8), "little")
     data = source.read_at(length + 8, size - 8 - length)
-    other = data.replace(b"ARROW:schema", b"ARROW-schema")  # a key of the same length that nobody looks for
+    other = data.replace(b"ARROW:schema", b"ARROW-schema")  # a key of the same length that no reader knows
     metadata = pq.read_metadata(pa.BufferReader(b"PAR1" + other))
     return pq.ParquetFile(source, metadata=metadata, page_checksum_verification=True)
 
 
 def _require_sound(chunk: dict[int, Any], column: Any) -> None:
-    """Check what a footer says of a column in a row group; it may not be encrypted."""
+    """Check the metadata of a column chunk; it must not be encrypted."""
     about = chunk.get(3)
     if not isinstance(about, dict) or 8 in chunk or 9 in chunk:
-        raise MalformedError(f"nothing is said of column {column.path}, or it is encrypted")
+        raise MalformedError(f"column {column.path}: metadata is missing or encrypted")
     _require_lists(about, {2: NUMBERS, 3: BYTES, 8: STRUCTURES, 13: STRUCTURES})
     kind = KINDS.get(column.physical_type, 7)
     if about.get(1) != kind:
-        raise MalformedError(f"column {column.path} is of another type in a row group")
+        raise MalformedError(f"column {column.path}: a row group has another type")
     statistics, sizes = about.get(12, {}), about.get(16, {})
     for bound in (1, 2, 5, 6):
         value = statistics.get(bound, b"") if isinstance(statistics, dict) else b""
         if isinstance(value, bytes) and 0 < len(value) < LEAST.get(kind, column.length):
-            raise MalformedError(f"statistics of column {column.path} are no values")
+            raise MalformedError(f"column {column.path}: statistics do not have the column's type")
     if isinstance(sizes, dict):
         _require_sizes(sizes, kind, column)
     if isinstance(about.get(17), dict):
@@ -92,12 +92,12 @@ def _require_sizes(sizes: dict[int, Any], kind: int, column: Any) -> None:
     _require_lists(sizes, {2: INTEGERS, 3: INTEGERS})
     levels = {2: column.max_repetition_level, 3: column.max_definition_level}
     if (1 in sizes and kind != 6) or any(len(sizes.get(at, [])) not in (0, most + 1) for at, most in levels.items()):
-        raise MalformedError(f"statistics of the sizes of column {column.path} are those of another")
+        raise MalformedError(f"column {column.path}: size statistics do not fit the column")
 
 
 def _require_lists(fields: dict[int, Any], kinds: dict[int, int]) -> None:
-    """Check of what kind elements are: readers take them for what they should be."""
+    """Check the element types of lists: readers do not."""
     for number, kind in kinds.items():
         found = fields.get(number)
         if found is not None and not (isinstance(found, List) and (not found or found.kind == kind)):
-            raise MalformedError("a list in the footer is of something else")
+            raise MalformedError("a list in the footer has elements of another type")

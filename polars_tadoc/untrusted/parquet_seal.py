@@ -1,9 +1,9 @@
-"""A digest of a Parquet file's footer, in the footer.
+"""A checksum of a Parquet file's footer, in the footer.
 
-Pages may have checksums of their own; the footer has none, and it says where pages are, of how many rows, and between
-which values, by which row groups are passed over. So our writers add an entry to the footer's metadata, and put a
-digest of the footer there when the file is complete: of all its bytes, with zeros for the digest. Other readers pass
-over the entry; files of other writers have none, and are read as they are.
+Parquet pages may have checksums; the footer has none, although it holds the positions of pages, their numbers of rows,
+and the minima and maxima used for row-group pruning. So our writers add an entry to the footer's metadata, and write a
+digest there when the file is complete: of all the footer's bytes, with zeros for the digest. Other readers ignore the
+entry; files of other writers have none, and are read without this check.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ KEY = "tadoc.footer"
 
 _ZEROS = b"0" * 32
 _ENTRY = b"\x18" + bytes([len(KEY)]) + KEY.encode() + b"\x18" + bytes([len(_ZEROS)])
-"""What is before the digest: the two fields of a ``KeyValue`` in Thrift's compact protocol."""
+"""The bytes before the digest: the two fields of a ``KeyValue`` in Thrift's compact protocol."""
 
 
 def announce(writer: pq.ParquetWriter) -> None:
-    """Have a file that is being written have room for the digest; :func:`seal` puts it there."""
+    """Reserve space for the digest in a file that is being written; :func:`seal` fills it."""
     writer.add_key_value_metadata({KEY: _ZEROS.decode()})
 
 
 def seal(file: Path | BinaryIO) -> None:
-    """Put the digest into a file that is complete."""
+    """Write the digest into a complete file."""
     if isinstance(file, Path):
         with open(file, "r+b", opener=_without_links) as opened:
             seal(opened)
@@ -55,7 +55,7 @@ def require_whole(footer: bytes) -> None:
     Raises
     ------
     MalformedError
-        It is damaged.
+        The digest differs.
 
     """
     at = footer.rfind(_ENTRY)
@@ -63,7 +63,7 @@ def require_whole(footer: bytes) -> None:
         return
     first, stop = at + len(_ENTRY), at + len(_ENTRY) + len(_ZEROS)
     if footer[first:stop] != _digest(footer[:first] + _ZEROS + footer[stop:]):
-        raise MalformedError("the footer's checksum is another")
+        raise MalformedError("the footer's checksum does not match")
 
 
 def _digest(footer: bytes) -> bytes:

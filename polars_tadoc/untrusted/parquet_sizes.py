@@ -1,13 +1,13 @@
-"""How many bytes columns of a Parquet file unfold into, told from their pages before any is decoded.
+"""Computes the decoded size of columns of a Parquet file from their pages, before any is decoded.
 
-A file of some kilobytes can stand for terabytes: pages are compressed, runs of equal values stored once, strings by
-reference to a dictionary or by what they share with the one before. What a file says of itself as a whole may be
-wrong. So pages are looked at one by one: each says how many values it has and how many bytes it is decompressed into,
-and readers take no more than that of it. Lengths of strings are added up where there may be too many bytes.
+A file of some kilobytes can decode to terabytes: pages are compressed, runs of equal values are stored once, strings
+are stored as references to a dictionary or as suffixes of the previous one. The file's own totals may be wrong. So each
+page is checked: its header gives the number of values and the decompressed bytes, and readers allocate no more than
+that. Lengths of strings are summed if their bound is too high.
 
-A column that Arrow reads as a dictionary keeps one copy of each value in a row group, and 4 bytes for each row: a
-grammar that 60,000 rows share is counted once. Which columns these are is told by the schema that PyArrow reads the
-file with, and not by its pages: a String column whose pages refer to a dictionary is read as a string for each row.
+A column that Arrow reads as a dictionary keeps one copy of each value per row group, and 4 bytes per row: a grammar
+that 60,000 rows share is counted once. The schema that PyArrow reads the file with decides which columns these are, not
+the pages: a String column whose pages refer to a dictionary is read as one string per row.
 
 Formats: Apache Parquet, ``parquet.thrift`` and ``Encodings.md``; page headers are in Thrift's compact protocol.
 """
@@ -29,39 +29,39 @@ from polars_tadoc.untrusted.parquet_footer import open_parquet
 from polars_tadoc.untrusted.thrift import MalformedError, Thrift
 
 WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
-"""Bytes of a value once it is read; of strings, of where one begins."""
+"""Bytes of a decoded value; for strings, of their offset."""
 
 PLAIN, PLAIN_DICTIONARY, DELTA_BYTE_ARRAY, RLE_DICTIONARY = 0, 2, 7, 8
-"""Encodings that are told apart."""
+"""Encodings that need different sums."""
 
 DATA, DICTIONARY, DATA_2 = 0, 2, 3
-"""Kinds of pages."""
+"""Page types."""
 
 HEADER_BYTES, LONGEST_HEADER = 1 << 10, 1 << 24
-"""Bytes that are read for a page's header at first, and at most: values of statistics may stand in it."""
+"""Initial and maximum bytes read for a page header, which may hold values of statistics."""
 
 MAX_VALUES = (1 << 31) - 1
-"""Largest number that a page's header can say."""
+"""Largest number in a page header."""
 
 MAX_PAGES = 1 << 20
-"""Pages of a chunk that are looked at."""
+"""Maximum pages read per column chunk."""
 
 
 def decompressed_bytes(source: Any, file: pq.ParquetFile, group: int, leaves: Iterable[int], limit: int) -> int:
-    """Tell how many bytes columns of a row group unfold into: no fewer, about as many, or more than the limit.
+    """Return the decoded bytes of columns of a row group: never too few, and near the truth or above the limit.
 
     Parameters
     ----------
     source
-        What the file is read from, a ``pyarrow.NativeFile``.
+        The file's bytes, a ``pyarrow.NativeFile``.
     file
         The same, opened.
     group
         The row group.
     leaves
-        The leaf columns that are to be read.
+        The leaf columns to read.
     limit
-        Where it is passed, the rest is not looked at.
+        The sum stops when it exceeds this.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def decompressed_bytes(source: Any, file: pq.ParquetFile, group: int, leaves: It
 
 
 def decompressed_bytes_of_all(data: bytes, limit: int) -> int:
-    """Tell the same of all columns of a file that is held in memory; errors of Arrow where it is none, too."""
+    """Return the same for all columns of a file in memory; also raises Arrow's errors if it is not a Parquet file."""
     source = pa.BufferReader(data)
     file = open_parquet(source)
     groups, leaves = range(file.num_row_groups), range(file.metadata.num_columns)
@@ -87,14 +87,14 @@ def _chunks(source: Any, file: pq.ParquetFile, group: int, leaves: Iterable[int]
 
 
 def _read_as_dictionary(file: pq.ParquetFile) -> list[bool]:
-    """Tell of each leaf column whether PyArrow makes a dictionary array of it, wherever it is nested."""
+    """Tell for each leaf column whether PyArrow reads it as a dictionary array, at any nesting."""
     found = [pa.types.is_dictionary(kind) for field in file.schema_arrow for kind in leaf_types(field.type)]
     count = int(file.metadata.num_columns)
     return found if len(found) == count else [False] * count
 
 
 def leaf_types(kind: pa.DataType) -> Iterator[pa.DataType]:
-    """Give the types of the columns that Parquet stores a type in."""
+    """Yield the types of the leaf columns that Parquet stores a type in."""
     if isinstance(kind, pa.BaseExtensionType):
         yield from leaf_types(kind.storage_type)
     elif pa.types.is_nested(kind):
@@ -105,7 +105,7 @@ def leaf_types(kind: pa.DataType) -> Iterator[pa.DataType]:
 
 
 def _bounded_bytes(chunks: Callable[[], Iterator[_Chunk]], limit: int) -> int:
-    """Add up bounds that are easy to tell, and where they are too high together, what there is."""
+    """Add up bounds that are cheap to compute; if they exceed the limit, compute exact sizes."""
     total = 0
     for exactly in (False, True):
         total = 0
@@ -122,19 +122,19 @@ def _bounded_bytes(chunks: Callable[[], Iterator[_Chunk]], limit: int) -> int:
 class _Page:
     kind: int
     size: int
-    """Bytes once it is decompressed."""
+    """Decompressed bytes."""
     start: int
     stop: int
-    """Its bytes in the file, without the header."""
+    """Position of its bytes in the file, without the header."""
     values: int
     encoding: int
     levels: int
-    """Bytes that stand before what is compressed."""
+    """Bytes of uncompressed levels before the compressed part."""
     is_compressed: bool
 
 
 class _Chunk:
-    """One column of a row group."""
+    """One column chunk."""
 
     def __init__(self, source: Any, chunk: Any, column: Any, as_dictionary: bool) -> None:
         self._source, self._chunk, self._column, self._as_dictionary = source, chunk, column, as_dictionary
@@ -158,7 +158,7 @@ class _Chunk:
         return max(fixed + self._string_bytes(pages, limit, exactly), decompressed)
 
     def _string_bytes(self, pages: list[_Page], limit: int, exactly: bool) -> int:
-        """Give a bound that is easy to tell, or the sum; no more of it than passes the limit."""
+        """Return a cheap bound, or the exact sum, which stops at the limit."""
         longest = sum(page.size for page in pages)
         repeating = [page for page in pages if page.kind != DICTIONARY and self._repeats(page)]
         others = sum(page.size for page in pages if page not in repeating)
@@ -177,7 +177,7 @@ class _Chunk:
         return total
 
     def _repeats(self, page: _Page) -> bool:
-        """Tell whether a page may stand for more strings than it has bytes for."""
+        """Tell whether a page may have more strings than its bytes can hold."""
         refers = page.encoding in (PLAIN_DICTIONARY, RLE_DICTIONARY) and not self._as_dictionary
         return refers or page.encoding == DELTA_BYTE_ARRAY
 
@@ -195,7 +195,7 @@ class _Chunk:
         return total
 
     def _levels_end(self, page: _Page, data: npt.NDArray[np.uint8]) -> int:
-        """Find where values begin behind what says which of them are null, and where lists begin."""
+        """Return the start of values, after the definition and repetition levels."""
         at = 0
         for most in (self._column.max_repetition_level, self._column.max_definition_level):
             if most:
@@ -212,7 +212,7 @@ class _Chunk:
         try:
             codec = pa.Codec("lz4_raw" if name == "lz4" else name)
             return np.frombuffer(codec.decompress(data, decompressed_size=page.size - page.levels), np.uint8)
-        except (*ARROW_ERRORS, ValueError) as error:  # the last of a codec that is none
+        except (*ARROW_ERRORS, ValueError) as error:  # the last for an unknown codec
             raise MalformedError(str(error)) from error
 
     def _pages(self) -> Iterator[_Page]:
@@ -228,10 +228,10 @@ class _Chunk:
                 left -= page.values
             if page.kind in (DATA, DICTIONARY, DATA_2):
                 yield page
-        raise MalformedError(f"there are more than {MAX_PAGES:,} pages")
+        raise MalformedError(f"a column chunk has more than {MAX_PAGES:,} pages")
 
     def _header(self, at: int) -> tuple[dict[int, Any], int]:
-        """Read a page's header; returns it and where it ends."""
+        """Read a page header; return it and its end."""
         size = HEADER_BYTES
         while True:
             data = self._source.read_at(size, at)
@@ -240,7 +240,7 @@ class _Chunk:
             except IndexError:
                 if len(data) < size or size >= LONGEST_HEADER:
                     raise MalformedError("a page's header is damaged") from None
-                size *= 16  # not at once: a file of many such headers would be read many times
+                size *= 16  # growing: a file with many such headers would otherwise be read many times
                 continue
             return fields, at + end
 

@@ -1,4 +1,4 @@
-"""Thrift's compact protocol, in which Parquet files describe themselves.
+"""Thrift's compact protocol, which encodes Parquet's metadata.
 
 Format: Apache Thrift, ``thrift-compact-protocol.md``.
 """
@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 DEEPEST = 20
-"""Structures within structures."""
+"""Maximum nesting of structures."""
 
 
 class MalformedError(ValueError):
-    """What a file says of itself, or a page, that no reader can decode."""
+    """Metadata of a file or a page that no reader can decode."""
 
 
 class List(list[Any]):
-    """The elements of a list, and what kind the protocol says that they are of."""
+    """The elements of a list, and their declared type."""
 
     def __init__(self, kind: int) -> None:
         super().__init__()
@@ -24,12 +24,12 @@ class List(list[Any]):
 
 
 class Thrift:
-    """Reads structures.
+    """Parses structures.
 
     Parameters
     ----------
     data
-        Bytes; ``IndexError`` is raised where they end before a structure does.
+        The bytes; ``IndexError`` is raised if they end within a structure.
 
     """
 
@@ -37,9 +37,9 @@ class Thrift:
         self._data = data
 
     def structure(self, at: int, depth: int) -> tuple[dict[int, Any], int]:
-        """Read a structure, and where it ends: whole numbers, booleans, bytes, lists and structures by field numbers.
+        """Parse a structure to integers, Booleans, bytes, lists and structures by field number; also return its end.
 
-        What readers would not take alike is refused: a field that comes twice, numbers that none can have.
+        Raises on anything that readers may interpret differently: duplicate fields, numbers out of range.
         """
         fields: dict[int, Any] = {}
         number = 0
@@ -52,7 +52,7 @@ class Thrift:
             if head < 16:
                 number, at = self._whole(at)
             if number in fields or not 0 < number < 1 << 15:
-                raise MalformedError("its bytes are no structure of Thrift's")
+                raise MalformedError("not a Thrift structure")
             kind = head & 15
             fields[number], at = (kind == 1, at) if kind in (1, 2) else self._value(kind, at, depth)
 
@@ -72,7 +72,7 @@ class Thrift:
             return self._list(at, depth)
         if kind == 12:
             return self.structure(at, depth + 1)
-        raise MalformedError("its bytes are no structure of Thrift's")
+        raise MalformedError("not a Thrift structure")
 
     def _list(self, at: int, depth: int) -> tuple[List, int]:
         head = self._data[at]
@@ -80,7 +80,7 @@ class Thrift:
         found = List(head & 15)
         for _ in range(size):
             value, at = self._value(head & 15, at, depth + 1)
-            self._data[at - 1]  # so that a list of more elements than bytes ends here
+            self._data[at - 1]  # so that a list with more elements than bytes raises here
             found.append(value)
         return found, at
 
@@ -96,4 +96,4 @@ class Thrift:
             number |= (byte & 127) << shift
             if byte < 128:
                 return number, at
-        raise MalformedError("its bytes are no structure of Thrift's")
+        raise MalformedError("not a Thrift structure")

@@ -170,7 +170,7 @@ def test_one_file_is_described(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "*.parquet", str(tmp_path), [tmp_path / "a.parquet"]):
         assert tadoc.parquet_info(path)["files"].to_pylist() == [1]
     for path in (tmp_path / "none.parquet", tmp_path / "none*.parquet"):
-        with pytest.raises(FileNotFoundError, match=r"parquet_info: .* names no Parquet file"):
+        with pytest.raises(FileNotFoundError, match=r"parquet_info: .*: no Parquet file found"):
             tadoc.parquet_info(path)
-    with pytest.raises(TypeError, match=r"parquet_info takes a file's path, a folder, .*, not DataFrame"):
+    with pytest.raises(TypeError, match=r"parquet_info: source is DataFrame; give a file's path, a folder,"):
         tadoc.parquet_info(df)  # type: ignore[arg-type]

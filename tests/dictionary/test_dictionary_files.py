@@ -111,9 +111,9 @@ def test_what_is_no_path(wrong: Any) -> None:
 
 
 def test_where_nothing_can_be_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(FileNotFoundError, match=r"^Dictionary\.save: there is no folder .*/none$"):
+    with pytest.raises(FileNotFoundError, match=r"^Dictionary\.save: folder .*/none does not exist; create it first$"):
         MADE.save(tmp_path / "none" / "words")
-    with pytest.raises(IsADirectoryError, match=r"^Dictionary\.save: .* is a folder; name a file in it$"):
+    with pytest.raises(IsADirectoryError, match=r"^Dictionary\.save: .* is a folder; give the path of a file in it$"):
         MADE.save(tmp_path)
 
     def fail(_one: object, _other: object) -> None:

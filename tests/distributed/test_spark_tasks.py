@@ -161,10 +161,10 @@ def test_what_is_no_cell_is_named() -> None:
         unpack(frame, "txt")
     with pytest.raises(NotPackedError, match='column "id" is List'):
         unpack(frame, "id")
-    with pytest.raises(Exception, match='column "text", row 0: this is no Parquet file'):
+    with pytest.raises(Exception, match='column "text", row 0: not a Parquet file'):
         unpack(frame, "text")
     asked = Asked(CASES["sort"].request, Rows("text", None, True, Tokenizer("words")), 1, CASES["sort"].schema, 1)
-    with pytest.raises(InvalidGrammarError, match="text: this is no Parquet file"):
+    with pytest.raises(InvalidGrammarError, match="text: not a Parquet file"):
         list(asked.find(batches(frame.select("text"), 1)))
 
 

@@ -271,13 +271,13 @@ def test_how_folders_are_read_is_as_polars_has_it(packed: Path, tmp_path: Path) 
     named = tadoc.scan_packed(packed / "system=sshd/day=2024-01-01/a.parquet", hive_partitioning=True)
     assert named.select("system", "day").head(1).collect().rows() == [("sshd", dt.date(2024, 1, 1))]
     assert tadoc.scan_packed(packed, try_parse_hive_dates=False).collect_schema()["day"] == pl.String
-    with pytest.raises(ValueError, match=r'folder "day=2024-01-01" names no Datetime'):
+    with pytest.raises(ValueError, match=r'folder "day=2024-01-01": not a valid Datetime'):
         tadoc.scan_packed(packed, hive_schema={"day": pl.Datetime("us")})
     assert tadoc.scan_packed(packed, hive_schema={"day": pl.String}).collect_schema()["day"] == pl.String
 
 
 def test_folders_that_do_not_fit(packed: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match='hive_schema names "year"; the folders name "system", "day"'):
+    with pytest.raises(ValueError, match='hive_schema has "year"; the folder names have only "system", "day"'):
         tadoc.scan_packed(packed, hive_schema={"year": pl.Int64})
     with pytest.raises(TypeError, match="hive_partitioning=1 must be True or False"):
         tadoc.scan_packed(packed, hive_partitioning=1)  # type: ignore[arg-type]
@@ -286,12 +286,12 @@ def test_folders_that_do_not_fit(packed: Path, tmp_path: Path) -> None:
         (tmp_path / place).mkdir()
         df.tadoc.write_packed(tmp_path / place / "x.parquet")
     with pytest.raises(
-        ValueError, match=r'folder "b=1" names "b", those of the first file "a"; .*hive_partitioning=False'
+        ValueError, match=r'folder "b=1" has keys "b", the first file has "a"; .*hive_partitioning=False'
     ):
         tadoc.scan_packed(tmp_path)
     (tmp_path / "text=1").mkdir()
     df.tadoc.write_packed(tmp_path / "text=1/x.parquet")
-    with pytest.raises(ValueError, match='folders name "text", which is the packed column'):
+    with pytest.raises(ValueError, match='folder names have the key "text", the packed column'):
         tadoc.scan_packed(tmp_path / "text=1/x.parquet", hive_partitioning=True)
     df.write_parquet(tmp_path / "rows.parquet")
     with pytest.raises(NotPackedError):

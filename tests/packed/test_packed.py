@@ -152,13 +152,13 @@ def test_a_run_too_large_for_a_cell_is_split(monkeypatch: pytest.MonkeyPatch) ->
     assert packed["tags"].list.eval(pl.element().list.len().sum()).list.first().max() <= 20
     assert_frame_equal(packed.tadoc.unpack(), frame)
     monkeypatch.setattr(packing, "MAX_VALUES", 3)
-    with pytest.raises(LimitExceededError, match=r'a row of column "text" has 4 values .* a cell holds 3 values'):
+    with pytest.raises(LimitExceededError, match=r'column "text": a row has 4 values .* a cell holds at most 3 values'):
         pl.DataFrame([tadoc.compress(pl.Series("text", ["a b c d"]))]).tadoc.pack()
     monkeypatch.setattr(packing, "MAX_VALUES", 1 << 29)
     monkeypatch.setattr(packing, "MAX_BYTES", 10)
     names = frame.with_columns(pl.col("tags").list.len().cast(pl.String).alias("name"))
     assert names.tadoc.pack()["name"].list.len().max() <= 10
-    with pytest.raises(LimitExceededError, match='column "name" has 1 values and 11 bytes'):
+    with pytest.raises(LimitExceededError, match='column "name": a row has 1 values and 11 bytes'):
         frame.head(1).with_columns(name=pl.lit("x" * 11)).tadoc.pack()
 
 
@@ -166,8 +166,8 @@ HOSTILE: list[tuple[dict[str, Any], str]] = [
     ({"version": 1}, "format version 1, this release reads 2"),
     ({"version": None}, "version is null"),
     ({"tokenizer": None}, "tokenizer is null"),
-    ({"vocabulary": None}, "vocabulary is null or holds nulls"),
-    ({"vocabulary": ["be", "to", None, "or", "not"]}, "vocabulary is null or holds nulls"),
+    ({"vocabulary": None}, "vocabulary is null or contains nulls"),
+    ({"vocabulary": ["be", "to", None, "or", "not"]}, "vocabulary is null or contains nulls"),
     ({"vocabulary": ["be", "be", "do", "not", "or"]}, "holds a word twice"),
     ({"vocabulary": ["be"]}, "predicted_gaps has not one entry"),
     ({"rule_offsets": []}, "rule_offsets"),
@@ -178,21 +178,21 @@ HOSTILE: list[tuple[dict[str, Any], str]] = [
     ({"level_offsets": []}, "level_offsets"),
     ({"gap_vocabulary": None}, "gap_vocabulary is null"),
     ({"predicted_gaps": [0, 0, 9, 0, 0]}, "predicted_gaps names a gap"),
-    ({"document_offsets": []}, "do not fit"),
-    ({"document_offsets": [0, 2, 2, 4]}, "do not fit"),
-    ({"document_offsets": [0, 2, 2, 4, 7]}, "do not rise from 0"),
-    ({"document_offsets": [1, 2, 2, 4, 9]}, "do not rise from 0"),
-    ({"document_offsets": [0, 5, 5, 4, 9]}, "do not rise from 0"),
-    ({"document_offsets": [0, -1, -1, 4, 9]}, "do not rise from 0"),
-    ({"document_offsets": [0, 2**63 - 1, -2, 4, 9]}, "do not rise from 0"),  # the differences wrap to positive ones
-    ({"document_offsets": [0, 2, None, 4, 9]}, "document_offsets is null or holds nulls"),
-    ({"roots": [0, 1]}, "do not rise from 0"),
-    ({"roots": [0, 1, 2, 3, 4, 0, 1, 2, 1000]}, "names symbol 1000"),
-    ({"gaps": [None]}, "do not fit"),
+    ({"document_offsets": []}, "differ in length"),
+    ({"document_offsets": [0, 2, 2, 4]}, "differ in length"),
+    ({"document_offsets": [0, 2, 2, 4, 7]}, "do not ascend from 0"),
+    ({"document_offsets": [1, 2, 2, 4, 9]}, "do not ascend from 0"),
+    ({"document_offsets": [0, 5, 5, 4, 9]}, "do not ascend from 0"),
+    ({"document_offsets": [0, -1, -1, 4, 9]}, "do not ascend from 0"),
+    ({"document_offsets": [0, 2**63 - 1, -2, 4, 9]}, "do not ascend from 0"),  # the differences wrap to positive ones
+    ({"document_offsets": [0, 2, None, 4, 9]}, "document_offsets is null or contains nulls"),
+    ({"roots": [0, 1]}, "do not ascend from 0"),
+    ({"roots": [0, 1, 2, 3, 4, 0, 1, 2, 1000]}, "has symbol 1000"),
+    ({"gaps": [None]}, "differ in length"),
     ({"gaps": None}, "gaps is null"),
-    ({"valid": [True] * 3}, "do not fit"),
-    ({"valid": [True, None, True, True]}, "valid is null or holds nulls"),
-    ({"valid": [False, False, True, True]}, "a document that is null has symbols"),
+    ({"valid": [True] * 3}, "differ in length"),
+    ({"valid": [True, None, True, True]}, "valid is null or contains nulls"),
+    ({"valid": [False, False, True, True]}, "a null document has symbols"),
 ]
 
 
@@ -218,7 +218,7 @@ def test_lists_beside_have_a_value_for_each_document() -> None:
         unequal = packed.with_columns(pl.Series("i", [wrong], pl.List(pl.Int64)))
         with pytest.raises(InvalidGrammarError, match=r'column "text" has 4 documents, "i" has \d'):
             unequal.tadoc.unpack()
-    with pytest.raises(NotPackedError, match=r'column "i" is Int64; beside a packed column there are lists'):
+    with pytest.raises(NotPackedError, match=r'column "i" is Int64; columns beside a packed one must be lists'):
         packed.with_columns(i=1).cast({"i": pl.Int64}).tadoc.unpack()
 
 

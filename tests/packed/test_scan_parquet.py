@@ -139,9 +139,9 @@ def test_folders_give_columns(tmp_path: Path) -> None:
 
 def test_what_cannot_be_scanned(tmp_path: Path) -> None:
     for source in (tmp_path, tmp_path / "a.parquet", f"{tmp_path}/*.parquet", []):
-        with pytest.raises(FileNotFoundError, match=r"scan_parquet: .* names no Parquet file"):
+        with pytest.raises(FileNotFoundError, match=r"scan_parquet: .*: no Parquet file found"):
             tadoc.scan_parquet(source)
-    with pytest.raises(TypeError, match="scan_parquet takes a file's path"):
+    with pytest.raises(TypeError, match=r"scan_parquet: source is .*; give a file's path"):
         tadoc.scan_parquet(7)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="scan_parquet: glob is not taken"):
+    with pytest.raises(TypeError, match="scan_parquet: glob is not supported"):
         tadoc.scan_parquet(OLD, glob=True)

@@ -376,7 +376,7 @@ def files_of(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-FULL = r"cooccurrence: no more can be written in .*tadoc-spill-[0-9a-f]* .*: make room there, or .*spill_folder="
+FULL = r"cooccurrence: cannot write to .*tadoc-spill-[0-9a-f]* .*: make room there, or .*spill_folder="
 
 
 @pytest.mark.parametrize("layout", [LAYOUT, WEIGHTS])
@@ -413,7 +413,7 @@ def test_a_full_disk_keeps_what_a_checkpoint_has(folder: Path, answer: list[tupl
             spilled.finish(number)
         covered = spilled.covered
     assert covered
-    with files_of(1_000), pytest.raises(DiskFullError, match=rf"written in {path} .* make the same call again"):
+    with files_of(1_000), pytest.raises(DiskFullError, match=rf"cannot write to {path} .* make the same call again"):
         finish(path)
     assert finish(path) == (answer, PARTITIONS - len(covered))
 
@@ -439,7 +439,7 @@ except DiskFullError as error:
     assert done.returncode == 0, done.stderr
     number, message, left = done.stdout.strip().split("|")
     assert int(number) == errno.ENOSPC
-    assert f"no more can be written in {tmp_path}/tadoc-spill-" in message
+    assert f"cannot write to {tmp_path}/tadoc-spill-" in message
     assert left == "[]"
 
 

@@ -92,10 +92,10 @@ def test_no_room(tmp_path: Path, how: str) -> None:
     number, why = NO_ROOM[how]
     calls = ["Dictionary.save", "TwigSet.save", "save", "sink_index", "sink_packed", "sink_parquet", "write_packed"]
     for call in calls:
-        message = f"[Errno {number}] {call}: no more can be written in {tmp_path} ({why}): {tmp_path / call} is as"
+        message = f"[Errno {number}] {call}: cannot write to {tmp_path} ({why}): {tmp_path / call} is"
         kind, errno, text = found[call]
         assert (kind, errno) == ("DiskFullError", number), found
-        assert text == f"{message} it was before; make room there, or write elsewhere"
+        assert text == f"{message} unchanged; free some space, or write elsewhere"
     assert left == calls
     assert is_as_before
 
@@ -111,7 +111,7 @@ def test_errors_of_polars_and_others(tmp_path: Path) -> None:
         OSError("No space left on device (os error 28)"),
         pl.exceptions.ComputeError("parquet: underlying IO error: No space left on device (os error 28)"),
     ):
-        said = f"call: no more can be written in {tmp_path} .*: mend it"
+        said = f"call: cannot write to {tmp_path} .*: mend it"
         with pytest.raises(DiskFullError, match=said) as caught, naming_full_disk(tmp_path, "call", "mend it"):
             raise error
         assert caught.value.errno == 28
@@ -143,7 +143,7 @@ def test_the_folder_goes_away(tmp_path: Path, make: Callable[[Path, str], Any]) 
             shutil.rmtree(folder)
             (temporary if make is atomic_file else temporary / "file").write_text("text")
 
-    with pytest.raises(FileNotFoundError, match=f"^call: the folder {folder} went away while it was written$"):
+    with pytest.raises(FileNotFoundError, match=f"^call: folder {folder} was removed while it was written$"):
         fail()
     assert not folder.exists()
 
@@ -157,7 +157,7 @@ def test_a_plan_whose_folder_goes_away(tmp_path: Path) -> None:
         shutil.rmtree(folder)
         return df
 
-    with pytest.raises(FileNotFoundError, match=r"the folder .*folder went away while a\.parquet was written"):
+    with pytest.raises(FileNotFoundError, match=r"folder .*folder was removed while a\.parquet was written"):
         frame.lazy().map_batches(gone).tadoc.sink_packed(folder / "a.parquet")
 
 

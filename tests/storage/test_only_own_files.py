@@ -374,7 +374,7 @@ def test_a_target_of_workers_that_is_filled_meanwhile(tmp_path: Path) -> None:
             a_file(temporary / "00000.parquet")
             a_file(path / "notes")
 
-    with pytest.raises(FileExistsError, match=r"compress: .*packed is there already"):
+    with pytest.raises(FileExistsError, match=r"compress: .*packed already exists"):
         fill()
     assert [one.name for one in tmp_path.iterdir()] == ["packed"]
     assert [one.name for one in path.iterdir()] == ["notes"]

@@ -517,7 +517,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     assert (list(loaded.items()), loaded.namespaces) == (list(queries.items()), twigs.namespaces)
     assert list(tmp_path.iterdir()) == [path]
     assert json.loads(path.read_text(encoding="utf-8"))["queries"] == queries
-    with pytest.raises(FileNotFoundError, match=r"TwigSet.save: there is no folder"):
+    with pytest.raises(FileNotFoundError, match=r"TwigSet.save: folder .* does not exist"):
         twigs.save(tmp_path / "none" / "twigs.json")
 
 

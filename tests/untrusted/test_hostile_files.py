@@ -255,7 +255,7 @@ def test_names_of_columns_that_are_no_text(tmp_path: Path) -> None:
     write_packed(path, a_name_of_its_own=pa.array(["a", "b"]))
     content = path.read_bytes()
     path.write_bytes(content.replace(b"a_name_of_its_own", b"a_name\xf9of_its_own"))
-    with pytest.raises(InvalidGrammarError, match=r"no Parquet file, or it is damaged: .*utf-8"):
+    with pytest.raises(InvalidGrammarError, match=r"not a Parquet file, or damaged: .*utf-8"):
         tadoc.scan_packed(path)
 
 
