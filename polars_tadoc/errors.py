@@ -192,6 +192,10 @@ class KernelCacheWarning(UserWarning):
     """The machine code of kernels is kept in a temporary folder, or nowhere; the message says which and what to do."""
 
 
+class KeptFilesWarning(UserWarning):
+    """Another process put files into a folder just when it was replaced; the message says where they were kept."""
+
+
 class RepeatedGrammarsWarning(UserWarning):
     """A column or a file holds so many grammars, or copies of them, that they weigh more than its rows."""
 

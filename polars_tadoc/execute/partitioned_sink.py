@@ -84,37 +84,45 @@ def partition_target(path: Path, keys: Sequence[str], call: str) -> Path:
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{call}: there is no folder {path.parent}")
-    _require_partitions(path, keys, call)
+    _partitions(path, keys, call)
     return path
 
 
-def _require_partitions(path: Path, keys: Sequence[str], call: str) -> None:
-    """Refuse to replace anything but a folder that holds what :func:`sink_partitions` writes for the same keys."""
+def _partitions(path: Path, keys: Sequence[str], call: str) -> list[Path]:
+    """List what a folder of partitions holds, files before the folders that they are in.
+
+    Raises
+    ------
+    FileExistsError
+        It holds anything but what :func:`sink_partitions` writes for the same keys.
+
+    """
     if not path.exists():
-        return
+        return []
     if not path.is_dir():
         raise FileExistsError(f"{call}: {path} is a file; partition_by= writes a folder")
-    starts = [folder_name(key, "", call) for key in keys]
-    if foreign := _foreign(path, starts):
+    found = list(_below(path, [folder_name(key, "", call) for key in keys]))
+    foreign = next((one for one, is_own in found if not is_own), None)
+    if foreign:
         shown = "/".join([*(f"{key}=…" for key in keys), FILE])
         raise FileExistsError(
             f"{call}: {path} holds {foreign.relative_to(path).as_posix()}, and is replaced only where it holds nothing "
             f"but {shown}; choose another folder"
         )
+    return [one for one, _ in found]
 
 
-def _foreign(folder: Path, starts: Sequence[str]) -> Path | None:
-    """Return what is not ours: only folders whose names begin so, one below the other, and in the last the file are."""
+def _below(folder: Path, starts: Sequence[str]) -> Iterator[tuple[Path, bool]]:
+    """Tell of each thing whether it is ours: folders whose names begin so, one below the other, and the file."""
     with os.scandir(folder) as found:
         for one in sorted(found, key=lambda one: one.name):
-            if not starts:
-                is_own = one.name == FILE and one.is_file(follow_symlinks=False)
-            else:
+            if starts:
                 is_own = one.name.startswith(starts[0]) and one.is_dir(follow_symlinks=False)
-            foreign = _foreign(Path(one.path), starts[1:]) if is_own and starts else None
-            if not is_own or foreign:
-                return foreign or Path(one.path)
-    return None
+            else:
+                is_own = one.name == FILE and one.is_file(follow_symlinks=False)
+            if is_own and starts:
+                yield from _below(Path(one.path), starts[1:])
+            yield Path(one.path), is_own
 
 
 def sink_partitions(
@@ -157,7 +165,7 @@ def sink_partitions(
         Something else was put there meanwhile.
 
     """
-    with atomic_folder(place, call, lambda old: _require_partitions(old, keys, call)) as temporary:
+    with atomic_folder(place, call, lambda old: _partitions(old, keys, call)) as temporary:
         rows = _Rows(schema, keys, temporary / ".rows", call, most, limit)
         for batch in batches(lf):
             if batch.height:

@@ -5,11 +5,13 @@ generator that is closed or a callback of another library, the exception is drop
 had happened; between two renames it leaves one of them out. So the call runs in another thread, in which nothing is
 raised from outside, and the main thread waits for it. What a signal's handler raises there stops the call where it next
 looks (``interrupts.check``): in kernels, at each batch, and before a file takes its name. The call ends as after any
-other error, and only then the main thread raises what the handler did. A second interrupt does not wait for that.
+other error, and only then the main thread raises what the handler did. A second interrupt does not wait for that; if
+the interpreter then ends, it gives the call a moment to remove what it has begun.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextvars
 import sys
 import threading
@@ -18,6 +20,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakSet
 
 from polars_tadoc.config import own_count, own_threads
 from polars_tadoc.runtime.interrupts import arm, began, cancel, check, interruptible
@@ -27,6 +30,12 @@ Result = TypeVar("Result")
 
 NOTICED = 0.1
 """Seconds after which the main thread sees to signals at the latest: Polars' handler does not end its waits."""
+
+LINGERED = 1.0
+"""Seconds for which the interpreter's end waits for a call that was interrupted twice."""
+
+_calls: WeakSet[threading.Thread] = WeakSet()
+"""Threads that calls which write run in."""
 
 
 def apart(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -67,6 +76,7 @@ def _run(function: Callable[[], Result]) -> Result:
             pass
 
     done.acquire()
+    _calls.add(thread)
     try:
         try:
             thread.start()
@@ -88,6 +98,15 @@ def _run(function: Callable[[], Result]) -> Result:
         raise errors[0]
     finally:
         errors.clear()
+
+
+@atexit.register
+def _linger() -> None:
+    """Let calls end that were told to."""
+    until = time.monotonic() + LINGERED
+    for thread in list(_calls):
+        if thread.is_alive():
+            thread.join(max(0.0, until - time.monotonic()))
 
 
 def _device() -> AbstractContextManager[Any]:

@@ -14,13 +14,15 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+import stat
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from polars.exceptions import PolarsError
 
-from polars_tadoc.errors import DiskFullError
+from polars_tadoc.errors import DiskFullError, KeptFilesWarning, TadocError
 from polars_tadoc.runtime.interrupts import check
 from polars_tadoc.runtime.permissions import (
     PRIVATE_FILE,
@@ -31,6 +33,7 @@ from polars_tadoc.runtime.permissions import (
     take_over_files,
 )
 from polars_tadoc.runtime.regular_file import descriptor_of
+from polars_tadoc.storage.exchange import exchange
 
 try:
     import fcntl
@@ -39,6 +42,9 @@ except ImportError:  # Windows: an open file cannot be removed, which serves as 
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Error numbers for a full disk: no space, quota exceeded, file too large."""
+
+OwnFiles = Callable[[Path], Sequence[Path]]
+"""Lists everything in a folder, files before their folders; raises if anything in it must not be deleted."""
 
 
 def target(path: Path, call: str) -> Path:
@@ -120,7 +126,7 @@ def _make_private(folder: Path) -> None:
 
 
 @contextmanager
-def atomic_folder(path: Path, call: str, require: Callable[[Path], None]) -> Iterator[Path]:
+def atomic_folder(path: Path, call: str, own: OwnFiles) -> Iterator[Path]:
     """Yield an empty temporary folder that replaces another one, or becomes a new one, on success.
 
     Parameters and errors as for :func:`atomic_file`. An interrupt always raises: if it arrives before the rename, the
@@ -130,8 +136,15 @@ def atomic_folder(path: Path, call: str, require: Callable[[Path], None]) -> Ite
     ----------
     path, call
         As for :func:`atomic_file`.
-    require
-        Raises unless everything at the path may be removed. Called last, when the new folder is complete.
+    own
+        Lists what may be removed from the folder at the path, and raises if it contains anything else. Called when the
+        new folder is complete, and again when the old one has lost its name: if it raises then, the old folder gets
+        its name back. Only listed files are deleted.
+
+    Warns
+    -----
+    KeptFilesWarning
+        Another process added files to the old folder even after that; the message says where they are.
 
     """
     mode = PRIVATE_FOLDER
@@ -140,46 +153,99 @@ def atomic_folder(path: Path, call: str, require: Callable[[Path], None]) -> Ite
         nonlocal mode
         mode = make_private_folder(temporary)
 
-    with naming_place(path, call), beside(path, make, folder=True) as temporary:
+    with naming_place(path, call), beside(path, make, own) as temporary:
         yield temporary
         for file in temporary.rglob("*"):
             if file.is_file():
                 _flush(file)
         check()
-        require(path)
+        own(path)
         if path.exists():
             take_over_files(path, temporary)
             take_over(path, temporary)
-            _exchange(temporary, path)
         else:
             set_mode(temporary, mode)
-            os.replace(temporary, path)
+        kept = _take_place(temporary, path, own)
+    if kept is not None:
+        warnings.warn(
+            f"{call}: {path} was replaced; files that others added to the old folder meanwhile are kept in {kept}",
+            KeptFilesWarning,
+            stacklevel=3,
+        )
 
 
-def require_empty(path: Path, call: str) -> None:
+def require_empty(path: Path, call: str) -> Sequence[Path]:
     """Raise unless the path is free or an empty folder."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise FileExistsError(f"{call}: {path} already exists; give a new folder or an empty one")
+    return ()
 
 
-def _exchange(temporary: Path, path: Path) -> None:
-    """Put a folder in the place of another one, and remove that one."""
+def _take_place(temporary: Path, path: Path, own: OwnFiles) -> Path | None:
+    """Give a folder its name, and remove the one that has it; returns where other processes' files were kept."""
+    with suppress(OSError):
+        os.replace(temporary, path)  # if there is none, or an empty one
+        return None
     old = temporary.with_suffix(".old")
     descriptor = None
     with suppress(OSError):
         descriptor = lock(path)
     try:
-        os.replace(path, old)
+        _swap(temporary, path, old)
         try:
-            os.replace(temporary, path)
-        except BaseException:
-            os.replace(old, path)
+            listed = own(old)
+        except Exception:
+            _swap_back(temporary, path, old)
+            own(path)  # raises the same with the folder's own name
             raise
-        set_mode(old, PRIVATE_FOLDER)  # a folder without write permission cannot be emptied either
-        remove(old)
+        return _discard(old, path, listed)
     finally:
         if descriptor is not None:
             os.close(descriptor)
+
+
+def _swap(temporary: Path, path: Path, old: Path) -> None:
+    """Give the new folder the path's name, and the old one a name under which only listed files are deleted.
+
+    The path always has a folder, except for an instant if the system cannot exchange two names.
+    """
+    os.replace(temporary, old)
+    if exchange(old, path):
+        return
+    os.replace(old, temporary)
+    os.replace(path, old)
+    try:
+        os.replace(temporary, path)
+    except BaseException:
+        os.replace(old, path)
+        raise
+
+
+def _swap_back(temporary: Path, path: Path, old: Path) -> None:
+    if exchange(old, path):
+        os.replace(old, temporary)
+    else:
+        os.replace(path, temporary)
+        os.replace(old, path)
+
+
+def _discard(old: Path, path: Path, listed: Sequence[Path]) -> Path | None:
+    """Delete listed files of a replaced folder; if others remain, rename it, so that nothing deletes them."""
+    mode = stat.S_IMODE(old.stat().st_mode)
+    folders = {one for one in listed if one.is_dir() and not one.is_symlink()}
+    for one in (old, *folders):  # a folder without write permission cannot be emptied either
+        set_mode(one, stat.S_IMODE(one.stat().st_mode) | PRIVATE_FOLDER)
+    for one in listed:
+        with suppress(OSError):
+            (one.rmdir if one in folders else one.unlink)()
+    with suppress(OSError):
+        old.rmdir()
+    if not old.exists():
+        return None
+    set_mode(old, mode)
+    kept = path.with_name(f"{path.name}.kept.{secrets.token_hex(4)}")
+    os.replace(old, kept)
+    return kept
 
 
 @contextmanager
@@ -234,7 +300,7 @@ def _number(error: Exception) -> int:
 
 
 @contextmanager
-def beside(path: Path, make: Callable[[Path], None], folder: bool = False) -> Iterator[Path]:
+def beside(path: Path, make: Callable[[Path], None], own: OwnFiles | None = None) -> Iterator[Path]:
     """Make a temporary file or folder beside a path and lock it; on exit, remove it unless it was renamed.
 
     Removes leftovers of killed processes for the same path first.
@@ -245,11 +311,11 @@ def beside(path: Path, make: Callable[[Path], None], folder: bool = False) -> It
         The path that it will get.
     make
         Creates it; raises if it exists.
-    folder
-        Whether it is a folder.
+    own
+        For a folder: as for :func:`atomic_folder`.
 
     """
-    remove_abandoned(path, folder)
+    remove_abandoned(path, own)
     temporary, descriptor = _make_locked(path, make)
     try:
         yield temporary
@@ -310,29 +376,39 @@ def unlock(descriptor: int, owner: int) -> None:
     os.close(descriptor)
 
 
-def remove_abandoned(path: Path, folder: bool = False) -> None:
+def remove_abandoned(path: Path, own: OwnFiles | None = None) -> None:
     """Remove leftovers of killed processes beside a path; keeps what cannot be removed.
 
     If a process was killed between removing the old folder and renaming the new one, the old one gets its name back.
     Links, FIFOs and other things that this package does not create are kept.
+
+    Parameters
+    ----------
+    path
+        The path that they were writing.
+    own
+        For a folder: lists what is deleted of an old one, as for :func:`atomic_folder`.
+
     """
-    form = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.{'(tmp|old)' if folder else 'tmp'}")
+    form = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.{'tmp' if own is None else '(tmp|old)'}")
     with suppress(OSError):
         for left in [one for one in path.parent.iterdir() if form.fullmatch(one.name)]:
-            with suppress(OSError):
-                if left.is_dir() or not folder:  # for a folder, files are not leftovers
-                    _remove_unless_locked(left, path)
+            with suppress(OSError, TadocError):
+                if left.is_dir() or own is None:  # for a folder, files are not leftovers
+                    _remove_unless_locked(left, path, own)
 
 
-def _remove_unless_locked(left: Path, path: Path) -> None:
+def _remove_unless_locked(left: Path, path: Path, own: OwnFiles | None) -> None:
     descriptor = lock(left)
     if descriptor is None:
         return
     try:
-        if left.suffix == ".old" and not path.exists():
-            os.replace(left, path)
-        else:
+        if left.suffix == ".tmp" or own is None:
             remove(left)
+        elif path.exists():
+            _discard(left, path, own(left))
+        else:
+            os.replace(left, path)
     finally:
         os.close(descriptor)
 

@@ -129,8 +129,12 @@ def write(path: Path, text: str) -> None:
         temporary.write_text(text)
 
 
+def everything(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.exists() else []
+
+
 def folder_beside(path: Path, call: str) -> Any:
-    return atomic_folder(path, call, lambda _: None)
+    return atomic_folder(path, call, everything)
 
 
 @pytest.mark.parametrize("make", [atomic_file, folder_beside])
@@ -180,7 +184,7 @@ from pathlib import Path
 from polars_tadoc.storage.atomic_write import atomic_file, atomic_folder
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs this may have it ignored
 path, make = Path(sys.argv[1]), {"file": atomic_file, "folder": atomic_folder}[sys.argv[2]]
-with make(path, "call", *([] if make is atomic_file else [lambda _: None])) as temporary:
+with make(path, "call", *([] if make is atomic_file else [lambda old: list(old.glob("*"))])) as temporary:
     file = temporary if make is atomic_file else temporary / "file"
     file.write_text("a part")
     print("ready", flush=True)
@@ -259,10 +263,10 @@ def test_an_old_folder_gets_its_name_back(tmp_path: Path) -> None:
     path = tmp_path / "it"
     (tmp_path / ".it.0123abcd.old").mkdir()
     (tmp_path / ".it.0123abcd.old" / "file").write_text("old")
-    remove_abandoned(path, folder=True)
+    remove_abandoned(path, everything)
     assert text(path) == "old"
     (tmp_path / ".it.0123abcd.old").mkdir()
-    remove_abandoned(path, folder=True)
+    remove_abandoned(path, everything)
     assert text(path) == "old"
     assert hidden(tmp_path) == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable
@@ -16,12 +17,13 @@ import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
+from polars_tadoc.errors import KeptFilesWarning
 from polars_tadoc.execute import partitioned_sink as hive
 from polars_tadoc.index.store.folder import HEADER
 from polars_tadoc.records import Checkpoint
 from polars_tadoc.records.spill_folder import PREFIX, SpillFolder
 from polars_tadoc.runtime.regular_file import create_private
-from polars_tadoc.storage import atomic_write as atomic_file
+from polars_tadoc.storage import atomic_write
 from polars_tadoc.storage.atomic_write import lock, remove_abandoned
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
@@ -156,18 +158,105 @@ def test_what_is_put_into_an_index_while_the_new_one_is_written(
 ) -> None:
     path = tmp_path / "index"
     save(path)
-    kept, flush = tree(path), atomic_file._flush
+    kept, flush = tree(path), atomic_write._flush
 
     def planting(file: Path) -> None:
         flush(file)
         if not os.path.lexists(path / "notes"):
             plant(path / "notes")
 
-    monkeypatch.setattr(atomic_file, "_flush", planting)
+    monkeypatch.setattr(atomic_write, "_flush", planting)
     with pytest.raises(FileExistsError, match=r'index holds "notes"'):
         save(path)
     assert tree(path).items() > kept.items()
     assert [one.name for one in tmp_path.iterdir()] == ["index"]
+
+
+# The instant in which the new one takes the old one's name
+
+
+def write(path: Path) -> None:
+    compressed(k=["A", "B"], row=[1, 2]).tadoc.write_parquet(path, partition_by="k")
+
+
+@pytest.fixture(params=["exchange", "two renames"])
+def exchange(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once as on a system that exchanges names, where this one can, and once as on one that cannot."""
+    if request.param == "two renames":
+        monkeypatch.setattr(atomic_write, "exchange", lambda one, other: False)
+
+
+AT_ONCE = pytest.mark.parametrize(
+    ("make", "name"), [(save, "notes"), (sink, "notes"), (write, "k=A/notes")], ids=["save", "sink", "partitions"]
+)
+
+
+@pytest.mark.usefixtures("exchange")
+@pytest.mark.parametrize("plant", PLANTS.values(), ids=PLANTS)
+@AT_ONCE
+def test_what_is_put_into_the_old_one_just_before(
+    make: Callable[[Path], None], name: str, plant: Plant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the last look, and before the old one loses its name: the old one stays, and the call names the file."""
+    path, swap = tmp_path / "out", atomic_write._swap
+    make(path)
+    kept = tree(path)
+
+    def planting(temporary: Path, to: Path, old: Path) -> None:
+        plant(path / name)
+        swap(temporary, to, old)
+
+    monkeypatch.setattr(atomic_write, "_swap", planting)
+    with pytest.raises(FileExistsError, match=f'{re.escape(str(path))} holds "?{name}'):
+        make(path)
+    assert tree(path).items() > kept.items()
+    assert os.path.lexists(path / name)
+    assert [one.name for one in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.usefixtures("exchange")
+@pytest.mark.parametrize("plant", PLANTS.values(), ids=PLANTS)
+@AT_ONCE
+def test_what_is_put_into_the_old_one_just_after(
+    make: Callable[[Path], None], name: str, plant: Plant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By one that has the folder open while it is deleted: the new one is there, and a warning tells where it is."""
+    path, discard = tmp_path / "out", atomic_write._discard
+    make(path)
+    path.chmod(0o750)
+
+    def planting(old: Path, to: Path, listed: Any) -> Path | None:
+        plant(old / name)
+        return discard(old, to, listed)
+
+    monkeypatch.setattr(atomic_write, "_discard", planting)
+    with pytest.warns(KeptFilesWarning, match=f"{re.escape(str(path))} was replaced.* kept in ") as told:
+        make(path)
+    monkeypatch.undo()
+    kept = Path(str(told[0].message).rpartition(" kept in ")[2])
+    assert (kept.parent, kept.stat().st_mode & 0o777) == (tmp_path, 0o750)
+    before = tree(kept)
+    assert name in before
+    assert set(before) <= {"k=A", name, f"{name}/thesis.tex"}
+    make(path)  # the next call lets it be
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["out", kept.name]
+    assert tree(kept) == before
+
+
+@AT_ONCE
+def test_what_is_put_into_an_old_one_that_a_killed_call_left(
+    make: Callable[[Path], None], name: str, tmp_path: Path
+) -> None:
+    path, left = tmp_path / "out", tmp_path / ".out.01234567.old"
+    make(path)
+    make(left)
+    a_file(left / name)
+    before = tree(left)
+    make(path)
+    assert tree(left) == before
+    (left / name).unlink()
+    make(path)
+    assert [one.name for one in tmp_path.iterdir()] == ["out"]
 
 
 # Checkpoints
@@ -301,15 +390,11 @@ def test_only_folders_are_left_of_folders(tmp_path: Path) -> None:
     for name in (".index.01234567.tmp", ".index.01234567.old"):
         a_file(tmp_path / name)
     before = tree(tmp_path)
-    remove_abandoned(tmp_path / "index", folder=True)
+    remove_abandoned(tmp_path / "index", lambda _: [])
     assert tree(tmp_path) == before
 
 
 # Folders of partitions
-
-
-def write(path: Path) -> None:
-    compressed(k=["A", "B"], row=[1, 2]).tadoc.write_parquet(path, partition_by="k")
 
 
 @pytest.mark.parametrize("plant", PLANTS.values(), ids=PLANTS)
@@ -342,14 +427,14 @@ def test_what_is_put_among_partitions_while_new_ones_are_written(
 ) -> None:
     path = tmp_path / "out"
     write(path)
-    kept, flush = tree(path), atomic_file._flush
+    kept, flush = tree(path), atomic_write._flush
 
     def planting(file: Path) -> None:
         flush(file)
         with suppress(FileExistsError):
             plant(path / "k=A" / "zz.parquet")
 
-    monkeypatch.setattr(atomic_file, "_flush", planting)
+    monkeypatch.setattr(atomic_write, "_flush", planting)
     with pytest.raises(FileExistsError, match=r"out holds k=A/zz\.parquet"):
         write(path)
     assert tree(path).items() > kept.items()
@@ -369,8 +454,8 @@ def test_a_target_of_workers_that_is_filled_meanwhile(tmp_path: Path) -> None:
     path.mkdir()
 
     def fill() -> None:
-        require = partial(atomic_file.require_empty, call="compress")
-        with atomic_file.atomic_folder(path, "compress", require) as temporary:
+        require = partial(atomic_write.require_empty, call="compress")
+        with atomic_write.atomic_folder(path, "compress", require) as temporary:
             a_file(temporary / "00000.parquet")
             a_file(path / "notes")
 

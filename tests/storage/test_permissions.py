@@ -17,7 +17,7 @@ import pytest
 import polars_tadoc as tadoc
 from polars_tadoc.records.spill_folder import SpillFolder
 from polars_tadoc.runtime import permissions
-from polars_tadoc.storage import atomic_write as atomic_file
+from polars_tadoc.storage import atomic_write
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="this system has no such permissions")
 
@@ -51,22 +51,24 @@ def mode(path: Path) -> int:
 
 
 @contextmanager
-def watched(seen: list[int]) -> Iterator[None]:
+def watched() -> Iterator[tuple[list[int], list[int]]]:
     """Note the modes of all that has a temporary name whenever a file is flushed, and just before it is renamed."""
-    flush, rename = atomic_file._flush, os.replace
+    flushes: list[int] = []
+    renames: list[int] = []
+    flush, rename = atomic_write._flush, os.replace
 
     def flushed(path: Path) -> None:
         top = next(one for one in (path, *path.parents) if one.name.endswith(".tmp"))
-        seen.append(mode(top))
+        flushes.append(mode(top))
         flush(path)
 
     def renamed(old: Any, new: Any) -> None:
         if any(part.endswith(".tmp") for part in Path(old).parts[-2:]):  # itself, or in a folder of that name
-            seen.append(mode(Path(old)))
+            renames.append(mode(Path(old)))
         rename(old, new)
 
-    with patch.object(atomic_file, "_flush", flushed), patch.object(os, "replace", renamed):
-        yield
+    with patch.object(atomic_write, "_flush", flushed), patch.object(os, "replace", renamed):
+        yield flushes, renames
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
@@ -78,35 +80,34 @@ def test_a_file(call: str, mask: int, tmp_path: Path) -> None:
         assert mode(path) == 0o666 & ~mask
         for own in (0o600, 0o640, 0o664, 0o400):
             path.chmod(own)
-            seen: list[int] = []
-            with watched(seen):
+            with watched() as (flushes, renames):
                 FILES[call](path)
             assert mode(path) == own
-            assert seen[-1] == own
-            assert set(seen[:-1]) == {0o700 if call == "sink_parquet" else 0o600}  # it writes in a private folder
+            assert renames == [own]
+            assert set(flushes) == {0o700 if call == "sink_parquet" else 0o600}  # it writes in a private folder
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
 @pytest.mark.parametrize("call", FOLDERS)
 def test_a_folder(call: str, mask: int, tmp_path: Path) -> None:
     path = tmp_path / "index"
-    seen: list[int] = []
     with umask(mask):
-        with watched(seen):
+        with watched() as (flushes, renames):
             FOLDERS[call](path)
         assert mode(path) == 0o777 & ~mask
         assert {mode(file) for file in path.iterdir()} == {0o666 & ~mask}
-        assert set(seen[:-1]) == {0o700}
+        assert set(flushes) == {0o700}
+        assert set(renames) == {0o777 & ~mask}
         for folder, file in ((0o700, 0o600), (0o750, 0o640), (0o755, 0o600)):
             path.chmod(folder)
             for one in path.iterdir():
                 one.chmod(file)
-            seen.clear()
-            with watched(seen):
+            with watched() as (flushes, renames):
                 FOLDERS[call](path)
             assert mode(path) == folder
             assert {mode(one) for one in path.iterdir()} == {file}
-            assert set(seen[:-1]) == {0o700}
+            assert set(flushes) == {0o700}
+            assert set(renames) == {folder}
     assert [one.name for one in tmp_path.iterdir()] == ["index"]
 
 
@@ -129,7 +130,7 @@ def test_an_error_leaves_the_mode(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")
     path.chmod(0o640)
-    with pytest.raises(IsADirectoryError), atomic_file.atomic_file(path, "save"):
+    with pytest.raises(IsADirectoryError), atomic_write.atomic_file(path, "save"):
         tmp_path.read_text()
     assert (mode(path), path.read_text()) == (0o640, "old")
 

@@ -112,7 +112,7 @@ def test_an_interrupt_while_the_new_one_takes_its_name(tmp_path: Path, sink: str
     folder.mkdir()
     done = run(
         """
-        from polars_tadoc.storage import atomic_write as replacing
+        from polars_tadoc.storage import atomic_write
         target, moments, at = folder / "target", 0, None
 
         def moment():
@@ -130,8 +130,8 @@ def test_an_interrupt_while_the_new_one_takes_its_name(tmp_path: Path, sink: str
                     moment()
             return call
 
-        for place, name in ((os, "replace"), (os, "rename"), (os, "rmdir"), (os, "fsync"), (replacing, "check"),
-                            (replacing, "remove"), (replacing, "set_mode"), (replacing, "take_over")):
+        for place, name in ((os, "replace"), (os, "rename"), (os, "rmdir"), (os, "fsync"), (atomic_write, "check"),
+                            (atomic_write, "remove"), (atomic_write, "set_mode"), (atomic_write, "take_over")):
             setattr(place, name, stepped(getattr(place, name)))
 
         def texts(rows):
@@ -320,36 +320,87 @@ def test_no_bar_is_made_where_none_is_asked_for(monkeypatch: pytest.MonkeyPatch)
     assert made == ["compress", "recompress"]
 
 
+SAVE = """
+from polars_tadoc.storage import atomic_write
+if sys.argv[3] == "two renames":
+    atomic_write.exchange = lambda one, other: False
+index = pl.DataFrame({"text": ["a b", "b c"]}).tadoc.compress("text").tadoc.build_index("text")
+index.save(folder / "index")
+new = index.append(pl.Series("text", ["a c"]).tadoc.compress())
+rename = os.replace
+"""
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("way", ["exchange", "two renames"])
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_an_index_is_replaced_as_a_whole(tmp_path: Path, how: signal.Signals) -> None:
+def test_an_index_is_replaced_as_a_whole(tmp_path: Path, how: signal.Signals, way: str) -> None:
     """Nothing is raised between the renames of the old folder and of the new one; the next call mends a kill."""
     done = run(
-        """
-        import shutil
-        from polars_tadoc.storage import atomic_write as replacing
-        index = pl.DataFrame({"text": ["a b", "b c"]}).tadoc.compress("text").tadoc.build_index("text")
-        index.save(folder / "index")
-        rename = os.replace
+        SAVE
+        + """
+def interrupting(source, to):
+    rename(source, to)
+    if str(to).endswith(".old"):
+        os.kill(os.getpid(), int(sys.argv[2]))
+        time.sleep(0.2)
 
-        def interrupting(source, to):
-            rename(source, to)
-            if str(to).endswith(".old"):
-                os.kill(os.getpid(), int(sys.argv[2]))
-                time.sleep(0.2)
-
-        os.replace = interrupting
-        interrupted(lambda: index.save(folder / "index", overwrite=True))
-        os.replace = rename
-        """,
+os.replace = interrupting
+interrupted(lambda: new.save(folder / "index", overwrite=True))
+os.replace = rename
+""",
         tmp_path,
-        how,
+        str(how.value),
+        way,
     )
     if how == signal.SIGKILL:
         assert done.returncode == -signal.SIGKILL
+        if way == "exchange":
+            assert tadoc.load_index(tmp_path / "index").documents == 2  # the path has an index at any time
         index = pl.DataFrame({"text": ["a c"]}).tadoc.compress("text").tadoc.build_index("text")
         index.save(tmp_path / "index", overwrite=True)
     else:
         assert (done.returncode, done.stderr) == (0, "")
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
-    assert tadoc.load_index(tmp_path / "index").documents == (1 if how == signal.SIGKILL else 2)
+    assert tadoc.load_index(tmp_path / "index").documents == (1 if how == signal.SIGKILL else 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["exchange", "two renames"])
+@pytest.mark.parametrize("moment", ["before", "renamed", "after"])
+def test_a_second_interrupt_leaves_nothing_half_done(tmp_path: Path, moment: str, way: str) -> None:
+    """The main thread waits for the call no more, and the process ends: the index is the old or the new one."""
+    done = run(
+        SAVE
+        + """
+sent = []
+
+def twice():
+    while len(sent) < 2:
+        sent.append(os.kill(os.getpid(), signal.SIGINT))
+        time.sleep(0.25)  # the main thread notices each
+
+def interrupting(source, to):
+    if sys.argv[2] == "before" and str(to).endswith(".old"):
+        twice()
+    rename(source, to)
+    if sys.argv[2] == "renamed" and str(to).endswith(".old"):
+        twice()
+
+def discarding(*arguments):
+    twice()
+    return discard(*arguments)
+
+os.replace, discard = interrupting, atomic_write._discard
+if sys.argv[2] == "after":
+    atomic_write._discard = discarding
+new.save(folder / "index", overwrite=True)
+""",
+        tmp_path,
+        moment,
+        way,
+    )
+    assert done.stderr.rstrip().endswith("KeyboardInterrupt"), done.stderr
+    assert done.returncode in (-signal.SIGINT, 130)
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+    assert tadoc.load_index(tmp_path / "index").documents == 3

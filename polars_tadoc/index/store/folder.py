@@ -439,24 +439,31 @@ def new_folder(path: Path, overwrite: bool, call: str) -> Iterator[Path]:
 
     """
     path = Path(os.path.realpath(path.expanduser()))
-    _require_free(path, overwrite, call)
+    _own_files(path, overwrite, call)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{call}: there is no folder {path.parent}")
-    with atomic_folder(path, call, lambda old: _require_free(old, overwrite, call)) as temporary:
+    with atomic_folder(path, call, lambda old: _own_files(old, overwrite, call)) as temporary:
         yield temporary
 
 
-def _require_free(path: Path, overwrite: bool, call: str) -> None:
-    """Refuse to replace anything but an empty folder and, with ``overwrite``, the files that a saved index lists."""
+def _own_files(path: Path, overwrite: bool, call: str) -> list[Path]:
+    """List what is in a folder, the header last.
+
+    Raises
+    ------
+    FileExistsError
+        It is there without ``overwrite``; with it, it holds anything else than files that a saved index lists.
+
+    """
     if not path.exists():
-        return
+        return []
     if not overwrite:
         raise FileExistsError(f"{call}: {path} is there already; overwrite=True replaces a saved index")
     if not path.is_dir():
         raise FileExistsError(f"{call}: {path} is no saved index, and is not replaced; choose another name")
     there = {one.name: one for one in path.iterdir()}
     if not there:
-        return
+        return []
     listed = _files_of_index(path, call)
     # of a damaged index, too: "build the index again and save it"
     foreign = sorted(name for name, one in there.items() if name not in listed or not _is_file_or_link(one))
@@ -465,6 +472,7 @@ def _require_free(path: Path, overwrite: bool, call: str) -> None:
             f'{call}: {path} holds "{foreign[0]}", which is no file of the saved index there, and is not replaced; '
             "move it elsewhere, or choose another name"
         )
+    return sorted(there.values(), key=lambda one: one.name == HEADER)
 
 
 def _files_of_index(path: Path, call: str) -> set[str]:
