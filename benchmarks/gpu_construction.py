@@ -26,7 +26,7 @@ from polars_tadoc.kernels.repair import prune as prune_on_host
 from polars_tadoc.kernels.repair import prune_cuda as prune
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
-from polars_tadoc.runtime.device import get_kernel
+from polars_tadoc.runtime import device
 
 DESIGNS = {
     "default": batch_repair.Design(),
@@ -101,15 +101,15 @@ def by_kernel(sequence: Any, vocabulary_size: int, rows: int) -> tuple[dict[str,
     """Milliseconds by kernel, and by kernel for each round."""
     watch, rounds = Stopwatch(), []
     marks: list[tuple[int, int]] = []
-    replacement = watch.wrap(get_kernel)
-    with patch.object(batch_repair, "get_kernel", replacement), patch.object(prune, "get_kernel", replacement):
-        prune._prune_kernel.cache_clear()
+    replacement = watch.wrap(device.get_kernel)
+    with patch.object(device, "get_kernel", replacement):
+        device._resident.cache_clear()
         rules = batch_repair.build(
             sequence.copy(), vocabulary_size, lambda _, alive: marks.append((len(watch.launches), alive))
         )
         marks.append((len(watch.launches) - 1, 0))
         prune.prune(rules, vocabulary_size, rows)
-    prune._prune_kernel.cache_clear()
+    device._resident.cache_clear()
     launches = watch.milliseconds()
     total: dict[str, float] = defaultdict(float)
     for name, taken in launches:

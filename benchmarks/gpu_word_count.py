@@ -361,7 +361,7 @@ def check_counts(resident: Any, roots: Any, word_ids: np.ndarray) -> None:
 
 
 def forget_kernels() -> None:
-    for cached in (cuda_device._module, cuda_device.get_kernel, counts_cuda._top_down):
+    for cached in (cuda_device._module, cuda_device.get_kernel, cuda_device._resident):
         cached.cache_clear()
 
 
@@ -374,7 +374,8 @@ def compile_times() -> dict[str, float]:
         cuda_device.get_kernel(family, kernel)
         taken[family] = time.perf_counter() - start
     start = time.perf_counter()
-    counts_cuda._top_down(cupy.cuda.runtime.getDevice(), 0, counts_cuda.design.hot_slots, counts_cuda.design)
+    defines = counts_cuda.top_down_defines(counts_cuda.design.hot_slots)
+    cuda_device.resident("top_down", "top_down_weights", defines, counts_cuda.design.threads, cooperative=True)
     taken["top_down"] = time.perf_counter() - start
     return taken
 

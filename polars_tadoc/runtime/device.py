@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from polars_tadoc.errors import BrokenCuPyWarning, DeviceMemoryError, EngineUnavailableError
 from polars_tadoc.runtime.device_memory import allocating
@@ -152,7 +154,103 @@ def even_blocks(size: int) -> int:
     return max(1, min(-(-size // 1024), 2 * multiprocessors))
 
 
-def launch_each(family: str, kernel: str, items: int, *arguments: Any) -> None:
-    """Launch a kernel with one thread for each item, if there are any."""
-    if items:
-        get_kernel(family, kernel)((-(-items // 256),), (256,), arguments)
+def launch(
+    family: str,
+    kernel: str,
+    blocks: int,
+    threads: int,
+    *arguments: Any,
+    defines: tuple[str, ...] = (),
+    shared: int = 0,
+) -> None:
+    """Launch a kernel, if there are any blocks.
+
+    Parameters
+    ----------
+    family, kernel
+        The ``.cu`` file and the kernel's name in it.
+    blocks, threads
+        Blocks of the grid, and threads of a block.
+    *arguments
+        Arrays, None for a null pointer, structs, and numbers, which take the types that the kernel declares.
+    defines
+        Macros that the family is compiled with.
+    shared
+        Bytes of dynamic shared memory of a block.
+
+    """
+    if blocks:
+        given = _as_declared(family, kernel, arguments)
+        found = resident(family, kernel, defines, threads, shared)[0] if shared else get_kernel(family, kernel, defines)
+        found((blocks,), (threads,), given, shared_mem=shared)
+
+
+def launch_each(
+    family: str, kernel: str, items: int, *arguments: Any, each: int = 1, defines: tuple[str, ...] = ()
+) -> None:
+    """Launch a kernel with one thread for ``each`` items, if there are any; the rest as for :func:`launch`."""
+    launch(family, kernel, -(-items // (256 * each)), 256, *arguments, defines=defines)
+
+
+def launch_resident(
+    family: str,
+    kernel: str,
+    blocks: int | None,
+    threads: int,
+    *arguments: Any,
+    defines: tuple[str, ...] = (),
+    shared: int = 0,
+    cooperative: bool = False,
+) -> None:
+    """Launch so many blocks of a kernel, at least one, or as many as can be resident at once where these are fewer.
+
+    Other parameters are those of :func:`launch`; ``blocks`` is None for all that can be resident. The blocks of a
+    cooperative launch can wait for each other.
+    """
+    found, most = resident(family, kernel, defines, threads, shared, cooperative)
+    blocks = most if blocks is None else max(1, min(blocks, most))
+    found((blocks,), (threads,), _as_declared(family, kernel, arguments), shared_mem=shared)
+
+
+def resident(
+    family: str, kernel: str, defines: tuple[str, ...], threads: int, shared: int = 0, cooperative: bool = False
+) -> tuple[Any, int]:
+    """Return a kernel, and how many of its blocks can be resident on the current device."""
+    import cupy
+
+    return _resident(family, kernel, defines, threads, shared, cooperative, cupy.cuda.runtime.getDevice())
+
+
+@lru_cache(maxsize=256)
+def _resident(
+    family: str, kernel: str, defines: tuple[str, ...], threads: int, shared: int, cooperative: bool, device: int
+) -> tuple[Any, int]:
+    import cupy
+
+    found = get_kernel(family, kernel, defines, cooperative)
+    if shared:  # even below 48 KiB: what a kernel declares itself comes on top
+        found.max_dynamic_shared_size_bytes = max(found.max_dynamic_shared_size_bytes, shared)
+    blocks = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(found.kernel.ptr, threads, shared)
+    # few blocks meet sooner at a barrier
+    return found, (min(blocks, 4) if cooperative else blocks) * device_attribute("MultiProcessorCount")
+
+
+_NUMBERS = {"u32": np.uint32, "u64": np.uint64, "i64": np.int64}
+_COMMENT = re.compile(r"//.*")
+
+
+def _as_declared(family: str, kernel: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Give numbers the types that a kernel declares for them."""
+    kinds = declared(family)[kernel]
+    return tuple(given if kind is None else kind(given) for kind, given in zip(kinds, arguments, strict=True))
+
+
+@cache
+def declared(family: str) -> dict[str, tuple[Callable[[Any], Any] | None, ...]]:
+    """Return what turns a number into the type of each parameter, by kernel; None for pointers and structs."""
+    text = _COMMENT.sub("", source(family))
+    kernels = re.findall(r"__global__\s+void\s+(?:__launch_bounds__\(.*?\)\s*)?(\w+)\(([^)]*)\)", text, re.DOTALL)
+    return {
+        name: tuple(None if "*" in one else _NUMBERS.get(one.split()[-2]) for one in parameters.split(","))
+        for name, parameters in kernels
+    }

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from polars_tadoc.kernels.traverse import reference
 from polars_tadoc.kernels.traverse.fuse_levels_cuda import fuse_levels
+from polars_tadoc.runtime import device
+from polars_tadoc.runtime.device import declared
 from tests import ROOT
 from tests.strategies import grammars
 
@@ -29,6 +31,26 @@ def test_every_source_compiles_without_a_warning() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     for source in (ROOT / "polars_tadoc" / "kernels").rglob("*.cu"):
         assert source.name in run.stdout
+
+
+def test_launches_know_what_every_kernel_declares() -> None:
+    for file in (ROOT / "polars_tadoc" / "kernels").rglob("*.cu"):
+        kernels = declared(file.stem)
+        assert len(kernels) == file.read_text().count("__global__"), file
+        assert all(len(kinds) > 0 for kinds in kernels.values()), file
+    assert declared("runs")["expand"] == (None, np.uint64, np.uint64, None)
+    assert declared("prune")["prune"][8] is np.int64
+
+
+def test_numbers_of_a_launch_take_the_types_that_the_kernel_declares() -> None:
+    offsets, owners = object(), object()
+    given = device._as_declared("runs", "expand", (offsets, 3, np.int64(4), owners))
+    assert given == (offsets, 3, 4, owners)
+    assert [type(given[1]), type(given[2])] == [np.uint64, np.uint64]
+    with pytest.raises(ValueError, match="shorter"):
+        device._as_declared("runs", "expand", (offsets, 3, 4))
+    with pytest.raises(OverflowError):
+        device._as_declared("runs", "expand", (offsets, -1, 4, owners))
 
 
 @pytest.mark.slow

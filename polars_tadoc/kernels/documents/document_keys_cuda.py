@@ -18,8 +18,8 @@ import numpy.typing as npt
 from polars_tadoc.kernels.documents.marked_documents_cuda import offered_shared
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan
 from polars_tadoc.kernels.traverse.rules import Rules
-from polars_tadoc.kernels.traverse.tables_cuda import NARROW, Tables, device_levels, resident
-from polars_tadoc.runtime.device import launch_each
+from polars_tadoc.kernels.traverse.tables_cuda import NARROW, Tables, device_levels
+from polars_tadoc.runtime.device import launch_each, launch_resident
 
 SCRATCH = 26 << 20
 """Bytes of device memory that are taken beside grammar, rows and result, however small these are."""
@@ -169,10 +169,9 @@ class Work:
         report = zeros[2 * self.documents :]  # as Report in classes.cu
         items = min(_MAX_ROOTS, max(1, len(roots) >> 18))
         launch_each(
-            *("classes", "weigh_roots", max(-(-len(roots) // items), min(rules.rule_count, 1 << 16))),
-            *(np.uint32(rules.terminals), rules.lengths, np.uint32(rules.rule_count)),
-            *(None if self.tables is None else self.tables.sizes, root_offsets, np.uint64(self.documents)),
-            *(roots, np.uint64(len(roots)), np.uint32(items), entries, self.lengths, report),
+            *("classes", "weigh_roots", max(-(-len(roots) // items), min(rules.rule_count, 1 << 16)), rules.terminals),
+            *(rules.lengths, rules.rule_count, None if self.tables is None else self.tables.sizes, root_offsets),
+            *(self.documents, roots, len(roots), items, entries, self.lengths, report),
         )
         self.entries = self.lengths if self.tables is None else entries
         self.classified = self._classify(0, self.documents, report)
@@ -197,7 +196,7 @@ class Work:
         return Layout(*bits, 0, terminal_bits + count_bits, count_shift, (1 << count_bits) - 1)
 
     def count(
-        self, first: int, stop: int, layout: Layout, rank: Any, least: int, most: np.uint32, batch: bool = False
+        self, first: int, stop: int, layout: Layout, rank: Any, least: int, most: int, batch: bool = False
     ) -> Counted:
         """Count the documents from ``first`` to ``stop``: all of them, or a batch of which the size is known."""
         import cupy
@@ -219,9 +218,9 @@ class Work:
         cursor, starts, sizes = self._fresh() if self.fresh is None else self.fresh
         self.fresh = None
         written = (
-            *(rank, np.uint64(least), np.uint32(layout.terminal_shift), np.uint32(layout.document_shift)),
-            *(np.uint32(layout.count_shift), np.uint32(layout.count_flip), keys, counts),
-            *(np.uint32(min(capacity, _NEITHER - 1)), cursor, starts, sizes),
+            *(rank, least, layout.terminal_shift, layout.document_shift),
+            *(layout.count_shift, layout.count_flip, keys, counts),
+            *(min(capacity, _NEITHER - 1), cursor, starts, sizes),
         )
         defines = (*self._defines(wide), *layout.defines)
         expected = 0  # documents, at most, for which tables turned out too small, and those of the class
@@ -241,8 +240,8 @@ class Work:
             )
         shown, own_sizes = cupy.empty((2, stop - first), np.uint32)
         launch_each(
-            *("arrange", "size_documents", stop - first, representatives, sizes, np.uint32(first), np.uint32(stop)),
-            *(most, shown, own_sizes, cursor[1:]),
+            *("arrange", "size_documents", stop - first, representatives, sizes, first, stop, most, shown, own_sizes),
+            cursor[1:],
         )
         offsets = exclusive_scan(shown)
         stored, total, *_ = (int(number) for number in cursor.get())  # synchronize!
@@ -267,21 +266,14 @@ class Work:
         rules = self.rules
         first_with = cupy.empty(rules.terminals + rules.rule_count, np.uint32)
         first_with.data.memset_async(0xFF, first_with.nbytes)
-        some = (self.root_offsets, self.roots, np.uint32(first), np.uint32(stop), first_with)
+        some = (self.root_offsets, self.roots, first, stop, first_with)
         launch_each("classes", "find_equal", stop - first, *some)
         representatives, bounds = cupy.empty((2, self.documents), np.uint32)
         lists = cupy.empty((len(self.classes) + 1, stop - first), np.uint32)
         launch_each(
-            *("classes", "class_documents", stop - first, np.uint32(rules.terminals), *some, self.entries),
-            *(
-                self.lengths,
-                np.uint32(self.tables is None),
-                *(np.uint32(self._most(kind)) for kind in self.classes),
-                representatives,
-                bounds,
-                lists,
-                report,
-            ),
+            *("classes", "class_documents", stop - first, rules.terminals, *some, self.entries, self.lengths),
+            *(self.tables is None, *(self._most(kind) for kind in self.classes), representatives),
+            *(bounds, lists, report),
         )
         return representatives, bounds, lists, report[2:]
 
@@ -314,15 +306,11 @@ class Work:
         shared = (4 + count_bytes) * (slots + rule_slots or kind.slots) or offered_shared()
         marked = self.rules.rule_count if top_down else 0
         marks = -(-marked // 64) * 8
-        kernel, blocks = resident("documents", "count_documents", defines, kind.threads, shared + marks)
-        kernel(
-            (max(1, min(blocks, documents)),),
-            (kind.threads,),
-            (
-                *(*self.given, *listed, np.uint32(slots), np.uint32(rule_slots), np.uint32(shared)),
-                *(np.uint32(marked), *written),
-            ),
-            shared_mem=shared + marks,
+        launch_resident(
+            *("documents", "count_documents", documents, kind.threads, *self.given, *listed, slots),
+            *(rule_slots, shared, marked, *written),
+            defines=defines,
+            shared=shared + marks,
         )
 
     def _count_long(
@@ -342,15 +330,12 @@ class Work:
         row_size = self.rules.terminals + (self.rules.rule_count if self.tables is None else 0)
         group = max(1, min(_GROUP, documents, room // (count_bytes * row_size)))
         rows = cupy.zeros(group * row_size, np.uint64 if wide else np.uint32)
-        kernel, blocks = resident(
-            *("long_documents", "count_long_documents", defines, _LONG_THREADS, count_bytes * held),
+        launch_resident(
+            *("long_documents", "count_long_documents", None, _LONG_THREADS, *self.given, *listed, held),
+            *(rows, group, *written),
+            defines=defines,
+            shared=count_bytes * held,
             cooperative=True,
-        )
-        kernel(
-            (blocks,),
-            (_LONG_THREADS,),
-            (*self.given, *listed, np.uint32(held), rows, np.uint32(group), *written),
-            shared_mem=count_bytes * held,
         )
 
     def _fresh(self) -> tuple[Any, Any, Any]:
@@ -371,8 +356,8 @@ class Work:
         """Return rules, tables and documents as kernels take them."""
         rules, tables = self.rules, self.tables
         return (
-            *(np.uint32(rules.terminals), np.uint32(rules.rule_count), rules.rule_offsets, rules.symbols),
-            *(device_levels(rules), np.uint32(len(rules.level_offsets) - 1)),
+            *(rules.terminals, rules.rule_count, rules.rule_offsets, rules.symbols),
+            *(device_levels(rules), len(rules.level_offsets) - 1),
             *((None,) * 4 if tables is None else (tables.starts, tables.sizes, tables.terminals, tables.counts)),
             *(self.root_offsets, self.roots),
         )

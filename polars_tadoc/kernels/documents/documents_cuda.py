@@ -16,14 +16,15 @@ from polars_tadoc.kernels.documents.document_keys_cuda import Counted, Slice, Wo
 from polars_tadoc.kernels.documents.postings_cuda import list_documents
 from polars_tadoc.kernels.documents.text_terms_cuda import terms_of_text
 from polars_tadoc.kernels.documents.vectors_cuda import list_vectors
+from polars_tadoc.kernels.keys.keys_cuda import words_by_rank
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, radix_sort
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.traverse.tables_cuda import Tables, resident_tables
 from polars_tadoc.kernels.traverse.tables_cuda import rule_weights as rule_weights
 from polars_tadoc.kernels.traverse.tables_cuda import terminal_counts as terminal_counts
-from polars_tadoc.runtime.device import device_errors, get_kernel, launch_each
+from polars_tadoc.runtime.device import device_errors, launch_each
 
-_THREADS, _ITEMS = 256, 8  # of arrange.cu
+_ITEMS = 8  # of a thread of arrange.cu
 _MOST = (1 << 32) - 1  # no more than 32 bits
 
 
@@ -137,42 +138,36 @@ def count_by_terminal(
                 return *listed, None
         work = Work(rules, tables, root_offsets, roots)
         layout = work.layout("terminal", counted=counted)
-        defines = layout.defines
-        terminals = np.uint32(rules.terminals)
-        most = np.uint32(_MOST)
-
-        def launch(kernel: str, items: int, *arguments: Any) -> None:
-            if items:
-                get_kernel("arrange", kernel, defines)((-(-items // _THREADS),), (_THREADS,), arguments)
+        defines, terminals, shift = layout.defines, rules.terminals, layout.terminal_shift
 
         def gather(part: Counted, piece: Slice) -> tuple[Any, Any]:
             keys = cupy.empty(piece.total, layout.key_type)
             key_counts = None if part.counts is None else cupy.empty(piece.total, np.uint64)
-            _by_positions(
-                *("gather_documents", piece.total, part.keys, part.counts, part.offsets[piece.first - part.first :]),
-                *(part.starts, part.representatives, np.uint32(piece.first), np.uint32(piece.stop - piece.first)),
-                *(np.uint64(piece.before), np.uint64(piece.total), np.uint32(layout.document_shift)),
-                *(np.uint32(layout.terminal_shift), keys, key_counts),
+            launch_each(
+                *("arrange", "gather_documents", piece.total, part.keys, part.counts),
+                *(part.offsets[piece.first - part.first :], part.starts, part.representatives, piece.first),
+                *(piece.stop - piece.first, piece.before, piece.total, layout.document_shift, shift, keys, key_counts),
+                each=_ITEMS,
                 defines=defines,
             )
             return keys, key_counts
 
         def write(keys: Any, key_counts: Any, places: Any, documents: Any, counts: Any) -> Any:
             if key_counts is None:
-                keys = radix_sort(keys, None, layout.terminal_bits, layout.terminal_shift, overwrite=True)
+                keys = radix_sort(keys, None, layout.terminal_bits, shift, overwrite=True)
             else:
-                keys, key_counts = radix_sort(keys, key_counts, layout.terminal_bits, layout.terminal_shift, True)
-            offsets = cupy.empty(rules.terminals + 1, np.int64)
-            shift, size = np.uint32(layout.terminal_shift), np.uint64(len(keys))
-            launch("find_terminals", rules.terminals + 1, keys, size, shift, terminals, offsets)
-            launch(
-                *("write_by_terminal", len(keys), keys, key_counts, size, shift),
-                *(np.uint32(layout.document_shift), np.uint64((1 << layout.count_bits) - 1), offsets, places),
-                *(documents, counts),
+                keys, key_counts = radix_sort(keys, key_counts, layout.terminal_bits, shift, True)
+            offsets, size = cupy.empty(terminals + 1, np.int64), len(keys)
+            found = (keys, size, shift, terminals, offsets)
+            launch_each("arrange", "find_terminals", terminals + 1, *found, defines=defines)
+            launch_each(
+                *("arrange", "write_by_terminal", size, keys, key_counts, size, shift, layout.document_shift),
+                *((1 << layout.count_bits) - 1, offsets, places, documents, counts),
+                defines=defines,
             )
             return offsets
 
-        whole = work.count(0, work.documents, layout, None, 1, most)
+        whole = work.count(0, work.documents, layout, None, 1, _MOST)
         total = whole.total
         if whole.fits and whole.sorts_at_once:
             keys, key_counts = gather(whole, Slice(0, work.documents, 0, total))
@@ -187,21 +182,20 @@ def count_by_terminal(
                 yield from ((whole, piece) for piece in whole.slices())
                 return
             for first, stop in batches:
-                part = work.count(first, stop, layout, None, 1, most, batch=True)
+                part = work.count(first, stop, layout, None, 1, _MOST, batch=True)
                 yield from ((part, piece) for piece in part.slices())
 
-        sizes = cupy.zeros(rules.terminals, np.uint64)
-        shift = np.uint32(layout.terminal_shift)
+        sizes = cupy.zeros(terminals, np.uint64)
         for part, piece in slices():
             keys, _ = gather(part, piece)
-            launch("count_terminals", len(keys), keys, np.uint64(len(keys)), shift, sizes)
+            launch_each("arrange", "count_terminals", len(keys), keys, len(keys), shift, sizes, defines=defines)
             del keys
         offsets = exclusive_scan(sizes)
         places = offsets.copy()
         documents, counts = _postings(total, counted)
         for part, piece in slices():
             here = write(*gather(part, piece), places, documents, counts)
-            launch("advance_places", rules.terminals, here, terminals, places)
+            launch_each("arrange", "advance_places", terminals, here, terminals, places, defines=defines)
         return offsets, documents, counts
 
 
@@ -220,24 +214,17 @@ def _list_by_document(
         import cupy
 
         if least >= 1 << 64 or (top is not None and top <= 0) or not len(roots) or not rules.terminals:
-            return (
-                cupy.zeros(len(root_offsets), np.int64),
-                cupy.empty(0, np.uint32),
-                cupy.empty(0, np.uint64),
-            )
-        most = np.uint32(min(_MOST if top is None else top, _MOST))
+            return cupy.zeros(len(root_offsets), np.int64), cupy.empty(0, np.uint32), cupy.empty(0, np.uint64)
+        most = min(_MOST if top is None else top, _MOST)
         tables = _tables(rules, strategy)
         if tables is not None and tables.resident and least == 1:
             scratch = scratch_bytes(rules, roots, tables)
-            listed = list_vectors(rules, tables, root_offsets, roots, rank, int(most), scratch, by_count)
+            listed = list_vectors(rules, tables, root_offsets, roots, rank, most, scratch, by_count)
             if listed is not None:
                 return listed
         work = Work(rules, tables, root_offsets, roots)
         layout = work.layout("document" if by_count else "rank")
-        by_rank = None
-        if rank is not None:
-            by_rank = cupy.empty(rules.terminals, np.uint32)
-            launch_each("arrange", "invert_rank", rules.terminals, rank, np.uint32(rules.terminals), by_rank)
+        by_rank = words_by_rank(rank)
 
         def write(counted: Counted, terminals: Any, counts: Any) -> None:
             keys, key_counts = counted.keys, counted.counts
@@ -252,14 +239,12 @@ def _list_by_document(
                 keys, key_counts = radix_sort(keys, key_counts, layout.document_shift, overwrite=True)
                 falling, keys = radix_sort(~key_counts, keys, overwrite=True)
                 keys, key_counts = radix_sort(keys, ~falling, layout.document_bits, layout.document_shift, True)
-            _by_positions(
-                "write_by_document",
-                counted.total,
-                *(keys, key_counts, counted.offsets, own_offsets, counted.representatives, np.uint32(counted.first)),
-                *(np.uint32(counted.stop - counted.first), np.uint64(0), np.uint64(counted.total)),
-                *(np.uint32(layout.terminal_shift), np.uint64((1 << layout.terminal_bits) - 1)),
-                *(np.uint32(min(layout.count_shift, 63)), np.uint64((1 << layout.count_bits) - 1)),
-                *(np.uint64(layout.count_flip), by_rank, terminals, counts),
+            launch_each(
+                *("arrange", "write_by_document", counted.total, keys, key_counts, counted.offsets, own_offsets),
+                *(counted.representatives, counted.first, counted.stop - counted.first, 0, counted.total),
+                *(layout.terminal_shift, (1 << layout.terminal_bits) - 1, min(layout.count_shift, 63)),
+                *((1 << layout.count_bits) - 1, layout.count_flip, by_rank, terminals, counts),
+                each=_ITEMS,
             )
 
         whole = work.count(0, work.documents, layout, rank, least, most)
@@ -285,9 +270,3 @@ def _postings(total: int, counted: bool) -> tuple[Any, Any]:
     import cupy
 
     return cupy.empty(total, np.uint32), cupy.empty(total, np.uint64) if counted else None
-
-
-def _by_positions(kernel: str, total: int, *arguments: Any, defines: tuple[str, ...] = ()) -> None:
-    """Launch a kernel over so many terminals of counted documents, in the documents' order."""
-    if total:
-        get_kernel("arrange", kernel, defines)((-(-total // (_THREADS * _ITEMS)),), (_THREADS,), arguments)

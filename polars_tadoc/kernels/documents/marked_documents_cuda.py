@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from polars_tadoc.kernels.traverse.rules import Rules
-from polars_tadoc.kernels.traverse.tables_cuda import Tables, resident
-from polars_tadoc.runtime.device import device_attribute, get_kernel
+from polars_tadoc.kernels.traverse.tables_cuda import Tables
+from polars_tadoc.runtime.device import device_attribute, launch, launch_resident
 
 MAX_BITS = 1 << 34
 """Documents times terminals for which bitmaps pay: more are mostly zeros, which a bitmap has to clear and to read."""
@@ -112,29 +112,25 @@ def mark_documents(
     symbol_starts = cupy.empty(symbols, np.uint32)
     defines = (f"-DTOP_DOWN={int(tables is None)}",)
     blocks = -(-documents // _THREADS)
-    given = (root_offsets, roots, np.uint32(documents))
-    get_kernel("marked_documents", "join_equal", defines)((blocks,), (_THREADS,), (*given, class_sizes, places))
-    get_kernel("marked_documents", "list_classes", defines)(
-        (blocks,),
-        (_THREADS,),
-        (
-            *(np.uint32(rules.terminals), None if tables is None else tables.sizes, *given, np.uint32(_LARGE)),
-            *(np.uint32(_LONG), np.uint32(most_rows), class_sizes, places, class_starts, symbol_starts, members),
-            *(rows, listed, report),
-        ),
+    given = (root_offsets, roots, documents)
+    launch("marked_documents", "join_equal", blocks, _THREADS, *given, class_sizes, places, defines=defines)
+    launch(
+        *("marked_documents", "list_classes", blocks, _THREADS, rules.terminals),
+        *(None if tables is None else tables.sizes, *given, _LARGE, _LONG, most_rows, class_sizes, places),
+        *(class_starts, symbol_starts, members, rows, listed, report),
+        defines=defines,
     )
     long_given = (
-        *(root_offsets, roots, np.uint64(len(roots)), np.uint32(documents), np.uint32(_LONG), rows),
-        *(np.uint32(row_words), row_bits, report),
+        *(root_offsets, roots, len(roots), documents, _LONG, rows),
+        *(row_words, row_bits, report),
     )
     pieces = -(-len(roots) // _LONG)
     if most_rows:
-        kernel, blocks = resident("marked_documents", "mark_long_documents", defines, _LONG_THREADS, 4 * row_words)
-        kernel(
-            (min(blocks, pieces),),
-            (_LONG_THREADS,),
-            (np.uint32(rules.terminals), *table_terminals(tables), rank, *long_given),
-            shared_mem=4 * row_words,
+        launch_resident(
+            *("marked_documents", "mark_long_documents", pieces, _LONG_THREADS, rules.terminals),
+            *(*table_terminals(tables), rank, *long_given),
+            defines=defines,
+            shared=4 * row_words,
         )
     return MarkedDocuments(
         *(report, class_sizes, class_sizes[symbols:], places, class_starts, symbol_starts, members, rows, listed),

@@ -20,8 +20,8 @@ from polars_tadoc.kernels.documents.marked_documents_cuda import (
 )
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan
 from polars_tadoc.kernels.traverse.rules import Rules
-from polars_tadoc.kernels.traverse.tables_cuda import Tables, device_levels, resident
-from polars_tadoc.runtime.device import device_errors, get_kernel
+from polars_tadoc.kernels.traverse.tables_cuda import Tables, device_levels
+from polars_tadoc.runtime.device import device_errors, launch, launch_each, launch_resident
 
 _THREADS, _ORDER_THREADS, _CHUNK = 256, 128, 32  # of postings.cu
 
@@ -76,40 +76,30 @@ def list_documents(
         sizes, report = marked.zeros[:terminals], marked.report
         pairs, owners = cupy.empty((most_chunks, _CHUNK), np.uint32), cupy.empty(most_chunks, np.uint32)
         defines = (f"-DTOP_DOWN={int(tables is None)}",)
-        kernel, blocks = resident("postings", "list_terminals", defines, _THREADS, row_bytes)
-        kernel(
-            (min(blocks, documents),),
-            (_THREADS,),
-            (
-                *(np.uint32(terminals), rules.rule_offsets, rules.symbols, device_levels(rules)),
-                *(np.uint32(len(rules.level_offsets) - 1), *table_terminals(tables), root_offsets, roots),
-                *(np.uint32(documents), marked.class_sizes, marked.places, marked.symbol_starts, marked.members),
-                *(marked.rows, marked.listed, np.uint32(row_words), marked.row_bits, np.uint32(most_chunks)),
-                *(pairs, owners, sizes, report),
-            ),
-            shared_mem=row_bytes,
+        launch_resident(
+            *("postings", "list_terminals", documents, _THREADS, terminals, rules.rule_offsets, rules.symbols),
+            *(device_levels(rules), len(rules.level_offsets) - 1, *table_terminals(tables), root_offsets, roots),
+            *(documents, marked.class_sizes, marked.places, marked.symbol_starts, marked.members, marked.rows),
+            *(marked.listed, row_words, marked.row_bits, most_chunks, pairs, owners, sizes, report),
+            defines=defines,
+            shared=row_bytes,
         )
         offsets = exclusive_scan(sizes)
-        scatter = get_kernel("postings", "scatter_documents", defines)
-        order, _ = resident("postings", "order_documents", defines, _ORDER_THREADS, 4 * document_words)
         told = report[:4].view(np.uint64)
         total, chunks = (int(number) for number in told.get())  # synchronize!
         if chunks > most_chunks:
             return None
         postings = cupy.empty(total, np.uint32)
         if total:
-            scatter(
-                (-(-chunks // (_THREADS // 32)),),
-                (_THREADS,),
-                (
-                    *(pairs, owners, np.uint32(chunks), root_offsets, roots, marked.class_sizes),
-                    *(marked.class_starts, marked.members, offsets, sizes, postings),
-                ),
+            launch_each(
+                *("postings", "scatter_documents", 32 * chunks, pairs, owners, chunks, root_offsets, roots),
+                *(marked.class_sizes, marked.class_starts, marked.members, offsets, sizes, postings),
+                defines=defines,
             )
-            order(
-                (-(-terminals // (_ORDER_THREADS // 32)),),
-                (_ORDER_THREADS,),
-                (offsets, np.uint32(terminals), np.uint32(document_words), postings),
-                shared_mem=4 * document_words,
+            launch(
+                *("postings", "order_documents", -(-terminals // (_ORDER_THREADS // 32)), _ORDER_THREADS),
+                *(offsets, terminals, document_words, postings),
+                defines=defines,
+                shared=4 * document_words,
             )
         return offsets, postings

@@ -16,13 +16,13 @@ import numpy as np
 from polars_tadoc.kernels.documents.marked_documents_cuda import offered_shared
 from polars_tadoc.kernels.keys.keys_cuda import words_by_rank
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, radix_sort
-from polars_tadoc.runtime.device import device_errors, get_kernel, launch_each
+from polars_tadoc.runtime.device import device_errors, launch, launch_each
 
 _SHORT = 32  # words of a document that a warp sorts
 LIMITS = (1 << 9, 1 << 11, 1 << 13, 1 << 15)
 """Words up to which a document is sorted in shared memory, and below the threads for each."""
 _THREADS = (64, 256, 512, 1024)
-_VISITED = 256 * 8  # places of a block of text_terms.cu
+_ITEMS = 8  # places of a thread of text_terms.cu
 
 
 def terms_of_text(terminals: int, root_offsets: Any, roots: Any, rank: Any = None) -> tuple[Any, Any, Any]:
@@ -58,19 +58,20 @@ def terms_of_text(terminals: int, root_offsets: Any, roots: Any, rank: Any = Non
         limits = [limit if 4 * limit <= offered_shared() else 0 for limit in LIMITS]
         lists, sizes = _class_documents(root_offsets, documents, limits)
         given = (root_offsets, roots, rank)
-        if sizes[0]:
-            launch_each("text_terms", "count_short", 32 * sizes[0], *given, lists[0], np.uint32(sizes[0]), *written)
+        launch_each("text_terms", "count_short", 32 * sizes[0], *given, lists[0], sizes[0], *written)
         for limit, threads, listed, size in zip(limits, _THREADS, lists[1:], sizes[1:], strict=False):
             if size:
-                _count_in_blocks(threads, limit, size, (*given, listed, *written))
+                shared = 4 * max(limit, 2 * threads)
+                launch("text_terms", "count_in_block", size, threads, *given, listed, *written, shared=shared)
         if sizes[-1]:
             _count_sorted(terminals, given, lists[-1][: sizes[-1]], written)
         offsets = exclusive_scan(found)
         total = int(offsets[-1])  # synchronize!
         chosen, counts = cupy.empty(total, np.uint32), cupy.empty(total, np.uint64)
-        _visit(
-            *("gather_runs", (), total, root_offsets, offsets, np.uint32(documents), np.uint64(total)),
-            *(words, begins, words_by_rank(rank), chosen, counts),
+        launch_each(
+            *("text_terms", "gather_runs", total, root_offsets, offsets, documents, total, words, begins),
+            *(words_by_rank(rank), chosen, counts),
+            each=_ITEMS,
         )
         return offsets, chosen, counts
 
@@ -83,23 +84,18 @@ def _class_documents(offsets: Any, documents: int, limits: list[int]) -> tuple[A
         limits[i] = limits[i] or limits[i - 1]
     lists, sizes = cupy.empty((len(limits) + 2, documents), np.uint32), cupy.zeros(len(limits) + 2, np.uint32)
     launch_each(
-        *("text_terms", "class_documents", documents, offsets, np.uint32(documents)),
-        *(*(np.uint32(max(limit, _SHORT)) for limit in limits), lists, sizes),
+        *("text_terms", "class_documents", documents, offsets, documents),
+        *(max(limit, _SHORT) for limit in limits),
+        *(lists, sizes),
     )
     return lists, [int(size) for size in sizes.get()]  # synchronize!
-
-
-def _count_in_blocks(threads: int, limit: int, documents: int, arguments: tuple[Any, ...]) -> None:
-    kernel = get_kernel("text_terms", "count_in_block")
-    kernel.max_dynamic_shared_size_bytes = offered_shared()
-    kernel((documents,), (threads,), arguments, shared_mem=4 * max(limit, 2 * threads))
 
 
 def _count_sorted(terminals: int, given: tuple[Any, ...], listed: Any, written: tuple[Any, ...]) -> None:
     """Count documents all together by a radix sort."""
     import cupy
 
-    offsets, count = given[0], np.uint32(len(listed))
+    offsets, count = given[0], len(listed)
     sizes = cupy.empty(len(listed), np.uint64)
     launch_each("text_terms", "size_listed", len(listed), offsets, listed, count, sizes)
     listed_offsets = exclusive_scan(sizes)
@@ -109,14 +105,10 @@ def _count_sorted(terminals: int, given: tuple[Any, ...], listed: Any, written: 
     narrow = bits <= 32
     defines = (f"-DKEY={'u32' if narrow else 'u64'}",)
     keys = cupy.empty(total, np.uint32 if narrow else np.uint64)
-    among = (listed, count, listed_offsets, np.uint64(total), np.uint32(word_bits))
-    _visit("gather_keys", defines, total, *given, *among, keys)
+    among = (listed, count, listed_offsets, total, word_bits)
+    launch_each("text_terms", "gather_keys", total, *given, *among, keys, each=_ITEMS, defines=defines)
     keys = radix_sort(keys, None, bits, overwrite=True)
     heads = cupy.empty(total, np.uint8)
-    get_kernel("text_terms", "mark_heads", defines)((-(-total // 256),), (256,), (keys, np.uint64(total), heads))
-    _visit("write_runs", defines, total, offsets, *among, keys, exclusive_scan(heads), *written)
-
-
-def _visit(kernel: str, defines: tuple[str, ...], places: int, *arguments: Any) -> None:
-    if places:
-        get_kernel("text_terms", kernel, defines)((-(-places // _VISITED),), (256,), arguments)
+    launch_each("text_terms", "mark_heads", total, keys, total, heads, defines=defines)
+    runs = (offsets, *among, keys, exclusive_scan(heads), *written)
+    launch_each("text_terms", "write_runs", total, *runs, each=_ITEMS, defines=defines)

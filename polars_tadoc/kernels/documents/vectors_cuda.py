@@ -20,10 +20,11 @@ from polars_tadoc.kernels.documents.marked_documents_cuda import (
     scratch_of,
     table_terminals,
 )
+from polars_tadoc.kernels.keys.keys_cuda import words_by_rank
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan
 from polars_tadoc.kernels.traverse.rules import Rules
-from polars_tadoc.kernels.traverse.tables_cuda import Tables, resident
-from polars_tadoc.runtime.device import device_errors, get_kernel, launch_each
+from polars_tadoc.kernels.traverse.tables_cuda import Tables
+from polars_tadoc.runtime.device import device_errors, launch, launch_each, launch_resident
 
 _COUNT_THREADS, _THREADS, _ITEMS = 512, 256, 8  # of vectors.cu
 _HELD = 3 << 10
@@ -95,50 +96,31 @@ def list_vectors(
         report = marked.report
         positions, counts = cupy.empty((2, most_entries), np.uint32)
         entry_starts, entry_sizes = cupy.empty(documents, np.uint64), cupy.empty(documents, np.uint32)
-        most_count = np.uint32(tables.most)
-        counted = (np.uint32(terminals), *table_terminals(tables), tables.counts)
-        entries = (positions, counts, np.uint64(most_entries), entry_starts, entry_sizes, report)
+        counted = (terminals, *table_terminals(tables), tables.counts)
+        entries = (positions, counts, most_entries, entry_starts, entry_sizes, report)
         if marked.most_rows:
             row_ranks = cupy.empty(marked.most_rows * row_words, np.uint32)
-            kernel, blocks = resident("vectors", "rank_long_documents", (), _COUNT_THREADS)
-            kernel(
-                (min(blocks, documents),),
-                (_COUNT_THREADS,),
-                (
-                    *(root_offsets, np.uint32(documents), most_count, marked.rows, marked.listed),
-                    *(np.uint32(row_words), marked.row_bits, row_ranks, *entries),
-                ),
+            launch_resident(
+                *("vectors", "rank_long_documents", documents, _COUNT_THREADS, root_offsets, documents, tables.most),
+                *(marked.rows, marked.listed, row_words, marked.row_bits, row_ranks, *entries),
             )
             held = min(_HOT, terminals)
-            kernel, blocks = resident("vectors", "count_long_documents", (), _COUNT_THREADS, 4 * held)
-            kernel(
-                (min(blocks, marked.pieces),),
-                (_COUNT_THREADS,),
-                (*counted, rank, np.uint32(held), row_ranks, counts, entry_starts, *marked.long_given),
-                shared_mem=4 * held,
+            launch_resident(
+                *("vectors", "count_long_documents", marked.pieces, _COUNT_THREADS, *counted, rank, held),
+                *(row_ranks, counts, entry_starts, *marked.long_given),
+                shared=4 * held,
             )
-        kernel, blocks = resident("vectors", "count_marked_documents", (), _COUNT_THREADS, shared)
-        kernel(
-            (min(blocks, documents),),
-            (_COUNT_THREADS,),
-            (
-                *(*counted, most_count, rank, root_offsets, roots, np.uint32(documents), marked.rows, marked.listed),
-                *(np.uint32(row_words), np.uint32(_HELD), *entries),
-            ),
-            shared_mem=shared,
+        launch_resident(
+            *("vectors", "count_marked_documents", documents, _COUNT_THREADS, *counted, tables.most, rank),
+            *(root_offsets, roots, documents, marked.rows, marked.listed, row_words, _HELD, *entries),
+            shared=shared,
         )
         equal = (marked.places, marked.symbol_starts, marked.members)
-        given = (root_offsets, roots, np.uint32(documents))
+        given = (root_offsets, roots, documents)
         sizes = cupy.empty(documents, np.uint32)
-        launch_each(
-            *("vectors", "size_marked_documents", documents),
-            *(*given, np.uint32(top), *equal, entry_sizes, sizes, report),
-        )
+        launch_each("vectors", "size_marked_documents", documents, *given, top, *equal, entry_sizes, sizes, report)
         offsets = exclusive_scan(sizes)
-        by_rank = None
-        if rank is not None:
-            by_rank = cupy.empty(terminals, np.uint32)
-            launch_each("arrange", "invert_rank", terminals, rank, np.uint32(terminals), by_rank)
+        by_rank = words_by_rank(rank)
         told = report.get()  # synchronize!
         total = int(told[:2].view(np.uint64)[0])
         failed, members, large, small = (int(number) for number in told[4 : REPORT_WORDS - 2])
@@ -146,24 +128,17 @@ def list_vectors(
             return None
         result = cupy.empty(total, np.uint32), cupy.empty(total, np.uint64)
         if total and not by_count:
-            get_kernel("vectors", "gather_entries")(
-                (-(-(documents + total) // (_THREADS * _ITEMS)),),
-                (_THREADS,),
-                (*given, *equal, positions, counts, entry_starts, offsets, np.uint64(total), by_rank, *result),
+            launch_each(
+                *("vectors", "gather_entries", documents + total, *given, *equal, positions, counts, entry_starts),
+                *(offsets, total, by_rank, *result),
+                each=_ITEMS,
             )
         elif total:
-            get_kernel("vectors", "order_marked_documents")(
-                (large + small,),
-                (_THREADS,),
-                (
-                    *(np.uint32(documents), marked.listed, report, positions, counts, entry_starts, entry_sizes),
-                    *(offsets, by_rank, *result),
-                ),
+            launch(
+                *("vectors", "order_marked_documents", large + small, _THREADS, documents, marked.listed, report),
+                *(positions, counts, entry_starts, entry_sizes, offsets, by_rank, *result),
             )
             if members > large + small:
-                get_kernel("vectors", "copy_equal_documents")(
-                    (-(-total // (_THREADS * _ITEMS)),),
-                    (_THREADS,),
-                    (*given, *equal, offsets, np.uint64(total), *result),
-                )
+                copied = (*given, *equal, offsets, total, *result)
+                launch_each("vectors", "copy_equal_documents", total, *copied, each=_ITEMS)
         return offsets, *result

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from polars_tadoc.kernels.keys.keys_cuda import Packing
 from polars_tadoc.kernels.sequences.bodies_cuda import Text
 from polars_tadoc.kernels.traverse.rules import Rules
-from polars_tadoc.runtime.device import even_blocks, get_kernel
+from polars_tadoc.runtime.device import even_blocks, launch
 
 WORKING_MEMORY = 30 << 20
 """Bytes that a call may take beside half of what it is given and what the result allows."""
@@ -60,17 +60,12 @@ class Survey:
 
         told = cupy.zeros(buckets + _SKETCH, np.uint64)
         counts, self._seen = told[:buckets], told[buckets:].view(np.uint32)
-        some = (np.uint64(low), np.uint64(low + (buckets << shift) - 1))
+        some = (low, low + (buckets << shift) - 1)
         for text, arguments in self._parts:
-            size = len(text.symbols)
-            if size:
-                get_kernel(*self._kernel)(
-                    (2 * even_blocks(size),),
-                    (_THREADS,),
-                    (
-                        *(*text.arguments(), *self._packing.arguments(), *some, *arguments),
-                        *(np.uint32(shift), np.uint32(buckets), counts, self._seen),
-                    ),
+            if len(text.symbols):
+                launch(
+                    *(*self._kernel, 2 * even_blocks(len(text.symbols)), _THREADS, *text.arguments()),
+                    *(*self._packing.arguments(), *some, *arguments, shift, buckets, counts, self._seen),
                 )
         found: npt.NDArray[np.uint64] = counts.get()  # synchronize!
         return found.astype(np.int64)
@@ -169,14 +164,14 @@ class Batches:
             most = min(most, max(few_keys, free / (self._summed_bytes + self._key_bytes)))
         return int(most)
 
-    def ranges(self, bits: int) -> Iterator[tuple[np.uint64, np.uint64, int]]:
+    def ranges(self, bits: int) -> Iterator[tuple[int, int, int]]:
         """Yield the lowest and the last of ranges of first columns, and their entries.
 
         Only one first column may have entries beyond the capacity.
         """
         for low, high, entries in self._ranges(0, bits):
             self._taken += entries
-            yield np.uint64(low), np.uint64((1 << 64) - 1 if high == 1 << bits else high - 1), entries
+            yield low, (1 << 64) - 1 if high == 1 << bits else high - 1, entries
 
     def _ranges(self, low: int, bits: int) -> Iterator[tuple[int, int, int]]:
         shift = max(0, bits - _BUCKET_BITS)

@@ -11,7 +11,7 @@ import numpy as np
 
 from polars_tadoc.kernels.primitives.primitives_cuda import compact, exclusive_scan, radix_sort
 from polars_tadoc.kernels.sequences.windows_cuda import MAX_NUMBERS, Kind, too_many
-from polars_tadoc.runtime.device import even_blocks, get_kernel, launch_each
+from polars_tadoc.runtime.device import even_blocks, launch, launch_each
 
 THREADS = 256
 _RUN_TILE = 8 * THREADS
@@ -44,10 +44,10 @@ class Packing:
         """Return them for all columns."""
         return [self.sorted_bits(column) for column in range(self.columns)]
 
-    def arguments(self) -> tuple[np.uint32, ...]:
+    def arguments(self) -> tuple[int, ...]:
         """Return what the kernels take."""
         sizes = (self.words, self.bits, self.per_column, self.columns)
-        return tuple(np.uint32(size) for size in (*sizes, self.spare, self.digit_bits, self.document_bits))
+        return (*sizes, self.spare, self.digit_bits, self.document_bits)
 
 
 ANY_WEIGHT = (1 << 64) - 1
@@ -118,25 +118,18 @@ def sum_runs(columns: Any, order: Any, packing: Packing, slots: Any = None, deri
 
     size = columns.shape[1]
     tiles = cupy.empty(-(-size // _RUN_TILE), np.uint64)
-    sorted_entries = (columns, np.uint64(size), np.uint32(packing.columns), np.uint32(packing.spare))
-    kernel = get_kernel("keys", "count_runs")
-    if size:
-        kernel((len(tiles),), (THREADS,), (*sorted_entries, order, np.uint64(size), tiles))
+    sorted_entries = (columns, size, packing.columns, packing.spare)
+    launch("keys", "count_runs", len(tiles), THREADS, *sorted_entries, order, size, tiles)
     before = exclusive_scan(tiles)
     runs = int(before[-1])  # synchronize!
     if runs + 1 > MAX_NUMBERS:
         raise too_many(runs, "runs of words")
     keys = cupy.empty((packing.columns, runs), np.uint64)
     sums = cupy.zeros(runs, np.uint64) if derived is None else None
-    if size:
-        get_kernel("keys", "sum_runs")(
-            (len(tiles),),
-            (THREADS,),
-            (
-                *(*sorted_entries, np.uint32(packing.digit_bits), order, np.uint64(size), before),
-                *(np.uint64(runs), keys, sums, slots, derived),
-            ),
-        )
+    launch(
+        *("keys", "sum_runs", len(tiles), THREADS, *sorted_entries, packing.digit_bits, order, size, before, runs),
+        *(keys, sums, slots, derived),
+    )
     return keys, sums
 
 
@@ -155,7 +148,7 @@ def words_by_rank(rank: Any) -> Any:
     if rank is None:
         return None
     words = cupy.empty(len(rank), np.uint32)
-    launch_each("keys", "invert", len(rank), rank, np.uint32(len(rank)), words)
+    launch_each("keys", "invert", len(rank), rank, len(rank), words)
     return words
 
 
@@ -166,14 +159,9 @@ def read_keys(keys: Any, packing: Packing, order: Any, words_by_rank: Any) -> An
     size = keys.shape[1] if order is None else len(order)
     words = cupy.empty((size, packing.words), np.uint32)
     if words.size:
-        get_kernel("keys", "read_keys")(
-            (4 * even_blocks(words.size),),
-            (THREADS,),
-            (
-                *(keys, np.uint64(keys.shape[1]), order, np.uint64(size), np.uint32(packing.words)),
-                *(np.uint32(packing.bits), np.uint32(packing.per_column), np.uint32(packing.columns)),
-                *(words_by_rank, words),
-            ),
+        launch(
+            *("keys", "read_keys", 4 * even_blocks(words.size), THREADS, keys, keys.shape[1], order, size),
+            *(packing.words, packing.bits, packing.per_column, packing.columns, words_by_rank, words),
         )
     return words
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from polars_tadoc.runtime.device import get_kernel
+from polars_tadoc.runtime.device import launch
 
 _THREADS, _TILE = 1024, 8192  # of bitmap.cu
 
@@ -30,6 +30,6 @@ def rank(bits: Any) -> Any:
     words = len(bits)
     tiles = words // _TILE + 1  # the last one writes the total as well
     totals, ranks = cupy.empty(tiles, np.uint32), cupy.empty(words + 1, np.uint32)
-    get_kernel("bitmap", "count_tiles")((tiles,), (_THREADS,), (bits, np.uint32(words), totals))
-    get_kernel("bitmap", "rank_words")((tiles,), (_THREADS,), (bits, np.uint32(words), totals, ranks))
+    launch("bitmap", "count_tiles", tiles, _THREADS, bits, words, totals)
+    launch("bitmap", "rank_words", tiles, _THREADS, bits, words, totals, ranks)
     return ranks

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from polars_tadoc.errors import EngineUnavailableError
-from polars_tadoc.runtime.device import device_errors, even_blocks, get_kernel
+from polars_tadoc.runtime.device import device_errors, even_blocks, launch
 
 THREADS = 256
 SORT_TILE = 16 * THREADS
@@ -71,15 +71,11 @@ def radix_sort(keys: Any, values: Any = None, bits: int = 64, first_bit: int = 0
         zeros = cupy.zeros(passes * (_DIGITS + _DIGITS * tiles + 1), np.uint32)
         counts = zeros[: passes * _DIGITS]
         states = zeros[passes * _DIGITS : -passes].reshape(passes, -1)
-        get_kernel("radix_sort", "count_digits", defines)(
-            (min(4 * even_blocks(size), tiles),),
-            (THREADS,),
-            (
-                *(keys, np.uint64(size), np.uint32(first_bit), np.uint32(bits)),
-                *(np.uint32(width), np.uint32(passes), counts),
-            ),
+        launch(
+            *("radix_sort", "count_digits", min(4 * even_blocks(size), tiles), THREADS, keys, size, first_bit, bits),
+            *(width, passes, counts),
+            defines=defines,
         )
-        kernel = get_kernel("radix_sort", "sort_pass", defines)
         source = (keys, values)
         spare = None
         for number in range(passes):
@@ -88,14 +84,11 @@ def radix_sort(keys: Any, values: Any = None, bits: int = 64, first_bit: int = 0
             else:
                 target = spare
             begun = number * width
-            kernel(
-                (tiles,),
-                (THREADS,),
-                (
-                    *(*source, np.uint64(size), np.uint32(first_bit + begun)),
-                    np.uint32((1 << min(width, bits - begun)) - 1),
-                    *(counts[number * _DIGITS :], states[number], zeros[number - passes :], *target),
-                ),
+            mask = (1 << min(width, bits - begun)) - 1
+            launch(
+                *("radix_sort", "sort_pass", tiles, THREADS, *source, size, first_bit + begun, mask),
+                *(counts[number * _DIGITS :], states[number], zeros[number - passes :], *target),
+                defines=defines,
             )
             spare = source if number > 0 or overwrite else None
             source = target
@@ -121,7 +114,7 @@ def exclusive_scan(values: Any) -> Any:
 
         sums = cupy.empty(len(values) + 1, np.int64)
         tiles, taken = _look_back(len(values) // SCAN_TILE + 1)
-        _launch("exclusive_scan", values.dtype, len(values) + 1, values, np.uint64(len(values)), tiles, taken, sums)
+        _launch("exclusive_scan", values.dtype, len(values) + 1, values, len(values), tiles, taken, sums)
         return sums
 
 
@@ -144,7 +137,7 @@ def compact(values: Any, keep: Any) -> Any:
     with device_errors(f"choosing among {len(values):,} numbers"):
         import cupy
 
-        size = np.uint64(len(values))
+        size = len(values)
         if not size:
             return values.copy()
         tiles, taken = _look_back(-(-len(values) // SCAN_TILE))
@@ -173,7 +166,7 @@ def sum_runs(keys: Any, weights: Any) -> tuple[Any, Any]:
     with device_errors(f"adding up {len(keys):,} weights"):
         import cupy
 
-        size = np.uint64(len(keys))
+        size = len(keys)
         if not size:
             return keys.copy(), cupy.zeros(0, np.uint64)
         tiles, taken = _look_back(-(-len(keys) // SCAN_TILE))
@@ -204,11 +197,7 @@ def segmented_sum(values: Any, offsets: Any) -> Any:
         import cupy
 
         sums = cupy.zeros(len(offsets) - 1, np.uint64)
-        if len(values):
-            _launch(
-                *("segmented_sum", values.dtype, len(values)),
-                *(values, offsets, np.uint64(len(sums)), np.uint64(len(values)), sums),
-            )
+        _launch("segmented_sum", values.dtype, len(values), values, offsets, len(sums), len(values), sums)
         return sums
 
 
@@ -233,10 +222,7 @@ def expand(offsets: Any, total: int | None = None) -> Any:
 
         total = int(offsets[-1]) if total is None else total  # synchronize!
         owners = cupy.empty(total, np.uint32)
-        if total:
-            _launch(
-                "expand", np.dtype(np.uint64), total, offsets, np.uint64(len(offsets) - 1), np.uint64(total), owners
-            )
+        _launch("expand", np.dtype(np.uint64), total, offsets, len(offsets) - 1, total, owners)
         return owners
 
 
@@ -257,4 +243,4 @@ def _total(tiles: Any) -> int:
 
 def _launch(kernel: str, dtype: Any, items: int, *arguments: Any) -> None:
     defines = (f"-DVALUE={_TYPES[dtype.name]}",)
-    get_kernel("runs", kernel, defines)((-(-items // SCAN_TILE),), (THREADS,), arguments)
+    launch("runs", kernel, -(-items // SCAN_TILE), THREADS, *arguments, defines=defines)

@@ -14,7 +14,7 @@ import numpy as np
 
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
-from polars_tadoc.runtime.device import device_errors, even_blocks, get_kernel
+from polars_tadoc.runtime.device import device_errors, even_blocks, launch
 
 THREADS = 256
 TILE = 8 * THREADS
@@ -132,7 +132,7 @@ class _Rounds:
         self.index = cupy.zeros(self.size + 64, np.uint32)
         self.table = self.sieve = cupy.empty(0, np.uint8)
         self.report = cupy.zeros(6, np.uint32)
-        self._launch("mark_alive", self.sequence, np.uint32(self.size), self.report)
+        self._launch("mark_alive", self.sequence, self.size, self.report)
         self.alive = int(self.report.get()[0])  # synchronize!
 
     def run(self) -> bool:
@@ -159,8 +159,8 @@ class _Rounds:
         self.table = _all_ones(self.table, _ENTRY_BYTES * capacity)
         self.sums = _all_ones(self.sums, 8 * number_blocks)
         self.report.data.memset_async(0, self.report.nbytes)
-        sequence, table = (self.sequence, np.uint32(self.size)), (self.table, np.uint32(capacity))
-        sieve, cells = None, np.uint32((1 << sieve_bits) - 1)
+        sequence, table = (self.sequence, self.size), (self.table, capacity)
+        sieve, cells = None, (1 << sieve_bits) - 1
         if sieve_bits:
             sieve = self.sieve = _all_ones(self.sieve, (1 << sieve_bits) // 4)
             self._launch("sieve_pairs", *sequence, sieve, cells)
@@ -168,8 +168,8 @@ class _Rounds:
         self._launch("select_pairs", *sequence, self.table, self.slots, self.tile_starts, self.selected, self.report)
         self._launch(
             "number_rules",
-            *(np.uint32(self.size), self.table, self.slots, self.selected, self.replaced, self.left, self.right),
-            *(self.index, np.uint32(len(self.index)), np.uint32(self.vocabulary_size), np.uint32(self.known)),
+            *(self.size, self.table, self.slots, self.selected, self.replaced, self.left, self.right),
+            *(self.index, len(self.index), self.vocabulary_size, self.known),
             *(self.sums, self.groups, self.report),
             blocks=number_blocks,
         )
@@ -179,16 +179,14 @@ class _Rounds:
         )
 
     def _launch(self, kernel: str, *arguments: Any, blocks: int = 0) -> None:
-        get_kernel("batch_repair", kernel)((blocks or -(-self.size // TILE),), (THREADS,), arguments)
+        launch("batch_repair", kernel, blocks or -(-self.size // TILE), THREADS, *arguments)
 
     def result(self) -> tuple[Any, Any, Any]:
         """Left and right symbols by rule, and the sequence."""
         import cupy
 
         target = cupy.empty(self.size, np.uint32)
-        get_kernel("batch_repair", "strip_marks")(
-            (even_blocks(self.size),), (THREADS,), (self.sequence, np.uint32(self.size), target)
-        )
+        launch("batch_repair", "strip_marks", even_blocks(self.size), THREADS, self.sequence, self.size, target)
         return self.left[: self.known].copy(), self.right[: self.known].copy(), target
 
 

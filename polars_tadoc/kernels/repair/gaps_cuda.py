@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from polars_tadoc.kernels.primitives.bitmap_cuda import rank
 from polars_tadoc.kernels.tokenize.intern_cuda import intern
-from polars_tadoc.runtime.device import device_errors, get_kernel, launch_each
+from polars_tadoc.runtime.device import device_attribute, device_errors, launch, launch_each
 
 if TYPE_CHECKING:
     from polars_tadoc.kernels.repair.prune_cuda import DeviceLevelledRules
@@ -64,8 +64,8 @@ def note_gaps(text: Any, token_starts: Any, token_stops: Any, row_tokens: Any) -
 
     tokens = len(token_starts)
     bits = cupy.empty(tokens // 32 + 1, np.uint32)
-    words = np.uint32(len(bits))
-    launch_each("gaps", "mark_gaps", 32 * len(bits), text, token_starts, token_stops, np.uint32(tokens), words, bits)
+    words = len(bits)
+    launch_each("gaps", "mark_gaps", 32 * len(bits), text, token_starts, token_stops, tokens, words, bits)
     ranks = rank(bits)
     noted = int(ranks[-1])  # synchronize!
     gap_tokens, starts, stops = (cupy.empty(noted, np.uint32) for _ in range(3))
@@ -113,18 +113,17 @@ def predict_gaps(gaps: NotedGaps, vocabulary_size: int, rules: DeviceLevelledRul
         tokens = int(gaps.row_tokens[-1])  # synchronize!
         keys = _find_keys(gaps.row_tokens, tokens, vocabulary_size, rules)
         codes = cupy.zeros(tokens, np.uint32)
-        noted, count = len(gaps.ids), np.uint32(tokens)
-        launch_each("predict_gaps", "scatter_codes", noted, gaps.tokens, gaps.ids, np.uint32(noted), codes)
+        noted = len(gaps.ids)
+        launch_each("predict_gaps", "scatter_codes", noted, gaps.tokens, gaps.ids, noted, codes)
         predicted = _predict(keys, codes, noted, vocabulary_size + len(rules.symbols))
         bits = cupy.empty(tokens // 32 + 1, np.uint32)
-        words = np.uint32(len(bits))
-        launch_each("predict_gaps", "mark_surprises", 32 * len(bits), keys, codes, count, predicted, words, bits)
+        words = len(bits)
+        launch_each("predict_gaps", "mark_surprises", 32 * words, keys, codes, tokens, predicted, words, bits)
         ranks = rank(bits)
         surprises = int(ranks[-1])  # synchronize!
         surprise_tokens, surprise_codes = cupy.empty(surprises, np.uint32), cupy.empty(surprises, np.uint32)
-        launch_each(
-            "predict_gaps", "list_surprises", len(bits), bits, ranks, words, codes, surprise_tokens, surprise_codes
-        )
+        found = (surprise_tokens, surprise_codes)
+        launch_each("predict_gaps", "list_surprises", words, bits, ranks, words, codes, *found)
         row_surprises = _count_in_rows(gaps.row_tokens, bits, ranks)
         return PredictedGaps(predicted, *_encode(surprise_tokens, surprise_codes, row_surprises, gaps.row_tokens))
 
@@ -134,28 +133,26 @@ def _find_keys(row_tokens: Any, tokens: int, vocabulary_size: int, rules: Device
     import cupy
 
     rows, root_count = len(row_tokens) - 1, len(rules.roots)
-    vocabulary, rule_count = np.uint32(vocabulary_size), len(rules.rule_offsets) - 1
+    vocabulary, rule_count = vocabulary_size, len(rules.rule_offsets) - 1
     lengths, firsts = (cupy.empty(vocabulary_size + rule_count, np.uint32) for _ in range(2))
     words_before = cupy.empty(len(rules.symbols), np.uint32)
     launch_each("predict_gaps", "measure_words", vocabulary_size, vocabulary, lengths, firsts)
     for first, stop in pairwise(rules.level_offsets.get()):  # synchronize!
         launch_each(
-            *("predict_gaps", "measure_rules", int(stop) - int(first)),
-            *(first, stop, vocabulary, rules.rule_offsets, rules.symbols, lengths, firsts, words_before),
+            *("predict_gaps", "measure_rules", int(stop) - int(first), first, stop, vocabulary, rules.rule_offsets),
+            *(rules.symbols, lengths, firsts, words_before),
         )
     root_lengths, root_tokens = (cupy.empty(root_count, np.uint32) for _ in range(2))
-    launch_each("predict_gaps", "measure_roots", root_count, rules.roots, np.uint32(root_count), lengths, root_lengths)
+    launch_each("predict_gaps", "measure_roots", root_count, rules.roots, root_count, lengths, root_lengths)
     root_bits, edge_bits = (cupy.zeros(tokens // 32 + 1, np.uint32) for _ in range(2))
     launch_each(
-        *("predict_gaps", "place_roots", root_count),
-        *(rules.roots, np.uint32(root_count), lengths, cupy.cumsum(root_lengths, dtype=np.uint32)),
-        *(rules.root_offsets, np.uint32(rows), root_tokens, root_bits),
+        *("predict_gaps", "place_roots", root_count, rules.roots, root_count, lengths),
+        *(cupy.cumsum(root_lengths, dtype=np.uint32), rules.root_offsets, rows, root_tokens, root_bits),
     )
-    launch_each("predict_gaps", "mark_edges", rows, row_tokens, np.uint32(rows), edge_bits)
+    launch_each("predict_gaps", "mark_edges", rows, row_tokens, rows, edge_bits)
     keys = cupy.empty(tokens, np.uint32)
     launch_each(
-        *("predict_gaps", "find_keys", tokens),
-        *(np.uint32(tokens), edge_bits, root_bits, rank(root_bits), root_tokens, rules.roots),
+        *("predict_gaps", "find_keys", tokens, tokens, edge_bits, root_bits, rank(root_bits), root_tokens, rules.roots),
         *(vocabulary, rules.rule_offsets, rules.symbols, firsts, words_before, keys),
     )
     return keys
@@ -167,17 +164,13 @@ def _predict(keys: Any, codes: Any, noted: int, key_count: int) -> Any:
 
     capacity = 1 << (2 * noted).bit_length()
     slots, counts = cupy.zeros(capacity, np.uint64), cupy.zeros(key_count + capacity, np.uint32)
-    blocks = min(-(-len(keys) // _THREADS), 4 * int(cupy.cuda.Device().attributes["MultiProcessorCount"]))
-    if blocks:
-        get_kernel("predict_gaps", "count_codes")(
-            (blocks,),
-            (_THREADS,),
-            (keys, codes, np.uint32(len(keys)), np.uint32(key_count), slots, np.uint32(capacity - 1), counts),
-        )
+    blocks = min(-(-len(keys) // _THREADS), 4 * device_attribute("MultiProcessorCount"))
+    given = (keys, codes, len(keys), key_count, slots, capacity - 1, counts)
+    launch("predict_gaps", "count_codes", blocks, _THREADS, *given)
     votes, predicted = cupy.empty(key_count, np.uint64), cupy.empty(key_count, np.uint32)
-    launch_each("predict_gaps", "start_votes", key_count, counts, np.uint32(key_count), votes)
-    launch_each("predict_gaps", "vote", capacity, slots, np.uint32(capacity), counts[key_count:], votes)
-    launch_each("predict_gaps", "decide", key_count, votes, np.uint32(key_count), predicted)
+    launch_each("predict_gaps", "start_votes", key_count, counts, key_count, votes)
+    launch_each("predict_gaps", "vote", capacity, slots, capacity, counts[key_count:], votes)
+    launch_each("predict_gaps", "decide", key_count, votes, key_count, predicted)
     return predicted
 
 
@@ -187,7 +180,7 @@ def _count_in_rows(row_tokens: Any, bits: Any, ranks: Any) -> Any:
 
     rows = len(row_tokens) - 1
     counts = cupy.empty(rows + 1, np.uint32)
-    launch_each("gaps", "place_gap_rows", rows + 1, row_tokens, np.uint32(rows), bits, ranks, counts)
+    launch_each("gaps", "place_gap_rows", rows + 1, row_tokens, rows, bits, ranks, counts)
     return counts
 
 
@@ -196,14 +189,13 @@ def _encode(tokens: Any, numbers: Any, row_gaps: Any, row_tokens: Any) -> tuple[
     import cupy
 
     gaps, rows = len(tokens), len(row_gaps) - 1
-    count, row_count = np.uint32(gaps), np.uint32(rows)
     first_tokens = cupy.zeros(gaps, np.uint32)
-    launch_each("gaps", "mark_first_gaps", rows, row_tokens, row_gaps, row_count, first_tokens)
+    launch_each("gaps", "mark_first_gaps", rows, row_tokens, row_gaps, rows, first_tokens)
     sizes = cupy.empty(gaps, np.uint8)
-    launch_each("gaps", "measure_gaps", gaps, tokens, first_tokens, numbers, count, sizes)
+    launch_each("gaps", "measure_gaps", gaps, tokens, first_tokens, numbers, gaps, sizes)
     stops = cupy.cumsum(sizes, dtype=np.uint64)
     data = cupy.empty(int(stops[-1]) if gaps else 0, np.uint8)  # synchronize!
-    launch_each("gaps", "write_gaps", gaps, tokens, first_tokens, numbers, count, stops, data)
+    launch_each("gaps", "write_gaps", gaps, tokens, first_tokens, numbers, gaps, stops, data)
     offsets = cupy.empty(rows + 1, np.int64)
-    launch_each("gaps", "place_gap_bytes", rows + 1, row_gaps, row_count, stops, offsets)
+    launch_each("gaps", "place_gap_bytes", rows + 1, row_gaps, rows, stops, offsets)
     return offsets, data

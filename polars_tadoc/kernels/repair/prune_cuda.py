@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from polars_tadoc.kernels.primitives.primitives_cuda import radix_sort
 from polars_tadoc.kernels.repair.batch_repair_cuda import DeviceRules
 from polars_tadoc.kernels.repair.prune import MARGIN, MAX_PASSES, LevelledRules
-from polars_tadoc.runtime.device import device_errors, even_blocks, get_kernel
+from polars_tadoc.runtime.device import device_errors, even_blocks, launch, launch_each, launch_resident
 
 THREADS = 256
 TILE = 8 * THREADS
@@ -80,25 +79,18 @@ def prune(rules: DeviceRules, vocabulary_size: int, rows: int, margin: int = MAR
         kept, body_symbols, root_symbols, level_offsets = _decide(rules, vocabulary_size, margin, nodes, keys)
         rule_offsets, symbols = cupy.zeros(kept + 1, np.uint32), cupy.empty(body_symbols, np.uint32)
         root_offsets, roots = cupy.zeros(rows + 1, np.int64), cupy.empty(root_symbols, np.uint32)
-        named = (rules.left, rules.right, nodes, np.uint32(vocabulary_size))
+        named = (rules.left, rules.right, nodes, vocabulary_size)
         if kept:
             keys = radix_sort(keys, overwrite=True)  # dropped rules come last
-            _launch_tiles("number_rules", kept, keys, np.uint32(kept), nodes, np.uint32(vocabulary_size), rule_offsets)
+            _launch_tiles("number_rules", kept, keys, kept, nodes, vocabulary_size, rule_offsets)
             chunks = _Chunks(body_symbols)
-            get_kernel("inline", "write_bodies")(
-                (-(-kept // THREADS),),
-                (THREADS,),
-                (keys, np.uint32(kept), *named, rule_offsets, symbols, chunks.places, chunks.count),
-            )
+            written = (rule_offsets, symbols, chunks.places, chunks.count)
+            launch_each("inline", "write_bodies", kept, keys, kept, *named, *written)
             chunks.write(*named, symbols)
         if len(rules.sequence):
             chunks = _Chunks(root_symbols)
-            _launch_tiles(
-                "write_rows",
-                len(rules.sequence),
-                *(rules.sequence, np.uint32(len(rules.sequence)), *named),
-                *(root_offsets, roots, chunks.places, chunks.count),
-            )
+            written = (root_offsets, roots, chunks.places, chunks.count)
+            _launch_tiles("write_rows", len(rules.sequence), rules.sequence, len(rules.sequence), *named, *written)
             chunks.write(*named, roots)
         return DeviceLevelledRules(rule_offsets, symbols, cupy.asarray(level_offsets), root_offsets, roots)
 
@@ -113,44 +105,16 @@ def _decide(
     uses = cupy.zeros((2, rule_count), np.uint32)
     report = cupy.zeros(6 + rounds // 2 + 1, np.uint64)  # totals, then rules by level
     totals, level_sizes = report[:6], report[6:].view(np.uint32)
-    kernel, blocks = _prune_kernel(cupy.cuda.runtime.getDevice())
-    work = max(rule_count, len(rules.sequence))
-    kernel(
-        (max(1, min(blocks, -(-work // THREADS))),),
-        (THREADS,),
-        (
-            rules.left,
-            rules.right,
-            nodes,
-            np.uint32(vocabulary_size),
-            rules.round_offsets,
-            np.uint32(rounds),
-            rules.sequence,
-            np.uint32(len(rules.sequence)),
-            np.int64(margin),
-            np.uint32(MAX_PASSES),
-            uses[0],
-            uses[1],
-            keys,
-            level_sizes,
-            totals,
-        ),
+    launch_resident(
+        *("prune", "prune", -(-max(rule_count, len(rules.sequence)) // THREADS), THREADS, rules.left, rules.right),
+        *(nodes, vocabulary_size, rules.round_offsets, rounds, rules.sequence, len(rules.sequence), margin, MAX_PASSES),
+        *(uses[0], uses[1], keys, level_sizes, totals),
+        cooperative=True,
     )
     told = report.get()  # synchronize!
     sizes = told[6:].view(np.uint32)
     level_offsets = np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.uint32)
     return int(told[2] & 0xFFFFFFFF), int(told[0]), int(told[1]), level_offsets
-
-
-@lru_cache(maxsize=64)
-def _prune_kernel(device: int) -> tuple[Any, int]:
-    """Return the cooperative kernel and the blocks that can be resident together on the device, the current one."""
-    import cupy
-
-    kernel = get_kernel("prune", "prune", cooperative=True)
-    resident = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, THREADS, 0)
-    # few blocks meet sooner at a barrier, and the rounds are short
-    return kernel, min(resident, 4) * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
 
 
 class _Chunks:
@@ -162,13 +126,12 @@ class _Chunks:
         self.most = symbols // _LONG
         self.places, self.count = cupy.empty((self.most, 4), np.uint32), cupy.zeros(1, np.uint32)
 
-    def write(self, left: Any, right: Any, nodes: Any, vocabulary_size: np.uint32, target: Any) -> None:
+    def write(self, left: Any, right: Any, nodes: Any, vocabulary_size: int, target: Any) -> None:
         """Write them."""
         if self.most:
-            get_kernel("inline", "write_chunks")(
-                (even_blocks(32 * self.most),),
-                (THREADS,),
-                (self.places, self.count, left, right, nodes, vocabulary_size, target),
+            launch(
+                *("inline", "write_chunks", even_blocks(32 * self.most), THREADS, self.places, self.count, left, right),
+                *(nodes, vocabulary_size, target),
             )
 
 
@@ -179,4 +142,4 @@ def _launch_tiles(kernel: str, items: int, *arguments: Any) -> None:
     tiles = -(-items // TILE)
     sums, taken = cupy.empty(tiles, np.uint64), cupy.zeros(1, np.uint32)
     sums.data.memset_async(0xFF, sums.nbytes)
-    get_kernel("inline", kernel)((tiles,), (THREADS,), (*arguments, sums, taken))
+    launch("inline", kernel, tiles, THREADS, *arguments, sums, taken)

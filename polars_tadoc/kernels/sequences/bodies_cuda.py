@@ -10,8 +10,8 @@ import numpy as np
 
 from polars_tadoc.kernels.sequences.windows_cuda import Kind
 from polars_tadoc.kernels.traverse.rules import Rules
-from polars_tadoc.kernels.traverse.tables_cuda import device_levels, resident
-from polars_tadoc.runtime.device import launch_each
+from polars_tadoc.kernels.traverse.tables_cuda import device_levels
+from polars_tadoc.runtime.device import launch_each, launch_resident
 
 THREADS = 256
 
@@ -35,8 +35,8 @@ class Text:
     def arguments(self) -> tuple[Any, ...]:
         """Return what the kernels take."""
         return (
-            *(self.symbols, np.uint64(len(self.symbols)), self.starts, self.ends, np.uint32(self.stride)),
-            *(np.uint32(self.terminals), self.rank, np.uint32(self.reach)),
+            *(self.symbols, len(self.symbols), self.starts, self.ends, self.stride),
+            *(self.terminals, self.rank, self.reach),
         )
 
 
@@ -80,15 +80,11 @@ def _fill_ends(rules: Rules, rank: Any, reach: int, stride: int) -> Any:
     if rules.rule_count:
         levels = np.asarray(rules.level_offsets, np.int64)
         widest = int(np.diff(levels).max(initial=1))
-        kernel, blocks = resident("rule_ends", "fill_ends", (), THREADS, cooperative=True)
-        kernel(
-            (max(1, min(blocks, -(-2 * widest // THREADS))),),
-            (THREADS,),
-            (
-                *(device_levels(rules), np.uint32(len(levels) - 1), rules.rule_offsets, rules.symbols, rules.lengths),
-                *(np.uint32(rules.terminals), rank, np.uint32(reach), np.uint32(stride), ends),
-                cupy.zeros(1, np.uint32),
-            ),
+        launch_resident(
+            *("rule_ends", "fill_ends", -(-2 * widest // THREADS), THREADS, device_levels(rules), len(levels) - 1),
+            *(rules.rule_offsets, rules.symbols, rules.lengths, rules.terminals, rank, reach, stride, ends),
+            cupy.zeros(1, np.uint32),
+            cooperative=True,
         )
     return ends
 
@@ -97,5 +93,5 @@ def _mark_starts(offsets: Any, symbols: Any) -> Any:
     import cupy
 
     starts = cupy.zeros(-(-len(symbols) // 32), np.uint32)
-    launch_each("rule_ends", "mark_starts", len(offsets) - 1, offsets, np.uint32(len(offsets) - 1), starts)
+    launch_each("rule_ends", "mark_starts", len(offsets) - 1, offsets, len(offsets) - 1, starts)
     return starts

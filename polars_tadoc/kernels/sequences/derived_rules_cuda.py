@@ -97,7 +97,7 @@ def derive(kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) -
     for text, text_places in zip(texts, places, strict=True):
         launch_each(
             *("derived_rules", f"place_{kind.name}", len(text.symbols), *text.arguments(), *packing.arguments()),
-            *(columns, np.uint64(entries), taken, text_places, slots),
+            *(columns, entries, taken, text_places, slots),
         )
     if packing.columns == 1:
         bits, first_bit = packing.sorted_bits(0)
@@ -112,9 +112,8 @@ def derive(kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) -
         raise too_many(keys.shape[1] + rules.rule_count, "runs of words and rules")
     for text, text_places in zip(texts, places, strict=True):
         launch_each(
-            *("derived_rules", "write_children", len(text.symbols), text.symbols, np.uint64(len(text.symbols))),
-            *(text.ends, np.uint32(text.stride), np.uint32(text.terminals), np.uint32(kind.least)),
-            *(np.uint32(keys.shape[1]), text_places, symbols),
+            *("derived_rules", "write_children", len(text.symbols), text.symbols, len(text.symbols), text.ends),
+            *(text.stride, text.terminals, kind.least, keys.shape[1], text_places, symbols),
         )
     derived = Rules(
         terminals=keys.shape[1],
@@ -136,5 +135,5 @@ def _measure(kind: Kind, text: Text, least: int) -> Any:
     import cupy
 
     sizes = cupy.empty(len(text.symbols), np.uint32)
-    launch_each("derived_rules", f"measure_{kind.name}", len(sizes), *text.arguments(), np.uint32(least), sizes)
+    launch_each("derived_rules", f"measure_{kind.name}", len(sizes), *text.arguments(), least, sizes)
     return sizes

@@ -11,8 +11,8 @@ from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan
 from polars_tadoc.kernels.sequences.bodies_cuda import Text
 from polars_tadoc.kernels.sequences.windows_cuda import Kind
 from polars_tadoc.kernels.traverse.rules import Rules
-from polars_tadoc.kernels.traverse.tables_cuda import device_levels, resident, terminal_counts
-from polars_tadoc.runtime.device import even_blocks, get_kernel, launch_each
+from polars_tadoc.kernels.traverse.tables_cuda import device_levels, terminal_counts
+from polars_tadoc.runtime.device import even_blocks, launch, launch_each, launch_resident
 
 THREADS = 256
 
@@ -26,19 +26,15 @@ def weigh_rules(rules: Rules, roots: Any) -> Any:
     narrow = rules.rule_count // 2 + 1
     zeros = cupy.zeros(narrow + rules.rule_count + 1, np.uint64)
     counts, weights, arrived = zeros[:narrow], zeros[narrow:-1], zeros[-1:]
-    get_kernel("rule_occurrences", "count_roots")(
-        (min(2 * even_blocks(len(roots)), -(-len(roots) // 512)),),
-        (512,),
-        (roots, np.uint64(len(roots)), np.uint32(rules.terminals), counts),
+    launch(
+        *("rule_occurrences", "count_roots", min(2 * even_blocks(len(roots)), -(-len(roots) // 512)), 512, roots),
+        *(len(roots), rules.terminals, counts),
     )
-    kernel, blocks = resident("rule_occurrences", "weigh_rules", (), THREADS, cooperative=True)
-    kernel(
-        (max(1, min(blocks, -(-max(len(rules.symbols), rules.rule_count) // THREADS))),),
-        (THREADS,),
-        (
-            *(device_levels(rules), np.uint32(len(rules.level_offsets) - 1), rules.rule_offsets, rules.symbols),
-            *(np.uint32(rules.terminals), counts, weights, arrived),
-        ),
+    launch_resident(
+        *("rule_occurrences", "weigh_rules", -(-max(len(rules.symbols), rules.rule_count) // THREADS), THREADS),
+        *(device_levels(rules), len(rules.level_offsets) - 1, rules.rule_offsets, rules.symbols, rules.terminals),
+        *(counts, weights, arrived),
+        cooperative=True,
     )
     return weights
 
@@ -65,10 +61,10 @@ def mark_rules(kind: Kind, rules: Rules, bodies: Text, documents: Text) -> tuple
     import cupy
 
     marked = cupy.zeros(rules.rule_count, np.uint8)
-    least = np.uint32(kind.least)
+    least = kind.least
     launch_each(
-        *("rule_occurrences", "find_owners", len(bodies.symbols), *bodies.arguments(), least),
-        *(bodies.offsets, np.uint32(rules.rule_count), marked),
+        *("rule_occurrences", "find_owners", len(bodies.symbols), *bodies.arguments(), least, bodies.offsets),
+        *(rules.rule_count, marked),
     )
     markers = exclusive_scan(marked)
     texts = (bodies, documents)
@@ -84,11 +80,10 @@ def mark_rules(kind: Kind, rules: Rules, bodies: Text, documents: Text) -> tuple
         (documents, places[1], None, root_offsets, roots),
     ):
         launch_each(
-            *("rule_occurrences", "keep_children", len(text.symbols), *text.arguments(), least),
-            *(text.offsets, np.uint32(len(text.offsets) - 1), np.uint32(rules.rule_count), before, shift),
-            *(owner_offsets, target),
+            *("rule_occurrences", "keep_children", len(text.symbols), *text.arguments(), least, text.offsets),
+            *(len(text.offsets) - 1, rules.rule_count, before, shift, owner_offsets, target),
         )
-    count = np.uint32(rules.rule_count)
+    count = rules.rule_count
     launch_each("rule_occurrences", "write_markers", rules.rule_count, count, marked, offsets, symbols)
     # each of them has a window of its own: there are no more of them than windows
     lengths = kind.lengths(rules.lengths)
@@ -100,7 +95,5 @@ def _children_before(kind: Kind, text: Text) -> Any:
     import cupy
 
     sizes = cupy.empty(-(-len(text.symbols) // THREADS), np.uint32)
-    launch_each(
-        *("rule_occurrences", "count_children", len(text.symbols), *text.arguments(), np.uint32(kind.least), sizes)
-    )
+    launch_each("rule_occurrences", "count_children", len(text.symbols), *text.arguments(), kind.least, sizes)
     return exclusive_scan(sizes)

@@ -22,7 +22,7 @@ from polars_tadoc.kernels.sequences.bodies_cuda import Text, make_texts
 from polars_tadoc.kernels.sequences.rule_occurrences_cuda import rule_weights
 from polars_tadoc.kernels.sequences.windows_cuda import Kind, possible_kind
 from polars_tadoc.kernels.traverse.rules import Rules
-from polars_tadoc.runtime.device import device_errors, even_blocks, get_kernel, launch_each
+from polars_tadoc.runtime.device import device_errors, even_blocks, launch, launch_each
 
 THREADS = 256
 
@@ -60,8 +60,8 @@ def _count_batches(
         packing = pack(kind, texts[0].terminals, int(weights.max()) if len(weights) else 1)  # synchronize!
     bodies, documents = texts
     parts = (
-        (bodies, (weights, bodies.offsets, np.uint32(len(bodies.offsets) - 1))),
-        (documents, (None, documents.offsets, np.uint32(len(documents.offsets) - 1))),
+        (bodies, (weights, bodies.offsets, len(bodies.offsets) - 1)),
+        (documents, (None, documents.offsets, len(documents.offsets) - 1)),
     )
     row_bytes = 4 * kind.words + 8
     columns_bytes = 8 * packing.columns
@@ -78,14 +78,14 @@ def _count_batches(
     digits = -(-ANY_WEIGHT.bit_length() // packing.digit_bits)
     most = kind.most_at_position * (digits * len(bodies.symbols) + len(documents.symbols))
     few = packing.columns <= 2 and batches.fit(most)
-    every = [(np.uint64(0), np.uint64(ANY_WEIGHT), most)]
+    every = [(0, ANY_WEIGHT, most)]
     found: list[tuple[Any, Any]] = []
     for low, last, entries in every if few else batches.ranges(packing.first_bits):
         columns, taken = [cupy.empty((packing.columns, entries), np.uint64)], cupy.zeros(1, np.uint64)
         for text, owners in parts:
             launch_each(
                 *("window_counts", f"write_{kind.name}", len(text.symbols), *text.arguments(), *packing.arguments()),
-                *(low, last, *owners, columns[0], np.uint64(entries), taken),
+                *(low, last, *owners, columns[0], entries, taken),
             )
         if few:
             columns[0] = columns[0][:, : int(taken.get()[0])]  # synchronize!
@@ -111,10 +111,7 @@ def _may_lead(counts: Any, top: int) -> Any:
     import cupy
 
     zeros = cupy.zeros(1024 + 2, np.uint64)
-    get_kernel("select", "survey")(
-        *((even_blocks(len(counts)),), (1024,)),
-        (counts, None, np.uint32(len(counts)), np.uint64(1), zeros, zeros[1024:]),
-    )
+    launch("select", "survey", even_blocks(len(counts)), 1024, counts, None, len(counts), 1, zeros, zeros[1024:])
     steps = zeros[:1024].view(np.uint32).get()  # synchronize!
     above = np.cumsum(steps[::-1], dtype=np.int64)[::-1]  # counted at least as the step
     step = int(np.flatnonzero(above >= top)[-1])
@@ -140,14 +137,14 @@ def ranked(found: list[tuple[Any, Any]], packing: Packing, rank: Any, top: int |
         counts = cupy.concatenate([counts for _, counts in found])
         found.clear()
     largest = cupy.zeros(1, np.uint64)
-    size = np.uint64(len(counts))
-    get_kernel("window_counts", "find_most")((4 * even_blocks(len(counts)),), (THREADS,), (counts, size, largest))
+    size = len(counts)
+    launch("window_counts", "find_most", 4 * even_blocks(len(counts)), THREADS, counts, size, largest)
     most = int(largest.get()[0])  # synchronize!
     bits = most.bit_length()
     narrow = bits <= 32
     falling = cupy.empty(len(counts), np.uint32) if narrow else np.uint64(most) - counts
     order = cupy.empty(len(counts), np.uint32)
-    launch_each("window_counts", "fall", len(counts), counts, size, np.uint64(most), falling if narrow else None, order)
+    launch_each("window_counts", "fall", len(counts), counts, size, most, falling if narrow else None, order)
     del counts
     falling, order = radix_sort(falling, order, bits, overwrite=True)
     falling, order = falling[:top], order[:top]

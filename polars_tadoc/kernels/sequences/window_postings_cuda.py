@@ -68,7 +68,7 @@ def _write_codes(kind: Kind, rules: Rules, texts: tuple[Text, Text], strategy: s
     offsets, documents, counts = rule_documents(kind, rules, *texts, strategy)
     most = int(counts.max()) if len(counts) else 1  # synchronize!
     packing = pack(kind, rules.terminals, most, len(texts[1].offsets) - 1)
-    size, digit_bits = np.uint64(len(counts)), np.uint32(packing.digit_bits)
+    size, digit_bits = len(counts), packing.digit_bits
     places, codes = None, counts
     if most.bit_length() > packing.digit_bits:
         sizes = cupy.empty(len(counts), np.uint8)
@@ -78,8 +78,7 @@ def _write_codes(kind: Kind, rules: Rules, texts: tuple[Text, Text], strategy: s
         offsets = places.take(offsets)
         codes = cupy.empty(int(places[-1]), np.uint64)  # synchronize!
     launch_each(
-        *("window_postings", "write_codes", len(counts), documents, counts, size, np.uint32(packing.spare)),
-        *(digit_bits, places, codes),
+        "window_postings", "write_codes", len(counts), documents, counts, size, packing.spare, digit_bits, places, codes
     )
     return _Codes(packing, offsets, codes)
 
@@ -112,19 +111,19 @@ def _list_batches(
     packing = codes.packing
     bodies, documents = texts
     parts = (
-        (bodies, (codes.offsets, bodies.offsets, np.uint32(len(bodies.offsets) - 1)), codes.codes),
-        (documents, (None, documents.offsets, np.uint32(len(documents.offsets) - 1)), None),
+        (bodies, (codes.offsets, bodies.offsets, len(bodies.offsets) - 1), codes.codes),
+        (documents, (None, documents.offsets, len(documents.offsets) - 1), None),
     )
 
-    def write(low: np.uint64, last: np.uint64, *target: Any) -> None:
+    def write(low: int, last: int, *target: Any) -> None:
         for text, owners, own_codes in parts:
             launch_each(
-                *("window_postings", "write_postings", len(text.symbols), *text.arguments(), *packing.arguments()),
-                *(low, last, *owners, own_codes, *target),
+                *("window_postings", "write_postings", len(text.symbols), *text.arguments(), *packing.arguments(), low),
+                *(last, *owners, own_codes, *target),
             )
 
     def sketch(target: Any) -> None:
-        write(np.uint64(0), np.uint64((1 << 64) - 1), None, np.uint64(0), None, target)
+        write(0, (1 << 64) - 1, None, 0, None, target)
 
     row_bytes = 4 * kind.words + 8
     batches = Batches(
@@ -146,7 +145,7 @@ def _list_batches(
         if entries >= _MAX_ENTRIES:
             raise too_many(entries, "documents of runs")
         columns, taken = [cupy.empty((packing.columns, entries), np.uint64)], cupy.zeros(1, np.uint64)
-        write(low, last, columns[0], np.uint64(entries), taken, None)
+        write(low, last, columns[0], entries, taken, None)
         found.append(_make_lists(columns, packing, min_count, top))
         lists = found[-1]
         if entries < batches.total and len(lists.counts) and int(lists.counts.max()) <= MAX_NUMBERS:  # synchronize!
@@ -161,14 +160,14 @@ def _make_lists(columns: list[Any], packing: Packing, min_count: int, top: int |
     import cupy
 
     pairs, counts = sum_entries(columns, packing)
-    size = np.uint64(len(counts))
+    size = len(counts)
     lists, documents = cupy.empty(len(counts), np.uint32), cupy.empty(len(counts), np.uint32)
     keys, _ = sum_runs(pairs, None, replace(packing, spare=packing.document_bits), None, lists)
     list_count = keys.shape[1]
     offsets = cupy.zeros(list_count + 1, np.int64)
     launch_each(
-        *("window_postings", "find_lists", len(lists), lists, pairs[-1], size, np.uint32(list_count)),
-        *(np.uint32(packing.document_bits), offsets, documents),
+        *("window_postings", "find_lists", len(lists), lists, pairs[-1], size, list_count, packing.document_bits),
+        *(offsets, documents),
     )
     del pairs
     order_lists(lists, list_count, documents, counts)
@@ -178,7 +177,7 @@ def _make_lists(columns: list[Any], packing: Packing, min_count: int, top: int |
     if min_count > 1:
         wanted = segmented_sum(counts, offsets) >= np.uint64(min(min_count, (1 << 64) - 1))
     keep = cupy.empty(len(lists), np.uint8)
-    most = np.uint64((1 << 64) - 1 if top is None else top)
+    most = (1 << 64) - 1 if top is None else top
     launch_each("window_postings", "keep_first", len(lists), lists, offsets, wanted.view(np.uint8), size, most, keep)
     del lists
     kept_sizes = compact(segmented_sum(keep, offsets), wanted)
@@ -224,7 +223,7 @@ def order_lists(lists: Any, list_count: int, documents: Any, counts: Any) -> Non
     import cupy
 
     disordered = cupy.zeros(list_count, np.uint8)
-    launch_each("window_postings", "mark_disordered", len(lists), lists, counts, np.uint64(len(lists)), disordered)
+    launch_each("window_postings", "mark_disordered", len(lists), lists, counts, len(lists), disordered)
     places = compact(cupy.arange(len(lists), dtype=np.uint32), disordered.take(lists))
     if not len(places):
         return

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from polars_tadoc.kernels.primitives.primitives_cuda import radix_sort
 from polars_tadoc.runtime.arrow_memory import allocate
-from polars_tadoc.runtime.device import get_kernel, launch_each
+from polars_tadoc.runtime.device import device_attribute, launch, launch_each
 
 _THREADS = 512  # of intern.cu
 _MIN_SLOTS = 1 << 10
@@ -67,16 +67,16 @@ def intern(text: Any, starts: Any, stops: Any, *, leave_empty_out: bool, by_coun
     if len(starts) == 0:
         return Interned(pa.array([], pa.large_string()), cupy.empty(0, np.uint32))
     table = _fill_table(text, starts, stops, leave_empty_out, by_count)
-    count = np.uint32(len(table.entries))
+    count = len(table.entries)
     falling = cupy.empty(len(table.entries), np.uint32) if by_count else None
     entry_starts, entry_stops = (cupy.empty(len(table.entries), np.uint32) for _ in range(2))
     launch_each(
-        *("intern", "describe_entries", len(table.entries)),
-        *(table.entries, count, table.slots, table.slot_counts, starts, stops, falling, entry_starts, entry_stops),
+        *("intern", "describe_entries", len(table.entries), table.entries, count, table.slots, table.slot_counts),
+        *(starts, stops, falling, entry_starts, entry_stops),
     )
     slot_ids, distinct = number_strings(text, table.entries, entry_starts, entry_stops, len(table.slots), falling)
     ids = cupy.empty(len(starts), np.uint32)
-    launch_each("intern", "map_slots", len(starts), table.string_slots, np.uint32(len(starts)), slot_ids, ids)
+    launch_each("intern", "map_slots", len(starts), table.string_slots, len(starts), slot_ids, ids)
     return Interned(distinct, ids)
 
 
@@ -104,7 +104,7 @@ def number_strings(
     """
     import cupy
 
-    order, count = order_strings(text, starts, stops, falling), np.uint32(len(slots))
+    order, count = order_strings(text, starts, stops, falling), len(slots)
     slot_ids, lengths = cupy.empty(slot_count, np.uint32), cupy.empty(len(slots), np.uint64)
     launch_each("intern", "number_entries", len(slots), order, count, slots, starts, stops, slot_ids, lengths)
     return slot_ids, copy_strings(text, starts, order, lengths)
@@ -115,20 +115,17 @@ def _fill_table(text: Any, starts: Any, stops: Any, leave_empty_out: bool, by_co
 
     strings = len(starts)
     capacity = max(_MIN_SLOTS, 1 << (strings // _STRINGS_PER_SLOT).bit_length())
-    blocks = min(-(-strings // _THREADS), 4 * int(cupy.cuda.Device().attributes["MultiProcessorCount"]))
+    blocks = min(-(-strings // _THREADS), 4 * device_attribute("MultiProcessorCount"))
     while True:
         limit = capacity // 2
         slots = cupy.zeros(capacity, np.uint64)
         slot_counts = cupy.zeros(capacity, np.uint32) if by_count else None
         string_slots, entries = cupy.empty(strings, np.uint32), cupy.empty(min(limit, strings), np.uint32)
         taken = cupy.zeros(1, np.uint32)
-        get_kernel("intern", "intern", hash_defines)(
-            (blocks,),
-            (_THREADS,),
-            (
-                *(text, starts, stops, np.uint32(strings), np.uint32(leave_empty_out)),
-                *(slots, np.uint32(capacity - 1), np.uint32(limit), string_slots, slot_counts, entries, taken),
-            ),
+        launch(
+            *("intern", "intern", blocks, _THREADS, text, starts, stops, strings, leave_empty_out, slots, capacity - 1),
+            *(limit, string_slots, slot_counts, entries, taken),
+            defines=hash_defines,
         )
         distinct = int(taken[0])  # synchronize!
         if distinct <= limit:
@@ -148,8 +145,8 @@ def order_strings(text: Any, starts: Any, stops: Any, falling: Any = None) -> An
     members = places = cupy.arange(len(starts), dtype=np.uint32)
     group = cupy.zeros(len(starts), np.uint32) if falling is None else falling
     for round_ in range(_DEVICE_ROUNDS):
-        keys, count, depth = cupy.empty(len(members), np.uint64), np.uint32(len(members)), 7 * round_
-        launch_each("intern", "order_keys", len(members), text, starts, stops, members, count, np.uint32(depth), keys)
+        keys, count, depth = cupy.empty(len(members), np.uint64), len(members), 7 * round_
+        launch_each("intern", "order_keys", len(members), text, starts, stops, members, count, depth, keys)
         keys, sorted_ = radix_sort(keys, cupy.arange(len(members), dtype=np.uint32), overwrite=True)
         if falling is not None or round_ > 0:  # those of one group stay in the order of the keys
             group, by_group = radix_sort(group[sorted_], cupy.arange(len(members), dtype=np.uint32), overwrite=True)
@@ -157,8 +154,8 @@ def order_strings(text: Any, starts: Any, stops: Any, falling: Any = None) -> An
         members = members[sorted_]
         unfinished = cupy.zeros(1, np.uint32)
         launch_each(
-            *("intern", "place_ties", 32 * len(members)),
-            *(text, starts, stops, members, group, keys, count, np.uint32(depth + 7), places, order, unfinished),
+            *("intern", "place_ties", 32 * len(members), text, starts, stops, members, group, keys, count, depth + 7),
+            *(places, order, unfinished),
         )
         if not int(unfinished[0]):  # synchronize!
             return order
@@ -184,7 +181,7 @@ def copy_strings(text: Any, starts: Any, order: Any, lengths: Any) -> pa.LargeSt
     offsets[0] = 0
     stops.view(np.int64).get(out=offsets[1:])  # synchronize!
     copy = cupy.empty(int(offsets[-1]), np.uint8)
-    launch_each("intern", "copy_entries", 32 * len(order), text, order, np.uint32(len(order)), starts, stops, copy)
+    launch_each("intern", "copy_entries", 32 * len(order), text, order, len(order), starts, stops, copy)
     data_buffer, data = allocate(len(copy), np.uint8)
     if len(copy):
         copy.get(out=data)  # synchronize!

@@ -122,13 +122,12 @@ def _cut_at_classes(text: Any, row_offsets: Any, tokenizer: Tokenizer) -> Words 
     rows, ranks = len(row_offsets) - 1, rank(marked.start_bits)
     offsets = cupy.empty(rows + 1, np.int64)
     launch_each(
-        *("text_words", "count_before_rows", rows + 1),
-        *(marked.row_offsets, np.uint32(rows), marked.start_bits, ranks, offsets),
+        "text_words", "count_before_rows", rows + 1, marked.row_offsets, rows, marked.start_bits, ranks, offsets
     )
     starts, stops = cupy.empty((2, int(ranks[-1])), np.uint32)  # synchronize!
     launch_each(
-        *("text_words", "place_spans", len(marked.start_bits)),
-        *(marked.start_bits, ranks, marked.stop_bits, marked.words, starts, stops),
+        *("text_words", "place_spans", len(marked.start_bits), marked.start_bits, ranks, marked.stop_bits),
+        *(marked.words, starts, stops),
     )
     return Words(text, starts, stops, offsets)
 
@@ -137,7 +136,7 @@ def _number_known(cut: Words, known: Known) -> NumberedWords:
     """Look each word up; those that are there are ordered as the text spells them."""
     import cupy
 
-    count = np.uint32(len(cut.starts))
+    count = len(cut.starts)
     found = look_up(known.trie, cut.text, cut.starts, cut.stops)
     places = cupy.empty(known.words + 1, np.uint32)
     places.data.memset_async(0xFF, int(places.nbytes))

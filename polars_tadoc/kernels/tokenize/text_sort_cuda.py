@@ -6,6 +6,7 @@ where :mod:`.intern` does so once.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from polars_tadoc.kernels.primitives.primitives_cuda import compact, exclusive_scan, radix_sort
 from polars_tadoc.kernels.tokenize import intern_cuda as intern
-from polars_tadoc.runtime.device import get_kernel
+from polars_tadoc.runtime.device import launch_each
 
 _SORTED_BITS = 40  # of a hash: two of a million words have them in common once in two texts; the bytes decide then
 _HASH_BITS = ((1 << _SORTED_BITS) - 1) << (64 - _SORTED_BITS)
@@ -23,35 +24,28 @@ def number_by_sort(text: Any, starts: Any, stops: Any) -> intern.Interned:
     """Number the strings ``text[starts[i]:stops[i]]``; parameters as of :func:`~.intern.intern`."""
     import cupy
 
-    strings = len(starts)
+    strings, launch = len(starts), partial(launch_each, "text_sort", defines=intern.hash_defines)
     if strings == 0:
         return intern.Interned(pa.array([], pa.large_string()), cupy.empty(0, np.uint32))
     hashes, places = cupy.empty(strings, np.uint64), cupy.empty(strings, np.uint32)
-    _launch("hash_strings", strings, text, starts, stops, np.uint32(strings), hashes, places)
+    launch("hash_strings", strings, text, starts, stops, strings, hashes, places)
     hashes, places = radix_sort(hashes, places, _SORTED_BITS, 64 - _SORTED_BITS, overwrite=True)
     heads = cupy.empty(strings, np.uint8)
-    spans = (text, starts, stops)
-    _launch("mark_heads", strings, *spans, hashes, np.uint64(_HASH_BITS), places, np.uint32(strings), heads)
+    launch("mark_heads", strings, text, starts, stops, hashes, _HASH_BITS, places, strings, heads)
     del hashes
     run_places = compact(places, heads)
     runs = len(run_places)
     run_starts, run_stops = cupy.empty(runs, np.uint32), cupy.empty(runs, np.uint32)
-    _launch("describe_runs", runs, run_places, np.uint32(runs), starts, stops, run_starts, run_stops)
+    launch("describe_runs", runs, run_places, runs, starts, stops, run_starts, run_stops)
     order = intern.order_strings(text, run_starts, run_stops)
     fresh = cupy.empty(runs, np.uint8)
-    _launch("compare_runs", runs, text, order, np.uint32(runs), run_starts, run_stops, fresh)
+    launch("compare_runs", runs, text, order, runs, run_starts, run_stops, fresh)
     numbers_before = exclusive_scan(fresh)
     count = int(numbers_before[-1])  # synchronize!
     run_numbers, distinct = cupy.empty(runs, np.uint32), cupy.empty(count, np.uint32)
     lengths = cupy.empty(count, np.uint64)
-    _launch(
-        *("number_runs", runs, order, np.uint32(runs), fresh, numbers_before, run_starts, run_stops),
-        *(run_numbers, distinct, lengths),
-    )
+    numbered = (run_numbers, distinct, lengths)
+    launch("number_runs", runs, order, runs, fresh, numbers_before, run_starts, run_stops, *numbered)
     ids = cupy.empty(strings, np.uint32)
-    _launch("scatter_numbers", strings, places, np.uint32(strings), exclusive_scan(heads), run_numbers, ids)
+    launch("scatter_numbers", strings, places, strings, exclusive_scan(heads), run_numbers, ids)
     return intern.Interned(intern.copy_strings(text, run_starts, distinct, lengths), ids)
-
-
-def _launch(kernel: str, items: int, *arguments: Any) -> None:
-    get_kernel("text_sort", kernel, intern.hash_defines)((-(-items // 256),), (256,), arguments)

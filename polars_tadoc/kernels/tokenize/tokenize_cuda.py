@@ -19,7 +19,7 @@ from polars_tadoc.kernels.tokenize.intern_cuda import intern
 from polars_tadoc.kernels.tokenize.tokenize_cpu import Classes, Matches
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, found_words, require_utf8
 from polars_tadoc.runtime.arrow_memory import binary_views
-from polars_tadoc.runtime.device import device_errors, get_kernel, launch_each
+from polars_tadoc.runtime.device import device_errors, launch, launch_each
 
 UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
@@ -52,9 +52,9 @@ class WordBits:
     stop_bits: Any
 
     @property
-    def words(self) -> np.uint32:
+    def words(self) -> int:
         """Length of each bitmap."""
-        return np.uint32(len(self.row_bits))
+        return len(self.row_bits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,25 +140,23 @@ def mark_words(text: Any, row_offsets: UInt32, classes: Classes) -> WordBits | N
     import cupy
 
     rows, size = len(row_offsets) - 1, int(row_offsets[-1])
-    bitmap_words, row_count = np.uint32(size // 32 + 1), np.uint32(rows)
+    bitmap_words = size // 32 + 1
     offsets = cupy.asarray(row_offsets)
-    row_bits = cupy.zeros(int(bitmap_words), np.uint32)
-    launch_each("tokenize", "mark_rows", rows + 1, offsets, row_count, row_bits)
-    start_bits, stop_bits = (cupy.empty(int(bitmap_words), np.uint32) for _ in range(2))
+    row_bits = cupy.zeros(bitmap_words, np.uint32)
+    launch_each("tokenize", "mark_rows", rows + 1, offsets, rows, row_bits)
+    start_bits, stop_bits = (cupy.empty(bitmap_words, np.uint32) for _ in range(2))
     page_of, pages = (cupy.asarray(array) for array in (classes.page_of, classes.pages))
     # a character is left for later once for each run of 32 marks or more
     far, report = cupy.empty(size // 32 + 1, np.uint32), cupy.zeros(2, np.uint32)
     launch_each(
-        *("tokenize", "classify", int(bitmap_words)),
-        *(text, np.uint32(size), page_of, pages, row_bits, start_bits, stop_bits, bitmap_words, far, report),
+        *("tokenize", "classify", bitmap_words, text, size, page_of, pages, row_bits, start_bits, stop_bits),
+        *(bitmap_words, far, report),
     )
     invalid, left = (int(value) for value in report.get())  # synchronize!
     if invalid:
         return None
     if left:
-        get_kernel("tokenize", "resolve_marks")(
-            (left,), (256,), (text, page_of, pages, row_bits, far, start_bits, stop_bits)
-        )
+        launch("tokenize", "resolve_marks", left, 256, text, page_of, pages, row_bits, far, start_bits, stop_bits)
     return WordBits(offsets, row_bits, start_bits, stop_bits)
 
 
@@ -169,19 +167,19 @@ def _spans_of_classes(text: Any, row_offsets: UInt32, classes: Classes) -> _Span
     marked = mark_words(text, row_offsets, classes)
     if marked is None:
         return None
-    rows, row_count, bitmap_words = len(row_offsets) - 1, np.uint32(len(row_offsets) - 1), marked.words
+    rows, bitmap_words = len(row_offsets) - 1, marked.words
     offsets, row_bits, start_bits, stop_bits = marked.row_offsets, marked.row_bits, marked.start_bits, marked.stop_bits
     row_ranks, start_ranks = rank(row_bits), rank(start_bits)
     tokens = int(start_ranks[-1]) + rows  # synchronize!
     starts, stops = cupy.empty(tokens, np.uint32), cupy.empty(tokens, np.uint32)
     row_tokens, filled_rows = cupy.empty(rows + 1, np.uint32), cupy.empty(rows, np.uint32)
     launch_each(
-        *("tokenize", "place_rows", rows + 1),
-        *(offsets, row_count, row_bits, row_ranks, start_bits, start_ranks, row_tokens, filled_rows, starts, stops),
+        *("tokenize", "place_rows", rows + 1, offsets, rows, row_bits, row_ranks, start_bits, start_ranks),
+        *(row_tokens, filled_rows, starts, stops),
     )
     launch_each(
-        *("tokenize", "place_words", int(bitmap_words)),
-        *(row_bits, row_ranks, start_bits, start_ranks, stop_bits, bitmap_words, filled_rows, starts, stops),
+        *("tokenize", "place_words", bitmap_words, row_bits, row_ranks, start_bits, start_ranks, stop_bits),
+        *(bitmap_words, filled_rows, starts, stops),
     )
     return _Spans(starts, stops, row_tokens)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,14 @@ from polars_tadoc.kernels.primitives.load_cuda import load_symbols
 from polars_tadoc.kernels.primitives.primitives_cuda import radix_sort
 from polars_tadoc.kernels.traverse import fuse_levels_cuda as fuse_levels
 from polars_tadoc.kernels.traverse.rules import GrammarArrays, RankedWords
-from polars_tadoc.runtime.device import device_errors, even_blocks, get_kernel
+from polars_tadoc.runtime.device import (
+    device_attribute,
+    device_errors,
+    even_blocks,
+    launch,
+    launch_each,
+    launch_resident,
+)
 
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
@@ -103,12 +109,7 @@ def load_grammar(grammar: GrammarArrays) -> ResidentGrammar:
         padded = cupy.zeros(tiles * _TILE, np.uint32)
         padded[: len(symbols)].set(np.ascontiguousarray(symbols))
         marks = cupy.empty((tiles * _TILE // 32, 2), np.uint32)
-        if len(marks):
-            get_kernel("owners", "mark_owners")(
-                (-(-len(marks) // 256),),
-                (256,),
-                (cupy.asarray(starts), np.uint32(bodies), marks, np.uint32(len(marks))),
-            )
+        launch_each("owners", "mark_owners", len(marks), cupy.asarray(starts), bodies, marks, len(marks))
         resident_rules = None if body_rules is None else cupy.asarray(body_rules)
         resident_steps = cupy.asarray(np.ascontiguousarray(steps))
     arrays = (padded, marks, resident_rules, resident_steps)
@@ -155,30 +156,18 @@ def top_down_weights(grammar: ResidentGrammar, roots: Any) -> Any:
         if vocabulary == 0 or len(roots) == 0:
             return cupy.zeros(vocabulary, np.uint64)
         held, hot_slots = _shared_counters(vocabulary)
-        kernel, blocks = _top_down(cupy.cuda.runtime.getDevice(), held, hot_slots, design)
         work = max(len(roots), grammar.widest)
-        blocks = max(1, min(blocks, -(-work // (_TILE * design.threads // 32))))
+        blocks = design.blocks_per_multiprocessor * device_attribute("MultiProcessorCount")
         # one allocation, one memset: counts, rules' weights, the barrier's count
         zeros = cupy.zeros(vocabulary + rules + 1, np.uint64)
         counts = zeros[:vocabulary]
-        kernel(
-            (blocks,),
-            (design.threads,),
-            (
-                grammar.symbols,
-                grammar.owners,
-                grammar.body_rules,
-                grammar.steps,
-                np.uint32(steps),
-                cupy.ascontiguousarray(roots),
-                np.uint64(len(roots)),
-                np.uint32(vocabulary),
-                np.uint32(held),
-                zeros[vocabulary:],
-                counts,
-                zeros[-1:],
-            ),
-            shared_mem=4 * (held + 2 * hot_slots),
+        launch_resident(
+            *("top_down", "top_down_weights", min(blocks, -(-work // (_TILE * design.threads // 32))), design.threads),
+            *(grammar.symbols, grammar.owners, grammar.body_rules, grammar.steps, steps),
+            *(cupy.ascontiguousarray(roots), len(roots), vocabulary, held, zeros[vocabulary:], counts, zeros[-1:]),
+            defines=top_down_defines(hot_slots),
+            shared=4 * (held + 2 * hot_slots),
+            cooperative=True,
         )
         return counts
 
@@ -212,11 +201,10 @@ def map_counts(counts: Any, image: UInt32, size: int) -> Any:
         sums = cupy.zeros(size, np.uint64)
         if size and len(counts):
             held = min(size, 4096)
-            get_kernel("map_counts", "map_counts")(
-                (even_blocks(len(counts)),),
-                (1024,),
-                (counts, load_symbols(image), np.uint32(len(counts)), np.uint32(held), sums),
-                shared_mem=4 * held,
+            launch(
+                *("map_counts", "map_counts", even_blocks(len(counts)), 1024, counts, load_symbols(image), len(counts)),
+                *(held, sums),
+                shared=4 * held,
             )
         return sums
 
@@ -255,24 +243,22 @@ def select(counts: Any, words: RankedWords, min_count: int, top: int | None) -> 
         return np.empty(0, np.uint32), np.empty(0, np.uint64)
     with device_errors(f"selecting among {len(counts):,} words"):
         if top is not None and top <= min(_CANDIDATES, len(counts)) // 4:
-            candidates = _select_candidates(counts, np.uint64(least), top)
+            candidates = _select_candidates(counts, least, top)
             if candidates is not None:
                 return _in_order(*candidates, words, top)
-        return _select_sorted(counts, words, np.uint64(least), top)
+        return _select_sorted(counts, words, least, top)
 
 
-def _select_candidates(counts: Any, least: np.uint64, top: int) -> tuple[UInt32, UInt64] | None:
+def _select_candidates(counts: Any, least: int, top: int) -> tuple[UInt32, UInt64] | None:
     """Return at least the ``top`` most counted words in no order, or None if very many are equal."""
     import cupy
 
     capacity = min(_CANDIDATES, len(counts))
     zeros = cupy.zeros(1024 + 2, np.uint64)  # 2048 uint32 buckets, and the report
     found = cupy.zeros(1 + 2 * capacity, np.uint64)
-    blocks, size = (even_blocks(len(counts)),), np.uint32(len(counts))
-    get_kernel("select", "survey")(blocks, (1024,), (counts, None, size, least, zeros, zeros[1024:]))
-    get_kernel("select", "collect")(
-        blocks, (1024,), (counts, size, least, np.uint64(top), zeros, np.uint32(capacity), found)
-    )
+    blocks, size = even_blocks(len(counts)), len(counts)
+    launch("select", "survey", blocks, 1024, counts, None, size, least, zeros, zeros[1024:])
+    launch("select", "collect", blocks, 1024, counts, size, least, top, zeros, capacity, found)
     pairs = found[: 1 + 2 * _FIRST_LOOK].get()  # synchronize!
     number = int(pairs[0])
     if number > capacity:
@@ -290,46 +276,34 @@ def _in_order(ids: UInt32, counts: UInt64, words: RankedWords, top: int) -> tupl
     return ids[order], counts[order]
 
 
-def _select_sorted(counts: Any, words: RankedWords, least: np.uint64, top: int | None) -> tuple[UInt32, UInt64]:
+def _select_sorted(counts: Any, words: RankedWords, least: int, top: int | None) -> tuple[UInt32, UInt64]:
     import cupy
 
-    blocks, size = (even_blocks(len(counts)),), np.uint32(len(counts))
+    blocks, size = even_blocks(len(counts)), len(counts)
     zeros = cupy.zeros(1024 + 2, np.uint64)
     ascending = cupy.asarray(np.append(words.ascending, True))
-    get_kernel("select", "survey")(blocks, (1024,), (counts, ascending, size, least, zeros, zeros[1024:]))
+    launch("select", "survey", blocks, 1024, counts, ascending, size, least, zeros, zeros[1024:])
     kept, disordered = (int(value) for value in zeros[1024:].get())  # synchronize!
     kept = kept if top is None else min(kept, top)
     if not disordered:
         return np.arange(kept, dtype=np.uint32), counts[:kept].get()  # synchronize!
     keys, by_rank = cupy.empty(len(counts), np.uint64), cupy.empty(len(counts), np.uint32)
-    get_kernel("select", "order_keys")(blocks, (1024,), (counts, load_symbols(words.rank), size, least, keys, by_rank))
+    launch("select", "order_keys", blocks, 1024, counts, load_symbols(words.rank), size, least, keys, by_rank)
     places = cupy.arange(len(keys), dtype=np.uint64)
     _, order = radix_sort(keys, places, overwrite=True)  # stable: equal counts stay in code point order
     ids, chosen = cupy.empty(kept, np.uint32), cupy.empty(kept, np.uint64)
-    get_kernel("select", "gather")(blocks, (1024,), (counts, by_rank, order, np.uint32(kept), ids, chosen))
+    launch("select", "gather", blocks, 1024, counts, by_rank, order, kept, ids, chosen)
     return ids.get(), chosen.get()  # synchronize!
 
 
 def _shared_counters(vocabulary: int) -> tuple[int, int]:
     """Return how many words, the hottest first, each block counts in shared memory, and its hot rules' slots."""
-    import cupy
-
-    offered: int = cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"] // 4
+    offered = device_attribute("MaxSharedMemoryPerBlockOptin") // 4
     hot_slots = design.hot_slots if offered >= 4 * design.hot_slots else design.hot_slots // 8
     return max(0, min(vocabulary, design.private_words, offered - 2 * hot_slots)), hot_slots
 
 
-@lru_cache(maxsize=64)
-def _top_down(device: int, held: int, hot_slots: int, design: Design) -> tuple[Any, int]:
-    """Return the kernel and the blocks that can be resident together on the device, which is the current one."""
-    import cupy
-
+def top_down_defines(hot_slots: int) -> tuple[str, ...]:
+    """Return what compiles the top-down kernel for a number of hot rules' slots."""
     sizes = {"THREADS": design.threads, "BLOCKS": design.blocks_per_multiprocessor, "HOT_SLOTS": hot_slots}
-    defines = tuple(f"-D{macro}={value}" for macro, value in sizes.items())
-    kernel = get_kernel("top_down", "top_down_weights", defines, cooperative=True)
-    attributes = cupy.cuda.Device(device).attributes
-    kernel.max_dynamic_shared_size_bytes = attributes["MaxSharedMemoryPerBlockOptin"]
-    resident = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
-        kernel.kernel.ptr, design.threads, 4 * (held + 2 * hot_slots)
-    )
-    return kernel, min(resident, design.blocks_per_multiprocessor) * attributes["MultiProcessorCount"]
+    return tuple(f"-D{macro}={value}" for macro, value in sizes.items())

@@ -11,7 +11,7 @@ import numpy as np
 
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan
 from polars_tadoc.kernels.traverse.rules import Rules
-from polars_tadoc.runtime.device import device_attribute, device_errors, get_kernel
+from polars_tadoc.runtime.device import device_errors, launch, launch_resident
 
 NARROW = 1 << 32
 """Terminals, at least, of what is counted in 64 bits."""
@@ -72,17 +72,12 @@ def rule_weights(rules: Rules, roots: Any) -> Any:
         zeros = cupy.zeros(symbols + 1, np.uint64)  # weights, the barrier's count
         if len(roots):
             held = min(rules.terminals, _HELD)
-            kernel, blocks = resident("rule_weights", "rule_weights", (), _WEIGHT_THREADS, 4 * held, cooperative=True)
-            work = max(len(roots), len(rules.symbols))
-            kernel(
-                (max(1, min(blocks, -(-work // _WEIGHT_THREADS))),),
-                (_WEIGHT_THREADS,),
-                (
-                    *(np.uint32(rules.terminals), rules.rule_offsets, rules.symbols, device_levels(rules)),
-                    *(np.uint32(len(rules.level_offsets) - 1), roots, np.uint64(len(roots)), np.uint32(held)),
-                    *(zeros, zeros[-1:]),
-                ),
-                shared_mem=4 * held,
+            launch_resident(
+                *("rule_weights", "rule_weights", -(-max(len(roots), len(rules.symbols)) // _WEIGHT_THREADS)),
+                *(_WEIGHT_THREADS, rules.terminals, rules.rule_offsets, rules.symbols, device_levels(rules)),
+                *(len(rules.level_offsets) - 1, roots, len(roots), held, zeros, zeros[-1:]),
+                shared=4 * held,
+                cooperative=True,
             )
         return zeros[:symbols]
 
@@ -120,15 +115,12 @@ def terminal_counts(rules: Rules, roots: Any, strategy: str) -> Any:
         counts = uses[: rules.terminals]
         if rules.rule_count:
             held = min(rules.terminals, _HELD)
-            kernel, blocks = resident("tables", "add_tables", width(tables.counts), _TABLE_THREADS, 4 * held)
-            kernel(
-                (min(blocks, -(-rules.rule_count // (_TABLE_THREADS // 32))),),
-                (_TABLE_THREADS,),
-                (
-                    *(np.uint32(rules.terminals), np.uint32(rules.rule_count), tables.starts, tables.sizes),
-                    *(tables.terminals, tables.counts, uses[rules.terminals :], np.uint32(held), counts),
-                ),
-                shared_mem=4 * held,
+            launch_resident(
+                *("tables", "add_tables", -(-rules.rule_count // (_TABLE_THREADS // 32)), _TABLE_THREADS),
+                *(rules.terminals, rules.rule_count, tables.starts, tables.sizes, tables.terminals, tables.counts),
+                *(uses[rules.terminals :], held, counts),
+                defines=width(tables.counts),
+                shared=4 * held,
             )
         return counts
 
@@ -161,20 +153,27 @@ def make_tables(rules: Rules) -> Tables:
         if count == 0:
             nothing = cupy.zeros(1, np.uint32)
             return Tables(cupy.zeros(1, np.int64), nothing, nothing, nothing)
-        levels, level_count = device_levels(rules), np.uint32(len(rules.level_offsets) - 1)
+        levels, level_count = device_levels(rules), len(rules.level_offsets) - 1
         bounds, rooms = cupy.empty(count, np.uint32), cupy.empty(count, np.uint64)
         # two barriers' counts, the rooms' sum, the greatest length
         report = cupy.zeros(4, np.uint64)
-        bodies = (np.uint32(rules.terminals), rules.rule_offsets, rules.symbols, levels, level_count)
-        kernel, blocks = resident("tables", "bound_tables", ("-DWIDE=0",), _TABLE_THREADS, cooperative=True)
-        kernel((blocks,), (_TABLE_THREADS,), (*bodies, rules.lengths, bounds, rooms, report))
+        bodies = (rules.terminals, rules.rule_offsets, rules.symbols, levels, level_count)
+        launch_resident(
+            *("tables", "bound_tables", None, _TABLE_THREADS, *bodies, rules.lengths, bounds, rooms, report),
+            defines=("-DWIDE=0",),
+            cooperative=True,
+        )
         starts = exclusive_scan(rooms)
         _, _, room, longest = (int(number) for number in report.get())  # synchronize!
         wide = longest >= NARROW
         sizes, terminals = cupy.zeros(count, np.uint32), cupy.empty(room, np.uint32)
         counts = cupy.empty(room, np.uint64 if wide else np.uint32)
-        kernel, blocks = resident("tables", "make_tables", width(counts), _TABLE_THREADS, cooperative=True)
-        kernel((blocks,), (_TABLE_THREADS,), (*bodies, bounds, starts, sizes, terminals, counts, report[1:]))
+        launch_resident(
+            *("tables", "make_tables", None, _TABLE_THREADS, *bodies, bounds, starts, sizes, terminals, counts),
+            report[1:],
+            defines=width(counts),
+            cooperative=True,
+        )
         return Tables(starts, sizes, terminals, counts)
 
 
@@ -218,13 +217,11 @@ def resident_tables(rules: Rules) -> Tables:
             return tables
         terminals, counts = cupy.empty(total, np.uint32), cupy.empty(total, tables.counts.dtype)
         most = cupy.zeros(1, np.uint64)
-        get_kernel("tables", "pack_tables", width(tables.counts))(
-            (-(-rules.rule_count // (_TABLE_THREADS // 32)),),
-            (_TABLE_THREADS,),
-            (
-                *(np.uint32(rules.rule_count), tables.starts, tables.sizes, tables.terminals, tables.counts),
-                *(starts, terminals, counts, most),
-            ),
+        launch(
+            *("tables", "pack_tables", -(-rules.rule_count // (_TABLE_THREADS // 32)), _TABLE_THREADS),
+            *(rules.rule_count, tables.starts, tables.sizes, tables.terminals, tables.counts, starts, terminals),
+            *(counts, most),
+            defines=width(tables.counts),
         )
         highest = int(most.get()[0])  # synchronize!
         packed = _tables[rules] = Tables(starts, tables.sizes, terminals, counts, resident=True, most=highest)
@@ -248,26 +245,3 @@ def _levels(level_offsets: bytes, device: int) -> Any:
 def width(counts: Any) -> tuple[str]:
     """Return what compiles a kernel for such counts."""
     return (f"-DWIDE={int(counts.dtype == np.uint64)}",)
-
-
-def resident(
-    family: str, kernel: str, defines: tuple[str, ...], threads: int, shared: int = 0, cooperative: bool = False
-) -> tuple[Any, int]:
-    """Return a kernel, and how many of its blocks can be resident on the current device."""
-    import cupy
-
-    return _resident(family, kernel, defines, threads, shared, cooperative, cupy.cuda.runtime.getDevice())
-
-
-@lru_cache(maxsize=256)
-def _resident(
-    family: str, kernel: str, defines: tuple[str, ...], threads: int, shared: int, cooperative: bool, device: int
-) -> tuple[Any, int]:
-    import cupy
-
-    found = get_kernel(family, kernel, defines, cooperative)
-    if shared:  # even below 48 KiB: what a kernel declares itself comes on top
-        found.max_dynamic_shared_size_bytes = max(found.max_dynamic_shared_size_bytes, shared)
-    blocks = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(found.kernel.ptr, threads, shared)
-    # few blocks meet sooner at a barrier
-    return found, (min(blocks, 4) if cooperative else blocks) * device_attribute("MultiProcessorCount")

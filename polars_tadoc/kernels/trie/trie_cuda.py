@@ -18,12 +18,11 @@ from polars_tadoc.kernels.primitives.upload_cuda import PADDING
 from polars_tadoc.kernels.trie.arrays import Trie
 from polars_tadoc.kernels.trie.word_rows_cuda import upload_words
 from polars_tadoc.kernels.trie.word_table_cuda import WordTable, copy_words, find_words, make_table
-from polars_tadoc.runtime.device import device_errors, get_kernel
+from polars_tadoc.runtime.device import device_errors, launch_each
 
 GATHERS_SPELLED = False
 """Gathering is the host's work: spelling any number of ids is faster."""
 
-_THREADS = 256  # of trie.cu
 _KNOWN_STARTS = 1 << 16
 """Inner edges whose children's start is kept: those near the root, which every walk passes."""
 _CHUNK = 256
@@ -198,11 +197,8 @@ def copy_trie(trie: Trie) -> DeviceTrie:
     on_device = Trie(*trie[:4], labels, *arrays)
     starts = min(trie.inner, _KNOWN_STARTS)
     root_edges, child_starts = cupy.empty(256, np.uint32), cupy.empty(starts, np.uint32)
-    get_kernel("trie", "start_ways")(
-        (-(-max(256, starts) // _THREADS),),
-        (_THREADS,),
-        (_struct(on_device, None, None), root_edges, child_starts, np.uint32(starts)),
-    )
+    given = (_struct(on_device, None, None), root_edges, child_starts, starts)
+    launch_each("trie", "start_ways", max(256, starts), *given)
     return DeviceTrie(on_device, root_edges, child_starts)
 
 
@@ -211,13 +207,8 @@ def walk_words(trie: DeviceTrie, data: Any, starts: Any, stops: Any, chunk: int 
     import cupy
 
     ids = cupy.empty(len(starts), np.uint32)
-    if len(starts):
-        warps = -(-len(starts) // chunk)
-        get_kernel("trie", "walk_words")(
-            (-(-32 * warps // _THREADS),),
-            (_THREADS,),
-            (_of(trie), data, starts, stops, np.uint32(len(starts)), np.uint32(chunk), ids),
-        )
+    warps = -(-len(starts) // chunk)
+    launch_each("trie", "walk_words", 32 * warps, _of(trie), data, starts, stops, len(starts), chunk, ids)
     return ids
 
 
@@ -225,10 +216,9 @@ def spell_by_trie(trie: DeviceTrie, ids: Any) -> tuple[Any, Any]:
     """Write out words by walks of the trie; result as :func:`spell`'s, the bytes padded."""
     import cupy
 
-    count, blocks = np.uint32(len(ids)), -(-len(ids) // _THREADS)
+    count = len(ids)
     lengths = cupy.empty(len(ids), np.uint32)
-    if len(ids):
-        get_kernel("trie", "measure_words")((blocks,), (_THREADS,), (_of(trie), ids, count, lengths))
+    launch_each("trie", "measure_words", count, _of(trie), ids, count, lengths)
     offsets = exclusive_scan(lengths)
     size = int(offsets[-1])  # synchronize!
     if size + PADDING >= _MAX_BYTES:
@@ -239,7 +229,7 @@ def spell_by_trie(trie: DeviceTrie, ids: Any) -> tuple[Any, Any]:
     data = cupy.empty(size + PADDING, np.uint8)
     data[size:] = 0
     if size:
-        get_kernel("trie", "spell_words")((blocks,), (_THREADS,), (_of(trie), ids, count, offsets, data))
+        launch_each("trie", "spell_words", count, _of(trie), ids, count, offsets, data)
     return offsets, data
 
 

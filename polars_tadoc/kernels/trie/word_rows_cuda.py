@@ -63,10 +63,7 @@ def _place_views(addresses: Any, sizes: Any) -> Words:
     text, rows = upload_rows(addresses, before), int(sizes[0]) // _VIEW
     starts, stops = cupy.empty(rows, np.uint32), cupy.empty(rows, np.uint32)
     bases, lengths = (cupy.asarray(np.append(array, 0).astype(np.uint32)) for array in (before[1:-1], sizes[1:]))
-    launch_each(
-        *("word_rows", "place_rows", rows),
-        *(text, np.uint32(rows), bases, lengths, np.uint32(len(sizes) - 1), starts, stops),
-    )
+    launch_each("word_rows", "place_rows", rows, text, rows, bases, lengths, len(sizes) - 1, starts, stops)
     return Words(text, starts, stops)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan
 from polars_tadoc.kernels.primitives.upload_cuda import PADDING
-from polars_tadoc.runtime.device import even_blocks, get_kernel, launch_each
+from polars_tadoc.runtime.device import even_blocks, launch, launch_each
 
 _THREADS, _ALONE = 256, 64  # of word_table.cu
 
@@ -56,13 +56,11 @@ def make_table(offsets: Any, data: Any) -> WordTable | None:
     slots.data.memset_async(0xFF, int(slots.nbytes))
     table = WordTable(places, data, slots, longest, sum(int(array.nbytes) for array in (places, data, slots)))
     if words:
-        held = (data, places)
-        slots_of = (slots, np.uint32(capacity))
-        long_words, state = _long_list(words)
-        _launch("insert_words", -(-words // _THREADS), *held, np.uint32(words), *slots_of, long_words, state)
+        given = (data, places, slots, capacity, *_long_list(words))
+        launch_each("word_table", "insert_words", words, data, places, words, *given[2:], defines=hash_defines)
         if longest > _ALONE:
-            _launch("insert_long_words", even_blocks(32 * words), *held, *slots_of, long_words, state)
-        if int(state[1]):  # synchronize!
+            launch("word_table", "insert_long_words", even_blocks(32 * words), _THREADS, *given, defines=hash_defines)
+        if int(given[-1][1]):  # synchronize!
             return None
     return table
 
@@ -90,17 +88,17 @@ def find_words(table: WordTable, text: Any, starts: Any, stops: Any) -> Any:
     tokens = len(starts)
     ids = cupy.empty(tokens, np.uint32)
     if tokens:
-        slots_of = (table.slots, np.uint32(len(table.slots)))
-        words, unknown = (table.data, table.offsets), np.uint32(len(table.offsets) - 1)
-        long_tokens, state = _long_list(tokens if table.longest > _ALONE else 0)
-        _launch(
-            *("find_words", -(-tokens // _THREADS), text, starts, stops, np.uint32(tokens)),
-            *(*words, *slots_of, np.uint32(table.longest), unknown, ids, long_tokens, state),
+        given = (table.data, table.offsets, table.slots, len(table.slots))
+        found = (len(table.offsets) - 1, ids, *_long_list(tokens if table.longest > _ALONE else 0))
+        launch_each(
+            *("word_table", "find_words", tokens, text, starts, stops, tokens, *given, table.longest, *found),
+            defines=hash_defines,
         )
         if table.longest > _ALONE:
-            _launch(
-                *("find_long_words", even_blocks(32 * tokens), text, starts, stops),
-                *(*words, *slots_of, unknown, ids, long_tokens, state),
+            launch(
+                *("word_table", "find_long_words", even_blocks(32 * tokens), _THREADS, text, starts, stops),
+                *(*given, *found),
+                defines=hash_defines,
             )
     return ids
 
@@ -123,7 +121,7 @@ def copy_words(table: WordTable, ids: Any) -> tuple[Any, Any]:
     """
     import cupy
 
-    words, count = np.uint32(len(table.offsets) - 1), np.uint32(len(ids))
+    words, count = len(table.offsets) - 1, len(ids)
     lengths = cupy.empty(len(ids), np.uint32)
     launch_each("word_table", "measure_words", len(ids), table.offsets, words, ids, count, lengths)
     offsets = exclusive_scan(lengths)
@@ -139,7 +137,3 @@ def _long_list(most: int) -> tuple[Any, Any]:
     import cupy
 
     return cupy.empty(most, np.uint32), cupy.zeros(2, np.uint32)
-
-
-def _launch(kernel: str, blocks: int, *arguments: Any) -> None:
-    get_kernel("word_table", kernel, hash_defines)((blocks,), (_THREADS,), arguments)

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from polars_tadoc.config import settings
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, expand
 from polars_tadoc.kernels.traverse.rules import Rules
-from polars_tadoc.kernels.traverse.tables_cuda import device_levels, resident
+from polars_tadoc.kernels.traverse.tables_cuda import device_levels
 from polars_tadoc.kernels.twigs.arrays import Events, WordEvents
-from polars_tadoc.runtime.device import device_errors, get_kernel, launch_each
+from polars_tadoc.runtime.device import device_errors, launch_each, launch_resident
 
 MatchEvents = Callable[[Events], tuple[Any, Any]]
 
@@ -105,9 +105,9 @@ def match_rules(
         grammar = _measured(rules, words)
         states, sizes = cupy.empty(documents, np.uint8), cupy.zeros(len(roots), np.uint32)
         highest = cupy.zeros(1, np.uint64)
-        _by_warps(
-            *("measure_documents", documents, root_offsets, np.uint64(documents), roots, grammar.runs, grammar.sizes),
-            *(np.uint32(min(most_levels, _MAX_LEVELS)), np.uint64(min(settings().expansion_limit, _MAX_EVENTS))),
+        launch_each(
+            *("twig_rules", "measure_documents", 32 * documents, root_offsets, documents, roots, grammar.runs),
+            *(grammar.sizes, min(most_levels, _MAX_LEVELS), min(settings().expansion_limit, _MAX_EVENTS)),
             *(sizes, states, highest),
         )
         everything = _Documents(root_offsets, 0, roots, sizes, states, highest)
@@ -164,20 +164,15 @@ def _measure(rules: Rules, words: WordEvents) -> _Grammar:
     runs, sizes = cupy.empty((terminals + count, 4), np.uint32), cupy.empty(terminals + count, np.uint32)
     before, names = cupy.empty(len(rules.symbols), np.uint32), cupy.empty(len(words.symbols), np.uint32)
     launch_each(
-        *("twig_rules", "measure_words", terminals, np.uint32(terminals), words.kinds, words.names, words.offsets),
-        *(runs, sizes, names),
+        "twig_rules", "measure_words", terminals, terminals, words.kinds, words.names, words.offsets, runs, sizes, names
     )
     if count:
         levels = rules.level_offsets
         widest = int(np.diff(levels).max(initial=1))
-        kernel, blocks = resident("twig_rules", "measure_rules", (), _THREADS, cooperative=True)
-        kernel(
-            (max(1, min(blocks, -(-widest // _WARPS))),),
-            (_THREADS,),
-            (
-                *(device_levels(rules), np.uint32(len(levels) - 1), rules.rule_offsets, rules.symbols),
-                *(np.uint32(terminals), runs, sizes, before, cupy.zeros(1, np.uint32)),
-            ),
+        launch_resident(
+            *("twig_rules", "measure_rules", -(-widest // _WARPS), _THREADS, device_levels(rules), len(levels) - 1),
+            *(rules.rule_offsets, rules.symbols, terminals, runs, sizes, before, cupy.zeros(1, np.uint32)),
+            cooperative=True,
         )
     return _Grammar(words, runs, sizes, before, names)
 
@@ -216,8 +211,8 @@ def _lay_out(documents: _Documents) -> _Layout:
     count = len(documents.root_offsets) - 1
     starts, offsets = exclusive_scan(documents.sizes), cupy.empty(count + 2, np.int64)
     launch_each(
-        *("twig_rules", "place_documents", count + 1, documents.root_offsets, np.uint64(count)),
-        *(np.int64(documents.first), starts, documents.highest, offsets),
+        *("twig_rules", "place_documents", count + 1, documents.root_offsets, count, documents.first, starts),
+        *(documents.highest, offsets),
     )
     events, levels = offsets[-2:].get().tolist()  # synchronize!
     return _Layout(starts, offsets[:-1], events, levels)
@@ -262,32 +257,18 @@ def _write(rules: Rules, grammar: _Grammar, documents: _Documents, layout: _Layo
         if not layout.events:
             break
         owners = expand(layout.starts, layout.events)
-        get_kernel("twig_rules", "write_events", defines)(
-            (-(-layout.events // _THREADS),),
-            (_THREADS,),
-            (
-                *(owners, np.uint64(layout.events), layout.starts, documents.roots, np.uint32(rules.terminals)),
-                *(rules.rule_offsets, rules.symbols, grammar.before, grammar.words.offsets, grammar.words.symbols),
-                *(grammar.event_names, symbols, names),
-            ),
-        )
-        wrong = cupy.zeros(1, np.uint32)
-        _by_warps(
-            *("check_names", count, symbols, names, layout.offsets, np.uint64(count)),
-            *(cupy.empty(layout.events // 2, np.uint32), documents.states, wrong),
+        launch_each(
+            *("twig_rules", "write_events", layout.events, owners, layout.events, layout.starts, documents.roots),
+            *(rules.terminals, rules.rule_offsets, rules.symbols, grammar.before, grammar.words.offsets),
+            *(grammar.words.symbols, grammar.event_names, symbols, names),
             defines=defines,
         )
+        opened, wrong = cupy.empty(layout.events // 2, np.uint32), cupy.zeros(1, np.uint32)
+        checked = (symbols, names, layout.offsets, count, opened, documents.states, wrong)
+        launch_each("twig_rules", "check_names", 32 * count, *checked, defines=defines)
         if not int(wrong[0]):  # synchronize!
             break
-        _by_warps(
-            *("leave_out", count, documents.root_offsets, np.uint64(count), np.int64(documents.first)),
-            *(documents.states, documents.sizes),
-        )
+        given = (documents.root_offsets, count, documents.first, documents.states, documents.sizes)
+        launch_each("twig_rules", "leave_out", 32 * count, *given)
         layout = _lay_out(documents)
     return Events(symbols, layout.offsets, layout.levels + 1)  # attributes and texts open a level
-
-
-def _by_warps(kernel: str, items: int, *arguments: Any, defines: tuple[str, ...] = ()) -> None:
-    """Launch a kernel with one warp for each item, if there are any."""
-    if items:
-        get_kernel("twig_rules", kernel, defines)((-(-items // _WARPS),), (_THREADS,), arguments)

@@ -25,7 +25,7 @@ from polars_tadoc.kernels.twigs.twig_tables_cuda import (
     list_nodes,
     make_tables,
 )
-from polars_tadoc.runtime.device import device_attribute, device_errors, get_kernel
+from polars_tadoc.runtime.device import device_attribute, device_errors, launch
 
 TWIG_KERNELS = ("bits", "nodes")
 """The first is the default."""
@@ -205,10 +205,8 @@ class TwigMatcher:
         tiles, offsets = cupy.empty(blocks + 1, np.uint64), cupy.empty(documents + 1, np.int64)
         tiles.data.memset_async(0xFF, 8 * (blocks + 1))
         matches = cupy.empty(documents * twigs, np.uint32)
-        self._launch(
-            *("list_matches", blocks, 0, found, np.uint64(documents), np.uint64(self._words), self._roots),
-            *(np.uint64(twigs), np.uint64(chunks), tiles, offsets, matches),
-        )
+        given = (found, documents, self._words, self._roots, twigs, chunks, tiles, offsets, matches)
+        self._launch("list_matches", blocks, *given)
         listed = matches[: int(offsets[-1])]  # synchronize!
         return offsets, listed.copy() if matches.nbytes > _MAX_SPARE else listed
 
@@ -226,9 +224,9 @@ class TwigMatcher:
         blocks = -(-documents * self._columns // _WARPS)
         blocks, spilled = _spilling(blocks, _WARPS * far * column * 8)
         self._launch(
-            *("match_words", blocks, _WARPS * near * column * 8),
-            *(self._struct, elements.elements, events.offsets, elements.counts, np.uint64(documents)),
-            *(np.uint64(self._columns), np.uint32(near), np.uint64(far), spilled.view(np.uint64), found),
+            *("match_words", blocks, self._struct, elements.elements, events.offsets, elements.counts, documents),
+            *(self._columns, near, far, spilled.view(np.uint64), found),
+            shared=_WARPS * near * column * 8,
         )
 
     def _match_large(self, events: Events, elements: Elements, found: Any) -> None:
@@ -236,30 +234,25 @@ class TwigMatcher:
         blocks = min(documents * large, 4 * device_attribute("MultiProcessorCount"))
         blocks, scratch = _spilling(blocks, (2 + elements.levels) * self._widest * 8)
         self._launch(
-            *("match_large", blocks, 0),
-            *(self._struct, elements.elements, events.offsets, elements.counts, np.uint64(documents)),
-            *(self._large, np.uint64(large), np.uint64(self._widest), np.uint64(elements.levels)),
-            *(scratch.view(np.uint64), found),
+            *("match_large", blocks, self._struct, elements.elements, events.offsets, elements.counts, documents),
+            *(self._large, large, self._widest, elements.levels, scratch.view(np.uint64), found),
         )
 
-    def _launch(self, kernel: str, blocks: int, shared: int, *arguments: Any) -> None:
+    def _launch(self, kernel: str, blocks: int, *arguments: Any, shared: int = 0) -> None:
         defines = (f"-DWORDS={self._words_of_lane}u",)
-        get_kernel("twigs", kernel, defines)((blocks,), (_THREADS,), arguments, shared_mem=shared)
+        launch("twigs", kernel, blocks, _THREADS, *arguments, defines=defines, shared=shared)
 
     def _match_nodes(self, events: Events, found: Any) -> None:
         documents, warps = len(events.offsets) - 1, len(self._personalities) // 32
         near = min(events.depth, _NODE_LEVELS)
         far = events.depth - near
         blocks, spilled = _spilling(documents * -(-warps // _NODE_WARPS), 32 * _NODE_WARPS * far)
-        get_kernel("twig_nodes", "match_nodes", _symbols(events))(
-            (blocks,),
-            (32 * _NODE_WARPS,),
-            (
-                *(self._personalities, self._children, np.uint32(warps), self._arrays["elements"], events.symbols),
-                *(events.offsets, np.uint64(documents), np.uint32(near), np.uint64(far), spilled),
-                *(found.view(np.uint32), np.uint64(2 * self._words)),
-            ),
-            shared_mem=4 * _CHUNK + 32 * _NODE_WARPS * near,
+        launch(
+            *("twig_nodes", "match_nodes", blocks, 32 * _NODE_WARPS, self._personalities, self._children, warps),
+            *(self._arrays["elements"], events.symbols, events.offsets, documents, near, far, spilled),
+            *(found.view(np.uint32), 2 * self._words),
+            defines=_symbols(events),
+            shared=4 * _CHUNK + 32 * _NODE_WARPS * near,
         )
 
 
@@ -271,10 +264,10 @@ def order_elements(events: Events) -> Elements:
     opened, ordered = cupy.empty(elements, np.uint32), cupy.empty(elements, np.uint32)
     counts = cupy.empty(documents, np.uint32)
     most = cupy.zeros(1, np.uint32) if events.depth > _LEVELS else None
-    get_kernel("twig_elements", "order_elements", _symbols(events))(
-        (-(-documents // _WARPS),),
-        (_THREADS,),
-        (events.symbols, events.offsets, np.uint64(documents), opened, ordered, counts, most),
+    launch(
+        *("twig_elements", "order_elements", -(-documents // _WARPS), _THREADS, events.symbols, events.offsets),
+        *(documents, opened, ordered, counts, most),
+        defines=_symbols(events),
     )
     return Elements(ordered, counts, events.depth if most is None else int(most[0]))  # synchronize!
 

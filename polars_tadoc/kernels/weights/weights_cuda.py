@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, segmented_sum
-from polars_tadoc.runtime.device import device_attribute, device_errors, get_kernel, launch_each
+from polars_tadoc.runtime.device import device_attribute, device_errors, launch, launch_each
 
 TILE = 2048
 """Documents' ends and postings that a block takes (balanced_postings.cuh)."""
@@ -57,11 +57,8 @@ def document_frequencies(terminals: Any, size: int) -> Any:
         if postings:
             share = -(-postings // (2 * device_attribute("MultiProcessorCount")))
             share = min(max(share, _MIN_SHARE), _MAX_SHARE)
-            get_kernel("weights", "count_frequencies")(
-                (-(-postings // share),),
-                (_COUNT_THREADS,),
-                (terminals, np.uint64(postings), np.uint64(share), frequencies),
-            )
+            given = (terminals, postings, share, frequencies)
+            launch("weights", "count_frequencies", -(-postings // share), _COUNT_THREADS, *given)
         return frequencies
 
 
@@ -154,14 +151,14 @@ def weigh_tfidf(offsets: Any, terminals: Any, counts: Any, idf: Any, sublinear: 
 
         documents = len(offsets) - 1
         weighed = cupy.empty(len(terminals), np.float64)
-        given = (idf, np.uint32(sublinear))
+        given = (idf, sublinear)
         sums = None
         if norm is not None and len(terminals):
             sums = cupy.empty(documents, np.float64)
             heads, tails = cupy.empty((2, _tiles(offsets, terminals)), np.float64)
-            squares = np.uint32(norm == "l2")
+            squares = norm == "l2"
             _balanced("sum_weights", offsets, terminals, counts, *given, squares, sums, heads, tails)
-            launch_each("weights", "find_norms", documents, offsets, np.uint64(documents), heads, tails, squares, sums)
+            launch_each("weights", "find_norms", documents, offsets, documents, heads, tails, squares, sums)
         _balanced("weigh_tfidf", offsets, terminals, counts, *given, sums, weighed)
         return weighed
 
@@ -202,10 +199,8 @@ def top_weights(offsets: Any, terminals: Any, weights: Any, rank: Any, top: int)
         kept, report = _size_pieces(offsets, PIECE, most)
         total, last_total, longest = (int(number) for number in report.get())  # synchronize!
         result = cupy.empty(total, np.uint32), cupy.empty(total, np.float64)
-        _launch_top(
-            *("sort_pieces", -(-postings // _WINDOW), offsets, np.uint64(len(offsets) - 1), np.uint64(postings)),
-            *(terminals, weights, rank, np.uint64(most), kept, *result),
-        )
+        given = (offsets, len(offsets) - 1, postings, terminals, weights, rank, most, kept)
+        _launch_top("sort_pieces", -(-postings // _WINDOW), *given, *result)
         piece = PIECE
         while longest > piece:
             longest = longest // piece * min(piece, most) + min(longest % piece, most)
@@ -214,10 +209,8 @@ def top_weights(offsets: Any, terminals: Any, weights: Any, rank: Any, top: int)
             total = last_total if longest <= piece else int(report[:1].get()[0])  # synchronize!
             target = cupy.empty(total, np.uint32), cupy.empty(total, np.float64)
             size = len(result[0])
-            _launch_top(
-                *("merge_pieces", -(-size // _THREADS), kept, np.uint64(len(kept) - 1), np.uint64(size), *result),
-                *(rank, np.uint64(length), np.uint64(most), merged, *target),
-            )
+            pieces = (kept, len(kept) - 1, size, *result, rank, length, most, merged)
+            _launch_top("merge_pieces", -(-size // _THREADS), *pieces, *target)
             kept, result = merged, target
         return kept, *result
 
@@ -228,15 +221,12 @@ def _size_pieces(offsets: Any, piece: int, most: int) -> tuple[Any, Any]:
 
     documents = len(offsets) - 1
     sizes, report = cupy.empty(documents, np.uint64), cupy.zeros(3, np.uint64)
-    _launch_top(
-        *("size_pieces", -(-documents // _THREADS), offsets, np.uint64(documents), np.uint64(piece)),
-        *(np.uint64(most), sizes, report),
-    )
+    _launch_top("size_pieces", -(-documents // _THREADS), offsets, documents, piece, most, sizes, report)
     return exclusive_scan(sizes), report
 
 
 def _launch_top(kernel: str, blocks: int, *arguments: Any) -> None:
-    get_kernel("top_weights", kernel, _SIZES)((blocks,), (_THREADS,), arguments)
+    launch("top_weights", kernel, blocks, _THREADS, *arguments, defines=_SIZES)
 
 
 def _tiles(offsets: Any, terminals: Any) -> int:
@@ -247,5 +237,5 @@ def _tiles(offsets: Any, terminals: Any) -> int:
 def _balanced(kernel: str, offsets: Any, terminals: Any, *arguments: Any) -> None:
     """Launch a pass over documents and postings, if there are any postings."""
     if len(terminals):
-        given = (offsets, np.uint64(len(offsets) - 1), np.uint64(len(terminals)), terminals)
-        get_kernel("weights", kernel)((_tiles(offsets, terminals),), (_THREADS,), (*given, *arguments))
+        given = (offsets, len(offsets) - 1, len(terminals), terminals)
+        launch("weights", kernel, _tiles(offsets, terminals), _THREADS, *given, *arguments)
