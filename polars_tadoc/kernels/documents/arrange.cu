@@ -1,17 +1,15 @@
 // Puts counted terminals into the order of a result. A key holds a terminal (or its rank), its document and, where
 // they all fit, its count.
 #include "primitives/counters.cuh"
+#include "primitives/segments.cuh"
 
-#ifndef THREADS
-#define THREADS 256
-#endif
+constexpr u32 THREADS = 256;
 
 #ifndef KEY
 #define KEY u64
 #endif
 
 using Key = KEY;
-using i64 = long long;
 
 constexpr u32 ITEMS = 8;  // neighbours, of a thread
 
@@ -47,15 +45,7 @@ __device__ __forceinline__ void visit_positions(
     const u64 stop = first_position + total;
     if (begin >= stop)
         return;
-    u32 owner = 0;
-    u32 high = documents;
-    while (high - owner > 1) {
-        const u32 middle = owner + (high - owner) / 2;
-        if (static_cast<u64>(offsets[middle]) <= begin)
-            owner = middle;
-        else
-            high = middle;
-    }
+    u32 owner = find_owner(offsets, 0u, documents, begin);
     for (u64 position = begin; position < stop && position < begin + 32 * ITEMS; position += 32) {
         while (static_cast<u64>(offsets[owner + 1]) <= position)
             ++owner;
@@ -102,16 +92,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) find_terminals(
     const u64 terminal = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
     if (terminal > terminals)
         return;
-    u64 low = 0;
-    u64 high = total;
-    while (low < high) {
-        const u64 middle = low + (high - low) / 2;
-        if (keys[middle] >> terminal_shift < terminal)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    offsets[terminal] = static_cast<i64>(low);
+    offsets[terminal] = static_cast<i64>(
+        first_without(u64{0}, total, [&](u64 i) { return keys[i] >> terminal_shift < terminal; }));
 }
 
 // Adds to each terminal's number of documents. counts: terminals.
@@ -148,13 +130,4 @@ extern "C" __global__ void __launch_bounds__(THREADS) advance_places(
     const u32 terminal = blockIdx.x * THREADS + threadIdx.x;
     if (terminal < terminals)
         places[terminal] += offsets[terminal + 1] - offsets[terminal];
-}
-
-// by_rank: the terminal of each rank.
-extern "C" __global__ void __launch_bounds__(THREADS) invert_rank(
-    const u32* __restrict__ rank, u32 terminals, u32* by_rank)
-{
-    const u32 terminal = blockIdx.x * THREADS + threadIdx.x;
-    if (terminal < terminals)
-        by_rank[rank[terminal]] = terminal;
 }

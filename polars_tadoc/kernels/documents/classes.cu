@@ -1,12 +1,9 @@
 // Sorts documents by how many terminals they can have, so that each is counted by as many threads as it needs.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
+#include "primitives/segments.cuh"
 
-#ifndef THREADS
-#define THREADS 256
-#endif
-
-using i64 = long long;
+constexpr u32 THREADS = 256;
 
 constexpr u32 CLASSES = 5;
 
@@ -33,16 +30,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_roots(
     const u64 begin = thread * items;
     if (begin - threadIdx.x % 32 * items >= root_count)
         return;
-    u64 low = 0;
-    u64 high = documents;
-    while (high - low > 1) {
-        const u64 middle = low + (high - low) / 2;
-        if (static_cast<u64>(root_offsets[middle]) <= begin)
-            low = middle;
-        else
-            high = middle;
-    }
-    u64 document = low;
+    u64 document = find_owner(root_offsets, u64{0}, documents, begin);
     u64 length = 0;
     u64 entry_count = 0;  // without tables, every symbol is one
     const auto flush = [&] {
@@ -107,19 +95,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) class_documents(
             number = (size > first_most) + (size > second_most) + (size > third_most) + (size > fourth_most);
     }
     for (u32 c = 0; c < CLASSES; ++c) {
-        const u32 members = __ballot_sync(ALL_LANES, number == c);
-        if (members == 0)
-            continue;
-        u64 place = 0;
-        if (threadIdx.x % 32 == 0)
-            place = atomicAdd(report->classes + c, static_cast<u64>(__popc(members)));
-        place = __shfl_sync(ALL_LANES, place, 0) + __popc(members & ((1u << threadIdx.x % 32) - 1));
+        const u64 place = take_room(report->classes + c, number == c);
         if (number == c)
             lists[static_cast<u64>(c) * (stop - first) + place] = static_cast<u32>(document);
     }
     const u64 sum = lanes_sum(number < CLASSES ? u64{bound} : u64{0});
-    for (u32 step = 16; step > 0; step /= 2)
-        length = max(length, __shfl_xor_sync(ALL_LANES, length, step));
+    length = lanes_max(length);
     if (threadIdx.x % 32 == 0) {
         if (sum != 0)
             atomicAdd(&report->bounds, sum);

@@ -262,11 +262,7 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
             u32 terminal = 0;
             const Count count = cell < cells ? counter.read(cell, terminal) : 0;
             const bool kept = fits && count != 0 && count >= least;
-            const u32 members = __ballot_sync(ALL_LANES, kept);
-            u32 place = 0;
-            if (lane == 0 && members != 0)
-                place = atomicAdd(&found, static_cast<u32>(__popc(members)));
-            place = __shfl_sync(ALL_LANES, place, 0) + __popc(members & ((1u << lane) - 1));
+            const u32 place = take_room(&found, kept);
             if (kept)
                 counted.write(start + place, terminal, document, count);
         }

@@ -22,9 +22,7 @@ using TableCount = u64;
 using TableCount = u32;
 #endif
 
-#ifndef THREADS
-#define THREADS 512
-#endif
+constexpr u32 THREADS = 512;
 
 constexpr u32 GROUP = 64;  // documents, at most, that have a row at a time
 constexpr u32 CELLS = 8;  // counters of a thread

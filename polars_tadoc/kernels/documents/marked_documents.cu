@@ -1,6 +1,7 @@
 // Lists one document of each class of equal ones, and marks the terminals of long documents in rows in global memory.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
+#include "primitives/segments.cuh"
 #include "traverse/spans.cuh"
 #include "documents/marked_documents.cuh"
 
@@ -57,16 +58,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) list_classes(
         start = atomicAdd(&report->members, before + room);
     start = __shfl_sync(ALL_LANES, start, 31) + before;
     const bool large = size >= large_size;
-    const u32 larges = __ballot_sync(ALL_LANES, large);
-    const u32 smalls = __ballot_sync(ALL_LANES, size != 0 && !large);
-    u32 first_large = 0;
-    u32 first_small = 0;
-    if (lane == 0 && larges != 0)
-        first_large = atomicAdd(&report->large, static_cast<u32>(__popc(larges)));
-    if (lane == 0 && smalls != 0)
-        first_small = atomicAdd(&report->small, static_cast<u32>(__popc(smalls)));
-    first_large = __shfl_sync(ALL_LANES, first_large, 0) + __popc(larges & ((1u << lane) - 1));
-    first_small = __shfl_sync(ALL_LANES, first_small, 0) + __popc(smalls & ((1u << lane) - 1));
+    const u32 first_large = take_room(&report->large, large);
+    const u32 first_small = take_room(&report->small, size != 0 && !large);
     if (size == 0)
         return;
     list[large ? first_large : documents - 1 - first_small] = static_cast<u32>(document);

@@ -80,21 +80,6 @@ __device__ __forceinline__ void visit_document(
         waiting.visit([&](u64 place, Count) { item(place); });
 }
 
-// The document that a root belongs to.
-__device__ __forceinline__ u32 document_of(const i64* __restrict__ root_offsets, u32 documents, i64 root)
-{
-    u32 low = 0;
-    u32 high = documents;
-    while (high - low > 1) {
-        const u32 middle = low + (high - low) / 2;
-        if (root_offsets[middle] <= root)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 // Calls visit(document, row, first, stop) for pieces of the long documents that have a row. Whole blocks call it, and
 // take as many roots at a time as a long document has at least.
 template <typename Visit>
@@ -105,8 +90,8 @@ __device__ __forceinline__ void visit_pieces(
     for (u64 begin = static_cast<u64>(blockIdx.x) * long_roots; begin < root_count;
          begin += static_cast<u64>(gridDim.x) * long_roots) {
         const i64 end = static_cast<i64>(min(begin + long_roots, root_count));
-        const u32 first = document_of(root_offsets, documents, static_cast<i64>(begin));
-        const u32 last = document_of(root_offsets, documents, end - 1);
+        const u32 first = find_owner(root_offsets, 0u, documents, begin);
+        const u32 last = find_owner(root_offsets, 0u, documents, static_cast<u64>(end) - 1);
         // none that lies between them is long
         for (u32 turn = 0; turn < 1 + (first != last); ++turn) {
             const u32 document = turn == 0 ? first : last;

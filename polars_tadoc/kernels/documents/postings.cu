@@ -5,6 +5,7 @@
 // order; another bitmap, of documents, puts them in order. Equal documents of one symbol are marked once.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
+#include "primitives/segments.cuh"
 #include "traverse/spans.cuh"
 #include "documents/marked_documents.cuh"
 

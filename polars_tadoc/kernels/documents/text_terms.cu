@@ -4,13 +4,13 @@
 // among the document's sorted words. The runs are put together when their number is known.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
+#include "primitives/segments.cuh"
 
 #ifndef KEY
 #define KEY u64
 #endif
 
 using Key = KEY;
-using i64 = long long;
 
 constexpr u32 THREADS = 256;
 constexpr u32 CLASSES = 6;  // by length: up to 32, then as the limits say, and beyond
@@ -38,13 +38,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) class_documents(const i64*
                 own += words > limits[i];
         }
     }
-    const u32 lane = threadIdx.x % 32;
     for (u32 kind = 0; kind < CLASSES; ++kind) {
-        const u32 members = __ballot_sync(ALL_LANES, own == kind);
-        u32 place = 0;
-        if (lane == 0 && members != 0)
-            place = atomicAdd(sizes + kind, static_cast<u32>(__popc(members)));
-        place = __shfl_sync(ALL_LANES, place, 0) + __popc(members & ((1u << lane) - 1));
+        const u32 place = take_room(sizes + kind, own == kind);
         if (own == kind)
             lists[static_cast<u64>(kind) * documents + place] = document;
     }
@@ -151,21 +146,6 @@ extern "C" __global__ void __launch_bounds__(1024) count_in_block(const i64* __r
     }
 }
 
-// The last of ascending numbers that is not above `place`, as the first one is.
-__device__ __forceinline__ u32 find_owner(const i64* __restrict__ offsets, u32 owners, u64 place)
-{
-    u32 low = 0;
-    u32 high = owners;
-    while (high - low > 1) {
-        const u32 middle = low + (high - low) / 2;
-        if (static_cast<u64>(offsets[middle]) <= place)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 constexpr u32 ITEMS = 8;  // of a thread, 32 apart
 
 // Calls visit(place, owner) for a thread's places; a warp's stand together.
@@ -177,10 +157,10 @@ __device__ __forceinline__ void visit_places(const i64* __restrict__ offsets, u3
     const u64 stop = min(total, (warp + 1) * 32 * ITEMS);
     if (place >= stop)
         return;
-    u32 owner = find_owner(offsets, owners, place);
+    u32 owner = find_owner(offsets, 0u, owners, place);
     for (; place < stop; place += 32) {
         if (static_cast<u64>(offsets[owner + 1]) <= place)
-            owner += find_owner(offsets + owner, owners - owner, place);
+            owner += find_owner(offsets + owner, 0u, owners - owner, place);
         visit(place, owner);
     }
 }

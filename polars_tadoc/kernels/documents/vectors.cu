@@ -6,6 +6,7 @@
 #include "primitives/counters.cuh"
 #include "primitives/bitmap.cuh"
 #include "primitives/scan.cuh"
+#include "primitives/segments.cuh"
 #include "traverse/spans.cuh"
 #include "documents/marked_documents.cuh"
 #include "weights/balanced_postings.cuh"
@@ -394,7 +395,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_equal_documents(
     const u64 begin = warp * 32 * ITEMS + threadIdx.x % 32;
     if (begin >= total)
         return;
-    u32 document = document_of(offsets, documents, static_cast<i64>(begin));
+    u32 document = find_owner(offsets, 0u, documents, begin);
     for (u64 position = begin; position < total && position < begin + 32 * ITEMS; position += 32) {
         while (static_cast<u64>(offsets[document + 1]) <= position)
             ++document;

@@ -41,6 +41,8 @@ class Survey:
         Texts and what else their launches take.
     sketch
         Tells a sketch all entries, if there is one.
+    defines
+        Macros that the kernel is compiled with.
 
     """
 
@@ -50,8 +52,10 @@ class Survey:
         packing: Packing,
         parts: Sequence[tuple[Text, tuple[Any, ...]]],
         sketch: Callable[[Any], None] | None = None,
+        defines: tuple[str, ...] = (),
     ) -> None:
         self._kernel, self._packing, self._parts, self._sketch = kernel, packing, parts, sketch
+        self._defines = defines
         self._seen: Any = None
 
     def count(self, low: int, shift: int, buckets: int) -> npt.NDArray[np.int64]:
@@ -64,8 +68,9 @@ class Survey:
         for text, arguments in self._parts:
             if len(text.symbols):
                 launch(
-                    *(*self._kernel, 2 * even_blocks(len(text.symbols)), _THREADS, *text.arguments()),
-                    *(*self._packing.arguments(), *some, *arguments, shift, buckets, counts, self._seen),
+                    *(*self._kernel, 2 * even_blocks(len(text.symbols)), _THREADS, text.struct, self._packing.struct),
+                    *(*some, *arguments, shift, buckets, counts, self._seen),
+                    defines=self._defines,
                 )
         found: npt.NDArray[np.uint64] = counts.get()  # synchronize!
         return found.astype(np.int64)

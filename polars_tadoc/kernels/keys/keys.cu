@@ -1,6 +1,7 @@
 // Keys of windows in order: runs of equal ones, their numbers, their words.
 #include "primitives/counters.cuh"
 #include "primitives/block_scan.cuh"
+#include "primitives/scan.cuh"
 
 constexpr u32 THREADS = 256;
 constexpr u32 ROUNDS = 8;  // of 32 neighbours that a warp takes when it sums up runs
@@ -137,4 +138,28 @@ extern "C" __global__ void invert(const u32* __restrict__ rank, u32 size, u32* _
     const u32 word = blockIdx.x * blockDim.x + threadIdx.x;
     if (word < size)
         words[rank[word]] = word;
+}
+
+// The largest count. most: zero.
+extern "C" __global__ void __launch_bounds__(THREADS) find_most(const u64* __restrict__ counts, u64 size, u64* most)
+{
+    u64 largest = 0;
+    const u64 threads = static_cast<u64>(gridDim.x) * THREADS;
+    for (u64 i = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x; i < size; i += threads)
+        largest = max(largest, counts[i]);
+    largest = lanes_max(largest);
+    if (threadIdx.x % 32 == 0 && largest > *const_cast<volatile u64*>(most))
+        atomicMax(most, largest);
+}
+
+// What rising order sorts by falling count, where it fits, and each key's own place.
+extern "C" __global__ void fall(
+    const u64* __restrict__ counts, u64 size, u64 most, u32* __restrict__ falling, u32* __restrict__ order)
+{
+    const u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i >= size)
+        return;
+    order[i] = static_cast<u32>(i);
+    if (falling != nullptr)
+        falling[i] = static_cast<u32>(most - counts[i]);
 }

@@ -15,6 +15,7 @@ from polars_tadoc.runtime.device import even_blocks, launch, launch_each
 
 THREADS = 256
 _RUN_TILE = 8 * THREADS
+_STRUCT = np.dtype(7 * "u4,")  # Packing of packing.cuh
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,11 @@ class Packing:
         """Return them for all columns."""
         return [self.sorted_bits(column) for column in range(self.columns)]
 
-    def arguments(self) -> tuple[int, ...]:
-        """Return what the kernels take."""
+    @property
+    def struct(self) -> Any:
+        """What kernels take by value."""
         sizes = (self.words, self.bits, self.per_column, self.columns)
-        return (*sizes, self.spare, self.digit_bits, self.document_bits)
+        return np.array((*sizes, self.spare, self.digit_bits, self.document_bits), _STRUCT)
 
 
 ANY_WEIGHT = (1 << 64) - 1

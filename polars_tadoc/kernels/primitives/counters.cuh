@@ -2,8 +2,11 @@
 #ifndef POLARS_TADOC_COUNTERS
 #define POLARS_TADOC_COUNTERS
 
+using u8 = unsigned char;
+using u16 = unsigned short;
 using u32 = unsigned int;
 using u64 = unsigned long long;
+using i64 = long long;
 
 // No symbol, rule or word has this id: words and rules together are fewer than 2^32.
 constexpr u32 NONE = 0xFFFFFFFFu;

@@ -11,9 +11,7 @@
 #define VALUE u64
 #endif
 
-#ifndef THREADS
-#define THREADS 256
-#endif
+constexpr u32 THREADS = 256;
 
 using Key = KEY;
 using Value = VALUE;

@@ -3,16 +3,12 @@
 #include "primitives/scan.cuh"
 #include "primitives/segments.cuh"
 
-using u8 = unsigned char;
-
 // What is scanned, summed or kept.
 #ifndef VALUE
 #define VALUE u64
 #endif
 
-#ifndef THREADS
-#define THREADS 256
-#endif
+constexpr u32 THREADS = 256;
 
 using Value = VALUE;
 
@@ -167,7 +163,7 @@ struct Owner {
     u64 owner;
 
     __device__ __forceinline__ Owner(const i64* __restrict__ segment_offsets, u64 segments, u64 position)
-        : offsets(segment_offsets), count(segments), owner(find_owner(segment_offsets, 0, segments, position))
+        : offsets(segment_offsets), count(segments), owner(find_owner(segment_offsets, u64{0}, segments, position))
     {
     }
 

@@ -46,6 +46,26 @@ __device__ __forceinline__ Number lanes_sum(Number sum)
     return sum;
 }
 
+// The largest of all lanes, in every lane.
+template <typename Number>
+__device__ __forceinline__ Number lanes_max(Number largest)
+{
+    for (u32 step = 16; step > 0; step /= 2)
+        largest = max(largest, __shfl_xor_sync(ALL_LANES, largest, step));
+    return largest;
+}
+
+// Where each lane that wants to writes, after all others that have: a warp takes room once. The whole warp calls it.
+template <typename Number>
+__device__ __forceinline__ Number take_room(Number* taken, bool wants)
+{
+    const u32 members = __ballot_sync(ALL_LANES, wants);
+    Number first = 0;
+    if (threadIdx.x % 32 == 0 && members != 0)
+        first = atomicAdd(taken, static_cast<Number>(__popc(members)));
+    return __shfl_sync(ALL_LANES, first, 0) + __popc(members & ((1u << threadIdx.x % 32) - 1));
+}
+
 // Blocks take tiles in the order in which they start, so that nobody waits for a block that is yet to start.
 __device__ __forceinline__ u32 take_tile(u32* taken)
 {

@@ -1,21 +1,41 @@
-// Segments that lie one after another, by where each of them starts. Include after counters.cuh.
+// Binary searches. Include after counters.cuh.
 #ifndef POLARS_TADOC_SEGMENTS
 #define POLARS_TADOC_SEGMENTS
 
-using i64 = long long;
-
-// The segment that holds a position, of those from `low` to `high` - 1: the last one that starts there or before. The
-// first of them does.
-__device__ __forceinline__ u64 find_owner(const i64* __restrict__ offsets, u64 low, u64 high, u64 position)
+// The last number from `low` to `high` - 1 that has a property, which the first one has and none after one that lacks it.
+template <typename Number, typename Has>
+__device__ __forceinline__ Number last_with(Number low, Number high, Has has)
 {
     while (high - low > 1) {
-        const u64 middle = low + (high - low) / 2;
-        if (static_cast<u64>(offsets[middle]) <= position)
+        const Number middle = low + (high - low) / 2;
+        if (has(middle))
             low = middle;
         else
             high = middle;
     }
     return low;
+}
+
+// The first number from `low` to `high` - 1 that lacks a property, as all after it do; `high` where there is none.
+template <typename Number, typename Has>
+__device__ __forceinline__ Number first_without(Number low, Number high, Has has)
+{
+    while (low < high) {
+        const Number middle = low + (high - low) / 2;
+        if (has(middle))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// The segment that holds a position, of those from `low` to `high` - 1: the last one that starts there or before. The
+// first of them does.
+template <typename Number>
+__device__ __forceinline__ Number find_owner(const i64* __restrict__ offsets, Number low, Number high, u64 position)
+{
+    return last_with(low, high, [&](Number i) { return static_cast<u64>(offsets[i]) <= position; });
 }
 
 #endif

@@ -6,9 +6,7 @@
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 
-#ifndef THREADS
-#define THREADS 256
-#endif
+constexpr u32 THREADS = 256;
 
 constexpr u32 DEAD = 0x80000000u;
 constexpr u32 SYMBOL = 0x7FFFFFFFu;

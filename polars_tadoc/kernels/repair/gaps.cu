@@ -99,9 +99,9 @@ extern "C" __global__ void write_gaps(const u32* __restrict__ gap_tokens, const 
 
 // Where the bytes of each row start, and all.
 extern "C" __global__ void place_gap_bytes(
-    const u32* __restrict__ row_gaps, u32 rows, const u64* __restrict__ stops, long long* __restrict__ offsets)
+    const u32* __restrict__ row_gaps, u32 rows, const u64* __restrict__ stops, i64* __restrict__ offsets)
 {
     const u32 row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row <= rows)
-        offsets[row] = row_gaps[row] == 0 ? 0 : static_cast<long long>(stops[row_gaps[row] - 1]);
+        offsets[row] = row_gaps[row] == 0 ? 0 : static_cast<i64>(stops[row_gaps[row] - 1]);
 }

@@ -3,9 +3,7 @@
 #include "primitives/scan.cuh"
 #include "repair/nodes.cuh"
 
-#ifndef THREADS
-#define THREADS 256
-#endif
+constexpr u32 THREADS = 256;
 
 constexpr u32 WARPS = THREADS / 32;
 constexpr u32 WORDS = 8;

@@ -6,8 +6,6 @@ constexpr u32 KEPT = 0x80000000u;
 constexpr u32 LENGTH = 0x7FFFFFFFu;
 constexpr u32 SEPARATOR = 0xFFFFFFFFu;
 
-using i64 = long long;
-
 // What is known of a rule. x: its body's length with dropped rules inlined, and whether it is kept;
 // y: its height, later its number.
 using Node = uint2;

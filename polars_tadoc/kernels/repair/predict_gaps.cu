@@ -1,5 +1,6 @@
 // Predicts gaps by the place in a rule's body, or by the word, that follows them; see compress/gaps.py.
 #include "primitives/counters.cuh"
+#include "primitives/segments.cuh"
 #include "primitives/bitmap.cuh"
 #include "primitives/held_counts.cuh"
 
@@ -43,22 +44,14 @@ extern "C" __global__ void measure_roots(
 // Where each top-level symbol starts among the tokens, of which each row has one at its end that is no word.
 // words_up_to: words of the top-level symbols up to each.
 extern "C" __global__ void place_roots(const u32* __restrict__ roots, u32 count, const u32* __restrict__ lengths,
-    const u32* __restrict__ words_up_to, const long long* __restrict__ root_offsets, u32 rows,
+    const u32* __restrict__ words_up_to, const i64* __restrict__ root_offsets, u32 rows,
     u32* __restrict__ root_tokens, u32* __restrict__ root_bits)
 {
     const u32 root = blockIdx.x * blockDim.x + threadIdx.x;
     if (root >= count)
         return;
-    u32 low = 0;  // the last row that starts at or before the symbol
-    u32 high = rows;
-    while (high - low > 1) {
-        const u32 middle = low + (high - low) / 2;
-        if (root_offsets[middle] <= root)
-            low = middle;
-        else
-            high = middle;
-    }
-    const u32 token = words_up_to[root] - lengths[roots[root]] + low;
+    const u32 row = find_owner(root_offsets, 0u, rows, root);
+    const u32 token = words_up_to[root] - lengths[roots[root]] + row;
     root_tokens[root] = token;
     atomicOr(root_bits + (token >> 5), 1u << (token & 31));
 }
@@ -92,18 +85,11 @@ extern "C" __global__ void find_keys(u32 tokens, const u32* __restrict__ edge_bi
         u32 offset = token - root_tokens[root];
         key = firsts[symbol];
         while (offset > 0) {
-            u32 low = rule_offsets[symbol - vocabulary];  // the last place that starts at or before the token
-            u32 high = rule_offsets[symbol - vocabulary + 1];
-            while (high - low > 1) {
-                const u32 middle = low + (high - low) / 2;
-                if (words_before[middle] <= offset)
-                    low = middle;
-                else
-                    high = middle;
-            }
-            offset -= words_before[low];
-            symbol = symbols[low];
-            key = vocabulary + low;
+            const u32* body = rule_offsets + (symbol - vocabulary);
+            const u32 place = last_with(body[0], body[1], [&](u32 i) { return words_before[i] <= offset; });
+            offset -= words_before[place];
+            symbol = symbols[place];
+            key = vocabulary + place;
         }
     }
     keys[token] = key;

@@ -6,9 +6,7 @@
 #include "primitives/scan.cuh"
 #include "repair/nodes.cuh"
 
-#ifndef THREADS
-#define THREADS 256
-#endif
+constexpr u32 THREADS = 256;
 
 struct Totals {
     u64 body_symbols;

@@ -19,18 +19,9 @@ __device__ __forceinline__ u32 rank_of(const u32* rank, u32 terminal)
     return rank == nullptr ? terminal : __ldg(rank + terminal);
 }
 
-__device__ __forceinline__ u32 owner_at(u64 position, const long long* __restrict__ offsets, u32 owners)
+__device__ __forceinline__ u32 owner_at(u64 position, const i64* __restrict__ offsets, u32 owners)
 {
-    u32 low = 0;
-    u32 high = owners;
-    while (high - low > 1) {
-        const u32 middle = low + (high - low) / 2;
-        if (static_cast<u64>(__ldg(offsets + middle)) <= position)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return last_with(0u, owners, [&](u32 i) { return static_cast<u64>(__ldg(offsets + i)) <= position; });
 }
 
 struct Text {

@@ -14,6 +14,7 @@ from polars_tadoc.kernels.traverse.tables_cuda import device_levels
 from polars_tadoc.runtime.device import launch_each, launch_resident
 
 THREADS = 256
+_STRUCT = np.dtype("u8, u8, u8, u8, u4, u4, u8, u4", align=True)  # Text of bodies.cuh
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +33,13 @@ class Text:
     rank: Any
     reach: int
 
-    def arguments(self) -> tuple[Any, ...]:
-        """Return what the kernels take."""
-        return (
-            *(self.symbols, len(self.symbols), self.starts, self.ends, self.stride),
-            *(self.terminals, self.rank, self.reach),
-        )
+    @property
+    def struct(self) -> Any:
+        """What kernels take by value."""
+        symbols, starts, ends = (array.data.ptr for array in (self.symbols, self.starts, self.ends))
+        rank = 0 if self.rank is None else self.rank.data.ptr
+        numbers = (len(self.symbols), starts, ends, self.stride, self.terminals, rank, self.reach)
+        return np.array((symbols, *numbers), _STRUCT)
 
 
 def make_texts(kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) -> tuple[Text, Text]:

@@ -1,9 +1,15 @@
 // Rules whose terminals are windows: each body's own ones, and the children that hold some.
 #include "primitives/counters.cuh"
+#include "primitives/segments.cuh"
 #include "sequences/bodies.cuh"
 #include "sequences/packing.cuh"
 #include "sequences/own_windows.cuh"
 #include "primitives/block_scan.cuh"
+
+// What the terminals are: Windows or Pairs.
+#ifndef KIND
+#define KIND Windows
+#endif
 
 constexpr u32 THREADS = 256;
 
@@ -11,13 +17,13 @@ constexpr u32 THREADS = 256;
 // taken   windows that are written already
 // places  by position: where its windows stand in the derived bodies
 // slots   by entry: its place there
-template <typename Kind>
-__device__ __forceinline__ void place_entries(
-    const Text& text, const Packing& packing, u64* columns, u64 capacity, u64* taken, const u64* places, u32* slots)
+extern "C" __global__ void __launch_bounds__(THREADS) place_entries(
+    const Text text, const Packing packing, u64* columns, u64 capacity, u64* taken, const u64* __restrict__ places,
+    u32* slots)
 {
     __shared__ u64 block_start;
     const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
-    const u32 entries = position < text.size ? Kind::count(text, position) : 0;
+    const u32 entries = position < text.size ? KIND::count(text, position) : 0;
     u32 all;
     const u32 before = block_before<THREADS>(entries, all);
     if (all == 0)
@@ -31,67 +37,26 @@ __device__ __forceinline__ void place_entries(
     for (u32 column = 0; column < packing.columns; ++column) {
         u64* at = columns + column * capacity + start;
         const bool last = column + 1 == packing.columns;
-        Kind::visit(text, position, packing, column, [&](u64, u64 key) { write_digits(at, key, 1, packing, last); });
+        KIND::visit(text, position, packing, column, [&](u64, u64 key) { write_digits(at, key, 1, packing, last); });
     }
     for (u32 i = 0; i < entries; ++i)
         slots[start + i] = static_cast<u32>(places[position] + i);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) place_windows(
-    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
-    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 words, u32 bits, u32 per_column,
-    u32 column_count, u32 spare, u32 digit_bits, u32 document_bits, u64* columns, u64 capacity, u64* taken,
-    const u64* __restrict__ places, u32* slots)
-{
-    place_entries<Windows>(
-        {symbols, size, starts, ends, stride, terminals, rank, reach},
-        {words, bits, per_column, column_count, spare, digit_bits, document_bits}, columns, capacity, taken, places, slots);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS) place_pairs(
-    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
-    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 words, u32 bits, u32 per_column,
-    u32 column_count, u32 spare, u32 digit_bits, u32 document_bits, u64* columns, u64 capacity, u64* taken,
-    const u64* __restrict__ places, u32* slots)
-{
-    place_entries<Pairs>(
-        {symbols, size, starts, ends, stride, terminals, rank, reach},
-        {words, bits, per_column, column_count, spare, digit_bits, document_bits}, columns, capacity, taken, places, slots);
-}
-
 // Symbols that a position has in the derived bodies: its windows (or pairs), and the child itself where it holds
 // some: a rule of at least `least` words.
-template <typename Kind>
-__device__ __forceinline__ void measure(const Text& text, u32 least, u32* sizes)
+extern "C" __global__ void __launch_bounds__(THREADS) measure(const Text text, u32 least, u32* sizes)
 {
     const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
     if (position < text.size)
-        sizes[position] = Kind::count(text, position) + (text.is_rule(position) && text.length(position) >= least);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS) measure_windows(
-    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
-    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 least, u32* sizes)
-{
-    measure<Windows>({symbols, size, starts, ends, stride, terminals, rank, reach}, least, sizes);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS) measure_pairs(
-    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
-    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 least, u32* sizes)
-{
-    measure<Pairs>({symbols, size, starts, ends, stride, terminals, rank, reach}, least, sizes);
+        sizes[position] = KIND::count(text, position) + (text.is_rule(position) && text.length(position) >= least);
 }
 
 // Writes the derived bodies' rules: each stands last of its position's symbols. places: one more than positions.
 extern "C" __global__ void __launch_bounds__(THREADS) write_children(
-    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ ends, u32 stride, u32 terminals, u32 least,
-    u32 derived_terminals, const u64* __restrict__ places, u32* derived)
+    const Text text, u32 least, u32 derived_terminals, const u64* __restrict__ places, u32* derived)
 {
     const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
-    if (position >= size || symbols[position] < terminals)
-        return;
-    const u32 rule = symbols[position] - terminals;
-    if (ends[ends_of(rule, stride)] >= least)
-        derived[places[position + 1] - 1] = derived_terminals + rule;
+    if (position < text.size && text.is_rule(position) && text.length(position) >= least)
+        derived[places[position + 1] - 1] = derived_terminals + __ldg(text.symbols + position) - text.terminals;
 }

@@ -96,8 +96,9 @@ def derive(kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) -
     taken = cupy.zeros(1, np.uint64)
     for text, text_places in zip(texts, places, strict=True):
         launch_each(
-            *("derived_rules", f"place_{kind.name}", len(text.symbols), *text.arguments(), *packing.arguments()),
-            *(columns, entries, taken, text_places, slots),
+            *("derived_rules", "place_entries", len(text.symbols), text.struct, packing.struct, columns, entries),
+            *(taken, text_places, slots),
+            defines=kind.defines,
         )
     if packing.columns == 1:
         bits, first_bit = packing.sorted_bits(0)
@@ -111,10 +112,8 @@ def derive(kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) -
     if keys.shape[1] + rules.rule_count > MAX_NUMBERS:
         raise too_many(keys.shape[1] + rules.rule_count, "runs of words and rules")
     for text, text_places in zip(texts, places, strict=True):
-        launch_each(
-            *("derived_rules", "write_children", len(text.symbols), text.symbols, len(text.symbols), text.ends),
-            *(text.stride, text.terminals, kind.least, keys.shape[1], text_places, symbols),
-        )
+        given = (text.struct, kind.least, keys.shape[1], text_places, symbols)
+        launch_each("derived_rules", "write_children", len(text.symbols), *given, defines=kind.defines)
     derived = Rules(
         terminals=keys.shape[1],
         rule_offsets=body_offsets,
@@ -135,5 +134,5 @@ def _measure(kind: Kind, text: Text, least: int) -> Any:
     import cupy
 
     sizes = cupy.empty(len(text.symbols), np.uint32)
-    launch_each("derived_rules", f"measure_{kind.name}", len(sizes), *text.arguments(), least, sizes)
+    launch_each("derived_rules", "measure", len(sizes), text.struct, least, sizes, defines=kind.defines)
     return sizes

@@ -1,5 +1,6 @@
 // The first and the last words of rules.
 #include "primitives/counters.cuh"
+#include "primitives/segments.cuh"
 #include "sequences/bodies.cuh"
 #include "primitives/grid_barrier.cuh"
 
@@ -8,7 +9,7 @@ constexpr u32 THREADS = 256;
 // Bodies name rules of lower levels: a level starts when all blocks are through the one before. Other blocks'
 // writes are read past level 1, which is not coherent.
 extern "C" __global__ void __launch_bounds__(THREADS) fill_ends(
-    const long long* __restrict__ level_offsets, u32 levels, const long long* __restrict__ rule_offsets,
+    const i64* __restrict__ level_offsets, u32 levels, const i64* __restrict__ rule_offsets,
     const u32* __restrict__ symbols, const u64* __restrict__ lengths, u32 terminals, const u32* __restrict__ rank,
     u32 reach, u32 stride, u32* ends, u32* arrived)
 {
@@ -20,14 +21,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) fill_ends(
         for (; half < stop; half += threads) {
             const u32 rule = static_cast<u32>(half / 2);
             u32* own = ends + ends_of(rule, stride);
-            const long long begin = rule_offsets[rule];
-            const long long end = rule_offsets[rule + 1];
+            const i64 begin = rule_offsets[rule];
+            const i64 end = rule_offsets[rule + 1];
             const u32 length = static_cast<u32>(min(lengths[rule], 2 * static_cast<u64>(reach) + 1));
             u32 left = min(length, reach);
             if (half % 2 == 0) {
                 own[0] = length;
                 u32* head = own + 1;
-                for (long long position = begin; left > 0 && position < end; ++position) {
+                for (i64 position = begin; left > 0 && position < end; ++position) {
                     const u32 symbol = __ldg(symbols + position);
                     if (symbol < terminals) {
                         *head++ = rank_of(rank, symbol);
@@ -42,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) fill_ends(
                 }
             } else {
                 u32* tail = own + 1 + reach;
-                for (long long position = end - 1; left > 0 && position >= begin; --position) {
+                for (i64 position = end - 1; left > 0 && position >= begin; --position) {
                     const u32 symbol = __ldg(symbols + position);
                     if (symbol < terminals) {
                         tail[--left] = rank_of(rank, symbol);
@@ -61,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) fill_ends(
 }
 
 // Sets the bit of each position at which an owner starts that is not empty. starts: all zero.
-extern "C" __global__ void mark_starts(const long long* __restrict__ offsets, u32 owners, u32* starts)
+extern "C" __global__ void mark_starts(const i64* __restrict__ offsets, u32 owners, u32* starts)
 {
     const u64 owner = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (owner < owners && offsets[owner] < offsets[owner + 1])

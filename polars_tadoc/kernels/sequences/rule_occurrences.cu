@@ -1,5 +1,6 @@
 // Where rules occur, words not counted (G-TADOC, Zhang et al., ICDE 2021).
 #include "primitives/counters.cuh"
+#include "primitives/segments.cuh"
 #include "sequences/bodies.cuh"
 #include "primitives/block_scan.cuh"
 #include "primitives/grid_barrier.cuh"
@@ -26,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(512) count_roots(
 // through; other blocks' additions are read past level 1, which is not coherent.
 // weights, arrived: zero.
 extern "C" __global__ void __launch_bounds__(THREADS) weigh_rules(
-    const long long* __restrict__ level_offsets, u32 levels, const long long* __restrict__ rule_offsets,
+    const i64* __restrict__ level_offsets, u32 levels, const i64* __restrict__ rule_offsets,
     const u32* __restrict__ symbols, u32 terminals, const u32* __restrict__ root_counts, u64* weights, u32* arrived)
 {
     const u64 thread = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
@@ -43,14 +44,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_rules(
             const u32 symbol = __ldg(symbols + position);
             if (symbol < terminals)
                 continue;
-            u64 rule = first;
-            for (u64 after = stop; after - rule > 1;) {
-                const u64 middle = rule + (after - rule) / 2;
-                if (static_cast<u64>(__ldg(rule_offsets + middle)) <= position)
-                    rule = middle;
-                else
-                    after = middle;
-            }
+            const auto begun = [&](u64 i) { return static_cast<u64>(__ldg(rule_offsets + i)) <= position; };
+            const u64 rule = last_with(first, stop, begun);
             const u64 weight = __ldcg(weights + rule);
             if (weight != 0)
                 atomicAdd(weights + (symbol - terminals), weight);
@@ -60,21 +55,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_rules(
 
 // Marks the rules that have windows of their own: of two children or more, but for runs of one word.
 extern "C" __global__ void __launch_bounds__(THREADS) find_owners(
-    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
-    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 least,
-    const long long* __restrict__ offsets, u32 owners, unsigned char* __restrict__ marked)
+    const Text text, u32 least,
+    const i64* __restrict__ offsets, u32 owners, unsigned char* __restrict__ marked)
 {
-    const Text text = {symbols, size, starts, ends, stride, terminals, rank, reach};
     const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
-    if (position >= size || text.length(position) == 0)
+    if (position >= text.size || text.length(position) == 0)
         return;
     u64 before = position;
     while (!text.owner_ends(before) && text.length(before - 1) == 0)
         --before;
-    if (reach == 0 ? text.is_rule(position) : text.owner_ends(before))
+    if (text.reach == 0 ? text.is_rule(position) : text.owner_ends(before))
         return;
     const u32 rule = owner_at(position, offsets, owners);
-    if (__ldg(ends + ends_of(rule, stride)) >= least)
+    if (__ldg(text.ends + ends_of(rule, text.stride)) >= least)
         marked[rule] = 1;
 }
 
@@ -86,10 +79,8 @@ __device__ __forceinline__ bool holds_windows(const Text& text, u64 position, u3
 
 // Children that hold windows, by block of positions.
 extern "C" __global__ void __launch_bounds__(THREADS) count_children(
-    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
-    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 least, u32* __restrict__ blocks)
+    const Text text, u32 least, u32* __restrict__ blocks)
 {
-    const Text text = {symbols, size, starts, ends, stride, terminals, rank, reach};
     u32 all;
     block_before<THREADS>(holds_windows(text, static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x, least), all);
     if (threadIdx.x == 0)
@@ -101,37 +92,35 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_children(
 // markers         by owner: markers of those before it, which stand before their children; or null
 // target_offsets  what is true of owners of nothing at the end
 extern "C" __global__ void __launch_bounds__(THREADS) keep_children(
-    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
-    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 least,
-    const long long* __restrict__ offsets, u32 owners, u32 rules, const u64* __restrict__ blocks,
-    const u64* __restrict__ markers, long long* __restrict__ target_offsets, u32* __restrict__ target)
+    const Text text, u32 least,
+    const i64* __restrict__ offsets, u32 owners, u32 rules, const u64* __restrict__ blocks,
+    const u64* __restrict__ markers, i64* __restrict__ target_offsets, u32* __restrict__ target)
 {
-    const Text text = {symbols, size, starts, ends, stride, terminals, rank, reach};
     const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
     const bool held = holds_windows(text, position, least);
     u32 all;
     const u64 before = blocks[blockIdx.x] + block_before<THREADS>(held, all);
-    if (position >= size)
+    if (position >= text.size)
         return;
     const bool first = text.owner_ends(position);
     if (!first && (!held || markers == nullptr)) {
         if (held)
-            target[before] = symbols[position] - terminals + rules;
+            target[before] = __ldg(text.symbols + position) - text.terminals + rules;
         return;
     }
     u32 owner = owner_at(position, offsets, owners);
     if (held)
-        target[before + (markers == nullptr ? 0 : markers[owner + 1])] = symbols[position] - terminals + rules;
+        target[before + (markers == nullptr ? 0 : markers[owner + 1])] = __ldg(text.symbols + position) - text.terminals + rules;
     if (!first)
         return;
     do
-        target_offsets[owner] = static_cast<long long>(before + (markers == nullptr ? 0 : markers[owner]));
+        target_offsets[owner] = static_cast<i64>(before + (markers == nullptr ? 0 : markers[owner]));
     while (owner-- > 0 && static_cast<u64>(offsets[owner]) == position);  // owners of nothing
 }
 
 // Writes the marker of each rule that holds windows at the start of its body.
 extern "C" __global__ void __launch_bounds__(THREADS) write_markers(
-    u32 rules, const unsigned char* __restrict__ marked, const long long* __restrict__ body_offsets,
+    u32 rules, const unsigned char* __restrict__ marked, const i64* __restrict__ body_offsets,
     u32* __restrict__ target)
 {
     const u32 rule = blockIdx.x * THREADS + threadIdx.x;

@@ -63,7 +63,7 @@ def mark_rules(kind: Kind, rules: Rules, bodies: Text, documents: Text) -> tuple
     marked = cupy.zeros(rules.rule_count, np.uint8)
     least = kind.least
     launch_each(
-        *("rule_occurrences", "find_owners", len(bodies.symbols), *bodies.arguments(), least, bodies.offsets),
+        *("rule_occurrences", "find_owners", len(bodies.symbols), bodies.struct, least, bodies.offsets),
         *(rules.rule_count, marked),
     )
     markers = exclusive_scan(marked)
@@ -80,7 +80,7 @@ def mark_rules(kind: Kind, rules: Rules, bodies: Text, documents: Text) -> tuple
         (documents, places[1], None, root_offsets, roots),
     ):
         launch_each(
-            *("rule_occurrences", "keep_children", len(text.symbols), *text.arguments(), least, text.offsets),
+            *("rule_occurrences", "keep_children", len(text.symbols), text.struct, least, text.offsets),
             *(len(text.offsets) - 1, rules.rule_count, before, shift, owner_offsets, target),
         )
     count = rules.rule_count
@@ -95,5 +95,5 @@ def _children_before(kind: Kind, text: Text) -> Any:
     import cupy
 
     sizes = cupy.empty(-(-len(text.symbols) // THREADS), np.uint32)
-    launch_each("rule_occurrences", "count_children", len(text.symbols), *text.arguments(), kind.least, sizes)
+    launch_each("rule_occurrences", "count_children", len(text.symbols), text.struct, kind.least, sizes)
     return exclusive_scan(sizes)

@@ -17,7 +17,7 @@ __device__ __forceinline__ u64 mixed(u64 first, u64 other)
 // Meunier, 2007).
 __device__ __forceinline__ void note(u32* sketch, u64 hash)
 {
-    const u32 zeros = static_cast<u32>(__clzll(static_cast<long long>(hash))) + 1;
+    const u32 zeros = static_cast<u32>(__clzll(static_cast<i64>(hash))) + 1;
     u32* most = sketch + hash % BUCKETS;
     if (*const_cast<volatile u32*>(most) < zeros)
         atomicMax(most, zeros);

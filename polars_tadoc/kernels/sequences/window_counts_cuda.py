@@ -66,7 +66,7 @@ def _count_batches(
     row_bytes = 4 * kind.words + 8
     columns_bytes = 8 * packing.columns
     batches = Batches(
-        Survey(("window_counts", f"survey_{kind.name}"), packing, parts),
+        Survey(("window_counts", "survey_entries"), packing, parts, defines=kind.defines),
         room - int(weights.nbytes),
         entry_bytes=2 * columns_bytes if packing.columns <= 2 else columns_bytes + 37,
         summed_bytes=columns_bytes if packing.columns <= 2 else columns_bytes + 4,
@@ -84,8 +84,9 @@ def _count_batches(
         columns, taken = [cupy.empty((packing.columns, entries), np.uint64)], cupy.zeros(1, np.uint64)
         for text, owners in parts:
             launch_each(
-                *("window_counts", f"write_{kind.name}", len(text.symbols), *text.arguments(), *packing.arguments()),
-                *(low, last, *owners, columns[0], entries, taken),
+                *("window_counts", "write_entries", len(text.symbols), text.struct, packing.struct, low, last),
+                *(*owners, columns[0], entries, taken),
+                defines=kind.defines,
             )
         if few:
             columns[0] = columns[0][:, : int(taken.get()[0])]  # synchronize!
@@ -138,13 +139,13 @@ def ranked(found: list[tuple[Any, Any]], packing: Packing, rank: Any, top: int |
         found.clear()
     largest = cupy.zeros(1, np.uint64)
     size = len(counts)
-    launch("window_counts", "find_most", 4 * even_blocks(len(counts)), THREADS, counts, size, largest)
+    launch("keys", "find_most", 4 * even_blocks(len(counts)), THREADS, counts, size, largest)
     most = int(largest.get()[0])  # synchronize!
     bits = most.bit_length()
     narrow = bits <= 32
     falling = cupy.empty(len(counts), np.uint32) if narrow else np.uint64(most) - counts
     order = cupy.empty(len(counts), np.uint32)
-    launch_each("window_counts", "fall", len(counts), counts, size, most, falling if narrow else None, order)
+    launch_each("keys", "fall", len(counts), counts, size, most, falling if narrow else None, order)
     del counts
     falling, order = radix_sort(falling, order, bits, overwrite=True)
     falling, order = falling[:top], order[:top]

@@ -4,6 +4,7 @@
 // a window of a rule has as many entries as the rule's documents. What follows the key, the code, is the same for
 // all windows of a rule, and written once for its list.
 #include "primitives/counters.cuh"
+#include "primitives/segments.cuh"
 #include "sequences/bodies.cuh"
 #include "sequences/packing.cuh"
 #include "sequences/own_windows.cuh"
@@ -36,8 +37,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_codes(
 
 // How many entries each window of an owner has: one for each code of a rule, one in a document.
 struct Lists {
-    const long long* offsets;  // of rules' codes; null for documents
-    const long long* owner_offsets;
+    const i64* offsets;  // of rules' codes; null for documents
+    const i64* owner_offsets;
     u32 owners;
 
     __device__ __forceinline__ u32 owner(u64 position) const { return owner_at(position, owner_offsets, owners); }
@@ -49,18 +50,13 @@ struct Lists {
 };
 
 extern "C" __global__ void __launch_bounds__(SURVEY_THREADS) survey_postings(
-    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
-    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 words, u32 bits, u32 per_column,
-    u32 column_count, u32 spare, u32 digit_bits, u32 document_bits, u64 low, u64 last,
-    const long long* __restrict__ list_offsets, const long long* __restrict__ offsets, u32 owners, u32 shift,
+    const Text text, const Packing packing, u64 low, u64 last,
+    const i64* __restrict__ list_offsets, const i64* __restrict__ offsets, u32 owners, u32 shift,
     u32 buckets, u64* counts, u32* sketch)
 {
     const Lists lists = {list_offsets, offsets, owners};
     const auto entries = [&](u64 i) { return list_offsets == nullptr ? 1 : lists.entries(lists.owner(i)); };
-    survey<Windows>(
-        {symbols, size, starts, ends, stride, terminals, rank, reach},
-        {words, bits, per_column, column_count, spare, digit_bits, document_bits}, entries, {low, last}, shift, buckets,
-        counts, sketch);
+    survey<Windows>(text, packing, entries, {low, last}, shift, buckets, counts, sketch);
 }
 
 constexpr u32 STAGED = 1024;
@@ -71,10 +67,8 @@ constexpr u32 STAGED = 1024;
 // columns  `capacity` entries of the first column, then of the second, ...; null, and `taken`, where they are only
 // sketch   told without the digits, to tell how many windows by document there are
 extern "C" __global__ void __launch_bounds__(THREADS) write_postings(
-    const u32* __restrict__ symbols, u64 size, const u32* __restrict__ starts, const u32* __restrict__ ends,
-    u32 stride, u32 terminals, const u32* __restrict__ rank, u32 reach, u32 words, u32 bits, u32 per_column,
-    u32 column_count, u32 spare, u32 digit_bits, u32 document_bits, u64 low, u64 last,
-    const long long* __restrict__ list_offsets, const long long* __restrict__ offsets, u32 owners,
+    const Text text, const Packing packing, u64 low, u64 last,
+    const i64* __restrict__ list_offsets, const i64* __restrict__ offsets, u32 owners,
     const u64* __restrict__ codes, u64* columns, u64 capacity, u64* taken, u32* sketch)
 {
     __shared__ u64 block_start;
@@ -82,8 +76,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_postings(
     __shared__ u64 staged_key[STAGED];
     __shared__ u32 staged_owner[STAGED];
     __shared__ u32 staged_at[STAGED];
-    const Text text = {symbols, size, starts, ends, stride, terminals, rank, reach};
-    const Packing packing = {words, bits, per_column, column_count, spare, digit_bits, document_bits};
     const Range range = {low, last};
     const Lists lists = {list_offsets, offsets, owners};
     const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
@@ -103,9 +95,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_postings(
     const u32 before = block_before<THREADS>(windows * of_each, all);
     if (threadIdx.x == 0 && taken != nullptr)
         block_start = atomicAdd(taken, static_cast<u64>(all));
-    const u32 tail = spare + document_bits;
+    const u32 tail = packing.spare + packing.document_bits;
     for (u32 begin = 0; begin < all_windows; begin += STAGED) {
-        for (u32 column = min(column_count - 1, 1u); column < column_count; ++column) {
+        for (u32 column = min(packing.columns - 1, 1u); column < packing.columns; ++column) {
             __syncthreads();
             u32 window = 0;
             if (windows != 0)
@@ -120,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_postings(
                     ++window;
                 });
             __syncthreads();
-            const bool is_last = column + 1 == column_count;
+            const bool is_last = column + 1 == packing.columns;
             const u32 staged = min(all_windows - begin, STAGED);
             const u32 lanes = codes == nullptr ? 1 : 32;
             for (u32 place = threadIdx.x / lanes; place < staged; place += THREADS / lanes) {
@@ -131,10 +123,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_postings(
                 for (u64 entry = threadIdx.x % lanes; entry < entries; entry += lanes) {
                     u64 code = 0;
                     if (is_last)
-                        code = codes == nullptr ? static_cast<u64>(list) << spare | 1
+                        code = codes == nullptr ? static_cast<u64>(list) << packing.spare | 1
                                                 : __ldg(codes + __ldg(list_offsets + list) + entry);
                     if (sketch != nullptr) {
-                        note(sketch, mixed(staged_first[place], (key | code) >> spare));
+                        note(sketch, mixed(staged_first[place], (key | code) >> packing.spare));
                         continue;
                     }
                     if (column == 1)
@@ -149,16 +141,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_postings(
 // Where each list starts, and its documents. offsets: one more than lists. keys: windows' last columns.
 extern "C" __global__ void __launch_bounds__(THREADS) find_lists(
     const u32* __restrict__ lists, const u64* __restrict__ keys, u64 size, u32 list_count, u32 document_bits,
-    long long* __restrict__ offsets, u32* __restrict__ documents)
+    i64* __restrict__ offsets, u32* __restrict__ documents)
 {
     const u64 i = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
     if (i >= size)
         return;
     documents[i] = static_cast<u32>(keys[i] & ((1ull << document_bits) - 1));
     if (i == 0 || lists[i] != lists[i - 1])
-        offsets[lists[i]] = static_cast<long long>(i);
+        offsets[lists[i]] = static_cast<i64>(i);
     if (i == 0)
-        offsets[list_count] = static_cast<long long>(size);
+        offsets[list_count] = static_cast<i64>(size);
 }
 
 // Marks the lists in which a document stands after one that counts less.
@@ -172,7 +164,7 @@ extern "C" __global__ void mark_disordered(
 
 // Keeps the first `most` of each list that is wanted at all.
 extern "C" __global__ void keep_first(
-    const u32* __restrict__ lists, const long long* __restrict__ offsets, const unsigned char* __restrict__ wanted,
+    const u32* __restrict__ lists, const i64* __restrict__ offsets, const unsigned char* __restrict__ wanted,
     u64 size, u64 most, unsigned char* __restrict__ keep)
 {
     const u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;

@@ -118,8 +118,8 @@ def _list_batches(
     def write(low: int, last: int, *target: Any) -> None:
         for text, owners, own_codes in parts:
             launch_each(
-                *("window_postings", "write_postings", len(text.symbols), *text.arguments(), *packing.arguments(), low),
-                *(last, *owners, own_codes, *target),
+                *("window_postings", "write_postings", len(text.symbols), text.struct, packing.struct, low, last),
+                *(*owners, own_codes, *target),
             )
 
     def sketch(target: Any) -> None:

@@ -26,6 +26,11 @@ class Kind:
     """Words beyond the first one of a window that it may take."""
 
     @property
+    def defines(self) -> tuple[str]:
+        """Macros that compile kernels for this kind."""
+        return (f"-DKIND={self.name.capitalize()}",)
+
+    @property
     def least(self) -> int:
         """Words that a rule has at least if it holds any of them."""
         return self.words

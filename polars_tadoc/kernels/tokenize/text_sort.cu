@@ -63,7 +63,7 @@ extern "C" __global__ void compare_runs(const unsigned char* __restrict__ bytes,
 // numbers_before: strings that are fresh before each run in the order of the bytes. Gives each run its number, and by
 // number its run and its length.
 extern "C" __global__ void number_runs(const u32* __restrict__ order, u32 runs, const unsigned char* __restrict__ fresh,
-    const long long* __restrict__ numbers_before, const u32* __restrict__ run_starts,
+    const i64* __restrict__ numbers_before, const u32* __restrict__ run_starts,
     const u32* __restrict__ run_stops, u32* __restrict__ run_numbers, u32* __restrict__ distinct,
     u64* __restrict__ lengths)
 {
@@ -81,7 +81,7 @@ extern "C" __global__ void number_runs(const u32* __restrict__ order, u32 runs, 
 
 // runs_before: runs that start before each string in the order of the hashes.
 extern "C" __global__ void scatter_numbers(const u32* __restrict__ places, u32 strings,
-    const long long* __restrict__ runs_before, const u32* __restrict__ run_numbers, u32* __restrict__ ids)
+    const i64* __restrict__ runs_before, const u32* __restrict__ run_numbers, u32* __restrict__ ids)
 {
     const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < strings)

@@ -2,8 +2,6 @@
 #include "primitives/counters.cuh"
 #include "primitives/bitmap.cuh"
 
-using i64 = long long;
-
 // offsets: words before each row, and all.
 extern "C" __global__ void count_before_rows(const u32* __restrict__ row_offsets, u32 rows,
     const u32* __restrict__ start_bits, const u32* __restrict__ start_ranks, i64* __restrict__ offsets)

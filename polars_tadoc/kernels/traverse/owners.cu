@@ -1,5 +1,6 @@
 // What a sweep finds the owner of a symbol position with, made once for each grammar.
 #include "primitives/counters.cuh"
+#include "primitives/segments.cuh"
 
 // Makes what top_down.cu's RankedOwners reads, one thread for each word of 32 positions.
 // starts: where each body starts, bodies with no symbols left out, ascending, and the number of symbols.
@@ -10,15 +11,7 @@ extern "C" __global__ void mark_owners(
     if (word >= mark_count)
         return;
     const u32 begin = 32 * word;
-    u32 low = 0;
-    u32 high = bodies;
-    while (low < high) {
-        const u32 middle = low + (high - low) / 2;
-        if (starts[middle] < begin)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    const u32 low = first_without(0u, bodies, [&](u32 i) { return starts[i] < begin; });
     u32 bits = 0;
     for (u32 body = low; body < bodies && starts[body] - begin < 32; ++body)
         bits |= 1u << (starts[body] - begin);

@@ -6,9 +6,7 @@
 #include "primitives/scan.cuh"
 #include "traverse/spans.cuh"
 
-#ifndef THREADS
-#define THREADS 512
-#endif
+constexpr u32 THREADS = 512;
 
 // weights: terminals, then rules: zeros. held: terminals, the first ones, that each block counts in shared memory.
 extern "C" __global__ void __launch_bounds__(THREADS) rule_weights(

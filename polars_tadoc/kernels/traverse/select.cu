@@ -104,7 +104,7 @@ extern "C" __global__ void order_keys(
 }
 
 extern "C" __global__ void gather(
-    const u64* __restrict__ counts, const u32* __restrict__ by_rank, const long long* __restrict__ order, u32 size,
+    const u64* __restrict__ counts, const u32* __restrict__ by_rank, const i64* __restrict__ order, u32 size,
     u32* ids, u64* chosen)
 {
     const u64 threads = static_cast<u64>(gridDim.x) * blockDim.x;

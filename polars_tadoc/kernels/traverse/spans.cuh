@@ -14,8 +14,6 @@ using Count = u64;
 using Count = u32;
 #endif
 
-using i64 = long long;
-
 constexpr u32 LONG = 1024;  // items from which a range is left to the whole block
 
 // The last lane that starts at a place or before it, of lanes that start at `before`: empty ones are followed by

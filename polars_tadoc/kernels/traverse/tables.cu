@@ -7,9 +7,7 @@
 #include "traverse/spans.cuh"
 #include "traverse/terminal_table.cuh"
 
-#ifndef THREADS
-#define THREADS 256
-#endif
+constexpr u32 THREADS = 256;
 
 constexpr u32 WARPS = THREADS / 32;
 constexpr u32 FEW = WIDE ? 160 : 256;  // terminals, at most, of a table that one warp makes

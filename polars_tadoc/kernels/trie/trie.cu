@@ -5,7 +5,6 @@
 
 constexpr u32 THREADS = 256;
 constexpr u32 ALL = 0xFFFFFFFFu;
-using i64 = long long;
 constexpr u32 CODES = 8;  // of a tail that a step compares
 
 // The root's edge by first byte, and where the children of the first inner edges start: near the root blocks lead to

@@ -193,26 +193,26 @@ extern "C" __global__ void measure_words(const u32* __restrict__ offsets, u32 wo
 // Copies words one after another: the lanes of a warp share the bytes of its 32 words, so that all of them write
 // to one place.
 extern "C" __global__ void copy_words(const unsigned char* __restrict__ bytes, const u32* __restrict__ offsets,
-    u32 words, const u32* __restrict__ ids, u32 count, const long long* __restrict__ to,
+    u32 words, const u32* __restrict__ ids, u32 count, const i64* __restrict__ to,
     unsigned char* __restrict__ copy)
 {
     const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     const u32 lane = threadIdx.x & 31;
     const u32 own = min(i, count);
-    const long long begin = to[own];
-    const long long first = __shfl_sync(ALL, begin, 0);
-    const long long stop = to[min(i - lane + 32, count)];
+    const i64 begin = to[own];
+    const i64 first = __shfl_sync(ALL, begin, 0);
+    const i64 stop = to[min(i - lane + 32, count)];
     const u32 source = i < count && ids[i] < words ? offsets[ids[i]] : 0;
-    for (long long at = first; at < stop; at += 32) {
-        const long long place = at + lane;
+    for (i64 at = first; at < stop; at += 32) {
+        const i64 place = at + lane;
         // the last of the warp's words that starts at the place or before; those without bytes come before it
         u32 word = 0;
 #pragma unroll
         for (u32 step = 16; step > 0; step /= 2) {
-            const long long start = __shfl_sync(ALL, begin, word + step);
+            const i64 start = __shfl_sync(ALL, begin, word + step);
             word += start <= place ? step : 0;
         }
-        const long long start = __shfl_sync(ALL, begin, word);
+        const i64 start = __shfl_sync(ALL, begin, word);
         const u32 from = __shfl_sync(ALL, source, word);
         if (place < stop)
             copy[place] = bytes[from + (place - start)];

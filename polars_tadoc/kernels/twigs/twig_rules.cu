@@ -1,12 +1,9 @@
 // Documents of a grammar as events for twigs: what rules stand for is measured, lowest ones first, then what documents
 // do, and those that may be well-formed are written as events.
 #include "primitives/counters.cuh"
+#include "primitives/segments.cuh"
 #include "primitives/grid_barrier.cuh"
 #include "primitives/scan.cuh"
-
-using i64 = long long;
-using u16 = unsigned short;
-using u8 = unsigned char;
 
 // Of events.
 #ifndef SYMBOL
@@ -270,17 +267,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_events(
     u32 symbol = __ldg(roots + owner);
     while (symbol >= terminals) {
         // the last that begins there or before: what has no events stands before it
-        i64 low = __ldg(rule_offsets + (symbol - terminals));
-        i64 high = __ldg(rule_offsets + (symbol - terminals) + 1);
-        while (high - low > 1) {
-            const i64 middle = low + (high - low) / 2;
-            if (__ldg(before + middle) <= place)
-                low = middle;
-            else
-                high = middle;
-        }
-        place -= __ldg(before + low);
-        symbol = __ldg(rule_symbols + low);
+        const i64* body = rule_offsets + (symbol - terminals);
+        const i64 at = last_with(__ldg(body), __ldg(body + 1), [&](i64 i) { return __ldg(before + i) <= place; });
+        place -= __ldg(before + at);
+        symbol = __ldg(rule_symbols + at);
     }
     const u32 found = __ldg(word_offsets + symbol) + place;
     symbols[event] = static_cast<SYMBOL>(__ldg(word_symbols + found));

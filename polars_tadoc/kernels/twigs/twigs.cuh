@@ -4,9 +4,6 @@
 #ifndef POLARS_TADOC_TWIGS
 #define POLARS_TADOC_TWIGS
 
-using i64 = long long;
-using u16 = unsigned short;
-
 #ifndef WORDS
 #define WORDS 1u
 #endif

@@ -4,9 +4,6 @@
 #ifndef POLARS_TADOC_BALANCED_POSTINGS
 #define POLARS_TADOC_BALANCED_POSTINGS
 
-using u16 = unsigned short;
-using i64 = long long;
-
 constexpr u32 BALANCED_THREADS = 256;
 constexpr u32 BALANCED_ITEMS = 8;  // ends and postings of a thread
 constexpr u32 BALANCED_TILE = BALANCED_THREADS * BALANCED_ITEMS;  // of a block
