@@ -169,9 +169,12 @@ def test_memory_does_not_grow_with_the_result(tmp_path: Path, folder: Path) -> N
         column = tadoc.compress(pl.Series("text", [" ".join(row) for row in numbers]), rows_per_grammar=5_000)
         column.to_frame().tadoc.write_packed(tmp_path / f"part-{place:02}.parquet")
     command = [sys.executable, "-c", SINKS, str(tmp_path)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=True, env={**os.environ, "TMPDIR": str(folder)}
-    )
+    threads = {
+        "POLARS_MAX_THREADS": "2",
+        "NUMBA_NUM_THREADS": "2",
+    }  # 3 files occupy no more
+    environment = {**os.environ, **threads, "TMPDIR": str(folder)}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     few, many = (int(line) * 1024 for line in done.stdout.split())
     rows = pl.scan_parquet(tmp_path / "counts.parquet").select(pl.len()).collect().item()
     assert rows > 1_600_000  # of 20 bytes as records, and of 100 in a frame

@@ -18,6 +18,7 @@ import pytest
 import polars_tadoc as tadoc
 from polars_tadoc.runtime.machine_code import entries, folders
 from tests.kernel_samples import compile_twice
+from tests.rights import needs_a_private_path, needs_closed_folders
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="this system has no such permissions")
 
@@ -44,6 +45,9 @@ def without_rights() -> None:
         system.prctl(24, right, 0, 0, 0)  # PR_CAPBSET_DROP
 
 
+BEFORE = without_rights if IS_ROOT and sys.platform == "linux" else None
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The package where it cannot be written to."""
@@ -52,17 +56,19 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folders = [folder, *(path for path in folder.rglob("*") if path.is_dir())]
     for path in folders:
         path.chmod(0o555)
-    yield folder
-    for path in folders:
-        path.chmod(0o755)
+    try:
+        needs_closed_folders(folder, BEFORE)
+        yield folder
+    finally:
+        for path in folders:
+            path.chmod(0o755)
 
 
 def run(code: str, site: Path, temporary: Path | str) -> list[str]:
     given = {"PATH": os.environ["PATH"], "HOME": NOWHERE, "TMPDIR": str(temporary), "PYTHONPATH": str(site)}
     command = [sys.executable, "-B", "-c", code]
-    before = without_rights if IS_ROOT and sys.platform == "linux" else None
     done = subprocess.run(
-        command, env=given, cwd="/", preexec_fn=before, check=False, timeout=300, capture_output=True, text=True
+        command, env=given, cwd="/", preexec_fn=BEFORE, check=False, timeout=300, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     file, *told = done.stdout.splitlines()
@@ -72,6 +78,7 @@ def run(code: str, site: Path, temporary: Path | str) -> list[str]:
 
 @pytest.mark.slow
 def test_a_temporary_folder_is_taken(site: Path, tmp_path: Path) -> None:
+    needs_a_private_path(tmp_path)
     told = run(IMPORT, site, tmp_path)
     folder = tmp_path / f"polars_tadoc-kernels-{os.geteuid()}"
     assert len(told) == 1
@@ -111,6 +118,7 @@ def test_it_is_done_without(plant: object, site: Path, tmp_path: Path) -> None:
 
 
 def test_the_folder_of_another_user_is_not_taken(tmp_path: Path) -> None:
+    needs_a_private_path(tmp_path)
     with patch("tempfile.gettempdir", return_value=str(tmp_path)):
         folders.private_folder.cache_clear()
         folder = folders.private_folder()

@@ -32,6 +32,7 @@ from polars_tadoc.records.spill_folder import PREFIX, SpillFolder
 from polars_tadoc.records.word_runs import WordsFile
 from polars_tadoc.runtime import regular_file
 from polars_tadoc.storage.atomic_write import atomic_file, beside, lock, target
+from tests.rights import needs_to_give_files_away
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
 
@@ -341,8 +342,8 @@ def test_links_that_are_left_behind_are_not_followed(tmp_path: Path) -> None:
     assert (tmp_path / "new").read_text() == "new"
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files to others")
 def test_spill_folders_of_others_stay(tmp_path: Path) -> None:
+    needs_to_give_files_away(tmp_path)
     (tmp_path / f"{PREFIX}{'0' * 16}").mkdir(0o700)
     os.chown(tmp_path / f"{PREFIX}{'0' * 16}", 65534, 65534)
     with tadoc.Config(spill_folder=tmp_path), SpillFolder("spill") as folder:

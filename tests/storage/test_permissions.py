@@ -18,10 +18,10 @@ import polars_tadoc as tadoc
 from polars_tadoc.records.spill_folder import SpillFolder
 from polars_tadoc.runtime import permissions
 from polars_tadoc.storage import atomic_write
+from tests.rights import needs_modes_of_the_umask, needs_to_give_files_away
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="this system has no such permissions")
 
-is_root = hasattr(os, "geteuid") and os.geteuid() == 0
 FRAME = pl.DataFrame({"text": ["to be or not to be", "to do is to be"] * 20}).tadoc.compress("text")
 INDEX = tadoc.build_index(FRAME["text"])
 
@@ -74,6 +74,7 @@ def watched() -> Iterator[tuple[list[int], list[int]]]:
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
 @pytest.mark.parametrize("call", FILES)
 def test_a_file(call: str, mask: int, tmp_path: Path) -> None:
+    needs_modes_of_the_umask(tmp_path)
     path = tmp_path / "file"
     with umask(mask):
         FILES[call](path)
@@ -90,6 +91,7 @@ def test_a_file(call: str, mask: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
 @pytest.mark.parametrize("call", FOLDERS)
 def test_a_folder(call: str, mask: int, tmp_path: Path) -> None:
+    needs_modes_of_the_umask(tmp_path)
     path = tmp_path / "index"
     with umask(mask):
         with watched() as (flushes, renames):
@@ -135,8 +137,8 @@ def test_an_error_leaves_the_mode(tmp_path: Path) -> None:
     assert (mode(path), path.read_text()) == (0o640, "old")
 
 
-@pytest.mark.skipif(not is_root, reason="only root gives files to others")
 def test_owners_and_groups(tmp_path: Path) -> None:
+    needs_to_give_files_away(tmp_path)
     path, folder = tmp_path / "file", tmp_path / "index"
     FILES["TwigSet.save"](path)
     FOLDERS["Index.save"](folder)
@@ -204,6 +206,7 @@ def test_a_folders_access_list_gives_no_more(tmp_path: Path) -> None:
 
 
 def test_spilled_runs_and_checkpoints_are_private(tmp_path: Path) -> None:
+    needs_modes_of_the_umask(tmp_path)
     FILES["sink_packed"](tmp_path / "packed.parquet")
     with umask(0o000), tadoc.Config(spill_folder=tmp_path), SpillFolder("spill") as folder:
         assert mode(folder.path) == 0o700
