@@ -268,7 +268,7 @@ def _derived(source: Source, derived: tuple[Rules, Any, Any, Any]) -> tuple[Sour
 
 
 def _word_columns(words: Vocabulary, ids: UInt32) -> list[pl.Series]:
-    return [words.series.gather(ids[:, 0])]
+    return [words.take(ids[:, 0])]
 
 
 def _sequence_columns(words: Vocabulary, ids: UInt32) -> list[pl.Series]:
@@ -276,5 +276,5 @@ def _sequence_columns(words: Vocabulary, ids: UInt32) -> list[pl.Series]:
 
 
 def _pair_columns(words: Vocabulary, ids: UInt32) -> list[pl.Series]:
-    word, other = (words.series.gather(np.ascontiguousarray(ids[:, k])) for k in range(2))
+    word, other = (words.take(ids[:, k]) for k in range(2))
     return [word, other.alias("other")]

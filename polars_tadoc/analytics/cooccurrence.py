@@ -15,7 +15,7 @@ from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.kernels.keys.merge_cpu import sum_sequences
 from polars_tadoc.model.corpus import Corpus
-from polars_tadoc.model.vocabulary import Vocabulary, take, unify
+from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, to_arrow
 from polars_tadoc.records.records import Layout, Records, put_in_order
 from polars_tadoc.runtime.arguments import require_integer
@@ -50,7 +50,7 @@ class Pairs:
 
     def to_frame(self) -> pl.DataFrame:
         """Frame with the schema ``SCHEMA``."""
-        word, other = (take(self.words.series, np.ascontiguousarray(self.ids[:, k])) for k in range(2))
+        word, other = (self.words.take(self.ids[:, k]) for k in range(2))
         return pl.DataFrame([word.alias("word"), other.alias("other"), pl.Series("count", self.counts)])
 
     @property

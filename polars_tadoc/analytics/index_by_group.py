@@ -141,7 +141,7 @@ class InvertedIndex(_IndexRequest[inverted_index.Postings]):
         shares = Shares.of(groups, ranks, found.rows)
         if analytic.min_count > 1:
             shares = shares.keep(np.diff(shares.offsets) >= analytic.min_count)
-        words = found.words.series.gather(found.words.by_rank[shares.numbers])
+        words = found.words.take(found.words.by_rank[shares.numbers])
         documents = from_arrow("documents", lists(shares.offsets, _labels(labels, groups, shares)))
         return shares, [words, labels.typed(documents)]
 

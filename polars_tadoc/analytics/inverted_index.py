@@ -15,7 +15,7 @@ from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.kernels.primitives.lists import gather_lists
 from polars_tadoc.model.corpus import Corpus
-from polars_tadoc.model.vocabulary import Vocabulary, take, unify
+from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, from_arrow, lists
 from polars_tadoc.records.records import Layout, Records, put_in_order
 from polars_tadoc.runtime.option_signature import takes_options
@@ -61,7 +61,7 @@ class InvertedIndex:
     def to_frame(self) -> pl.DataFrame:
         """Frame with the columns of :func:`schema`."""
         documents = from_arrow("documents", self._documents())
-        return pl.DataFrame([take(self.words.series, self.ids), self.labels.typed(documents)])
+        return pl.DataFrame([self.words.take(self.ids), self.labels.typed(documents)])
 
     def _documents(self) -> pa.Array:
         return lists(self.offsets, self.labels.arrow(self.rows))

@@ -15,7 +15,7 @@ from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.kernels.primitives.lists import gather_lists
 from polars_tadoc.model.corpus import Corpus
-from polars_tadoc.model.vocabulary import Vocabulary, take, unify
+from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, to_arrow
 from polars_tadoc.records.records import Layout, Records, put_in_order, stretches
 from polars_tadoc.runtime.option_signature import takes_options
@@ -73,7 +73,7 @@ class TermVectors:
 
     def to_frame(self) -> pl.DataFrame:
         """Frame with the columns of :func:`schema`."""
-        words = take(self.documents.words.series, self.documents.ids)
+        words = self.documents.words.take(self.documents.ids)
         return pl.DataFrame([self.labels.series(self._rows()), words, pl.Series("count", self.documents.counts)])
 
     def _rows(self) -> npt.NDArray[np.uint32]:

@@ -107,7 +107,7 @@ def _columns(terms: Terms, dictionary: Dictionary | None, engine: str) -> tuple[
         ids = terms.words.by_rank
         ids = ids[terms.frequencies[ids] > 0]
         columns[ids] = np.arange(len(ids))
-        return terms.words.series.gather(ids), columns
+        return terms.words.take(ids), columns
     occurring = np.flatnonzero(terms.frequencies)
     known = dictionary.ids(terms.words.series.gather(occurring), engine=engine)
     columns[occurring] = dictionary.vocabulary.rank[known.to_numpy()]

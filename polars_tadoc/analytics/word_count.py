@@ -59,7 +59,7 @@ class Selection:
 
     def to_frame(self) -> pl.DataFrame:
         """Frame with the schema ``SCHEMA``."""
-        return pl.DataFrame([self.words.series.gather(self.ids), pl.Series("count", self.counts)])
+        return pl.DataFrame([self.words.take(self.ids), pl.Series("count", self.counts)])
 
 
 class CountsWords(Analytic[WordCounts, Selection]):

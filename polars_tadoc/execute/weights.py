@@ -24,7 +24,7 @@ from polars_tadoc.execute.terms import Terms
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.primitives.to_arrow_cpu import spread
 from polars_tadoc.model.corpus import Corpus
-from polars_tadoc.model.vocabulary import Vocabulary, take
+from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records.labelled_results import INDEX, Labels, dictionary, from_arrow
 from polars_tadoc.records.records import Layout, Records, put_in_order
 from polars_tadoc.runtime.arrow_memory import view
@@ -64,7 +64,7 @@ class WeightedWords:
         offsets, ids, weights = self._on_host()
         rows = self._rows(offsets)
         labels = from_arrow("id", rows) if self.labels.values is None else self.labels.series(view(rows))
-        return pl.DataFrame([labels, take(self.words.series, from_arrow("word", ids)), from_arrow("weight", weights)])
+        return pl.DataFrame([labels, self.words.take(view(ids)), from_arrow("weight", weights)])
 
     def _on_host(self) -> tuple[npt.NDArray[np.int64], pa.Array, pa.Array]:
         kernels = self.engine.kernels

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from polars_tadoc.kernels.host.records.gather_views import gather_views
 from polars_tadoc.runtime.cached_property import cached_property
 
 
@@ -45,6 +46,19 @@ class Vocabulary:
     def series(self) -> pl.Series:
         """The words as a String series."""
         return cast(pl.Series, pl.from_arrow(self.strings)).alias("word")
+
+    @cached_property
+    def _views(self) -> Any:
+        """The words as Arrow's string views, sharing the bytes of :attr:`series`."""
+        return self.series.to_arrow(compat_level=pl.CompatLevel.newest())
+
+    def views(self, ids: npt.NDArray[np.uint32]) -> Any:
+        """Return the words of ids as an Arrow ``string_view`` array; no byte of a word is copied."""
+        return gather_views(self._views, ids)
+
+    def take(self, ids: npt.NDArray[np.uint32]) -> pl.Series:
+        """Return the words of ids as a String series."""
+        return cast(pl.Series, pl.from_arrow(self.views(ids))).alias("word")
 
     @cached_property
     def offsets(self) -> npt.NDArray[np.int64]:
@@ -101,17 +115,6 @@ class Vocabulary:
         rank = np.empty(len(ids), np.uint32)
         rank[self.series.gather(ids).arg_sort().to_numpy()] = np.arange(len(ids), dtype=np.uint32)
         return rank
-
-
-TAKEN = 1 << 22
-"""Words that are taken at once: Polars cannot be interrupted meanwhile, and takes half a second for 2^24."""
-
-
-def take(words: pl.Series, ids: npt.NDArray[np.uint32] | pl.Series) -> pl.Series:
-    """Return the word of each id, in a chunk for every ``TAKEN`` of them."""
-    if len(ids) <= TAKEN:
-        return words.gather(ids)
-    return pl.concat([words.gather(ids[at : at + TAKEN]) for at in range(0, len(ids), TAKEN)], rechunk=False)
 
 
 def unify(vocabularies: Sequence[Vocabulary]) -> tuple[Vocabulary, list[npt.NDArray[np.uint32]]]:

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.model.text_type import STORAGE, Text
-from polars_tadoc.model.vocabulary import TAKEN, Vocabulary
+from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.arrow_memory import owned, view
 
 UInt32 = npt.NDArray[np.uint32]
@@ -49,10 +49,9 @@ def sequence_lists(words: Vocabulary, sequences: UInt32) -> pa.LargeListArray:
 
 def sequence_series(words: Vocabulary, sequences: UInt32) -> pl.Series:
     """Make a list of words of each row of word ids."""
-    each = max(1, TAKEN // max(1, sequences.shape[1]))
-    parts = [sequences[at : at + each] for at in range(0, max(1, len(sequences)), each)]
-    made = [words.series.gather(part.reshape(-1)).reshape(part.shape).arr.to_list() for part in parts]
-    return pl.concat(made, rechunk=False).alias("sequence")
+    count, n = sequences.shape
+    offsets = np.arange(count + 1, dtype=np.int64) * n
+    return from_arrow("sequence", lists(offsets, words.views(sequences.reshape(-1))))
 
 
 def require_label_type(name: str, dtype: pl.DataType, call: str) -> None:

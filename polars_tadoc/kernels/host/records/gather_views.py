@@ -1,0 +1,61 @@
+"""Gathers strings by id as views, as Arrow and Polars keep them: 16 bytes each; the bytes stay where they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from polars_tadoc.config import thread_count
+from polars_tadoc.runtime.arrow_memory import allocate
+from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+
+FEW = 1 << 15
+"""Strings that NumPy gathers: no kernel needs to be loaded for them."""
+
+MAX_CHUNK = 1 << 22
+"""Strings that a thread gathers between two looks for interrupts."""
+
+
+def gather_views(strings: Any, ids: UInt32) -> Any:
+    """Return the string of each id.
+
+    Parameters
+    ----------
+    strings
+        ``string_view`` array without nulls.
+    ids
+        uint32, each below ``len(strings)``.
+
+    Returns
+    -------
+    pyarrow.StringViewArray
+        It shares the bytes of ``strings``.
+
+    """
+    buffers = strings.buffers()
+    buffer, made = allocate(2 * len(ids), np.uint64)
+    if len(ids):
+        views = np.frombuffer(buffers[1], np.uint64)[2 * strings.offset :].reshape(-1, 2)
+        out, read = made.reshape(-1, 2), np.ascontiguousarray(ids).view()
+        read.flags.writeable = False  # kernels are compiled for one type
+        if len(ids) <= FEW:
+            np.take(views, read, axis=0, out=out, mode="clip")
+        else:
+            each = -(-len(ids) // (MAX_CHUNK * thread_count()))
+            map_parallel(lambda chunk: _gather(views, read, out, *chunk), even_chunks(len(ids), each=each))
+    return pa.Array.from_buffers(pa.string_view(), len(ids), [None, buffer, *buffers[2:]])
+
+
+@kernel
+def _gather(views: UInt64, ids: UInt32, out: UInt64, first: int, last: int) -> None:
+    for i in range(first, last):
+        word = ids[i]
+        out[i, 0] = views[word, 0]
+        out[i, 1] = views[word, 1]
