@@ -20,7 +20,7 @@ from benchmarks.side_by_side import times
 from polars_tadoc.index.codecs import CODECS, Codec
 from polars_tadoc.index.construct.build import build_index
 from polars_tadoc.kernels.postings.coded import BLOCK, RICE, Postings
-from polars_tadoc.kernels.postings.decode_cpu import View, decode_counts, decode_documents, view_of
+from polars_tadoc.kernels.postings.decode_cpu import addresses_of, decode_counts, decode_documents, view_at
 from polars_tadoc.runtime.addresses import move
 from polars_tadoc.runtime.jit import kernel
 
@@ -34,8 +34,9 @@ NUMBERS = 1 << 22
 
 
 @kernel
-def decode_list(view: View, blocks: int, documents: Any, counts: Any, with_counts: bool, times: int) -> None:
+def decode_list(addresses: Any, blocks: int, documents: Any, counts: Any, with_counts: bool, times: int) -> None:
     """Decode the first list, of so many whole blocks, so many times."""
+    view = view_at(addresses)
     for _ in range(times):
         to_documents, to_counts = nb.uint64(documents.ctypes.data), nb.uint64(counts.ctypes.data)
         for block in range(blocks):
@@ -79,9 +80,9 @@ def print_speeds(repeat: int) -> None:
             for name, codec in CODECS.items():
                 postings = codec.encode(np.array([0, length]), documents, counts, int(documents[-1]) + 1)
                 for what, suffix in ((False, "documents"), (True, "+counts")):
-                    given = (view_of(postings), len(postings.heads), room[0], room[1], what, rounds)
+                    given = (addresses_of(postings), len(postings.heads), room[0], room[1], what, rounds)
                     contenders[f"{name} {suffix}"] = partial(decode_list, *given)
-                kept.append(postings)  # a view does not
+                kept.append(postings)  # their addresses do not
             contenders["copy"] = partial(copy, room.reshape(-1), rounds)
             contenders |= {name: make(documents, rounds) for name, make in peers.items()}
             taken = times(contenders, repeat)

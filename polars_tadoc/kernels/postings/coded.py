@@ -49,14 +49,7 @@ class Stream(NamedTuple):
     """int64, blocks + 1, in bits; one element for PForDelta."""
 
 
-class Postings(NamedTuple):
-    """Lists of documents, by term.
-
-    Block q of list t is number ``block_offsets[t] + q`` of all; it holds postings ``BLOCK * q`` and on of the list.
-    The gap of a block's first posting is coded as 0; each other one's is its document less the one before, less 1.
-    Counts are coded less 1.
-    """
-
+class _Postings(NamedTuple):
     codec: int
     """``PFORDELTA`` or ``RICE``."""
     documents: int
@@ -69,6 +62,21 @@ class Postings(NamedTuple):
     """uint32 by block: its first document."""
     gaps: Stream
     counts: Stream
+
+
+class Postings(_Postings):
+    """Lists of documents, by term.
+
+    Block q of list t is number ``block_offsets[t] + q`` of all; it holds postings ``BLOCK * q`` and on of the list.
+    The gap of a block's first posting is coded as 0; each other one's is its document less the one before, less 1.
+    Counts are coded less 1.
+    """
+
+    addresses: Any = None
+    """Kept by :func:`polars_tadoc.kernels.postings.decode_cpu.addresses_of`, in this process only."""
+
+    def __getstate__(self) -> None:
+        return None
 
 
 class Lists(NamedTuple):

@@ -26,6 +26,7 @@ from polars_tadoc.runtime.jit import address_of, call, inner, kernel
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
 
@@ -48,9 +49,9 @@ def decode_lists(postings: Postings, lists: UInt32) -> tuple[Int64, UInt32, UInt
     offsets = running_sum(postings.frequencies[lists].astype(np.int64))
     documents = np.empty(int(offsets[-1]), np.uint32)
     counts = np.empty(int(offsets[-1]), np.uint32)
-    view = view_of(postings)
+    addresses = addresses_of(postings)
     map_parallel(
-        lambda chunk: _decode_lists(view, lists, offsets, chunk[0], chunk[1], documents, counts),
+        lambda chunk: _decode_lists(addresses, lists, offsets, chunk[0], chunk[1], documents, counts),
         weighted_chunks(offsets),
     )
     return offsets, documents, counts
@@ -59,7 +60,7 @@ def decode_lists(postings: Postings, lists: UInt32) -> tuple[Int64, UInt32, UInt
 def count_at(postings: Postings, number: int, place: int) -> int:
     """Decode how often the document at ``place`` of list ``number`` holds the term; both exist."""
     block = int(postings.block_offsets[number]) + place // BLOCK
-    return int(decode_count(view_of(postings), np.uint64(number), np.uint64(block), np.uint64(place % BLOCK)))
+    return int(_count_at(addresses_of(postings), np.uint64(number), np.uint64(block), np.uint64(place % BLOCK)))
 
 
 def load_postings(postings: Postings) -> Postings:
@@ -100,22 +101,37 @@ class View(NamedTuple):
     """Address of ``_unpack``, compiled: with it in six kernels the first search took five seconds more to compile."""
     add_unary: Any
     """Address of ``_add_unary``, compiled."""
+    lists: Any
+    """How many lists there are."""
 
 
-def view_of(postings: Postings) -> View:
-    """Return the addresses of postings, as uint64, for kernels; what takes the arrays takes seconds more to compile."""
+def addresses_of(postings: Postings) -> UInt64:
+    """Return the addresses of postings, for :func:`view_at`; as one array: a kernel takes tuples 10 µs later."""
+    if postings.addresses is None:
+        postings.addresses = np.array(_addresses(postings), np.uint64)
+    return postings.addresses  # type: ignore[no-any-return]
 
-    def addresses(arrays: Any) -> list[Any]:
-        return [np.uint64(array.ctypes.data) for array in arrays]
 
-    def stream(arrays: Stream) -> StreamView:
-        *before, unary, unary_offsets = addresses(arrays)
-        return StreamView._make([*before, unary, unary + np.uint64(len(arrays.unary) - SPARE_BYTES), unary_offsets])
+def _addresses(postings: Postings) -> list[int]:
+    def of(arrays: Any) -> list[int]:
+        return [array.ctypes.data for array in arrays]
 
-    numbers = [np.uint64(postings.codec), np.uint64(postings.documents)]
-    arrays = addresses([postings.frequencies, postings.block_offsets, postings.heads])
-    compiled = [address_of(_unpack, 4), address_of(_add_unary, 7)]
-    return View._make([*numbers, *arrays, stream(postings.gaps), stream(postings.counts), *compiled])
+    def stream(arrays: Stream) -> list[int]:
+        *before, unary, unary_offsets = of(arrays)
+        return [*before, unary, unary + len(arrays.unary) - SPARE_BYTES, unary_offsets]
+
+    arrays = of([postings.frequencies, postings.block_offsets, postings.heads])
+    compiled = [int(address_of(_unpack, 4)), int(address_of(_add_unary, 7))]
+    numbers = [int(postings.codec), int(postings.documents)]
+    return [*numbers, *arrays, *stream(postings.gaps), *stream(postings.counts), *compiled, len(postings.frequencies)]
+
+
+@inner
+def view_at(a: UInt64) -> View:
+    """Return the view of postings, given what :func:`addresses_of` returned."""
+    gaps = StreamView(a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13])
+    counts = StreamView(a[14], a[15], a[16], a[17], a[18], a[19], a[20], a[21], a[22])
+    return View(a[0], a[1], a[2], a[3], a[4], gaps, counts, a[23], a[24], a[25])
 
 
 def _unpack(source: int, width: int, groups: int, target: int) -> None:
@@ -216,6 +232,11 @@ def decode_counts(postings: View, number: int, block: int, target: int) -> Any:
 
 
 @kernel
+def _count_at(addresses: UInt64, number: int, block: int, place: int) -> Any:
+    return decode_count(view_at(addresses), number, block, place)
+
+
+@inner
 def decode_count(postings: View, number: int, block: int, place: int) -> Any:
     """Decode one count by itself.
 
@@ -285,9 +306,9 @@ def _read_unary(unary: int, end: int, bit: int, place: int) -> Any:
 
 @kernel
 def _decode_lists(
-    view: View, lists: UInt32, offsets: Int64, start: int, stop: int, documents: UInt32, counts: UInt32
+    addresses: UInt64, lists: UInt32, offsets: Int64, start: int, stop: int, documents: UInt32, counts: UInt32
 ) -> None:
-    room = block_on_stack()
+    view, room = view_at(addresses), block_on_stack()
     bytes_each = nb.uint64(4 * BLOCK)
     for k in range(start, stop):
         number = nb.uint64(lists[k])

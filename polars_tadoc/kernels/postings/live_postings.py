@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.postings.coded import Postings
-from polars_tadoc.kernels.postings.decode_cpu import View, decode_counts, decode_documents, view_of
+from polars_tadoc.kernels.postings.decode_cpu import View, addresses_of, decode_counts, decode_documents, view_at
 from polars_tadoc.kernels.postings.unary_cpu import block_on_stack
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.addresses import load_u32, load_u64
@@ -18,6 +18,7 @@ from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
 DELETED = np.uint32(0xFFFFFFFF)
@@ -41,8 +42,8 @@ def live_frequencies(postings: Postings, numbers: UInt32) -> UInt32:
 
     """
     frequencies = np.empty(len(postings.frequencies), np.uint32)
-    view = view_of(postings)
-    map_parallel(lambda chunk: _count(view, numbers, *chunk, frequencies), _chunks(postings))
+    addresses = addresses_of(postings)
+    map_parallel(lambda chunk: _count(addresses, numbers, *chunk, frequencies), _chunks(postings))
     return frequencies
 
 
@@ -66,8 +67,10 @@ def renumber(postings: Postings, numbers: UInt32, at: Int64, documents: UInt32, 
         Whether documents ascend and counts are at least 1, as they do unless the postings are damaged.
 
     """
-    view = view_of(postings)
-    return all(map_parallel(lambda chunk: _renumber(view, numbers, *chunk, at, documents, counts), _chunks(postings)))
+    addresses = addresses_of(postings)
+    return all(
+        map_parallel(lambda chunk: _renumber(addresses, numbers, *chunk, at, documents, counts), _chunks(postings))
+    )
 
 
 def _chunks(postings: Postings) -> list[tuple[int, int]]:
@@ -76,9 +79,9 @@ def _chunks(postings: Postings) -> list[tuple[int, int]]:
 
 @polled
 @kernel
-def _count(view: View, numbers: UInt32, start: int, stop: int, frequencies: UInt32) -> None:
+def _count(addresses: UInt64, numbers: UInt32, start: int, stop: int, frequencies: UInt32) -> None:
     began = interrupts()
-    documents = block_on_stack()
+    view, documents = view_at(addresses), block_on_stack()
     for t in range(start, stop):
         if t & 0xFF == 0 and interrupts() != began:
             return
@@ -92,8 +95,11 @@ def _count(view: View, numbers: UInt32, start: int, stop: int, frequencies: UInt
 
 @polled
 @kernel
-def _renumber(view: View, numbers: UInt32, start: int, stop: int, at: Int64, documents: UInt32, counts: UInt32) -> bool:
+def _renumber(
+    addresses: UInt64, numbers: UInt32, start: int, stop: int, at: Int64, documents: UInt32, counts: UInt32
+) -> bool:
     began = interrupts()
+    view = view_at(addresses)
     sound = True
     own_documents, own_counts = block_on_stack(), block_on_stack()
     for t in range(start, stop):

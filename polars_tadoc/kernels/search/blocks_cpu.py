@@ -37,9 +37,9 @@ _PLAIN = ~nb.uint64(0)
 
 
 @inner
-def open_list(view: View, own: int, extra: Lists, number: int, row: int) -> None:
-    """Fill the row of a list; one that does not exist is empty. ``own`` lists are coded."""
-    number = nb.int64(number)
+def open_list(view: View, extra: Lists, number: int, row: int) -> None:
+    """Fill the row of a list; one that does not exist is empty."""
+    number, own = nb.int64(number), nb.int64(view.lists)
     store_u64(row + NEXT_BLOCK, nb.uint64(0))
     if number < own:
         at = nb.uint64(number)

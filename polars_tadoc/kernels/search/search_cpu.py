@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.postings.coded import BLOCK, Lists, Postings, Queries
-from polars_tadoc.kernels.postings.decode_cpu import View, decode_counts, decode_documents, view_of
+from polars_tadoc.kernels.postings.decode_cpu import View, addresses_of, decode_counts, decode_documents, view_at
 from polars_tadoc.kernels.search.accumulators_cpu import (
     GROUP,
     WINDOW,
@@ -73,6 +73,10 @@ _MANY = nb.uint64(12)
 """Counts of a block from which on decoding all costs less than reading them one by one."""
 
 
+_NO_BOUNDS, _NO_NUMBERS = np.zeros(0, np.float32), np.zeros(0, np.uint32)
+_NO_LISTS = Lists(np.zeros(1, np.int64), _NO_NUMBERS, _NO_NUMBERS)
+
+
 class Block(NamedTuple):
     """Room for one block."""
 
@@ -108,29 +112,49 @@ class Workspace(NamedTuple):
     block: Block
 
 
+class Room(NamedTuple):
+    """What a thread needs for a query of at most so many lists and results."""
+
+    heap: UInt64
+    trial: UInt64
+    """Another heap."""
+    rows: UInt64
+    """The opened lists."""
+    behind: UInt64
+    """By list: its first document behind the window."""
+    rest: Float64
+    """By list, and one more: what lists from this one on add at most."""
+
+
 _own = threading.local()
 
 
-def _workspace() -> Workspace:
-    """Return this thread's workspace."""
-    if not hasattr(_own, "workspace"):
+def _thread_rooms() -> tuple[Float32, UInt8, UInt32]:
+    """Return this thread's room for :func:`_workspace`, which queries leave as they find it."""
+    if not hasattr(_own, "rooms"):
         accumulators = np.full(WINDOW + GROUP, -0.0, np.float32)
-        scores = np.empty(WINDOW, np.float32)
-        documents, origins = np.empty(WINDOW, np.uint32), np.empty(WINDOW, np.uint32)
-        _own.workspace = Workspace(
-            accumulators,
-            accumulators.view(np.int32),
-            np.zeros(WINDOW // GROUP + 8, np.uint8),
-            Candidates(documents, scores, scores.view(np.int32), origins, np.empty(BLOCK, np.uint32)),
-            Block(
-                np.empty(BLOCK, np.uint32),
-                np.empty(BLOCK, np.uint32),
-                np.zeros(BLOCK, np.uint32),
-                np.empty(BLOCK, np.float32),
-            ),
-        )
-    workspace: Workspace = _own.workspace
-    return workspace
+        _own.rooms = accumulators, np.zeros(WINDOW // GROUP + 8, np.uint8), np.zeros(3 * WINDOW + 5 * BLOCK, np.uint32)
+    rooms: tuple[Float32, UInt8, UInt32] = _own.rooms
+    return rooms
+
+
+@inner
+def _workspace(accumulators: Float32, marks: UInt8, numbers: UInt32) -> Workspace:
+    scores, blocks = numbers[WINDOW : 2 * WINDOW], numbers[3 * WINDOW :]
+    found = Candidates(
+        numbers[:WINDOW],
+        scores.view(np.float32),
+        scores.view(np.int32),
+        numbers[2 * WINDOW : 3 * WINDOW],
+        blocks[:BLOCK],
+    )
+    block = Block(
+        blocks[BLOCK : 2 * BLOCK],
+        blocks[2 * BLOCK : 3 * BLOCK],
+        blocks[3 * BLOCK : 4 * BLOCK],
+        blocks[4 * BLOCK :].view(np.float32),
+    )
+    return Workspace(accumulators, accumulators.view(np.int32), marks, found, block)
 
 
 @inner
@@ -351,65 +375,75 @@ def _may_leave_out(scored: int, size: int, room: int, all_lists: float, rest: fl
     return scored > room and scored < size and all_lists > rest + rest
 
 
+@inner
+def _room(numbers: UInt64, kept: int) -> Room:
+    lists = (nb.uint64(len(numbers)) - _2 * kept - _1) // nb.uint64(10)
+    rows, behind = _2 * kept, _2 * kept + nb.uint64(8) * lists
+    rest = numbers[behind + lists :].view(np.float64)
+    return Room(numbers[:kept], numbers[kept:rows], numbers[rows:behind], numbers[behind : behind + lists], rest)
+
+
 @kernel
 def search_any(
-    view: View,
-    own: int,
-    norms: int,
+    addresses: UInt64,
+    norms: Float32,
     bounds: Float32,
-    queries: Queries,
-    extra: Lists,
+    offsets: Int64,
+    numbers: UInt32,
+    weights: Float32,
+    extra_offsets: Int64,
+    extra_documents: UInt32,
+    extra_counts: UInt32,
     allowed: UInt32,
     start: int,
     stop: int,
-    workspace: Workspace,
-    heap: UInt64,
-    trial: UInt64,
-    rows: UInt64,
-    behind: UInt64,
-    rest: Float64,
+    accumulators: Float32,
+    marks: UInt8,
+    for_blocks: UInt32,
+    for_lists: UInt64,
     found: Int64,
     documents: UInt32,
     scores: UInt32,
 ) -> None:
-    """Answer queries ``start`` to ``stop`` with documents that stand in any of their lists.
+    """Answer queries ``start`` to ``stop`` with documents that are in any of their lists.
+
+    Arguments are arrays and numbers only: Numba takes 5 µs to unpack a tuple.
 
     Parameters
     ----------
-    view, own
-        Addresses of the postings, and how many lists they have.
+    addresses
+        Of the postings.
     norms
-        Address of float32 by document.
-    queries
-        As for :func:`search`.
+        float32 by document.
     bounds
         float32 by block, or none.
-    extra, allowed
+    offsets, numbers, weights
+        The queries, as for :func:`search`.
+    extra_offsets, extra_documents, extra_counts, allowed
         As for :func:`search`; empty if not given.
     start, stop
         Which queries.
-    workspace
-        This thread's.
-    heap, trial
-        uint64, as many as there may be results.
-    rows, behind, rest
-        Eight, one and one for each list of the longest query, and one more.
+    accumulators, marks, for_blocks, for_lists
+        Work space of this thread: that of :func:`_thread_rooms`, and uint64: twice as many as there may be results,
+        ten for each list of the longest query, and one.
     found, documents, scores
         Results; scores are float32 as bits.
 
     """
-    accumulators, bits, marks = workspace.accumulators, workspace.bits, workspace.marks
-    candidates, block = workspace.found, workspace.block
-    offsets, numbers, weights = queries.offsets, queries.lists, queries.weights
+    view, norms_at = view_at(addresses), nb.uint64(norms.ctypes.data)
+    extra = Lists(extra_offsets, extra_documents, extra_counts)
+    workspace = _workspace(accumulators, marks, for_blocks)
+    bits, candidates, block = workspace.bits, workspace.found, workspace.block
+    room = min(nb.uint64(documents.shape[1]), view.documents)
+    heap, trial, rows, behind, rest = _room(for_lists, room)
     whole_marks = marks[: WINDOW // GROUP]
     base = nb.uint64(rows.ctypes.data)
-    room = nb.uint64(len(heap))
     for q in range(start, stop):
         first_list = nb.uint64(offsets[q])
         lists = nb.uint64(offsets[q + 1]) - first_list
         for i in range(lists):
             row = base + i * ROW_BYTES
-            open_list(view, own, extra, numbers[first_list + i], row)
+            open_list(view, extra, numbers[first_list + i], row)
             behind[i] = head(row, _0) if load_u64(row + BLOCKS) != 0 else _NONE
         _bound_rest(rows, lists, weights, first_list, bounds, rest)
         size, threshold, window_stop = _0, -1.0, _0
@@ -437,7 +471,9 @@ def search_any(
                 if behind[i] < window_stop:
                     scored += list_size(row)
                     weight = weights[first_list + i]
-                    behind[i] = _score_window(view, row, weight, norms, first, window_stop, accumulators, marks, block)
+                    behind[i] = _score_window(
+                        view, row, weight, norms_at, first, window_stop, accumulators, marks, block
+                    )
                 i += _1
             if i == lists:
                 size = push_touched(bits, whole_marks, first, allowed, heap, size, True)
@@ -447,7 +483,7 @@ def search_any(
                 while i < lists and count > 0:
                     row, weight = base + i * ROW_BYTES, weights[first_list + i]
                     need = _needed(threshold, rest[i + _1], lists)
-                    count = _look_up(view, row, weight, bounds, norms, need, False, count, candidates, block)
+                    count = _look_up(view, row, weight, bounds, norms_at, need, False, count, candidates, block)
                     i += _1
                 for c in range(count):
                     size = push(heap, size, key_of(nb.uint32(candidates.bits[c]), candidates.documents[c]))
@@ -512,35 +548,41 @@ def _add_own(
 
 @kernel
 def search_all(
-    view: View,
-    own: int,
-    norms: int,
+    addresses: UInt64,
+    norms: Float32,
     bounds: Float32,
-    queries: Queries,
-    extra: Lists,
+    offsets: Int64,
+    numbers: UInt32,
+    weights: Float32,
+    extra_offsets: Int64,
+    extra_documents: UInt32,
+    extra_counts: UInt32,
     allowed: UInt32,
     start: int,
     stop: int,
-    workspace: Workspace,
-    heap: UInt64,
-    rows: UInt64,
-    rest: Float64,
+    accumulators: Float32,
+    marks: UInt8,
+    for_blocks: UInt32,
+    for_lists: UInt64,
     found: Int64,
     documents: UInt32,
     scores: UInt32,
 ) -> None:
-    """Answer queries ``start`` to ``stop`` with documents that stand in all of their lists: as :func:`search_any`."""
+    """Answer queries ``start`` to ``stop`` with documents that are in all of their lists: as :func:`search_any`."""
+    view, norms_at = view_at(addresses), nb.uint64(norms.ctypes.data)
+    extra = Lists(extra_offsets, extra_documents, extra_counts)
+    workspace = _workspace(accumulators, marks, for_blocks)
     candidates, block = workspace.found, workspace.block
-    offsets, numbers, weights = queries.offsets, queries.lists, queries.weights
+    room = min(nb.uint64(documents.shape[1]), view.documents)
+    heap, _, rows, _, rest = _room(for_lists, room)
     base = nb.uint64(rows.ctypes.data)
-    room = nb.uint64(len(heap))
     for q in range(start, stop):
         first_list = nb.uint64(offsets[q])
         lists = nb.uint64(offsets[q + 1]) - first_list
         shortest, fewest = _0, _NONE
         for i in range(lists):
             row = base + i * ROW_BYTES
-            open_list(view, own, extra, numbers[first_list + i], row)
+            open_list(view, extra, numbers[first_list + i], row)
             if list_size(row) < fewest:
                 shortest, fewest = i, list_size(row)
         _bound_rest(rows, lists, weights, first_list, bounds, rest)
@@ -557,10 +599,10 @@ def search_all(
                 i = _1 - step if shortest == 0 and lists > _1 and step < _2 else step
                 row, weight = base + i * ROW_BYTES, weights[first_list + i]
                 if i == shortest:
-                    _add_own(view, row, weight, norms, first_block, count, candidates, block)
+                    _add_own(view, row, weight, norms_at, first_block, count, candidates, block)
                 else:
                     need = _needed(threshold, rest[i + _1] + (rest[_0] - rest[_1] if step < i else 0.0), lists)
-                    count = _look_up(view, row, weight, bounds, norms, need, True, count, candidates, block)
+                    count = _look_up(view, row, weight, bounds, norms_at, need, True, count, candidates, block)
             for c in range(count):
                 size = push(heap, size, key_of(nb.uint32(candidates.bits[c]), candidates.documents[c]))
             if size == room:
@@ -570,7 +612,17 @@ def search_all(
 
 
 @kernel
-def _bound_blocks(view: View, norms: int, start: int, stop: int, block: Block, bounds: Float32) -> None:
+def _bound_blocks(
+    addresses: UInt64,
+    norms: Float32,
+    start: int,
+    stop: int,
+    accumulators: Float32,
+    marks: UInt8,
+    for_blocks: UInt32,
+    bounds: Float32,
+) -> None:
+    view, block = view_at(addresses), _workspace(accumulators, marks, for_blocks).block
     to_documents, to_counts = nb.uint64(block.documents.ctypes.data), nb.uint64(block.counts.ctypes.data)
     to_added, added = nb.uint64(block.added.ctypes.data), block.added
     for t in range(start, stop):
@@ -578,7 +630,7 @@ def _bound_blocks(view: View, norms: int, start: int, stop: int, block: Block, b
         for number in range(load_u64(offsets), load_u64(offsets + nb.uint64(8))):
             size = decode_documents(view, nb.uint64(t), number, to_documents)
             decode_counts(view, nb.uint64(t), number, to_counts)
-            weigh(to_documents, to_counts, (size + _15) >> _4, norms, nb.float32(1), to_added)
+            weigh(to_documents, to_counts, (size + _15) >> _4, nb.uint64(norms.ctypes.data), nb.float32(1), to_added)
             bound = nb.int32(0)
             for i in range(size):
                 bound = max(bound, as_bits(added[i]))
@@ -602,17 +654,13 @@ def block_bounds(postings: Postings, norms: Float32) -> Float32:
 
     """
     bounds = np.empty(len(postings.heads), np.float32)
-    view, norms_at = view_of(postings), np.uint64(norms.ctypes.data)
+    addresses = addresses_of(postings)
 
     def bound(chunk: tuple[int, int]) -> None:
-        _bound_blocks(view, norms_at, *chunk, _workspace().block, bounds)
+        _bound_blocks(addresses, norms, *chunk, *_thread_rooms(), bounds)
 
     map_parallel(bound, weighted_chunks(BLOCK * postings.block_offsets))
     return bounds
-
-
-def _no_lists() -> Lists:
-    return Lists(np.zeros(1, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint32))
 
 
 def search(
@@ -646,21 +694,21 @@ def search(
     kept = min(k, postings.documents)
     if count == 0 or kept == 0:
         return found, documents, scores
-    longest = int(np.diff(queries.offsets).max())
-    bounds = np.empty(0, np.float32) if bounds is None else bounds
-    allowed = np.empty(0, np.uint32) if allowed is None else allowed
-    view, own, norms_at = view_of(postings), len(postings.frequencies), np.uint64(norms.ctypes.data)
-    given = (view, own, norms_at, bounds, queries, _no_lists() if extra is None else extra, allowed)
+    longest = int(np.diff(queries.offsets).max()) if count > 1 else len(queries.lists)
+    bounds, allowed = _NO_BOUNDS if bounds is None else bounds, _NO_NUMBERS if allowed is None else allowed
+    given = (addresses_of(postings), norms, bounds, *queries, *(_NO_LISTS if extra is None else extra), allowed)
+    results = found, documents, scores.view(np.uint32)
 
     def answer(chunk: tuple[int, int]) -> None:
-        heap, rows, rest = np.empty(kept, np.uint64), np.empty(8 * longest, np.uint64), np.empty(longest + 1)
-        results = (found, documents, scores.view(np.uint32))
-        if require_all:
-            search_all(*given, *chunk, _workspace(), heap, rows, rest, *results)
-        else:
-            trial, behind = np.empty(kept, np.uint64), np.empty(longest, np.uint64)
-            search_any(*given, *chunk, _workspace(), heap, trial, rows, behind, rest, *results)
+        for_lists = np.empty(2 * kept + 10 * longest + 1, np.uint64)
+        (search_all if require_all else search_any)(*given, *chunk, *_thread_rooms(), for_lists, *results)
 
-    read = int(postings.frequencies[np.minimum(queries.lists, own - 1)].sum(dtype=np.int64)) if own else 0
-    map_parallel(answer, even_chunks(count, max(1, min(32, _CHUNK_POSTINGS * count // max(read, 1))), 4))
+    map_parallel(answer, [(0, 1)] if count == 1 else even_chunks(count, _chunk_size(postings, queries, count), 4))
     return found, documents, scores
+
+
+def _chunk_size(postings: Postings, queries: Queries, count: int) -> int:
+    """Return how many queries are worth handing to a thread."""
+    own = len(postings.frequencies)
+    read = int(postings.frequencies[np.minimum(queries.lists, own - 1)].sum(dtype=np.int64)) if own else 0
+    return max(1, min(32, _CHUNK_POSTINGS * count // max(read, 1)))
