@@ -41,7 +41,10 @@ from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.index import Index
 from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.index.query.costs import BATCH_SECONDS, COSTS, CROWDING, OVERHEADS, features_of, predict, together
-from polars_tadoc.index.query.search import find, frame, weigh
+from polars_tadoc.index.query.find import find
+from polars_tadoc.index.query.plan import plan
+from polars_tadoc.index.query.request import Request
+from polars_tadoc.index.query.results import as_frame
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.index.serve.scheduler import Scheduler, Traits
 from polars_tadoc.kernels.postings.coded import PFORDELTA, Queries
@@ -72,9 +75,10 @@ def make_index(collection: gov2.Collection) -> tuple[Index, list[str]]:
 
 def run(index: Index, texts: list[str], mode: str, engine: str) -> Callable[[], pl.DataFrame]:
     """Prepare a batch as a server does; what is returned does what a server's thread does."""
-    batch = weigh(index, pl.Series(texts), SCORING, "submit")
+    planned = plan(index, pl.Series(texts), SCORING, "submit")
+    request = Request(gov2.K, mode, SCORING)
     resolved = choose(engine, 0)
-    return lambda: frame(index, find(index, batch, gov2.K, mode, SCORING, [None], resolved))
+    return lambda: as_frame(index.stored, find(index, planned, request, [None], resolved))
 
 
 def clock(call: Callable[[], object], repeat: int = 2) -> float:

@@ -17,12 +17,15 @@ from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.index.store.stored_text import StoredText
 from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.rows.content_hash import content_hash
+from polars_tadoc.runtime.cached_property import cached_property
 
 Bool = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
 
 MAX_NAMED = 3
 """Unknown ids that a message names, and near ones that it offers."""
+
+_NUMBERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Float32, pl.Float64)
 
 MAX_COMPARED = 2_000
 """Ids that are compared with an unknown one letter by letter."""
@@ -55,6 +58,16 @@ class Documents:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Documents, (self.ids, self.labelled, self.rows, self.metadata, self.stored_text)
+
+    @cached_property
+    def id_numbers(self) -> npt.NDArray[Any] | None:
+        """The ids as an array that shares their memory; None where they are not all numbers that NumPy has."""
+        if self.ids.null_count() or self.ids.dtype not in _NUMBERS:
+            return None
+        return self.ids.to_numpy()
 
     @property
     def text(self) -> pl.Series | None:

@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.construct import change
 from polars_tadoc.index.query.explain import explain
-from polars_tadoc.index.query.search import FilterLike, QueriesLike, search
+from polars_tadoc.index.query.request import FilterLike, QueriesLike, Request
+from polars_tadoc.index.query.search import search, top
 from polars_tadoc.index.query.snippets import snippets
 from polars_tadoc.index.serve.server import Server
 from polars_tadoc.index.store import storage
@@ -132,7 +135,52 @@ class Index(Collection):
         [2]
 
         """
-        return search(self, queries, k, mode, scoring, k1, b, delta, filter, engine)
+        return search(self, queries, Request.of(k, mode, scoring, k1, b, delta), filter, engine)
+
+    def top(
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        mode: str = "or",
+        scoring: str = "lucene",
+        k1: float = 1.5,
+        b: float = 0.75,
+        delta: float = 0.5,
+        filter: FilterLike = None,
+        engine: str | None = None,
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
+        """Find the best documents for one query as NumPy arrays: :meth:`search` without the cost of a frame.
+
+        Parameters
+        ----------
+        query
+            One query, as for :meth:`search`.
+        k, mode, scoring, k1, b, delta, filter, engine
+            As for :meth:`search`.
+
+        Returns
+        -------
+        (array, float32 array)
+            Ids and scores of at most ``k`` documents, the best first. Where all ids are integers or floats, those keep
+            their dtype (128-bit integers do not); other ids are an object array of Python values.
+
+        Raises
+        ------
+        TypeError, ValueError, ColumnMissingError, EngineUnavailableError
+            As :meth:`search`; ``TypeError`` also for several queries.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do", "do be do"]).tadoc.compress())
+        >>> ids, scores = index.top("do not", k=2)
+        >>> ids, scores.round(3)
+        (array([0, 2], dtype=uint32), array([0.305, 0.285], dtype=float32))
+
+        """
+        return top(self, query, Request.of(k, mode, scoring, k1, b, delta), filter, engine)
 
     def explain(
         self,
@@ -439,7 +487,7 @@ class Index(Collection):
         [0, 1]
 
         """
-        return Server(self, k, mode, Scoring(scoring, k1, b, delta), deadline, filter, engine)
+        return Server(self, Request.of(k, mode, scoring, k1, b, delta), deadline, filter, engine)
 
     @apart
     def save(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,23 @@ from polars_tadoc.runtime.cached_property import cached_property
 UInt32 = npt.NDArray[np.uint32]
 
 _keys = itertools.count()
+
+
+class SoughtTerms(NamedTuple):
+    """Ascending terms as words are looked for among them (:func:`.query_words.find_terms`)."""
+
+    offsets: npt.NDArray[np.int64]
+    data: npt.NDArray[np.uint8]
+    keys: npt.NDArray[np.uint64]
+    """The first eight bytes of each term as a number."""
+
+
+def sought_terms(terms: Vocabulary) -> SoughtTerms:
+    """Return terms as they are looked for."""
+    offsets, data = read_only_parts(terms.offsets), read_only_parts(terms.data)
+    keys = np.empty(len(terms), np.uint64)
+    fill_keys(offsets, data, keys)
+    return SoughtTerms(offsets, data, keys)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,12 +108,9 @@ class Segment:
         return live_postings.live_frequencies(self.postings, numbers)
 
     @cached_property
-    def sought_terms(self) -> tuple[npt.NDArray[Any], ...]:
-        """The terms as they are looked for: offsets, bytes and the first eight bytes of each as a number."""
-        offsets, data = read_only_parts(self.terms.offsets), read_only_parts(self.terms.data)
-        keys = np.empty(len(self.terms), np.uint64)
-        fill_keys(offsets, data, keys)
-        return offsets, data, keys
+    def sought(self) -> SoughtTerms:
+        """The terms as they are looked for."""
+        return sought_terms(self.terms)
 
     @cached_property
     def posting_count(self) -> int:
@@ -113,7 +127,7 @@ class Segment:
     def with_deleted(self, deleted: UInt32) -> Segment:
         """Return the same segment with other documents marked as deleted; what is cached for the postings stays."""
         made = Segment(self.terms, self.postings, self.lengths, deleted)
-        made.__dict__.update({name: getattr(self, name) for name in ("key", "sought_terms")})
+        made.__dict__.update({name: getattr(self, name) for name in ("key", "sought")})
         return made
 
 

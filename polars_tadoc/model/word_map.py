@@ -145,7 +145,7 @@ class Morphism:
             images = images.cast(pl.String)
         if self.lowercase:
             images = images.str.to_lowercase()
-        deleted = self._deleted
+        deleted = self.deleted
         if len(images) <= FEW:  # each step of Polars' takes as long as all words of a query
             kept = [None if word in deleted else word for word in images.to_list()]
             return pl.Series("word", kept, pl.String)
@@ -166,7 +166,7 @@ class Morphism:
             ) from error
 
     @cached_property
-    def _deleted(self) -> frozenset[str]:
+    def deleted(self) -> frozenset[str]:
         """The empty string, and stop words as they are compared."""
         words = pl.Series(sorted(self.stopwords), dtype=pl.String)
         return frozenset(["", *(words.str.to_lowercase() if self.lowercase else words).to_list()])

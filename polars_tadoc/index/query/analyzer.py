@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,20 +13,22 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.compress.compress import named_tokenizer, require_known
-from polars_tadoc.index.segment import Segment
+from polars_tadoc.index.segment import SoughtTerms, sought_terms
 from polars_tadoc.kernels.host.rows import phrase_words
-from polars_tadoc.kernels.host.rows.query_words import copy_words, find_terms, number_words, word_keys
+from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, copy_words, find_terms, number_words, word_keys
 from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize.tokenize_cpu import BLOCK
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.records.labelled_results import from_arrow
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.cached_property import cached_property
 
+Bool = npt.NDArray[np.bool_]
 UInt8 = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
 
@@ -55,9 +58,17 @@ class QueryWords:
 
     @classmethod
     def of(cls, words: pl.Series) -> QueryWords:
-        """Take strings for words, one query each; they must differ."""
+        """Take strings for words, one query each."""
         data, ends = _bytes(words)
-        return cls(np.arange(len(words) + 1), np.arange(len(words)), data, _spans(ends))
+        return cls.numbered(data, _spans(ends), np.arange(len(words) + 1))
+
+    @classmethod
+    def numbered(cls, data: UInt8, spans: Int64, offsets: Int64) -> QueryWords:
+        """Number words, equal ones alike."""
+        count = len(spans) // 2
+        numbers, distinct = np.empty(count, np.int64), np.empty(2 * count, np.int64)
+        slots = np.empty(1 << (2 * count + 1).bit_length(), np.int64)
+        return cls(offsets, numbers, data, distinct[: 2 * number_words(data, spans, slots, numbers, distinct)])
 
     @property
     def distinct(self) -> int:
@@ -69,11 +80,27 @@ class QueryWords:
         data, spans = self.data.tobytes(), self.spans.tolist()
         return [data[start:stop].decode() for start, stop in zip(spans[::2], spans[1::2], strict=True)]
 
-    def find(self, segment: Segment) -> Int64:
-        """Return the number of each distinct word's list, int64, ``UNKNOWN`` where a segment has none."""
+    def find(self, terms: SoughtTerms) -> Int64:
+        """Return the number of each distinct word among ascending terms, int64, ``UNKNOWN`` where it is not there."""
         numbers = np.empty(self.distinct, np.int64)
-        find_terms(self.data, self.spans, self._order, *segment.sought_terms, numbers)
+        find_terms(self.data, self.spans, self._order, *terms, numbers)
         return numbers
+
+    def without(self, gone: Bool) -> QueryWords:
+        """Leave out some of the distinct words; they keep their numbers."""
+        if not gone.any():
+            return self
+        stays = ~gone[self.words]
+        return replace(self, words=self.words[stays], offsets=np.append(0, np.cumsum(stays))[self.offsets])
+
+    def series(self) -> pl.Series:
+        """Return the distinct words as a String series."""
+        offset_buffer, offsets = allocate(self.distinct + 1, np.int64)
+        offsets[0] = 0
+        np.cumsum(self.spans[1::2] - self.spans[::2], out=offsets[1:])
+        data_buffer, copied = allocate(int(offsets[-1]), np.uint8)
+        copy_words(self.data, self.spans, offsets, copied)
+        return from_arrow("word", pa.LargeStringArray.from_buffers(self.distinct, offset_buffer, data_buffer))
 
     @cached_property
     def _order(self) -> Int64:
@@ -124,26 +151,29 @@ class Analyzer:
             require_known(tokenizer, "build_index: the column")
         return cls(tokenizers[0] if tokenizers else Tokenizer("words"), morphism)
 
-    def analyze(self, queries: pl.Series) -> QueryWords:
+    def analyze(self, queries: str | pl.Series) -> QueryWords:
         """Cut queries into words, and apply the morphism to each distinct one; a null query has none."""
         data, spans, offsets = self._cut(queries)
-        words, firsts = _distinct(data, spans)
-        if self.morphism is None:
-            return QueryWords(offsets, words, data, spans.reshape(-1, 2)[firsts].reshape(-1))
-        images = self.morphism.images(_strings(data, spans, firsts))
+        morphism = self.morphism
+        if morphism is None:
+            return QueryWords.numbered(data, spans, offsets)
+        text = data.tobytes()
+        if morphism.normalize is None and text.isascii():  # words need no strings
+            data = np.frombuffer(text.lower(), np.uint8) if text and morphism.lowercase else data
+            words = QueryWords.numbered(data, spans, offsets)
+            return words.without(words.find(sought_strings(morphism.deleted)) != UNKNOWN)
+        words = QueryWords.numbered(data, spans, offsets)
+        images = morphism.images(words.series())
         data, ends = _bytes(images)
-        spans = _spans(ends)
-        numbers, firsts = _distinct(data, spans)
-        words = numbers[words]
-        if images.null_count():  # its number is that of a word that occurs nowhere
-            stays = images.is_not_null().to_numpy()
-            stays = stays[firsts][words]
-            words, offsets = words[stays], np.append(0, np.cumsum(stays))[offsets]
-        return QueryWords(offsets, words, data, spans.reshape(-1, 2)[firsts].reshape(-1))
+        mapped = QueryWords.numbered(data, _spans(ends), ends)
+        gone = np.zeros(mapped.distinct, np.bool_)
+        gone[mapped.words[images.is_null().to_numpy()]] = True
+        return replace(mapped, offsets=offsets, words=mapped.words[words.words]).without(gone)
 
-    def _cut(self, queries: pl.Series) -> tuple[UInt8, Int64, Int64]:
+    def _cut(self, queries: str | pl.Series) -> tuple[UInt8, Int64, Int64]:
         if not self.tokenizer.has_classes:
-            cut = PhraseWords.cut(tuple(queries.fill_null("")), self.tokenizer)
+            texts = (queries,) if isinstance(queries, str) else tuple(queries.fill_null(""))
+            cut = PhraseWords.cut(texts, self.tokenizer)
             return cut.data, cut.spans, cut.offsets
         data, ends = _bytes(queries)
         spans, offsets = np.empty(2 * len(data), np.int64), np.empty(len(ends), np.int64)
@@ -152,18 +182,15 @@ class Analyzer:
         return data, spans[: 2 * count], offsets
 
 
-def has_quotes(texts: pl.Series) -> bool:
+def has_quotes(texts: str | pl.Series) -> bool:
     """Tell whether any of some texts holds a double quote; of one query an expression would take longer than all."""
-    return bool((_bytes(texts)[0] == ord('"')).any())
+    return '"' in texts if isinstance(texts, str) else bool((_bytes(texts)[0] == ord('"')).any())
 
 
-def _distinct(data: UInt8, spans: Int64) -> tuple[Int64, Int64]:
-    """Number words, equal ones alike; returns each word's number and the first word that has each."""
-    count = len(spans) // 2
-    slots = np.full(1 << (2 * count + 1).bit_length(), -1, np.int64)
-    numbers, firsts = np.empty(count, np.int64), np.empty(count, np.int64)
-    distinct = number_words(data, spans, slots, numbers, firsts)
-    return numbers, firsts[:distinct]
+@lru_cache(maxsize=16)
+def sought_strings(strings: frozenset[str]) -> SoughtTerms:
+    """Return strings, such as stop words, as :meth:`QueryWords.find` looks for words among them."""
+    return sought_terms(Vocabulary.copied(pl.Series(sorted(strings, key=str.encode), dtype=pl.String)))
 
 
 def _spans(ends: Int64) -> Int64:
@@ -173,8 +200,11 @@ def _spans(ends: Int64) -> Int64:
     return spans
 
 
-def _bytes(strings: pl.Series) -> tuple[UInt8, Int64]:
+def _bytes(strings: str | pl.Series) -> tuple[UInt8, Int64]:
     """Return the UTF-8 bytes of strings, one after another, and where each starts; null is as if empty."""
+    if isinstance(strings, str):
+        encoded = strings.encode()
+        return np.frombuffer(encoded, np.uint8) if encoded else _NO_BYTES, np.array([0, len(encoded)], np.int64)
     filled = strings.fill_null("") if strings.null_count() else strings
     array: Any = filled.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     if not len(array):
@@ -182,16 +212,6 @@ def _bytes(strings: pl.Series) -> tuple[UInt8, Int64]:
     _, ends, data = array.buffers()
     offsets = np.frombuffer(ends, np.int64, len(array) + 1, 8 * array.offset).copy()
     return np.frombuffer(data, np.uint8, offsets[-1]) if offsets[-1] else _NO_BYTES, offsets
-
-
-def _strings(data: UInt8, spans: Int64, words: Int64) -> pl.Series:
-    """Make a String series of some words."""
-    offset_buffer, offsets = allocate(len(words) + 1, np.int64)
-    offsets[0] = 0
-    np.cumsum((spans[1::2] - spans[::2])[words], out=offsets[1:])
-    data_buffer, copied = allocate(int(offsets[-1]), np.uint8)
-    copy_words(data, spans, words, offsets, copied)
-    return from_arrow("word", pa.LargeStringArray.from_buffers(len(words), offset_buffer, data_buffer))
 
 
 _NO_BYTES: UInt8 = read_only(np.zeros(0, np.uint8))

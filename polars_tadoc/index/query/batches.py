@@ -9,38 +9,29 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.index.collection import Collection
-from polars_tadoc.index.query.search import Batch
+from polars_tadoc.index.query.plan import Plan
 from polars_tadoc.kernels.postings.coded import Lists
 
 Int64 = npt.NDArray[np.int64]
 
 
-def select(batch: Batch, queries: Sequence[int]) -> Batch:
-    """Return some queries of a batch, as many as there are numbers; it keeps all distinct words."""
-    if list(queries) == list(range(batch.size)):
-        return batch
+def select(plan: Plan, queries: Sequence[int]) -> Plan:
+    """Return some queries of a plan, as many as there are numbers; it keeps all distinct words."""
+    if list(queries) == list(range(plan.size)):
+        return plan
     chosen = np.array(queries, np.int64)
-    starts, stops = np.searchsorted(batch.owners, chosen), np.searchsorted(batch.owners, chosen + 1)
-    sizes = stops - starts
-    before = np.cumsum(sizes) - sizes
-    entries = np.arange(sizes.sum()) + np.repeat(starts - before, sizes)
-    items = batch.items[entries]
-    return replace(
-        batch,
-        size=len(chosen),
-        owners=np.repeat(np.arange(len(chosen)), sizes),
-        items=items,
-        weights=batch.weights[entries],
-        bases=batch.bases[chosen],
-        postings=int(batch.frequencies[items].sum()),
-    )
+    starts, sizes = plan.offsets[chosen], np.diff(plan.offsets)[chosen]
+    offsets = np.append(0, np.cumsum(sizes))
+    entries = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes)
+    bases = None if plan.bases is None else plan.bases[chosen]
+    return replace(plan, offsets=offsets, items=plan.items[entries], weights=plan.weights[entries], bases=bases)
 
 
-def join(index: Collection, batches: Sequence[Batch]) -> Batch:
-    """Return the queries of batches one after another, to be searched for; its words are named as the first's."""
+def join(index: Collection, batches: Sequence[Plan]) -> Plan:
+    """Return the queries of plans one after another, to be searched for; its words are named as the first's."""
     if len(batches) == 1:
         return batches[0]
-    queries = np.cumsum([0, *(batch.size for batch in batches)])
+    entries = np.cumsum([0, *(len(batch.items) for batch in batches)])
     items = np.cumsum([0, *(len(batch.frequencies) for batch in batches)])
     numbers: list[Int64] = []
     extra: list[Lists | None] = []
@@ -57,15 +48,14 @@ def join(index: Collection, batches: Sequence[Batch]) -> Batch:
             )
         )
         extra.append(_join_lists([lists for lists in made if lists is not None]))
+    bases = [batch.bases for batch in batches if batch.bases is not None]
     return replace(
         batches[0],
-        size=int(queries[-1]),
-        owners=np.concatenate([b.owners + shift for b, shift in zip(batches, queries[:-1], strict=True)]),
+        offsets=np.concatenate([[0], *(b.offsets[1:] + shift for b, shift in zip(batches, entries[:-1], strict=True))]),
         items=np.concatenate([b.items + shift for b, shift in zip(batches, items[:-1], strict=True)]),
         numbers=numbers,
         weights=np.concatenate([batch.weights for batch in batches]),
-        bases=np.concatenate([batch.bases for batch in batches]),
-        postings=sum(batch.postings for batch in batches),
+        bases=np.concatenate(bases) if bases else None,
         extra=extra,
         frequencies=np.concatenate([batch.frequencies for batch in batches]),
     )

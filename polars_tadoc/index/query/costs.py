@@ -12,6 +12,10 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.config import thread_count
+from polars_tadoc.engine.choose import Engine, runnable
+from polars_tadoc.index.query.plan import Plan
+from polars_tadoc.index.query.request import Request
 from polars_tadoc.kernels.postings.coded import BLOCK
 
 Int64 = npt.NDArray[np.int64]
@@ -130,6 +134,21 @@ def together(offsets: Int64, frequencies: Int64, documents: int) -> Float64:
     with np.errstate(divide="ignore"):
         shares = np.log(frequencies / max(documents, 1))
     return np.asarray(documents * np.exp(_sums(owners, shares, len(offsets) - 1)))
+
+
+def choose_engine(asked: str, plan: Plan, documents: int, request: Request) -> Engine:
+    """Choose the engine for a plan: "auto" takes the one that is predicted to be faster with the index resident."""
+    engines = runnable(asked)
+    if len(engines) == 1:
+        return engines[0]
+    frequencies = plan.frequencies[plan.items]
+
+    def seconds(engine: Engine) -> float:
+        own = predict(engine.name, request.mode, plan.offsets, frequencies, documents, request.k)
+        threads = thread_count() if engine.uses_cpu_threads else 1
+        return float(OVERHEADS[engine.name] + max(own.sum() / threads, own.max(initial=0.0)))
+
+    return min(engines, key=seconds)
 
 
 def _sums(owners: Int64, values: npt.NDArray[np.generic], size: int) -> Float64:

@@ -10,7 +10,8 @@ import polars as pl
 
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.documents import find
-from polars_tadoc.index.query.search import Batch, as_series, weigh
+from polars_tadoc.index.query.plan import Plan, plan
+from polars_tadoc.index.query.request import as_texts
 from polars_tadoc.kernels.postings.decode_cpu import decode_lists
 from polars_tadoc.scoring.bm25 import Scoring, contribution
 
@@ -31,21 +32,21 @@ def explain(index: Collection, query: object, id: Any, scoring: Scoring) -> pl.D
     if not isinstance(query, str):
         raise TypeError(f"explain: query must be a string, not {type(query).__name__}")
     document = _document_of(index, id)
-    batch = weigh(index, as_series(query, "explain"), scoring, "explain")
+    planned = plan(index, as_texts(query, "explain"), scoring, "explain")
     number = int(np.searchsorted(np.cumsum([segment.size for segment in index.segments]), document, side="right"))
     segment = index.segments[number]
     local = document - sum(other.size for other in index.segments[:number])
     norm = scoring.norms(segment.lengths[local : local + 1], index.average_length)[0]
-    counts = _counts(index, batch, number, local)
-    names = batch.names()
+    counts = _counts(index, planned, number, local)
+    names = planned.names()
     rows: list[tuple[Any, ...]] = []
-    for item, weight, count in zip(batch.items.tolist(), batch.weights, counts, strict=True):
-        frequency = int(batch.frequencies[item])
+    for item, weight, count in zip(planned.items.tolist(), planned.weights, counts, strict=True):
+        frequency = int(planned.frequencies[item])
         idf = float(scoring.idf(index.documents, [frequency])[0]) if frequency else None
         score = float(contribution(weight, count, norm)) if count else 0.0
         rows.append((_shown(names[item]), count, frequency, idf, float(weight), score))
-    if scoring.has_base and any(counts):
-        rows.append((None, None, None, None, None, float(batch.bases[0])))
+    if planned.bases is not None and any(counts):
+        rows.append((None, None, None, None, None, float(planned.bases[0])))
     return pl.DataFrame(rows, SCHEMA, orient="row")
 
 
@@ -53,10 +54,10 @@ def _shown(words: tuple[str, ...]) -> str:
     return words[0] if len(words) == 1 else f'"{" ".join(words)}"'
 
 
-def _counts(index: Collection, batch: Batch, number: int, local: int) -> list[int]:
+def _counts(index: Collection, planned: Plan, number: int, local: int) -> list[int]:
     """How often a document of a segment holds each word or phrase of the only query."""
-    postings, extra = index.segments[number].postings, batch.extra[number]
-    lists = batch.numbers[number][batch.items]
+    postings, extra = index.segments[number].postings, planned.extra[number]
+    lists = planned.numbers[number][planned.items]
     own = len(postings.frequencies)
     coded = lists[(lists >= 0) & (lists < own)]
     offsets, documents, counts = decode_lists(postings, coded.astype(np.uint32))

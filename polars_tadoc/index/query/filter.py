@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.errors import ColumnMissingError
+from polars_tadoc.index.collection import Collection
 
 Bool = npt.NDArray[np.bool_]
 UInt32 = npt.NDArray[np.uint32]
@@ -59,6 +60,29 @@ def filter_mask(given: object, metadata: pl.DataFrame | None, documents: int, ca
             f"{what} {len(values):,}{hint}"
         )
     return values.fill_null(False).to_numpy()
+
+
+def allowed_by_segment(index: Collection, given: object, call: str) -> list[UInt32 | None]:
+    """Return which documents may be found, a bitmap for each segment; None where all may."""
+    mask = None
+    if given is not None:
+        mask = filter_mask(given, index.metadata, index.documents, call)
+        if index.live is not None:  # users know of no others
+            every = index.live.copy()
+            every[every] = mask
+            mask = every
+    elif index.live is None:
+        return [None] * len(index.segments)
+    allowed: list[UInt32 | None] = []
+    start = 0
+    for segment in index.segments:
+        own = segment.live
+        if mask is not None:
+            part = mask[start : start + segment.size]
+            own = part if own is None else own & part
+        allowed.append(None if own is None else bitmap(own))
+        start += segment.size
+    return allowed
 
 
 def bitmap(mask: Bool) -> UInt32:

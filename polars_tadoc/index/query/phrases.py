@@ -56,13 +56,13 @@ class Phrases:
 
     """
 
-    texts: pl.Series
+    texts: str | pl.Series
     owners: Int64
     items: Int64
     words: list[tuple[str, ...]]
 
 
-def take_phrases(texts: pl.Series, analyzer: Analyzer, call: str) -> Phrases:
+def take_phrases(given: str | pl.Series, analyzer: Analyzer, call: str) -> Phrases:
     """Take the parts in double quotes out of queries; messages name the call.
 
     A phrase of which the index's analyzer leaves nothing is left out, as its words are.
@@ -73,9 +73,10 @@ def take_phrases(texts: pl.Series, analyzer: Analyzer, call: str) -> Phrases:
         A quote is not closed.
 
     """
+    texts = [given] if isinstance(given, str) else given.to_list()
     parts = [(query, *part) for query, text in enumerate(texts) for part in _cut(query, text or "", call)]
     quoted = [(query, part) for query, part, is_phrase in parts if is_phrase]
-    analyzed = analyzer.analyze(pl.Series("phrase", [part for _, part in quoted], pl.String))
+    analyzed = analyzer.analyze(_texts([part for _, part in quoted]))
     strings, numbers = analyzed.strings(), analyzed.words.tolist()
     cut = [
         tuple(strings[number] for number in numbers[first:stop])
@@ -92,7 +93,11 @@ def take_phrases(texts: pl.Series, analyzer: Analyzer, call: str) -> Phrases:
         if len(own) == 1:
             left[query].append(part)
     places = np.array(stands, np.int64).reshape(-1, 2)
-    return Phrases(pl.Series("query", list(map(" ".join, left)), pl.String), places[:, 0], places[:, 1], words)
+    return Phrases(_texts(list(map(" ".join, left))), places[:, 0], places[:, 1], words)
+
+
+def _texts(strings: list[str]) -> str | pl.Series:
+    return strings[0] if len(strings) == 1 else pl.Series("query", strings, pl.String)
 
 
 def _cut(query: int, text: str, call: str) -> list[tuple[str, bool]]:
@@ -180,7 +185,7 @@ def _in_segment(
 def _candidates(segment: Segment, phrases: Sequence[tuple[str, ...]]) -> list[Int64]:
     """Documents that hold all words of each phrase, ascending; none that is deleted."""
     words = sorted({word for phrase in phrases for word in phrase})
-    places = QueryWords.of(pl.Series("word", words, pl.String)).find(segment)
+    places = QueryWords.of(pl.Series("word", words, pl.String)).find(segment.sought)
     known = places != UNKNOWN
     offsets, documents, _ = decode_lists(segment.postings, places[known].astype(np.uint32))
     number = np.cumsum(known) - 1

@@ -19,7 +19,8 @@ from polars_tadoc.compress.decompress import Allowance, document_sizes, write_te
 from polars_tadoc.errors import ColumnMissingError
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.documents import find
-from polars_tadoc.index.query.search import Batch, QueriesLike, as_series, weigh
+from polars_tadoc.index.query.plan import Plan, plan
+from polars_tadoc.index.query.request import QueriesLike, as_texts
 from polars_tadoc.kernels.host.rows import snippets as kernels
 from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
@@ -87,7 +88,8 @@ def snippets(
         if not isinstance(mark, str):
             raise TypeError(f"snippets: {name} must be a string, not {type(mark).__name__}")
         require_text(mark, f"snippets: {name}")
-    texts = as_series(queries, "snippets")
+    given = as_texts(queries, "snippets")
+    texts = pl.Series("query", [given]) if isinstance(given, str) else given
     if index.stored.stored_text is None:
         raise ValueError("snippets: this index does not have the text: build it with store=True")
     owners = _queries(results, texts)
@@ -132,7 +134,7 @@ def _find(
     """Find the stretches of results, given their numbers, queries and documents."""
     stored = index.stored.text
     assert stored is not None
-    words, sought = _sought(weigh(index, texts, SCORING, "snippets"))
+    words, sought = _sought(plan(index, texts, SCORING, "snippets"))
     distinct, stands = np.unique(documents, return_inverse=True)
     corpora = split(stored.gather(distinct))
     require_countable(corpora)
@@ -146,22 +148,22 @@ def _find(
     return parts
 
 
-def _sought(batch: Batch) -> tuple[list[str], kernels.Sought]:
+def _sought(planned: Plan) -> tuple[list[str], kernels.Sought]:
     """Number the words of queries and phrases, and weigh them."""
-    names = batch.names()
+    names = planned.names()
     words = list(dict.fromkeys(word for name in names for word in name))
     number_of = {word: number for number, word in enumerate(words)}
-    worth = (batch.weights.astype(np.float64) * (1 << 20)).astype(np.int64) + 1  # whole: sums are exact
-    is_phrase = np.array([len(name) > 1 for name in names], np.bool_)[batch.items]
+    worth = (planned.weights.astype(np.float64) * (1 << 20)).astype(np.int64) + 1  # whole: sums are exact
+    is_phrase = np.array([len(name) > 1 for name in names], np.bool_)[planned.items]
     named = np.array([number_of[name[0]] for name in names], np.int64)
-    weights = np.full((batch.size, len(words)), -1, np.int64)
-    owners, items = batch.owners[is_phrase], batch.items[is_phrase]
+    weights = np.full((planned.size, len(words)), -1, np.int64)
+    owners, items = planned.owners[is_phrase], planned.items[is_phrase]
     cut = [[number_of[word] for word in names[item]] for item in items.tolist()]
     sizes = np.array([len(own) for own in cut], np.int64)
     flat = np.array([word for own in cut for word in own], np.int64)
     weights[np.repeat(owners, sizes), flat] = 0
-    weights[batch.owners[~is_phrase], named[batch.items[~is_phrase]]] = worth[~is_phrase]
-    offsets = np.searchsorted(owners, np.arange(batch.size + 1))
+    weights[planned.owners[~is_phrase], named[planned.items[~is_phrase]]] = worth[~is_phrase]
+    offsets = np.searchsorted(owners, np.arange(planned.size + 1))
     return words, kernels.Sought(weights, offsets, worth[is_phrase], np.append(0, np.cumsum(sizes)), flat)
 
 

@@ -14,7 +14,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise
 from types import TracebackType
-from typing import get_args
 
 import numpy as np
 import polars as pl
@@ -25,21 +24,13 @@ from polars_tadoc.errors import DeadlineMissedError
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.query.batches import join, select
 from polars_tadoc.index.query.costs import BATCH_SECONDS, CROWDING, OVERHEADS, predict
+from polars_tadoc.index.query.filter import allowed_by_segment
+from polars_tadoc.index.query.find import find
+from polars_tadoc.index.query.plan import Plan, plan
 from polars_tadoc.index.query.prepared import missing_bytes
-from polars_tadoc.index.query.search import (
-    Batch,
-    FilterLike,
-    ModeName,
-    allowed_by_segment,
-    as_series,
-    find,
-    frame,
-    weigh,
-)
+from polars_tadoc.index.query.request import FilterLike, Request, as_texts
+from polars_tadoc.index.query.results import as_frame
 from polars_tadoc.index.serve.scheduler import Scheduler, Traits
-from polars_tadoc.runtime.arguments import require_integer
-from polars_tadoc.scoring.bm25 import Scoring
-from polars_tadoc.traversal.options import MAX_COUNT
 
 LATENCIES = 100_000
 """Answers whose latencies are kept, the last ones."""
@@ -102,7 +93,7 @@ class _Request:
     future: _Answer
     submitted: float
     deadline: float
-    batch: Batch | None = None
+    batch: Plan | None = None
     """Its words, with those of queries that came when it came."""
     number: int = 0
     """Which query of the batch it is."""
@@ -129,17 +120,12 @@ class Server:
     def __init__(
         self,
         index: Collection,
-        k: int,
-        mode: str,
-        scoring: Scoring,
+        request: Request,
         deadline: float | None,
         filter: FilterLike,
         engine: str | None,
     ) -> None:
-        if mode not in get_args(ModeName):
-            raise ValueError(f'mode={mode!r}: use "and", "or" or "and_or"')
-        self._index, self._mode, self._scoring = index, mode, scoring
-        self._k = min(require_integer("k", k, 0), MAX_COUNT)
+        self._index, self._request = index, request
         self._deadline = _seconds(deadline)
         self._allowed = allowed_by_segment(index, filter, "serve")
         self._engines = _engines(require_engine(engine))
@@ -246,17 +232,16 @@ class Server:
     ) -> None:
         self.close(cancel=error is not None)
 
-    def _weigh(self, queries: list[str]) -> Batch:
-        return weigh(self._index, as_series(queries, "submit"), self._scoring, "submit")
+    def _weigh(self, queries: list[str]) -> Plan:
+        return plan(self._index, as_texts(queries, "submit"), self._request.scoring, "submit")
 
     def _traits(self, name: str) -> Traits:
         """Return how an engine takes work: one thread takes a batch; the CPU's is searched by all of its threads."""
         threads = self._cpu_threads if self._engines[name].uses_cpu_threads else 1
         return Traits(threads / CROWDING if threads > 1 else 1.0, OVERHEADS[name], BATCH_SECONDS[name])
 
-    def _predict(self, batch: Batch) -> list[dict[str, float]]:
+    def _predict(self, batch: Plan) -> list[dict[str, float]]:
         """Predict the seconds of each query on each engine."""
-        offsets = np.searchsorted(batch.owners, np.arange(batch.size + 1))
         frequencies = batch.frequencies[batch.items]
         predicted = []
         for name, engine in self._engines.items():
@@ -264,7 +249,9 @@ class Server:
             for segment, numbers in zip(self._index.segments, batch.numbers, strict=True):
                 missing += missing_bytes(segment, numbers[batch.items], engine)
             moved = np.bincount(batch.owners, missing, batch.size).astype(np.float64, copy=False)
-            own = predict(name, self._mode, offsets, frequencies, self._index.documents, self._k, moved)
+            own = predict(
+                name, self._request.mode, batch.offsets, frequencies, self._index.documents, self._request.k, moved
+            )
             predicted.append(own.tolist())
         return [dict(zip(self._engines, seconds, strict=True)) for seconds in zip(*predicted, strict=True)]
 
@@ -273,10 +260,10 @@ class Server:
         for segment in self._index.segments:
             self._find(engine, self._weigh(segment.terms.series.head(_WARM_UP).to_list()))
 
-    def _find(self, engine: Engine, batch: Batch) -> pl.DataFrame:
+    def _find(self, engine: Engine, batch: Plan) -> pl.DataFrame:
         with own_threads(self._cpu_threads):
-            found = find(self._index, batch, self._k, self._mode, self._scoring, self._allowed, engine)
-        return frame(self._index, found)
+            found = find(self._index, batch, self._request, self._allowed, engine)
+        return as_frame(self._index.stored, found)
 
     def _wake(self, names: Iterable[str]) -> None:
         """Wake engines that have nothing to do; the lock is held."""

@@ -55,7 +55,7 @@ class SavedSegment(Segment):
     def with_deleted(self, deleted: UInt32) -> Segment:
         """Return the same segment with other documents marked as deleted; it is decoded once for both."""
         made = SavedSegment(lambda: self.terms, lambda: self.postings, self.lengths, deleted)
-        kept = ("key", "terms", "postings", "sought_terms")
+        kept = ("key", "terms", "postings", "sought")
         made.__dict__.update({name: self.__dict__[name] for name in kept if name in self.__dict__})
         made.__dict__["key"] = self.key
         return made

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.engine.choose import CPU, choose
-from polars_tadoc.index.query import search as search_module
+from polars_tadoc.index.query import find as find_module
 from polars_tadoc.index.query.prepared import Prepared
 from polars_tadoc.kernels.postings.coded import BLOCK, PFORDELTA, RICE, Postings, Queries, Stream
 from polars_tadoc.kernels.postings.encode_cpu import encode
@@ -179,7 +179,7 @@ def test_an_index_finds_the_same_under_any_budget(engine: str, device_cache_byte
 def test_a_search_that_fails_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
     cache = PostingCache(index.segments[0].postings, 1 << 20, np)
-    prepared = search_module.prepare_segment
+    prepared = find_module.prepare_segment
 
     def prepare(*arguments: Any) -> Prepared:
         return replace(prepared(*arguments), postings=cache)
@@ -187,7 +187,7 @@ def test_a_search_that_fails_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatc
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("no luck")
 
-    monkeypatch.setattr(search_module, "prepare_segment", prepare)
+    monkeypatch.setattr(find_module, "prepare_segment", prepare)
     expected = index.search(["to be", "do"], engine="cpu")
     kernels: Any = CPU.kernels
     with monkeypatch.context() as patched:

@@ -243,7 +243,7 @@ def test_words_of_many_alphabets() -> None:
 @pytest.mark.parametrize("scoring", SCORINGS)
 def test_batches_are_cut_where_results_are_many(monkeypatch: pytest.MonkeyPatch, engine: str, scoring: str) -> None:
     expected = INDEX.search(QUERIES, 5, scoring=scoring, mode="and_or", engine=engine)
-    monkeypatch.setattr("polars_tadoc.index.query.search.MAX_PLACES", 10)
+    monkeypatch.setattr("polars_tadoc.index.query.find.MAX_PLACES", 10)
     assert INDEX.search(QUERIES, 5, scoring=scoring, mode="and_or", engine=engine).equals(expected)
 
 

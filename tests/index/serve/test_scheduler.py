@@ -18,9 +18,13 @@ import polars_tadoc as tadoc
 from polars_tadoc.engine.choose import CPU, Engine
 from polars_tadoc.errors import DeadlineMissedError, EngineUnavailableError
 from polars_tadoc.index.index import Index
-from polars_tadoc.index.query import search as search_module
+from polars_tadoc.index.query import find as find_module
 from polars_tadoc.index.query.batches import join, select
-from polars_tadoc.index.query.search import Batch, Found, find, frame, weigh
+from polars_tadoc.index.query.find import find
+from polars_tadoc.index.query.plan import Plan, plan
+from polars_tadoc.index.query.rank import Found
+from polars_tadoc.index.query.request import Request
+from polars_tadoc.index.query.results import as_frame
 from polars_tadoc.index.serve import server as server_module
 from polars_tadoc.index.serve.scheduler import CLEARLY, Scheduler, Traits, Work
 from polars_tadoc.scoring.bm25 import Scoring
@@ -300,12 +304,12 @@ def test_two_engines_answer_together(index: Index, monkeypatch: pytest.MonkeyPat
 def test_queries_of_several_batches_are_searched_as_one(index: Index) -> None:
     scoring = Scoring("bm25+", 1.5, 0.75, 0.5)
     texts = [['"to be" or', "do", '"not to"'], ["be", '"to do" "to be"', ""], ["unknown", "not be"]]
-    batches = [weigh(index, pl.Series(own), scoring, "submit") for own in texts]
+    batches = [plan(index, pl.Series(own), scoring, "submit") for own in texts]
     chosen = [[2, 0], [0, 1, 2], [1]]
     joined = join(index, [select(batch, own) for batch, own in zip(batches, chosen, strict=True)])
-    found = find(index, joined, 5, "or", scoring, [None] * len(index.segments), CPU)
+    found = find(index, joined, Request(5, "or", scoring), [None] * len(index.segments), CPU)
     expected = [own[number] for own, numbers in zip(texts, chosen, strict=True) for number in numbers]
-    assert frame(index, found).equals(index.search(expected, 5, scoring="bm25+", engine="cpu"))
+    assert as_frame(index.stored, found).equals(index.search(expected, 5, scoring="bm25+", engine="cpu"))
 
 
 @pytest.mark.parametrize(
@@ -334,9 +338,9 @@ class Gate:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, fail_for: int | None = None) -> None:
         self.reached, self.opened = threading.Event(), threading.Event()
-        find = search_module.find
+        find = find_module.find
 
-        def waiting(index: Index, batch: Batch, *arguments: Any) -> Found:
+        def waiting(index: Index, batch: Plan, *arguments: Any) -> Found:
             if threading.current_thread().name.startswith("tadoc-serve"):
                 self.reached.set()
                 assert self.opened.wait(timeout=60)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
@@ -9,10 +11,12 @@ from hypothesis import strategies as st
 
 from polars_tadoc.kernels.host.rows.query_words import (
     UNKNOWN,
+    add_frequencies,
     copy_words,
     fill_keys,
     find_terms,
     number_words,
+    weigh_words,
     word_keys,
 )
 from polars_tadoc.model.vocabulary import Vocabulary
@@ -30,18 +34,18 @@ def spans_of(words: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
 @given(words=st.lists(strings, max_size=40))
 def test_number_words(words: list[bytes]) -> None:
     data, spans = spans_of(words)
-    numbers, firsts = np.empty(len(words), np.int64), np.empty(len(words), np.int64)
-    slots = np.full(1 << (2 * len(words) + 1).bit_length(), -1, np.int64)
-    distinct = number_words(data, spans, slots, numbers, firsts)
+    numbers, own = np.empty(len(words), np.int64), np.empty(2 * len(words), np.int64)
+    slots = np.empty(1 << (2 * len(words) + 1).bit_length(), np.int64)
+    distinct = number_words(data, spans, slots, numbers, own)
     expected = {word: number for number, word in enumerate(dict.fromkeys(words))}
     assert distinct == len(expected)
     assert numbers.tolist() == [expected[word] for word in words]
-    assert [words[first] for first in firsts[:distinct]] == list(expected)
-    chosen = firsts[:distinct][::-1].copy()
-    offsets = np.append(0, np.cumsum([len(words[place]) for place in chosen])).astype(np.int64)
+    pairs = own[: 2 * distinct].reshape(-1, 2)
+    assert [data[start:stop].tobytes() for start, stop in pairs] == list(expected)
+    offsets = np.append(0, np.cumsum(pairs[:, 1] - pairs[:, 0])).astype(np.int64)
     copied = np.empty(offsets[-1], np.uint8)
-    copy_words(data, spans, chosen, offsets, copied)
-    assert copied.tobytes() == b"".join(words[place] for place in chosen)
+    copy_words(data, pairs.reshape(-1), offsets, copied)
+    assert copied.tobytes() == b"".join(expected)
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
@@ -63,3 +67,54 @@ def test_find_terms(terms: set[str], words: list[str]) -> None:
         numbers = np.empty(len(words), np.int64)
         find_terms(data, spans, order, vocabulary.offsets, vocabulary.data, keys, numbers)
         assert numbers.tolist() == [ascending.index(word) if word in terms else UNKNOWN for word in words]
+
+
+@given(data=st.data())
+def test_add_frequencies(data: st.DataObject) -> None:
+    numbers = data.draw(st.lists(st.integers(-1, 4), max_size=8))
+    frequencies = np.array(data.draw(st.lists(st.integers(0, 2**32 - 1), min_size=5, max_size=5)), np.uint32)
+    before = data.draw(st.lists(st.integers(0, 100), min_size=len(numbers), max_size=len(numbers)))
+    totals = np.array(before, np.int64)
+    add_frequencies(np.array(numbers, np.int64), frequencies, totals)
+    assert totals.tolist() == [
+        total + (int(frequencies[number]) if number != UNKNOWN else 0)
+        for total, number in zip(before, numbers, strict=True)
+    ]
+
+
+@given(data=st.data(), names=st.lists(texts, max_size=30, unique=True), phrases=st.integers(0, 3), based=st.booleans())
+def test_weigh_words(data: st.DataObject, names: list[str], phrases: int, based: bool) -> None:
+    """Against sorting by a key and adding up in Python."""
+    known = len(names) + phrases
+    one = st.lists(st.integers(0, known - 1), max_size=40) if known else st.just([])
+    queries = data.draw(st.lists(one, max_size=4))
+    few = st.lists(st.integers(0, 3), min_size=known, max_size=known)
+    reals = st.lists(st.floats(0, 10), min_size=known, max_size=known)
+    frequencies, weights, bases = data.draw(few), data.draw(reals), data.draw(reals)
+    encoded, spans = spans_of([name.encode() for name in names])
+
+    def term(word: int) -> tuple[bool, bytes, int]:
+        return word >= len(names), names[word].encode() if word < len(names) else b"", word
+
+    expected, sums = [], []
+    for query in queries:
+        distinct = sorted(set(query), key=lambda word: (frequencies[word], term(word)))
+        worth = [query.count(word) * weights[word] if frequencies[word] else 0.0 for word in distinct]
+        expected.append(list(zip(distinct, np.array(worth, np.float32).tolist(), strict=True)))
+        total = 0.0
+        for word in sorted(set(query), key=term):
+            total += query.count(word) * bases[word] if frequencies[word] else 0.0
+        sums.append(np.float32(total) if based else np.float32(7))
+    flat = np.array([word for query in queries for word in query], np.int64)
+    offsets = np.append(0, np.cumsum([len(query) for query in queries])).astype(np.int64)
+    at, entries, own = np.empty(len(offsets), np.int64), np.empty(len(flat), np.int64), np.empty(len(flat), np.float32)
+    totals = np.full(len(queries), 7, np.float32)
+    given_bases = np.array(bases if based else [], np.float64)
+    numbers = np.array(frequencies, np.int64)
+    count = weigh_words(
+        offsets, flat, encoded, spans, numbers, np.array(weights, np.float64), given_bases, at, entries, own, totals
+    )
+    assert count == at[-1]
+    got = [list(zip(entries[a:b].tolist(), own[a:b].tolist(), strict=True)) for a, b in pairwise(at)]
+    assert got == expected
+    assert totals.tolist() == np.array(sums, np.float32).tolist()

@@ -1,4 +1,4 @@
-"""Tells the words of queries apart, and finds them among a segment's terms."""
+"""Numbers the words of queries, finds them among a segment's terms, and orders them by frequency."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from polars_tadoc.runtime.compiled import njit
 UInt8 = npt.NDArray[np.uint8]
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
 
 UNKNOWN = -1
 """Number of a word that a segment does not have."""
@@ -21,7 +23,7 @@ _32 = np.uint64(32)
 
 
 @njit(nogil=True)
-def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, firsts: Int64) -> int:
+def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, distinct: Int64) -> int:
     """Number words in order of first use, equal ones alike.
 
     Parameters
@@ -29,11 +31,11 @@ def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, firsts
     data, spans
         UTF-8 bytes, and where each word starts and ends in them, one after another.
     slots
-        Work space, -1 throughout: a power of two, at least twice as long as there are words.
+        Work space: a power of two, at least twice as long as there are words.
     numbers
         Filled: each word's number.
-    firsts
-        Filled: the first word that has each number.
+    distinct
+        Filled: where the first word of each number starts and ends.
 
     Returns
     -------
@@ -41,8 +43,9 @@ def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, firsts
         How many distinct words there are.
 
     """
-    distinct = 0
+    count = 0
     mask = np.uint64(len(slots) - 1)
+    slots[:] = -1
     for word in range(len(numbers)):
         start, stop = spans[2 * word], spans[2 * word + 1]
         digest = np.uint64(0xCBF29CE484222325)  # FNV-1a, spread over the upper bits
@@ -52,27 +55,32 @@ def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, firsts
         while True:
             own = slots[slot]
             if own < 0:
-                slots[slot], firsts[distinct], numbers[word] = distinct, word, distinct
-                distinct += 1
+                slots[slot], numbers[word] = count, count
+                distinct[2 * count], distinct[2 * count + 1] = start, stop
+                count += 1
                 break
-            first = spans[2 * firsts[own]]
-            if spans[2 * firsts[own] + 1] - first == stop - start:
-                i = 0
-                while i < stop - start and data[first + i] == data[start + i]:
-                    i += 1
-                if i == stop - start:
-                    numbers[word] = own
-                    break
+            if _compare(data, distinct[2 * own], distinct[2 * own + 1], data, start, stop) == 0:
+                numbers[word] = own
+                break
             slot = (slot + np.uint64(1)) & mask
-    return distinct
+    return count
 
 
 @njit(nogil=True)
-def copy_words(data: UInt8, spans: Int64, words: Int64, offsets: Int64, copied: UInt8) -> None:
-    """Copy some words one after another; ``offsets`` says where each goes."""
-    for k in range(len(words)):
-        start, at = spans[2 * words[k]], offsets[k]
-        for i in range(offsets[k + 1] - at):
+def _compare(left: Any, start: int, stop: int, right: Any, first: int, last: int) -> Any:
+    """Compare two words byte by byte: below, equal to or above 0."""
+    for i in range(min(stop - start, last - first)):
+        if left[start + i] != right[first + i]:
+            return np.int64(left[start + i]) - np.int64(right[first + i])
+    return (stop - start) - (last - first)
+
+
+@njit(nogil=True)
+def copy_words(data: UInt8, spans: Int64, offsets: Int64, copied: UInt8) -> None:
+    """Copy words one after another; ``offsets`` says where each goes."""
+    for word in range(len(offsets) - 1):
+        start, at = spans[2 * word], offsets[word]
+        for i in range(offsets[word + 1] - at):
             copied[at + i] = data[start + i]
 
 
@@ -132,14 +140,11 @@ def find_terms(data: UInt8, spans: Int64, order: Int64, offsets: Any, terms: Any
         high = min(low + step, len(keys))
         while low < high:
             middle = (low + high) >> 1
-            first, size = offsets[middle], offsets[middle + 1] - offsets[middle]
-            i = 0
-            while i < min(length, size) and terms[first + i] == data[start + i]:
-                i += 1
-            if i == length and i == size:
+            order_of = _compare(data, start, start + length, terms, offsets[middle], offsets[middle + 1])
+            if order_of == 0:
                 numbers[word] = middle
                 break
-            if i == size or (i < length and terms[first + i] < data[start + i]):
+            if order_of > 0:
                 low = middle + 1
             else:
                 high = middle
@@ -150,3 +155,105 @@ def word_keys(data: UInt8, spans: Int64, keys: UInt64) -> None:
     """Fill in the first bytes of each word."""
     for word in range(len(keys)):
         keys[word] = first_bytes(data, spans[2 * word], spans[2 * word + 1])
+
+
+@njit(nogil=True)
+def add_frequencies(numbers: Int64, frequencies: Any, totals: Int64) -> None:
+    """Add to each word's total how many documents of a segment hold it."""
+    for word in range(len(numbers)):
+        if numbers[word] != UNKNOWN:
+            totals[word] += frequencies[numbers[word]]
+
+
+@njit(nogil=True)
+def _sort(words: Int64, data: UInt8, spans: Int64, frequencies: Int64) -> None:
+    """Sort words by frequency, if there is any, then as terms ascend, then by number: phrases have no spans."""
+    distinct, gap = len(spans) // 2, 1
+    while gap < len(words) // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, len(words)):
+            word, at = words[i], i
+            while at >= gap:
+                other = words[at - gap]
+                is_above = 0
+                if len(frequencies):
+                    is_above = frequencies[other] - frequencies[word]
+                if is_above == 0 and max(other, word) < distinct:
+                    span, own = spans[2 * other : 2 * other + 2], spans[2 * word : 2 * word + 2]
+                    is_above = _compare(data, span[0], span[1], data, own[0], own[1])
+                if is_above == 0:
+                    is_above = other - word
+                if is_above <= 0:
+                    break
+                words[at] = other
+                at -= gap
+            words[at] = word
+        gap //= 3
+
+
+@njit(nogil=True)
+def weigh_words(
+    offsets: Int64,
+    words: Int64,
+    data: UInt8,
+    spans: Int64,
+    frequencies: Int64,
+    weights: Float64,
+    bases: Float64,
+    entry_offsets: Int64,
+    entries: Int64,
+    entry_weights: Float32,
+    totals: Float32,
+) -> int:
+    """Take each distinct word or phrase of each query once, in the order in which scores are summed.
+
+    Parameters
+    ----------
+    offsets, words
+        Where the words of each query start, and the numbers of words and phrases; these are sorted in place.
+    data, spans
+        The distinct words; phrases are numbered on after them.
+    frequencies
+        By number: how many documents hold it. The rarest comes first, of equal ones as terms ascend.
+    weights
+        By number: what it adds to a score at most; times its occurrences in the query it is the entry's weight.
+    bases
+        By number: what it adds to the scores of all documents; empty where nothing does.
+    entry_offsets, entries, entry_weights
+        Filled: where each query's entries start; their numbers; their weights, 0 where no document holds one.
+    totals
+        By query: what is added to the scores of all documents, summed as terms ascend; ``bases`` empty: left as it is.
+
+    Returns
+    -------
+    int
+        How many entries there are.
+
+    """
+    at = 0
+    entry_offsets[0] = 0
+    for query in range(len(offsets) - 1):
+        own = words[offsets[query] : offsets[query + 1]]
+        if len(bases):
+            _sort(own, data, spans, frequencies[:0])
+            total, i = 0.0, 0
+            while i < len(own):
+                stop = i + 1
+                while stop < len(own) and own[stop] == own[i]:
+                    stop += 1
+                total += (stop - i) * (bases[own[i]] if frequencies[own[i]] else 0.0)
+                i = stop
+            totals[query] = np.float32(total)
+        _sort(own, data, spans, frequencies)
+        i = 0
+        while i < len(own):
+            stop = i + 1
+            while stop < len(own) and own[stop] == own[i]:
+                stop += 1
+            entries[at] = own[i]
+            entry_weights[at] = np.float32((stop - i) * (weights[own[i]] if frequencies[own[i]] else 0.0))
+            at += 1
+            i = stop
+        entry_offsets[query + 1] = at
+    return at

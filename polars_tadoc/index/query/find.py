@@ -1,0 +1,94 @@
+"""Searches each segment for a plan's queries, on the engine that was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.engine.choose import Engine
+from polars_tadoc.index.collection import Collection
+from polars_tadoc.index.query.plan import Plan
+from polars_tadoc.index.query.prepared import Prepared, prepare_segment
+from polars_tadoc.index.query.rank import Found, Part, merge, replaced
+from polars_tadoc.index.query.request import Request
+from polars_tadoc.kernels.postings.coded import Lists, Queries
+
+Bool = npt.NDArray[np.bool_]
+UInt32 = npt.NDArray[np.uint32]
+
+MAX_PLACES = 1 << 24
+"""Results that are made room for at a time: so many documents of so many queries."""
+
+
+def find(index: Collection, plan: Plan, request: Request, allowed: list[UInt32 | None], engine: Engine) -> Found:
+    """Find the best documents of each query in all segments."""
+    found = _find(index, plan, request, request.mode != "or", allowed, engine, None)
+    if request.mode == "and_or":
+        again = found.counts < request.k
+        if again.any():
+            found = replaced(found, _find(index, plan, request, False, allowed, engine, again), again)
+    return found
+
+
+def _find(
+    index: Collection,
+    plan: Plan,
+    request: Request,
+    require_all: bool,
+    allowed: list[UInt32 | None],
+    engine: Engine,
+    chosen: Bool | None,
+) -> Found:
+    parts: list[Part] = []
+    start = 0
+    for number, segment in enumerate(index.segments):
+        k = min(request.k, segment.size)
+        queries = plan.queries(number, require_all, chosen)
+        if k and len(queries.lists):
+            ready = prepare_segment(index, number, request.scoring, engine, not require_all)
+            for first, part in _cut(queries, max(1, MAX_PLACES // k)):
+                found = _in_segment(ready, part, k, require_all, allowed[number], plan.extra[number], engine)
+                parts.append(Part(first, start, *found))
+        start += segment.size
+    return merge(parts, plan, request.k)
+
+
+def _cut(queries: Queries, size: int) -> Iterable[tuple[int, Queries]]:
+    """Cut a batch into several of so many queries, each with the number of its first one."""
+    count = len(queries.offsets) - 1
+    if count <= size:
+        return [(0, queries)]
+    parts = []
+    for first in range(0, count, size):
+        offsets = queries.offsets[first : first + size + 1]
+        own = slice(offsets[0], offsets[-1])
+        parts.append((first, Queries(offsets - offsets[0], queries.lists[own], queries.weights[own])))
+    return parts
+
+
+def _in_segment(
+    ready: Prepared,
+    queries: Queries,
+    k: int,
+    require_all: bool,
+    allowed: UInt32 | None,
+    extra: Lists | None,
+    engine: Engine,
+) -> tuple[npt.NDArray[np.int64], UInt32, npt.NDArray[np.float32]]:
+    """Search one segment; returns what the kernel does, in host memory."""
+    kernels = engine.kernels
+    with closing(ready.bring(queries)) as brought:  # an error's traceback must not hold what it holds
+        parts = [
+            [
+                kernels.to_host(array)
+                for array in kernels.search(
+                    postings, ready.norms, ready.bounds, part, k, require_all, allowed=allowed, extra=extra
+                )
+            ]
+            for postings, part in brought
+        ]
+    counts, documents, scores = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+    return counts, documents, scores

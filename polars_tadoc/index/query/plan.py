@@ -1,0 +1,158 @@
+"""What a batch of queries reads: for each segment the lists of its words and phrases, with their weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.index.collection import Collection
+from polars_tadoc.index.query.analyzer import QueryWords, has_quotes
+from polars_tadoc.index.query.phrases import Phrases, phrase_lists, take_phrases
+from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, add_frequencies, weigh_words
+from polars_tadoc.kernels.postings.coded import Lists, Queries
+from polars_tadoc.runtime.cached_property import cached_property
+from polars_tadoc.scoring.bm25 import Scoring
+
+Bool = npt.NDArray[np.bool_]
+Int64 = npt.NDArray[np.int64]
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Queries as entries: the distinct words and phrases of each, in the order in which scores are summed.
+
+    Parameters
+    ----------
+    offsets
+        int64, queries + 1: where each query's entries start.
+    items
+        int64 by entry: its number among the batch's distinct words and phrases.
+    weights
+        float32 by entry.
+    numbers
+        By segment, int64 by distinct word or phrase: the number of its list, below 0 where the segment has none.
+    bases
+        float32 by query: what is added to each score; None where nothing is.
+    extra
+        By segment: lists made for this batch, those of phrases.
+    frequencies
+        int64 by distinct word or phrase: documents that hold it.
+    analyzed, phrases
+        The distinct words, and the phrases, which are numbered on after them; None where there are none.
+
+    """
+
+    offsets: Int64
+    items: Int64
+    weights: Float32
+    numbers: list[Int64]
+    bases: Float32 | None
+    extra: list[Lists | None]
+    frequencies: Int64
+    analyzed: QueryWords
+    phrases: Phrases | None
+
+    @property
+    def size(self) -> int:
+        """Number of queries."""
+        return len(self.offsets) - 1
+
+    @cached_property
+    def owners(self) -> Int64:
+        """int64 by entry: its query, ascending."""
+        return np.repeat(np.arange(self.size), np.diff(self.offsets))
+
+    def names(self) -> list[tuple[str, ...]]:
+        """Return the words of each distinct word or phrase."""
+        words: list[tuple[str, ...]] = [(word,) for word in self.analyzed.strings()]
+        return words if self.phrases is None else words + self.phrases.words
+
+    def queries(self, segment: int, require_all: bool, chosen: Bool | None = None) -> Queries:
+        """Return the queries as lists of a segment; those not chosen, or that cannot find anything, have none."""
+        lists = self.numbers[segment][self.items]
+        has = lists >= 0
+        if has.all() and chosen is None:
+            return Queries(self.offsets, lists.astype(np.uint32), self.weights)
+        if require_all and not has.all():
+            lacking = np.zeros(self.size, np.bool_)
+            lacking[self.owners[~has]] = True
+            has &= ~lacking[self.owners]
+        if chosen is not None:
+            has &= chosen[self.owners]
+        offsets = np.append(0, np.cumsum(has))[self.offsets]
+        return Queries(offsets, lists[has].astype(np.uint32), self.weights[has])
+
+
+def plan(index: Collection, texts: str | pl.Series, scoring: Scoring, call: str) -> Plan:
+    """Find the words and phrases of queries in all segments, and weigh them by their documents in the whole index."""
+    phrases = take_phrases(texts, index.analyzer, call) if has_quotes(texts) else None
+    words = index.analyzer.analyze(texts if phrases is None else phrases.texts)
+    offsets, items, numbers, frequencies = words.offsets, words.words, [], np.zeros(words.distinct, np.int64)
+    for segment in index.segments:
+        own = words.find(segment.sought)
+        add_frequencies(own, segment.live_frequencies, frequencies)
+        numbers.append(own)
+    extra: list[Lists | None] = [None] * len(numbers)
+    if phrases is not None and phrases.words:
+        offsets, items = _join(words, phrases)
+        lists = phrase_lists(index, phrases.words, call)
+        sizes = [np.diff(own.offsets) for own in lists]
+        for number, segment in enumerate(index.segments):
+            named = len(segment.postings.frequencies) + np.arange(len(phrases.words))
+            numbers[number] = np.append(numbers[number], np.where(sizes[number] > 0, named, UNKNOWN))
+        frequencies = np.append(frequencies, np.sum(sizes, axis=0, dtype=np.int64))
+        extra = [*lists]
+    return _weighed(index, scoring, offsets, items.copy(), numbers, extra, frequencies, words, phrases)
+
+
+def _weighed(
+    index: Collection,
+    scoring: Scoring,
+    offsets: Int64,
+    items: Int64,
+    numbers: list[Int64],
+    extra: list[Lists | None],
+    frequencies: Int64,
+    words: QueryWords,
+    phrases: Phrases | None,
+) -> Plan:
+    if index.live is not None:
+        for own in numbers:
+            own[frequencies == 0] = UNKNOWN  # all its documents were deleted
+    known, documents = np.maximum(frequencies, 1), max(index.documents, 1)  # words of no document weigh nothing
+    bases = scoring.bases(documents, known) if scoring.has_base else _NONE
+    totals = np.zeros(len(offsets) - 1, np.float32) if scoring.has_base else None
+    entry_offsets, entries = np.empty(len(offsets), np.int64), np.empty(len(items), np.int64)
+    weights = np.empty(len(items), np.float32)
+    count = weigh_words(
+        offsets,
+        items,
+        words.data,
+        words.spans,
+        frequencies,
+        scoring.weights(documents, known),
+        bases,
+        entry_offsets,
+        entries,
+        weights,
+        _NO_TOTALS if totals is None else totals,
+    )
+    return Plan(entry_offsets, entries[:count], weights[:count], numbers, totals, extra, frequencies, words, phrases)
+
+
+def _join(words: QueryWords, phrases: Phrases) -> tuple[Int64, Int64]:
+    """Words of queries and their phrases, which are numbered on, by query."""
+    queries = len(words.offsets) - 1
+    owners = np.append(np.repeat(np.arange(queries), np.diff(words.offsets)), phrases.owners)
+    order = np.argsort(owners, kind="stable")
+    offsets = words.offsets + np.searchsorted(phrases.owners, np.arange(queries + 1))
+    return offsets, np.append(words.words, words.distinct + phrases.items)[order]
+
+
+_NONE: Float64 = np.zeros(0)
+_NO_TOTALS: Float32 = np.zeros(0, np.float32)

@@ -1,0 +1,95 @@
+"""Merges what segments found into the best documents of each query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.index.query.plan import Plan
+
+Bool = npt.NDArray[np.bool_]
+Int64 = npt.NDArray[np.int64]
+Float32 = npt.NDArray[np.float32]
+
+
+class Part(NamedTuple):
+    """What a segment has for some queries, the best first."""
+
+    first: int
+    """Number of the first query."""
+    start: int
+    """Number of the segment's first document."""
+    counts: Int64
+    """By query: how many were found."""
+    documents: npt.NDArray[np.integer[Any]]
+    """By query and rank: numbers within the segment."""
+    scores: Float32
+    """By query and rank."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The best documents of queries, by query, then by score falling, equal ones by document.
+
+    They are ordered by scores as they were before what all documents get was added.
+    """
+
+    counts: Int64
+    """int64 by query: how many were found."""
+    documents: npt.NDArray[np.integer[Any]]
+    """Numbers among all documents of the index."""
+    scores: Float32
+
+
+def merge(parts: Sequence[Part], plan: Plan, k: int) -> Found:
+    """Merge what segments found: the k best of each query, with what its words add to all documents.
+
+    That is added last: in float32 a large one makes scores equal, and which are best would depend on k and segments.
+    """
+    if plan.size == 1 and len(parts) == 1:
+        (part,) = parts
+        count = part.counts[0]
+        counts, documents, scores = part.counts, part.documents[0, :count], part.scores[0, :count]
+        if part.start:
+            documents = documents + np.int64(part.start)
+        return Found(counts, documents, scores if plan.bases is None else scores + plan.bases)
+    owners, documents, scores = (np.concatenate(arrays) for arrays in zip(_NOTHING, *map(_flat, parts), strict=True))
+    if len(plan.numbers) > 1:
+        order = np.lexsort((documents, -scores, owners))
+        owners, documents, scores = owners[order], documents[order], scores[order]
+    counts = np.bincount(owners, minlength=plan.size)
+    ranks = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+    if len(ranks) and ranks.max() >= k:
+        kept = ranks < k
+        owners, documents, scores, counts = owners[kept], documents[kept], scores[kept], np.minimum(counts, k)
+    return Found(counts, documents, scores if plan.bases is None else scores + plan.bases[owners])
+
+
+def _flat(part: Part) -> tuple[Int64, Int64, Float32]:
+    """Return the query of each document that was found, the document among those of all segments, and its score."""
+    counts = part.counts
+    filled = np.arange(part.documents.shape[1]) < counts[:, None]
+    return (
+        np.repeat(np.arange(part.first, part.first + len(counts)), counts),
+        part.documents[filled].astype(np.int64) + part.start,
+        part.scores[filled],
+    )
+
+
+def replaced(first: Found, second: Found, again: Bool) -> Found:
+    """Take the documents of some queries from a second search."""
+    owners = [np.repeat(np.arange(len(again)), found.counts) for found in (first, second)]
+    kept = [~again[owners[0]], again[owners[1]]]
+    order = np.argsort(np.concatenate([owners[0][kept[0]], owners[1][kept[1]]]), kind="stable")
+    return Found(
+        np.where(again, second.counts, first.counts),
+        np.concatenate([first.documents[kept[0]], second.documents[kept[1]]])[order],
+        np.concatenate([first.scores[kept[0]], second.scores[kept[1]]])[order],
+    )
+
+
+_NOTHING: tuple[Int64, Int64, Float32] = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))

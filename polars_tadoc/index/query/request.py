@@ -1,0 +1,93 @@
+"""What a call asks for, checked: how many results, of which mode and scoring, for which queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.runtime.arguments import require_integer, require_text
+from polars_tadoc.scoring.bm25 import Scoring
+from polars_tadoc.traversal.options import MAX_COUNT
+
+ModeName = Literal["and", "or", "and_or"]
+QueriesLike = str | pl.Series | Iterable[str | None]
+"""Arrow arrays are iterable, too."""
+FilterLike = pl.Series | pl.Expr | npt.NDArray[np.bool_] | Iterable[bool | None] | None
+
+
+@dataclass(frozen=True)
+class Request:
+    """How queries are to be answered."""
+
+    k: int
+    mode: str
+    scoring: Scoring
+
+    @classmethod
+    def of(cls, k: Any, mode: Any, scoring: Any, k1: Any, b: Any, delta: Any) -> Request:
+        """Check arguments; those that were checked before cost nothing.
+
+        Raises
+        ------
+        TypeError
+            One is of a wrong type.
+        ValueError
+            There is no such mode or scoring, or a number is out of range.
+
+        """
+        try:
+            return _checked(k, mode, scoring, k1, b, delta)
+        except TypeError:  # one without a hash, or a wrong type, which is told again
+            return _checked.__wrapped__(k, mode, scoring, k1, b, delta)
+
+
+@lru_cache(maxsize=64, typed=True)
+def _checked(k: Any, mode: Any, scoring: Any, k1: Any, b: Any, delta: Any) -> Request:
+    form = Scoring(scoring, k1, b, delta)
+    count = min(require_integer("k", k, 0), MAX_COUNT)
+    if mode not in get_args(ModeName):
+        raise ValueError(f'mode={mode!r}: use "and", "or" or "and_or"')
+    return Request(count, mode, form)
+
+
+def as_texts(queries: QueriesLike, call: str) -> str | pl.Series:
+    """Return queries as a String series, one string as it is; it takes microseconds to make a series.
+
+    Raises
+    ------
+    TypeError
+        They are not strings; the message names the call.
+    ValueError
+        One is not text.
+
+    """
+    if isinstance(queries, str):
+        require_text(queries, f"{call}: query")
+        return queries
+    if isinstance(queries, (pa.Array, pa.ChunkedArray)):
+        queries = pl.Series("query", queries)
+    if isinstance(queries, pl.Series):
+        if queries.dtype == pl.Null:
+            return queries.cast(pl.String)
+        if queries.dtype != pl.String:
+            raise TypeError(f"{call}: queries are a series of {queries.dtype}, not String; cast it first")
+        return queries
+    if not isinstance(queries, Iterable) or isinstance(queries, (bytes, dict, Set, pl.DataFrame)):
+        raise TypeError(f"{call}: queries are strings: one, a list, or a String series; not {type(queries).__name__}")
+    texts = list(queries)
+    for number, text in enumerate(texts):
+        if not isinstance(text, str) and text is not None:
+            raise TypeError(f"{call}: query {number} is {type(text).__name__}, not a string")
+    try:
+        return pl.Series("query", texts, pl.String)
+    except UnicodeEncodeError:
+        for number, text in enumerate(texts):
+            require_text(text or "", f"{call}: query {number}")
+        raise

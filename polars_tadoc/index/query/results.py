@@ -1,0 +1,53 @@
+"""Names what was found by ids: as a frame, or as arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.index.documents import Documents
+from polars_tadoc.index.query.rank import Found
+from polars_tadoc.records.labelled_results import from_arrow, to_arrow
+
+Float32 = npt.NDArray[np.float32]
+
+FEW = 200
+"""Below so many numbers, a list of Python's becomes a series sooner than Arrow's memory does."""
+
+_TYPES = {"uint32": pl.UInt32, "int64": pl.Int64, "float32": pl.Float32}
+_QUERIES = pl.Series("query", [0], pl.UInt32).new_from_index(0, FEW)
+_RANKS = pl.Series("rank", range(1, FEW + 1), pl.UInt32)
+"""The first columns of a frame of one query: to cut them off is sooner done than to make them."""
+
+
+def as_frame(stored: Documents, found: Found) -> pl.DataFrame:
+    """Return results as a frame."""
+    ids = stored.ids[_series("place", found.documents)].alias("id")
+    return pl.DataFrame([*_queries_and_ranks(found), ids, _series("score", found.scores)])
+
+
+def as_arrays(stored: Documents, found: Found) -> tuple[npt.NDArray[Any], Float32]:
+    """Return the ids and scores of one query's results."""
+    if stored.id_numbers is not None:
+        return stored.id_numbers[found.documents], found.scores
+    ids = np.empty(len(found.documents), object)
+    ids[:] = stored.ids[_series("place", found.documents)].to_list()
+    return ids, found.scores
+
+
+def _queries_and_ranks(found: Found) -> tuple[pl.Series, pl.Series]:
+    counts, total = found.counts, len(found.documents)
+    if len(counts) == 1 and total <= FEW:
+        return _QUERIES.slice(0, total), _RANKS.slice(0, total)
+    starts = np.repeat(np.cumsum(counts) - counts - 1, counts)
+    ranks = (np.arange(total) - starts).astype(np.uint32)
+    return _series("query", np.repeat(np.arange(len(counts), dtype=np.uint32), counts)), _series("rank", ranks)
+
+
+def _series(name: str, numbers: npt.NDArray[Any]) -> pl.Series:
+    if len(numbers) < FEW:
+        return pl.Series(name, numbers.tolist(), _TYPES[numbers.dtype.name])
+    return from_arrow(name, to_arrow(numbers))

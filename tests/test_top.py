@@ -1,0 +1,131 @@
+"""``index.top`` gives the first columns of ``index.search`` as arrays."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polars_tadoc as tadoc
+from polars_tadoc import Index
+from tests.analytic_cases import LABELS
+from tests.bm25_oracle import MODES, SCORINGS
+from tests.test_search import COLUMN, INDEX, QUERIES, TEXTS, WRONG, searched
+
+MORE = tadoc.compress(pl.Series("text", ["the dog and the cat", None, "bird bird cat", "saw"]))
+PHRASES = ['"the dog"', '"the dog" cat', '"dog the"', '"no such" words', '""', '"cat"', '"saw the" "the cat" bird']
+FORMS: dict[str, Index] = {
+    "one segment": INDEX,
+    "segments": INDEX.append(MORE),
+    "deleted": INDEX.delete([2, 5]),
+    "segments, deleted": INDEX.append(MORE).delete([0, 6, 7]),
+    "all deleted": INDEX.delete(INDEX.ids),
+    "compacted": INDEX.append(MORE).delete([0, 6, 7]).compact(),
+    "no documents": tadoc.build_index(COLUMN.head(0)),
+    "lower case, stop words": tadoc.build_index(COLUMN, lowercase=True, stopwords=["the", "Saw", "日"]),
+    "normalised": tadoc.build_index(COLUMN, normalize=pl.element().str.head(2), stopwords=["th"]),
+    "whitespace": tadoc.build_index(tadoc.compress(pl.Series(TEXTS), tokenizer="whitespace")),
+    "no text": tadoc.build_index(COLUMN, store=False),
+}
+
+
+def check(index: Index, query: str, k: int = 10, **how: Any) -> None:
+    expected = index.search(query, k, **how)
+    ids, scores = index.top(query, k, **how)
+    assert ids.tolist() == expected["id"].to_list()
+    assert ids.dtype == index.ids.to_numpy().dtype
+    assert scores.dtype == np.float32
+    assert scores.tobytes() == expected["score"].to_numpy().tobytes()
+    batch = index.search(["cat", query, None, query], k, **how)
+    for number in (1, 3):
+        assert batch.filter(query=number).drop("query").equals(expected.drop("query"))
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("form", FORMS)
+def test_top_is_what_search_finds(engine: str, form: str, mode: str, scoring: str) -> None:
+    index = FORMS[form]
+    others = ["THE Cat", "dog Ünknown 日本 cat", *([] if form == "no text" else PHRASES)]
+    for query in [*QUERIES, *others]:
+        for k in (0, 1, 2, 100):
+            check(index, query, k, mode=mode, scoring=scoring, engine=engine)
+
+
+@given(searched=searched(), k=st.integers(0, 12), mode=st.sampled_from(MODES), scoring=st.sampled_from(SCORINGS))
+def test_any_texts(searched: Any, k: int, mode: str, scoring: str) -> None:
+    case, queries = searched
+    index = tadoc.build_index(case.column)
+    for words in queries:
+        check(index, " ".join(words), k, mode=mode, scoring=scoring)
+
+
+@pytest.mark.parametrize("name", [*LABELS, "floats", "Booleans", "wide"])
+def test_ids_of_any_type(name: str) -> None:
+    others = {
+        "floats": pl.Series([k / 4 for k in range(10)], dtype=pl.Float32),
+        "Booleans": pl.Series([k % 2 == 0 for k in range(10)]),
+        "wide": pl.Series(range(10), dtype=pl.Int128),
+    }
+    ids = (LABELS | others)[name].head(len(TEXTS))
+    index = tadoc.build_index(COLUMN, id=ids)
+    for query in ("the dog", "unknown"):
+        got, _ = index.top(query)
+        assert got.dtype == {"integers": np.int16, "floats": np.float32}.get(name, object)
+        assert got.tolist() == index.search(query)["id"].to_list()
+    assert pickle.loads(pickle.dumps(index)).top("cat")[1].tolist() == index.top("cat")[1].tolist()
+
+
+def test_a_filter() -> None:
+    mask = [True, False, True, False, True, True]
+    check(INDEX, "the dog", filter=mask)
+    check(FORMS["deleted"], "the dog", filter=mask[:4])
+
+
+def test_results_are_the_callers() -> None:
+    """Writing to them changes no other result, and nothing of the index."""
+    ids, scores = INDEX.top("cat")
+    expected = ids.tolist(), scores.tolist()
+    ids[:], scores[:] = 7, 7
+    again = INDEX.top("cat")
+    assert (again[0].tolist(), again[1].tolist()) == expected
+    assert INDEX.ids.to_list() == [0, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("query", [None, 5, ["cat"], b"cat", pl.Series(["cat"]), pl.col("a")])
+def test_only_one_string(query: Any) -> None:
+    with pytest.raises(TypeError, match=f"top: query must be a string, not {type(query).__name__}"):
+        INDEX.top(query)
+
+
+@pytest.mark.parametrize("case", [case for case in WRONG if "queries" not in case[0]], ids=lambda case: str(case[0]))
+def test_wrong_arguments(case: tuple[dict[str, Any], type[Exception], str]) -> None:
+    arguments, error, message = case
+    for _ in range(2):  # what was checked before is checked again
+        with pytest.raises(error, match=message):
+            INDEX.top("cat", **arguments)
+
+
+def test_wrong_queries() -> None:
+    with pytest.raises(ValueError, match="top: query is not text: surrogates"):
+        INDEX.top("\ud800")
+    with pytest.raises(ValueError, match="top: query 0 opens a double quote"):
+        INDEX.top('"cat')
+    with pytest.raises(ValueError, match="top: the phrase 'the cat' is to be checked in the text"):
+        FORMS["no text"].top('"the cat"')
+
+
+def test_equal_arguments_of_other_types_are_checked_apart() -> None:
+    """1, 1.0 and True are equal; each is checked as what it is."""
+    assert len(INDEX.top("cat", 1, k1=1, b=1)[0]) == 1
+    with pytest.raises(TypeError, match=r"k=1\.0"):
+        INDEX.top("cat", 1.0, k1=1, b=1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="k1=True"):
+        INDEX.top("cat", 1, k1=True, b=1)
+    with pytest.raises(ValueError, match="scoring="):
+        INDEX.top("cat", scoring=[])  # type: ignore[arg-type]
