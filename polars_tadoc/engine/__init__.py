@@ -1,1 +1,1 @@
-"""The engines, CPU and GPU, and the choice between them, made once a call."""
+"""The engines, CPU and GPU, and the choice between them, made once per call."""

@@ -1,4 +1,4 @@
-"""Decides which engine runs a call, before any work starts. Nothing else asks."""
+"""Decides which engine runs a call, before any work starts. No other module decides."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.option_signature import Default
 
 GPU_REPAYS_AT = 1 << 20
-"""Symbols from which "auto" takes a GPU: below, the transfer of the rows costs what the CPU's traversal does
+"""Symbols from which "auto" uses a GPU: with fewer, transferring the rows takes as long as a traversal on the CPU
 (``benchmarks/gpu_end_to_end.py``)."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """One family of kernels and the grammars that are resident with it."""
+    """One family of kernels and the grammars resident in its memory."""
 
     kernels: Kernels
     resident: ByteLRU[Any] | None = None
@@ -35,21 +35,21 @@ class Engine:
 
     @property
     def place(self) -> str:
-        """Where arrays are resident that a call makes now: the family, with a GPU's current device."""
+        """Where new arrays of a call are resident: the family, and a GPU's current device."""
         return self.name if self.resident is None else f"{self.name}:{self.kernels.current_device()}"
 
     def load(self, key: str, grammar: Grammar) -> Any:
-        """Return the grammar where the kernels for word counts can use it; the second call transfers nothing."""
+        """Return the grammar, resident for word-count kernels; transferred only once."""
         return self.keep(key, lambda: self.kernels.load_grammar(grammar))
 
     def load_rules(self, key: str, grammar: Grammar) -> Rules:
-        """Return the grammar's rules where all other kernels can use them; the second call transfers nothing."""
+        """Return the grammar's rules, resident for all other kernels; transferred only once."""
         rules: Rules = self.keep(f"{key}:rules", lambda: self.kernels.load_rules(grammar))
         return rules
 
     @property
     def uses_cpu_threads(self) -> bool:
-        """Whether all CPU threads work on what the engine is given; if not, one thread at a time gives it work."""
+        """Whether a call uses all CPU threads; if not, threads take turns to give the engine work."""
         return self.resident is None
 
     def keep(
@@ -58,16 +58,16 @@ class Engine:
         make: Callable[[], Any],
         on_host: Callable[[Callable[[], Any]], Any] | None = None,
     ) -> Any:
-        """Return what is resident under a key, or make it so; host memory is nothing to be transferred to.
+        """Return the resident object of a key, or make it; on the CPU there is no transfer to save.
 
         Parameters
         ----------
         key
-            Names it, or makes the name, which is called only where the engine keeps something.
+            The key, or a function that returns it, called only if the engine caches.
         make
-            Makes it.
+            Makes the object.
         on_host
-            Called with ``make`` where the kernels read host memory, to keep what it makes; by default nothing does.
+            Called with ``make`` if the kernels read host memory, to cache the object; by default it is not cached.
 
         """
         if self.resident is None:
@@ -77,17 +77,17 @@ class Engine:
         return self.resident.put(placed, make()) if found is None else found
 
     def peek(self, key: str, on_host: Any | None = None) -> Any | None:
-        """Return what is resident under a key, or None; ``on_host`` where the kernels read host memory."""
+        """Return the resident object of a key, or None; ``on_host`` if the kernels read host memory."""
         return on_host if self.resident is None else self.resident.get(f"{self.place}:{key}")
 
     def release(self) -> None:
-        """Forget what is resident, on all devices, and give memory back that nothing takes: a call needs it."""
+        """Drop resident objects on all devices and return unused memory, because a call needs it."""
         if self.resident is not None:
             self.resident.clear()
         self.kernels.release_memory()
 
     def guarded(self, action: str) -> AbstractContextManager[None]:
-        """Turn what a device reports within a ``with`` block into named errors."""
+        """Turn device errors within a ``with`` block into named errors."""
         return self.kernels.device_errors(action)
 
 
@@ -96,7 +96,7 @@ GPU = Engine(cuda, ByteLRU(lambda: settings().device_cache_bytes, lambda value: 
 
 
 class EngineOption(TypedDict, total=False):
-    """Where it is computed."""
+    """The ``engine=`` option."""
 
     engine: Annotated[str | None, Default(None)]
 
@@ -107,9 +107,9 @@ def require_engine(engine: str | None) -> str:
     Raises
     ------
     EngineUnavailableError
-        "gpu" was asked for and cannot run; the message says what is missing. It never falls back silently.
+        "gpu" was asked for and cannot run; the message says what is missing. There is no silent fallback.
     ValueError
-        There is no such engine.
+        The name of the engine is unknown.
 
     """
     asked = settings().engine if engine is None else engine
@@ -123,7 +123,7 @@ def require_engine(engine: str | None) -> str:
 
 
 def choose(engine: str | None, symbols: int, repays_at: float = GPU_REPAYS_AT) -> Engine:
-    """Choose the engine for work over so many symbols, or other things; errors as :func:`require_engine`'s."""
+    """Choose the engine for a number of symbols, or of other units; errors as for :func:`require_engine`."""
     asked = require_engine(engine)
     if asked == "auto":
         return GPU if symbols >= repays_at and GPU.kernels.can_run() else CPU
@@ -131,21 +131,21 @@ def choose(engine: str | None, symbols: int, repays_at: float = GPU_REPAYS_AT) -
 
 
 def engines_for(asked: str) -> tuple[Engine, ...]:
-    """List the engines that a checked ``engine=`` stands for, the CPU first; not all need be able to run."""
+    """List the engines that a checked ``engine=`` allows, the CPU first; some may be unable to run."""
     return {"auto": (CPU, GPU), "cpu": (CPU,), "gpu": (GPU,)}[asked]
 
 
 def runnable(asked: str) -> tuple[Engine, ...]:
-    """List the engines that a checked ``engine=`` stands for and that can run here, the CPU first."""
+    """List the engines that a checked ``engine=`` allows and that can run here, the CPU first."""
     return tuple(engine for engine in engines_for(asked) if engine.kernels.can_run())
 
 
 def finishing_engine(engine: str | None, merged: Engine) -> Engine:
-    """Return the engine that finishes what was merged on one: a GPU that was asked for by name, else the same."""
+    """Return the engine that finishes results merged on another: a GPU if asked for by name, otherwise the same."""
     return GPU if require_engine(engine) == "gpu" else merged
 
 
 def release_all() -> None:
-    """Forget what is resident on every engine."""
+    """Drop resident objects on every engine."""
     for engine in engines_for("auto"):
         engine.release()

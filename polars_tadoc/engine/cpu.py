@@ -1,4 +1,4 @@
-"""The Numba kernels over NumPy arrays, by the names of :class:`polars_tadoc.engine.kernels.Kernels`."""
+"""The Numba kernels over NumPy arrays, under the names of :class:`polars_tadoc.engine.kernels.Kernels`."""
 
 from __future__ import annotations
 

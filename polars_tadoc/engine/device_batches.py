@@ -1,8 +1,8 @@
-"""Work on rows in batches that a device has the memory for, where it lacks the memory for all of them at once.
+"""Splits rows into batches if the device has too little memory for all of them at once.
 
-Nobody knows beforehand what a traversal takes: that depends on how rows share rules. So all rows are tried at once.
-Where memory lacks, what is resident for later calls is given up; then the rows go in halves, and halves of these. What
-cannot be halved any more goes to the CPU where the engine is left to "auto", and is an error where a GPU was asked for.
+The memory of a traversal cannot be predicted: it depends on how rows share rules. So all rows are tried first. If
+memory runs out, resident objects are dropped; then the rows are halved, and the halves again. A single row that is too
+large runs on the CPU if the engine is "auto", and raises if a GPU was asked for.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Made = TypeVar("Made")
 
 
 class DeviceBatches:
-    """The batches of one call, which says once that there are several, or that the CPU took over.
+    """The batches of one call; warns once if there are several or if the CPU took over.
 
     Parameters
     ----------
     call
         The call's name, for messages.
     engine
-        What was asked for, or None for what ``tadoc.Config`` says.
+        The ``engine=`` argument; None for the default in ``tadoc.Config``.
 
     """
 
@@ -39,8 +39,7 @@ class DeviceBatches:
         self._call = call
         self._is_gpu_asked_for = require_engine(engine) == "gpu"
         self._most: dict[str, int] = {}
-        """By unit, the size of a batch with which the next rows are begun: what went through before, and twice that
-        after it did."""
+        """First batch size for the next rows, by unit: the size that last succeeded, doubled after a success."""
         self._has_released = self._has_warned = False
 
     def each(
@@ -50,29 +49,29 @@ class DeviceBatches:
         work: Callable[[int, int, Engine], Made],
         unit: str = "symbols",
     ) -> Iterator[Made]:
-        """Work on all rows at once, or on stretches of them, in their order.
+        """Work on all rows at once, or on consecutive batches of them.
 
         Parameters
         ----------
         engine
-            Where.
+            The engine.
         before
-            int64, rows + 1: size of all rows before each one.
+            int64, rows + 1: total size of the rows before each row.
         work
-            Called with the first row of a stretch, the one behind its last, and the engine. What it gives must hold no
-            memory of the device unless the stretch is all rows.
+            Called with the first row of a batch, the row after its last, and the engine. Its result must not hold
+            device memory unless the batch is all rows.
         unit
-            What sizes of rows count, for messages.
+            Unit of the sizes, for messages.
 
         Raises
         ------
         DeviceMemoryError
-            A GPU was asked for by name, and one row alone is too large for it.
+            A GPU was asked for by name, and a single row is too large for it.
 
         Warns
         -----
         DeviceMemoryWarning
-            Once: rows went in batches, or to the CPU.
+            Once: rows ran in batches, or on the CPU.
 
         """
         rows, total = len(before) - 1, int(before[-1] - before[0])
@@ -98,7 +97,7 @@ class DeviceBatches:
                     self._say(everything, why, f"in batches of at most {most:,}")
                 yield made.pop()
                 continue
-            engine.release()  # not while the error is handled: its traceback holds the arrays that filled the device
+            engine.release()  # not inside the handler: the traceback holds the arrays that filled the device
             if not self._has_released:
                 self._has_released = True
                 waiting.append((first, stop))
@@ -108,11 +107,11 @@ class DeviceBatches:
             elif self._is_gpu_asked_for:
                 raise DeviceMemoryError(
                     f'{self._call}: engine="gpu": the device has too little memory ({why}) for one row of {size:,} '
-                    f'{unit} and all that is read with it; use engine="auto", which leaves it to the CPU'
+                    f'{unit} and everything read with it; use engine="auto", which runs it on the CPU'
                 )
             else:
                 more = f"to the CPU, with the {rows - stop:,} rows after it"
-                self._say(f"one row of {size:,} {unit} and all that is read with it", why, more)
+                self._say(f"one row of {size:,} {unit} and everything read with it", why, more)
                 engine, most, has_failed = CPU, MOST, False
                 waiting = [(first, rows)]
         if has_failed:
@@ -123,7 +122,7 @@ class DeviceBatches:
     def each_on_device(
         self, before: npt.NDArray[np.int64], work: Callable[[int, int, Engine], Made], unit: str
     ) -> Iterator[Made]:
-        """Work as :meth:`each` on the engine that lacked the memory for all rows at once."""
+        """Do as :meth:`each` on the engine that had too little memory for all rows at once."""
         return self.each(GPU, before, work, unit)
 
     def parts(
@@ -140,11 +139,11 @@ class DeviceBatches:
         corpus
             The rows.
         engine
-            Where.
+            The engine.
         whole
-            Works on all of them.
+            Works on all rows.
         some
-            Works on some of them, and leaves nothing on the device.
+            Works on a batch of rows, and leaves nothing on the device.
 
         """
 
@@ -156,14 +155,14 @@ class DeviceBatches:
         return list(self.each(engine, corpus.root_offsets, work))
 
     def leave_to_cpu(self, what: str, error: DeviceMemoryError) -> None:
-        """Say that the CPU does something; a GPU that was asked for by name does what rows are read for."""
+        """Warn that the CPU does a part of the work, whichever engine was asked for."""
         self._say(what, str(error.__cause__ or error).rstrip("."), "to the CPU")
 
     def _say(self, what: str, why: str, where: str) -> None:
         if not self._has_warned:
             self._has_warned = True
             warnings.warn(
-                f"{self._call}: the GPU has too little memory ({why}) for {what}, which go {where}; take fewer rows "
+                f"{self._call}: the GPU has too little memory ({why}) for {what}, which run {where}; use fewer rows "
                 'at a time, or engine="cpu", to do without',
                 DeviceMemoryWarning,
                 stacklevel=3,
@@ -171,7 +170,7 @@ class DeviceBatches:
 
 
 def _halves(before: npt.NDArray[np.int64], first: int, stop: int) -> list[tuple[int, int]]:
-    """Cut a stretch of two rows or more into two of about the same size, the first one last."""
+    """Cut a batch of at least two rows into two of about the same size, the first one last."""
     middle = int(np.searchsorted(before, (before[first] + before[stop]) // 2))
     middle = min(max(middle, first + 1), stop - 1)
     return [(middle, stop), (first, middle)]

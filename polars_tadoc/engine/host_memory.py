@@ -1,7 +1,7 @@
-"""Counts what a GPU takes of the host's memory towards a memory limit, before CuPy is imported.
+"""Counts a GPU's use of host memory towards a memory limit, before CuPy is imported.
 
-``import cupy`` and a CUDA context take some hundred MB of the process, which no kernel of ours allocates. A call that
-may not take so much runs on the CPU, or is refused where the GPU was asked for by name.
+``import cupy`` and a CUDA context take some hundred MB of the process, outside our kernels. A call whose limit does not
+allow that runs on the CPU, or raises if the GPU was asked for by name.
 """
 
 from __future__ import annotations
@@ -15,44 +15,44 @@ from polars_tadoc.config import settings
 from polars_tadoc.errors import LimitExceededError
 
 GPU_BYTES = 400_000_000
-"""Host memory that CuPy, a CUDA context and the compiler of kernels take at most, about
-(``python -m benchmarks.memory_limits FILES --engines auto gpu`` prints it)."""
+"""Maximum host memory of CuPy, a CUDA context and the kernel compiler, approximately (printed by
+``python -m benchmarks.memory_limits FILES --engines auto gpu``)."""
 
 WORK_SHARE = 2
-"""With "auto" the GPU is taken where what it takes is at most such a share of the limit."""
+"""Maximum share of the limit that a GPU may take with "auto"."""
 
 
 def share_out(engine: str | None, limit: int, call: str) -> tuple[str, int]:
-    """Return the engine that a call under a memory limit runs on, and what of the limit is left for its work.
+    """Return the engine of a call under a memory limit, and the part of the limit left for its work.
 
-    The limit alone decides: a call runs on the same engine whether CuPy was imported before or not.
+    Only the limit decides: a call runs on the same engine whether CuPy was imported before or not.
 
     Parameters
     ----------
     engine
-        As the call was asked; None for what ``tadoc.Config`` says.
+        The ``engine=`` argument; None for the default in ``tadoc.Config``.
     limit
         Bytes.
     call
-        What messages begin with.
+        Start of messages.
 
     Returns
     -------
     (str, int)
-        "cpu" with the whole limit, or what was asked with what CuPy leaves of it.
+        "cpu" with the whole limit, or the given engine with the rest that CuPy leaves.
 
     Raises
     ------
     LimitExceededError
-        "gpu" was asked for, and CuPy alone takes more than the limit.
+        "gpu" was asked for, and CuPy alone exceeds the limit.
 
     """
     asked = settings().engine if engine is None else engine
     if asked == "gpu":
         if limit <= GPU_BYTES:
             raise LimitExceededError(
-                f'{call}: engine="gpu": CuPy and a CUDA context take about {GPU_BYTES:,} bytes of the host\'s memory, '
-                f'memory_limit={limit:,} is not more; raise it, or use engine="cpu"'
+                f'{call}: engine="gpu": CuPy and a CUDA context take about {GPU_BYTES:,} bytes of host memory, '
+                f'but memory_limit={limit:,}; raise it, or use engine="cpu"'
             )
         return asked, limit - GPU_BYTES
     if asked == "auto" and limit >= WORK_SHARE * GPU_BYTES and _is_installed():
@@ -62,18 +62,18 @@ def share_out(engine: str | None, limit: int, call: str) -> tuple[str, int]:
 
 @contextmanager
 def telling_share(limit: int, room: int) -> Iterator[None]:
-    """Add to what a ``with`` block refuses that a GPU leaves ``room`` of a limit, where it does not leave all."""
+    """Add to errors of a ``with`` block that a GPU leaves only ``room`` of a limit, if it does not leave all."""
     try:
         yield
     except LimitExceededError as error:
         if room == limit:
             raise
         raise LimitExceededError(
-            f"{error} (memory_limit={limit:,} leaves so much beside CuPy and its CUDA context, about "
+            f"{error} (memory_limit={limit:,} leaves this much beside CuPy and its CUDA context, about "
             f'{limit - room:,} bytes; engine="cpu" has all of it)'
         ) from None
 
 
 def _is_installed() -> bool:
-    """Tell whether there is a CuPy, without importing it."""
+    """Tell whether CuPy is installed, without importing it."""
     return find_spec("cupy") is not None if "cupy" not in sys.modules else sys.modules["cupy"] is not None

@@ -1,4 +1,4 @@
-"""What an engine is made of: the typed functions of every family of kernels.
+"""The parts of an engine: the typed functions of every family of kernels.
 
 The modules :mod:`polars_tadoc.engine.cpu` and :mod:`polars_tadoc.engine.cuda` satisfy :class:`Kernels` (PEP 544), which
 mypy checks where :mod:`polars_tadoc.engine.choose` makes engines of them.

@@ -1,4 +1,4 @@
-"""The GPUs that processes of this machine can be given, one each."""
+"""The GPUs that worker processes on this machine can use, one each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from polars_tadoc.runtime.device import device_problem as device_problem
 
 
 def visible_devices() -> list[str]:
-    """List the GPUs that can be seen, as ``CUDA_VISIBLE_DEVICES`` names them."""
+    """List the visible GPUs, by their ids in ``CUDA_VISIBLE_DEVICES``."""
     if device_problem() is not None:
         return []
     import cupy

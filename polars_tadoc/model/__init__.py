@@ -1,1 +1,1 @@
-"""The column and what it is made of: vocabulary, grammar, payload, corpus."""
+"""The column and its parts: vocabulary, grammar, payload, corpus."""

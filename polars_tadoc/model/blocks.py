@@ -1,4 +1,4 @@
-"""Blocks of rows: what is worked on at once."""
+"""Blocks: the rows that one step works on."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy.typing as npt
 
 
 def cut_blocks(sizes: npt.NDArray[Any], max_rows: int, max_bytes: int) -> Iterator[tuple[int, int]]:
-    """Cut rows of the given sizes, in bytes, into blocks of at most so many rows and bytes; one row at least.
+    """Cut rows into blocks with a maximum number of rows and bytes; each block has at least one row.
 
     Parameters
     ----------
     sizes
         Bytes by row.
-    max_rows
+    Maximum rows per block.
         Rows of a block.
-    max_bytes
+    Maximum bytes per block; a single row may have more.
         Bytes of a block, unless one row has more.
 
     Yields

@@ -21,8 +21,8 @@ from polars_tadoc.model.text_type import STORAGE, is_tadoc, storage
 from polars_tadoc.runtime.arrow_memory import owned, view
 
 MAX_WITH_SHARED_BUFFERS = 16
-"""With more grammars the gaps are copied into one buffer first: each slice brings along all buffers that the column was
-put together from, which made splitting quadratic."""
+"""With more grammars than this, gaps are copied into one buffer first: a slice references all buffers of its column,
+which made splitting quadratic."""
 
 ROW_CALLS = {
     "token_count",
@@ -36,16 +36,16 @@ ROW_CALLS = {
     "contains_any",
     "bm25",
 }
-"""Calls that series and expressions have, but frames do not."""
+"""Calls of series and expressions that frames do not have."""
 
 FRAME_CALLS = {"to_csr", "build_index", "bm25_weights", "tfidf"}
-"""Calls that series and frames have, but expressions do not."""
+"""Calls of series and frames that expressions do not have."""
 
 OTHER_ARGUMENTS = {"twig_filter": "queries"}
-"""What calls of frames take behind the column."""
+"""Arguments after the column in calls of frames."""
 
 _NO_ROOTS = np.zeros(0, np.uint32)
-_NO_ROOTS.flags.writeable = False  # as symbols of rows are: kernels are compiled for one type
+_NO_ROOTS.flags.writeable = False  # like symbols of rows: kernels are compiled for one type
 
 
 def require_series(series: object, call: str) -> None:
@@ -62,13 +62,13 @@ def require_series(series: object, call: str) -> None:
 
 
 def call_of(call: str, column: str) -> str:
-    """Write a frame's call for a column, for messages."""
+    """Format a frame's call on a column, for messages."""
     behind = f", {OTHER_ARGUMENTS[call]}" if call in OTHER_ARGUMENTS else ""
     return f'{call}("{column}"{behind})'
 
 
 def require_tadoc(series: pl.Series, call: str) -> pl.Series:
-    """Return the storage of a compressed column; raise ``NotCompressedError`` where it is none."""
+    """Return the storage of a compressed column; raise ``NotCompressedError`` if it is not one."""
     require_series(series, call)
     dtype = series.dtype
     if not is_tadoc(dtype):
@@ -81,7 +81,7 @@ def require_string(name: str, dtype: object, call: str) -> None:
     if is_tadoc(dtype):
         raise TypeError(f'{call}: column "{name}" is compressed already')
     if all(f"'{field}'" in str(dtype) for field in PACKED_FIELDS):
-        raise TypeError(f'{call}: column "{name}" is packed; read it by tadoc.scan_packed or df.tadoc.unpack')
+        raise TypeError(f'{call}: column "{name}" is packed; read it with tadoc.scan_packed or df.tadoc.unpack')
     if dtype != pl.String:
         raise TypeError(f'{call}: column "{name}" is {dtype}, not String; {to_strings(name, dtype)}')
 
@@ -103,9 +103,9 @@ def build(
     root_offsets, roots
         Each row's symbols: int64 offsets, length rows + 1, into uint32 symbols.
     gap_offsets, gap_data
-        Each row's gap bytes likewise; None where gaps are not kept.
+        Each row's gap bytes likewise; None if gaps are not kept.
     valid
-        Boolean series, false where the row is null; None where no row is.
+        Boolean series, false for null rows; None if no row is null.
 
     """
     grammar = pl.Series("grammar", [encoded], STORAGE.fields[0].dtype)
@@ -120,7 +120,7 @@ def build_rows(
     gap_data: npt.NDArray[np.uint8] | None,
     valid: pl.Series | None,
 ) -> pl.Series:
-    """Build the rows that share one grammar, given as a ``grammar`` field of one row; the rest as for :func:`build`."""
+    """Build the rows that share one grammar, given as a ``grammar`` field of length one; otherwise as :func:`build`."""
     rows = len(root_offsets) - 1
     values = pa.UInt32Array.from_buffers(pa.uint32(), len(roots), [None, owned(roots)])
     symbols = pa.LargeListArray.from_buffers(
@@ -138,13 +138,13 @@ def build_rows(
 
 
 def gather_or_null(values: pl.Series, places: npt.NDArray[np.int64]) -> pl.Series:
-    """Gather the values at some places, null where the place is below 0."""
+    """Gather the values at the given places; null if a place is negative."""
     index = pl.Series("place", places)
     return values.gather(index.to_frame().select(pl.when(pl.col("place") >= 0).then("place")).to_series())
 
 
 def scatter_to_rows(values: pl.Series, corpora: Sequence[Corpus], rows: int) -> pl.Series:
-    """Put values by document, corpus after corpus, in the rows that the documents stand in; null in the others."""
+    """Scatter per-document values, corpus after corpus, to the documents' rows; null in other rows."""
     if len(corpora) == 1 and len(values) == rows:
         return values
     places = np.full(rows, -1, np.int64)
@@ -154,32 +154,32 @@ def scatter_to_rows(values: pl.Series, corpora: Sequence[Corpus], rows: int) -> 
 
 
 def split(column: pl.Series) -> list[Corpus]:
-    """Split a compressed column into one corpus for each grammar, in order of first use; null rows are in none.
+    """Split a compressed column into one corpus per grammar, in order of first use; null rows are in none.
 
-    Nothing is copied where no row is null and each grammar's rows stand together.
+    Copies nothing if no row is null and the rows of each grammar are adjacent.
 
     Raises
     ------
     InvalidGrammarError
-        A payload is damaged, or a row names a symbol that its grammar does not have.
+        A payload is damaged, or a row has a symbol that its grammar lacks.
 
     """
     return list(split_one_by_one(column))
 
 
 def split_one_by_one(column: pl.Series, cached: bool = True) -> Iterator[Corpus]:
-    """Do the same grammar by grammar; errors as :func:`split`'s.
+    """Do as :func:`split`, one grammar at a time; same errors.
 
     Parameters
     ----------
     column
         Compressed column.
     cached
-        Keep decoded grammars for the next call; without, each goes as soon as its corpus does.
+        Whether to keep decoded grammars for the next call; if not, each is freed with its corpus.
 
     """
     column = require_tadoc(column, "split")
-    grammar, symbols, gaps = column.rechunk().struct.unnest()  # not an expression for each field: 50 µs less
+    grammar, symbols, gaps = column.rechunk().struct.unnest()  # 50 µs faster than an expression per field
     rows: npt.NDArray[np.int64] | None = None
     if grammar.null_count() or symbols.null_count():
         valid = grammar.is_not_null() & symbols.is_not_null()
@@ -187,7 +187,7 @@ def split_one_by_one(column: pl.Series, cached: bool = True) -> Iterator[Corpus]
         grammar, symbols, gaps = (field.filter(valid) for field in (grammar, symbols, gaps))
     if len(grammar) == 0:
         return
-    if grammar.equals(grammar.new_from_index(0, len(grammar))):  # most often so, and told without an expression
+    if grammar.equals(grammar.new_from_index(0, len(grammar))):  # the usual case, tested without an expression
         groups = [np.arange(len(grammar))]
     else:
         groups = _rows_by_code(grammar.to_physical().to_numpy())
@@ -198,9 +198,9 @@ def split_one_by_one(column: pl.Series, cached: bool = True) -> Iterator[Corpus]
 
 
 def _rows_by_code(codes: npt.NDArray[np.uint32]) -> list[npt.NDArray[np.int64]]:
-    """Rows of each distinct code, ascending; codes in order of first use."""
+    """Return the rows of each distinct code, ascending; codes in order of first use."""
     starts = np.concatenate([[0], np.flatnonzero(codes[1:] != codes[:-1]) + 1])
-    if len(np.unique(codes[starts])) == len(starts):  # each grammar's rows stand together, as they are written
+    if len(np.unique(codes[starts])) == len(starts):  # each grammar's rows are adjacent, as written
         return [np.arange(start, stop) for start, stop in pairwise([*starts.tolist(), len(codes)])]
     order = np.argsort(codes, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
@@ -223,15 +223,15 @@ def _corpus(
         symbols, gaps = symbols.gather(own), gaps.gather(own)
     lists: Any = symbols.to_arrow()
     offsets = view(lists.offsets)
-    values = lists.values.slice(offsets[0], offsets[-1] - offsets[0])  # beyond may stand what null rows left behind
+    values = lists.values.slice(offsets[0], offsets[-1] - offsets[0])  # null rows may have values outside
     if values.null_count:
-        raise InvalidGrammarError(f"{payload.short_name(key)}: a row's symbols hold nulls: the data is damaged")
+        raise InvalidGrammarError(f"{payload.short_name(key)}: a row's symbols contain nulls: the data is damaged")
     roots = view(values) if len(values) else _NO_ROOTS
     if len(roots):
         most, known = int(roots.max()), decoded.vocabulary_size + decoded.rule_count
         if most >= known:
             raise InvalidGrammarError(
-                f"{payload.short_name(key)}: a row names symbol {most}, but there are only {known} words and rules"
+                f"{payload.short_name(key)}: a row has symbol {most}, but there are only {known} words and rules"
             )
     return Corpus(key, decoded, own if rows is None else rows[own], offsets - offsets[0], roots, gaps)
 
@@ -245,16 +245,16 @@ def _grammar(code: pl.Series, cached: bool) -> tuple[str, Grammar]:
         decoded = payload.decode(text.item())
         return key, grammars.put(key, decoded) if cached else decoded
     if not cached:
-        grammars.discard(key)  # a scan of packed rows put it there for whoever comes next
+        grammars.discard(key)  # a scan of packed rows cached it for later calls
     grammar.require_within_limit()
     return key, grammar
 
 
 def _start(text: pl.Series, length: int) -> tuple[bytes, int]:
-    """Return the first bytes of the only string of a series, which may be megabytes, and how many it has."""
+    """Return the first bytes of a series' only string, which may be megabytes, and its length in bytes."""
     array: Any = text.to_arrow(compat_level=pl.CompatLevel.newest())
     view = array.buffers()[1].slice(16 * array.offset, 16).to_pybytes()
     size, _, buffer, offset = unpack("<4I", view)
-    if size <= 12:  # it stands in the view itself
+    if size <= 12:  # stored in the view itself
         return view[4 : 4 + min(size, length)], size
     return array.buffers()[2 + buffer].slice(offset, min(size, length)).to_pybytes(), size

@@ -1,4 +1,4 @@
-"""A corpus: one grammar and the rows that use it. What every analytic takes."""
+"""A corpus: one grammar and the rows that use it. The input of every analytic."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Corpus:
     grammar
         The shared rules.
     rows
-        int64: where each document stands in the column.
+        int64: row of each document in the column.
     root_offsets
-        int64, documents + 1: where each document's symbols start in ``roots``.
+        int64, documents + 1: start of each document's symbols in ``roots``.
     roots
-        uint32: the documents' top-level symbols, one document after another.
+        uint32: the top-level symbols of all documents, in document order.
     gaps
-        Binary series by document: what stood between words, as varint pairs.
+        Binary series by document: the separators between words, as varint pairs.
 
     """
 
@@ -50,11 +50,11 @@ class Corpus:
 
     @property
     def symbol_count(self) -> int:
-        """Symbols that a traversal reads: the rows' and the rules'."""
+        """Symbols that a traversal reads: those of rows and of rules."""
         return len(self.roots) + len(self.grammar.symbols)
 
     def some(self, first: int, stop: int) -> Corpus:
-        """Return the documents from one on, up to another."""
+        """Return documents ``first`` to ``stop - 1``."""
         start, end = self.root_offsets[first], self.root_offsets[stop]
         return replace(
             self,
@@ -65,12 +65,12 @@ class Corpus:
         )
 
     def word_total(self) -> int:
-        """Words that all documents stand for.
+        """Number of words in all documents.
 
         Raises
         ------
         LimitExceededError
-            They are more than 64 bits count.
+            The number exceeds 64 bits.
 
         """
         require_countable([self])
@@ -78,16 +78,16 @@ class Corpus:
 
 
 def require_countable(corpora: Sequence[Corpus], window: int = 1) -> None:
-    """Check that no count over all documents can wrap 64 bits, of words or of pairs of words in a window.
+    """Check that no count over all documents can exceed 64 bits: of words, or of pairs of words in a window.
 
     Raises
     ------
     LimitExceededError
-        One could.
+        A count could.
 
     """
     most = sum(len(corpus.roots) * corpus.grammar.longest for corpus in corpora)
-    if most * min(window, most) < 1 << 63:  # nearly always: no row need be read
+    if most * min(window, most) < 1 << 63:  # almost always: no row need be read
         return
     words = 0.0
     for corpus in corpora:
@@ -97,4 +97,4 @@ def require_countable(corpora: Sequence[Corpus], window: int = 1) -> None:
     if words * min(window, words) >= 1 << 63:
         what = "words" if window == 1 else f"pairs of words in a window of {window:,}"
         names = ", ".join(short_name(corpus.key) for corpus in corpora[:3])
-        raise LimitExceededError(f"{names}: the rows stand for more {what} than 64 bits count")
+        raise LimitExceededError(f"{names}: the rows have more {what} than 64 bits can count; split the column")

@@ -18,7 +18,7 @@ from polars_tadoc.runtime.cached_property import cached_property
 VERSION = 2
 
 LONG = 8
-"""Words from which on a rule's text is copied: a shorter one is sooner written anew than fetched from far away."""
+"""Rules with at least so many words are expanded by copying their text: for shorter ones, writing is faster."""
 
 ARROW_TYPE = pa.struct(
     [
@@ -39,9 +39,9 @@ _WRONG = {
     kernels.RULES_FALL: "rule_offsets falls after rule {where}",
     kernels.TOO_SHORT: "rule {where} has fewer than two symbols",
     kernels.RULES_END: "rule_offsets does not end at the number of symbols",
-    kernels.LEVELS: "level_offsets does not rise from 0 to the number of rules (level {where})",
-    kernels.SYMBOL_RANGE: "symbol {where} names neither a word nor a rule",
-    kernels.NOT_LOWER: "rule {where} names a rule that is not on a lower level (a cycle, or levels out of order)",
+    kernels.LEVELS: "level_offsets does not ascend from 0 to the number of rules (level {where})",
+    kernels.SYMBOL_RANGE: "symbol {where} is neither a word nor a rule",
+    kernels.NOT_LOWER: "rule {where} uses a rule that is not on a lower level (a cycle, or levels out of order)",
 }
 
 
@@ -50,28 +50,28 @@ class Grammar:
     """Words and rules that any number of rows share.
 
     Symbol ``s`` below the vocabulary's size is word ``s``; any other is rule ``s - len(vocabulary)``.
-    A rule's body names words and rules of lower levels only; rules of one level stand together.
-    Words are numbered by falling frequency, equal ones in code point order; after those of a dictionary, if the rows
-    were compressed with one, which come first by its ids and need not occur.
+    A rule's body has words and rules of lower levels only; rules of one level are adjacent. Words are numbered by
+    descending frequency, ties in code point order. If the rows were compressed with a dictionary, its words come first,
+    with its ids, even if they do not occur.
 
     Parameters
     ----------
     vocabulary
         Distinct words in id order, ``large_string``.
     rule_offsets
-        uint32, rules + 1: where each rule's body starts in ``symbols``.
+        uint32, rules + 1: start of each rule's body in ``symbols``.
     symbols
-        uint32: the rules' bodies one after another.
+        uint32: the bodies of all rules, in rule order.
     level_offsets
         uint32, levels + 1: the first rule of each level.
     gap_vocabulary
-        What stood between words, in id order, ``large_string``.
+        Separators between words, in id order, ``large_string``.
     predicted_gaps
-        uint32, vocabulary + symbols: the gap assumed before each word where it starts a top-level symbol of a row
-        (not the first), then at each place of the bodies (unused at their first ones); 0 is one space, else 1 +
-        the gap's id.
+        uint32, vocabulary + symbols: the gap predicted before each word that starts a top-level symbol of a row (not
+        the first one), then before each symbol of the bodies (unused for the first symbol); 0 is one space, otherwise 1
+        + the gap's id.
     tokenizer
-        Name of the tokenizer that cut the words.
+        Name of the tokenizer that produced the words.
 
     """
 
@@ -105,14 +105,14 @@ class Grammar:
 
     @cached_property
     def expansion_lengths(self) -> npt.NDArray[np.uint64]:
-        """Words each rule stands for, uint64 by rule; computing them is the grammar's check.
+        """Words in each rule's expansion, uint64 by rule; computing them checks the grammar.
 
         Raises
         ------
         InvalidGrammarError
             An offset, level or symbol is out of range or order, or a rule is cyclic.
         LimitExceededError
-            A rule stands for more words than ``Config(expansion_limit=)``.
+            A rule expands to more words than ``Config(expansion_limit=)``.
 
         """
         lengths = np.zeros(max(self.rule_count, 0), np.uint64)
@@ -128,20 +128,20 @@ class Grammar:
 
     @cached_property
     def short_lengths(self) -> npt.NDArray[np.uint8]:
-        """Words each symbol stands for, uint8 by symbol, so that all stay in fast memory; 255 for as many or more."""
+        """Words in each symbol's expansion, capped at 255; uint8 by symbol, so that all fit in fast memory."""
         lengths = np.ones(self.vocabulary_size + self.rule_count, np.uint8)
         lengths[self.vocabulary_size :] = np.minimum(self.expansion_lengths, 255)
         return lengths
 
     def require_within_limit(self) -> None:
-        """Raise ``LimitExceededError`` where a rule passes the limit that is in force now."""
+        """Raise ``LimitExceededError`` if a rule exceeds the current limit."""
         limit = settings().expansion_limit
         if self.rule_count and self.longest > limit:
             raise _too_long(f"rule {int(self.expansion_lengths.argmax())}", limit)
 
     @cached_property
     def longest(self) -> int:
-        """Words that the longest rule stands for; 1 where there are no rules."""
+        """Words in the longest rule's expansion; 1 if there are no rules."""
         return int(self.expansion_lengths.max(initial=1))
 
     @cached_property
@@ -151,7 +151,7 @@ class Grammar:
 
     @cached_property
     def leading_gaps(self) -> npt.NDArray[np.uint32]:
-        """Code of the gap predicted between each symbol and a top-level symbol before it, uint32 by symbol."""
+        """Code of the gap predicted between each symbol and the top-level symbol before it, uint32 by symbol."""
         codes = np.empty(self.vocabulary_size + self.rule_count, np.uint32)
         codes[: self.vocabulary_size] = self.predicted_gaps[: self.vocabulary_size]
         kernels.inherit_from_first(self.vocabulary_size, self.rule_offsets, self.symbols, codes)
@@ -178,22 +178,22 @@ class Grammar:
 
     @cached_property
     def leads(self) -> npt.NDArray[np.uint32]:
-        """For decompression, in one look-up by symbol: ``leading_gaps`` doubled, and 1 more for long rules."""
+        """``leading_gaps`` doubled, plus 1 for long rules: one look-up per symbol for decompression."""
         leads = self.leading_gaps << np.uint32(1)
         leads[self.vocabulary_size :] |= self.expansion_lengths >= LONG
         return leads
 
     @cached_property
     def led_bytes(self) -> npt.NDArray[np.uint64]:
-        """UTF-8 bytes of each symbol's expansion and of its leading gap, uint64 by symbol."""
+        """UTF-8 bytes of each symbol's expansion and its leading gap, uint64 by symbol."""
         return self.symbol_bytes + self.gap_bytes[self.leading_gaps]
 
     @cached_property
     def nbytes(self) -> int:
-        """Bytes of memory that the arrays hold, with the tables made on first use counted in."""
+        """Bytes of memory of the arrays and of the tables made on first use."""
         stored = self.rule_offsets.nbytes + self.symbols.nbytes + self.level_offsets.nbytes
         stored += self.predicted_gaps.nbytes
-        strings = 2 * (self.vocabulary.nbytes + self.gap_vocabulary.nbytes)  # Arrow's and Polars' form
+        strings = 2 * (self.vocabulary.nbytes + self.gap_vocabulary.nbytes)  # in Arrow's form and in Polars'
         return int(stored + strings + 41 * self.rule_count + 45 * self.vocabulary_size)
 
     def to_arrow(self) -> pa.StructArray:
@@ -219,7 +219,7 @@ class Grammar:
         InvalidGrammarError
             The type, the version, an offset, a level or a symbol is wrong.
         LimitExceededError
-            A rule stands for more words than ``Config(expansion_limit=)``.
+            A rule expands to more words than ``Config(expansion_limit=)``.
 
         Examples
         --------
@@ -234,7 +234,7 @@ class Grammar:
         if array.type != ARROW_TYPE:
             raise InvalidGrammarError(f"grammar: the Arrow type is {array.type}, not {ARROW_TYPE}")
         if len(array) != 1 or array.null_count:
-            raise InvalidGrammarError(f"grammar: one struct is expected, not {len(array)}")
+            raise InvalidGrammarError(f"grammar: expected one struct, got {len(array)}")
         try:
             array.validate(full=True)
         except (pa.ArrowInvalid, pa.ArrowIndexError) as error:
@@ -259,23 +259,23 @@ class Grammar:
         return grammar
 
     def check(self) -> None:
-        """Check all that kernels rely on; errors as for :meth:`from_arrow`."""
+        """Check everything that kernels rely on; errors as for :meth:`from_arrow`."""
         if self.vocabulary_size + max(self.rule_count, 0) >= 1 << 32:
-            raise InvalidGrammarError("grammar: more words and rules than 32-bit symbols can name")
+            raise InvalidGrammarError("grammar: more words and rules than 32-bit symbols can number")
         if self.words.series.n_unique() != self.vocabulary_size:
             raise InvalidGrammarError("grammar: the vocabulary holds a word twice")
         self.expansion_lengths  # noqa: B018 - the check
         if len(self.predicted_gaps) != self.vocabulary_size + len(self.symbols):
-            raise InvalidGrammarError("grammar: predicted_gaps has not one entry for each word and symbol")
+            raise InvalidGrammarError("grammar: predicted_gaps does not have one entry for each word and symbol")
         if len(self.gap_vocabulary) >= 1 << 31:
-            raise InvalidGrammarError("grammar: more gaps than 31-bit codes can name")
+            raise InvalidGrammarError("grammar: more gaps than 31-bit codes can number")
         if self.predicted_gaps.max(initial=0) > len(self.gap_vocabulary):
-            raise InvalidGrammarError("grammar: predicted_gaps names a gap that is not there")
+            raise InvalidGrammarError("grammar: predicted_gaps has a code that gap_vocabulary lacks")
 
 
 def _too_long(rule: str, limit: int) -> LimitExceededError:
     return LimitExceededError(
-        f"grammar: {rule} stands for more than {limit:,} words; "
+        f"grammar: {rule} expands to more than {limit:,} words; "
         "if the data is trusted, raise the limit: tadoc.Config(expansion_limit=…)"
     )
 
@@ -287,5 +287,5 @@ def _cell(values: pa.Array) -> pa.Array:
 
 def _values(column: Any, name: str) -> Any:
     if column.null_count or column[0].values is None or column[0].values.null_count:
-        raise InvalidGrammarError(f"grammar: {name} holds nulls")
+        raise InvalidGrammarError(f"grammar: {name} contains nulls")
     return column[0].values

@@ -1,12 +1,13 @@
-"""One grammar as one string: what a category of the ``grammar`` field holds.
+"""A payload: one grammar as one string, a category of the ``grammar`` field.
 
-``TADOC`` · version digit · decoded bytes (16 hex digits) · BLAKE2b-128 of the frame (32 hex digits) ·
-base64 of the frame. The frame is zstd frames one after another, one for each section or ``PIECE`` bytes of a longer
-one, so that they are compressed in parallel. Length and digest are checked before anything is decompressed or parsed.
-Decompressed they are eight counts (uint64, little-endian) and one section after another: arrays so arranged that
-general compression finds what repeats. Words and gaps are front-coded, for they ascend within one frequency; numbers
-of 32 bits stand as four planes of bytes; the rules' first symbols are stored as differences and the predicted gaps of
-bodies as 0 where they are what the next symbol leads one to expect.
+``TADOC`` · version digit · decoded bytes (16 hex digits) · BLAKE2b-128 of the frame (32 hex digits) · base64 of the
+frame. The frame is a sequence of zstd frames, one per section or per ``PIECE`` bytes of a longer section, so that they
+are compressed in parallel. Length and digest are checked before anything is decompressed or parsed.
+
+The decompressed frame is eight counts (uint64, little-endian), then the sections: arrays arranged so that general
+compression finds repetitions. Words and gaps are front-coded, because they ascend within one frequency; 32-bit numbers
+are stored as four planes of bytes; the rules' first symbols are stored as differences; the predicted gaps of bodies are
+stored as 0 where the next symbol predicts the same gap.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ UInt32 = npt.NDArray[np.uint32]
 MAGIC = "TADOC"
 FORMAT = "2"
 HEADER_LENGTH = len(MAGIC) + 1 + 16 + 32
-_ZSTD = pa.Codec("zstd", compression_level=6)  # 9 takes half as long again and saves under 1 %; 3 loses 2 %
+_ZSTD = pa.Codec("zstd", compression_level=6)  # level 9 takes 1.5 times as long and saves under 1 %; level 3 loses 2 %
 
 
 @dataclass(frozen=True)
 class _Counts:
-    """How many of each a grammar has; the frame begins with them."""
+    """Counts of a grammar's parts, at the start of the frame."""
 
     words: int
     word_bytes: int
-    """Of the front-coded words: bytes that are not shared with the word before."""
+    """Bytes of front-coded words that are not shared with the previous word."""
     gaps: int
     gap_bytes: int
     tokenizer_bytes: int
@@ -55,18 +56,18 @@ class _Counts:
 
     @property
     def section_sizes(self) -> dict[str, int]:
-        """Bytes of each section, in their order."""
+        """Bytes of each section, in order."""
         others = self.symbols - self.rules
         return {
             "tokenizer": self.tokenizer_bytes,
-            "shared_words": self.words,  # bytes shared with the word before
+            "shared_words": self.words,  # bytes shared with the previous word
             "word_lengths": 4 * self.words,
             "word_bytes": self.word_bytes,
             "shared_gaps": self.gaps,
             "gap_lengths": 4 * self.gaps,
             "gap_bytes": self.gap_bytes,
-            "levels": 4 * self.levels,  # rules of each level
-            "rules": 4 * self.rules,  # symbols of each rule
+            "levels": 4 * self.levels,  # number of rules by level
+            "rules": 4 * self.rules,  # number of symbols by rule
             "first_symbols": 4 * self.rules,
             "other_symbols": 4 * others,
             "word_gaps": 4 * self.words,
@@ -78,7 +79,7 @@ _COUNTS_BYTES = 8 * len(fields(_Counts))
 
 
 PIECE = 1 << 19
-"""Bytes of a section that one zstd frame holds: shorter ones cost space, longer ones time on many cores."""
+"""Bytes of a section per zstd frame: smaller pieces cost space, larger ones time on many cores."""
 
 
 def encode(grammar: Grammar) -> str:
@@ -91,7 +92,7 @@ def encode(grammar: Grammar) -> str:
 
 
 def pack(grammar: Grammar) -> list[bytes]:
-    """Arrange a grammar's arrays as a frame holds them before zstd: counts, then the sections in their order."""
+    """Arrange a grammar's arrays in the frame's order before zstd: counts, then sections."""
     words, gaps, rule_offsets, symbols = grammar.words, grammar.gaps, grammar.rule_offsets, grammar.symbols
     word_gaps, body_gaps = np.split(grammar.predicted_gaps, [len(words)])
     first = np.zeros(len(symbols), np.bool_)
@@ -140,12 +141,12 @@ def _front_code(strings: Vocabulary) -> tuple[bytes, bytes]:
 
 
 def _planes(numbers: npt.NDArray[np.integer]) -> bytes:
-    """Lowest bytes of all numbers, then the next ones: four planes."""
+    """Return the lowest bytes of all numbers, then the next ones: four planes."""
     return np.ascontiguousarray(numbers.astype("<u4").view(np.uint8).reshape(-1, 4).T).tobytes()
 
 
 def key(payload: str) -> str:
-    """Return what caches are keyed by: format, content digest and length."""
+    """Return a payload's cache key: format, content digest and length."""
     encoded = payload.encode()
     return key_of(encoded[:HEADER_LENGTH], len(encoded))
 
@@ -161,14 +162,14 @@ def short_name(payload: str) -> str:
 
 
 def decode(payload: str) -> Grammar:
-    """Read a payload and check all of it.
+    """Decode a payload and check all of it.
 
     Raises
     ------
     InvalidGrammarError
-        The payload is not one of ours, of another format, truncated, altered, or holds a malformed grammar.
+        The payload has a wrong header or format, is truncated or altered, or its grammar is malformed.
     LimitExceededError
-        It declares more than ``Config(payload_limit_bytes=)`` or a rule beyond ``Config(expansion_limit=)``.
+        It declares more than ``Config(payload_limit_bytes=)``, or a rule exceeds ``Config(expansion_limit=)``.
 
     """
     name = short_name(payload) if len(payload) > HEADER_LENGTH else "grammar"
@@ -181,7 +182,7 @@ def decode(payload: str) -> Grammar:
     size = int(payload[6:22], 16)
     try:
         frame = binascii.a2b_base64(payload[HEADER_LENGTH:], strict_mode=True)
-    except ValueError as error:  # binascii.Error is one
+    except ValueError as error:  # includes binascii.Error
         raise InvalidGrammarError(f"{name}: the payload is damaged: {error}") from error
     if _digest(frame) != payload[22:HEADER_LENGTH]:
         raise InvalidGrammarError(f"{name}: the payload is damaged: its digest does not match")
@@ -206,34 +207,34 @@ def sections(stream: UInt8) -> dict[str, UInt8]:
     Raises
     ------
     InvalidGrammarError
-        The counts that they begin with do not fit them.
+        The counts at the start do not match the bytes.
 
     """
     if len(stream) < _COUNTS_BYTES:
         raise InvalidGrammarError("grammar: the payload is shorter than its counts")
     sizes = _Counts(*(int(count) for count in stream[:_COUNTS_BYTES].view("<u8"))).section_sizes
     if min(sizes.values()) < 0 or _COUNTS_BYTES + sum(sizes.values()) != len(stream):
-        raise InvalidGrammarError("grammar: the payload's counts do not fit its bytes")
+        raise InvalidGrammarError("grammar: the payload's counts do not match its bytes")
     ends = accumulate(sizes.values(), initial=_COUNTS_BYTES)
     return {name: stream[start:stop] for name, (start, stop) in zip(sizes, pairwise(ends), strict=True)}
 
 
 def unpack(stream: UInt8, limit: int) -> Grammar:
-    """Read what :func:`pack` arranged, and check all of it; words may unfold into ``limit`` bytes.
+    """Decode the arrays arranged by :func:`pack` and check all of them; words may have at most ``limit`` bytes.
 
     Raises
     ------
     InvalidGrammarError
-        Counts and bytes do not fit together, or the grammar is malformed.
+        Counts and bytes do not match, or the grammar is malformed.
     LimitExceededError
-        Words or gaps unfold into more bytes, or a rule stands for more words, than the limits allow.
+        Words or gaps have more bytes, or a rule expands to more words, than the limits allow.
 
     """
     parts = sections(stream)
     word_gaps, body_gaps, rule_lengths = (_numbers(parts[name]) for name in ("word_gaps", "body_gaps", "rules"))
     rules, size = len(rule_lengths), len(word_gaps) + len(rule_lengths) + len(body_gaps)
     if rule_lengths.sum(dtype=np.uint64) != rules + len(body_gaps) or rule_lengths.min(initial=1) == 0:
-        raise InvalidGrammarError("grammar: the rules' lengths do not fit their symbols")
+        raise InvalidGrammarError("grammar: the rules' lengths do not match their symbols")
     rule_offsets = _offsets(rule_lengths)
     symbols = np.empty(rules + len(body_gaps), np.uint32)
     kernels.join_bodies(rule_offsets, _numbers(parts["first_symbols"]), _numbers(parts["other_symbols"]), symbols)
@@ -269,7 +270,7 @@ def _offsets(lengths: UInt32) -> UInt32:
     offsets = np.zeros(len(lengths) + 1, np.uint32)
     np.cumsum(
         lengths, dtype=np.uint32, out=offsets[1:]
-    )  # a sum past 32 bits wraps to offsets that fall, which no check lets through
+    )  # a sum beyond 32 bits wraps to descending offsets, which the checks refuse
     return offsets
 
 
@@ -278,7 +279,7 @@ def _unfold(shared: UInt8, lengths: UInt32, rest: UInt8, limit: int) -> pa.Large
     size = int(lengths.sum(dtype=np.uint64))
     if size > limit:
         raise LimitExceededError(
-            f"grammar: its words unfold into {size:,} bytes, the limit is {limit:,}; "
+            f"grammar: its words decode to {size:,} bytes, the limit is {limit:,}; "
             "if the data is trusted, raise it: tadoc.Config(payload_limit_bytes=…)"
         )
     offset_buffer, offsets = allocate(len(lengths) + 1, np.int64)
@@ -286,7 +287,7 @@ def _unfold(shared: UInt8, lengths: UInt32, rest: UInt8, limit: int) -> pa.Large
     np.cumsum(lengths, dtype=np.int64, out=offsets[1:])
     data_buffer, data = allocate(size, np.uint8)
     if not kernels.unfold(shared, offsets, rest, data):
-        raise InvalidGrammarError("grammar: a word does not fit the one before it")
+        raise InvalidGrammarError("grammar: a front-coded word shares more bytes than the previous word has")
     strings = pa.LargeStringArray.from_buffers(len(lengths), offset_buffer, data_buffer)
     try:
         strings.validate(full=True)

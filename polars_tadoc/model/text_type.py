@@ -1,7 +1,7 @@
-"""The type of a compressed column: a Polars extension type over a struct, and the ways between the two.
+"""The type of a compressed column, a Polars extension type over a struct, and conversions between the two.
 
-Functions inside this package work on the struct, the storage. Columns change form where calls take and return them:
-:func:`storage` on the way in, :func:`in_form` on the way out.
+Functions inside this package work on the struct, the storage. Public calls convert: :func:`storage` converts arguments,
+:func:`in_form` converts results.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from polars_tadoc.config import settings
 from polars_tadoc.errors import COLUMN_FIELDS, NotCompressedError
 
 NAME = "polars_tadoc.text"
-"""What Polars and Arrow call the type, in files too."""
+"""Name of the type in Polars and Arrow, and in files."""
 
 CATEGORIES = pl.Categories("grammar", "polars_tadoc", pl.UInt32)
-"""The categories of the ``grammar`` field; their namespace tells the struct from any other."""
+"""The categories of the ``grammar`` field; their namespace distinguishes the struct from any other."""
 
 STORAGE = pl.Struct(
     {
@@ -30,8 +30,8 @@ STORAGE = pl.Struct(
         "gaps": pl.Binary,
     }
 )
-"""What a compressed column consists of: the grammar (shared by many rows), the row's own symbols, the separators
-between its words."""
+"""The fields of a compressed column: the grammar (shared by many rows), the row's own symbols, the separators between
+its words."""
 
 Data = TypeVar("Data", pl.Series, pl.DataFrame, pl.LazyFrame)
 
@@ -39,10 +39,10 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 class Text(pl.BaseExtension):
-    """The type of a compressed column: ``tadoc.STORAGE`` under a name, so that Polars does not take it for a struct.
+    """The type of a compressed column: ``tadoc.STORAGE`` under a name, so that Polars does not treat it as a struct.
 
-    Polars raises where text is expected and no text is there: ``== "text"``, ``fill_null("")``, ``cast(pl.String)``.
-    It does not stop the column from being used as a key; ``docs/column.md`` lists what it lets pass.
+    Polars raises if the column is used as text: ``== "text"``, ``fill_null("")``, ``cast(pl.String)``. It does not stop
+    the column from being used as a key; ``docs/column.md`` lists the operations that Polars allows.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Text(pl.BaseExtension):
         return "Text()" if self._storage == STORAGE else super().__repr__()
 
     def __eq__(self, other: Any) -> Any:
-        """Compare as types of Polars do: equal to the class, too."""
+        """Compare like Polars' types, which also equal their class."""
         return other is Text or super().__eq__(other)
 
     __hash__ = pl.BaseExtension.__hash__
@@ -70,13 +70,13 @@ class Text(pl.BaseExtension):
 
 
 def _without_warning(call: Call) -> Call:
-    """Return a function of Polars without the warning that it is unstable, which is ours to mind."""
+    """Return a Polars function without its warning that it is unstable; this package tracks the changes."""
     unwrapped: Any = unwrap(call)
     return unwrapped  # type: ignore[no-any-return]
 
 
 _without_warning(pl.register_extension_type)(NAME, Text)
-# Polars calls it for each type that it hands to Python: with pl.Config(warn_unstable=True) every schema would warn
+# Polars calls it for every type passed to Python: with pl.Config(warn_unstable=True) every schema would warn
 filterwarnings("ignore", "`get_extension_type` is considered unstable", pl.exceptions.UnstableWarning)
 _series_to, _series_storage = (_without_warning(getattr(type(pl.Series().ext), call)) for call in ("to", "storage"))
 _expr_to, _expr_storage = (_without_warning(getattr(type(pl.col("").ext), call)) for call in ("to", "storage"))
@@ -84,15 +84,13 @@ _expr_to, _expr_storage = (_without_warning(getattr(type(pl.col("").ext), call))
 DTYPE = Text()
 """The type of a compressed column.
 
-It is carried through any operation, but it is no key: equal texts have equal symbols and gaps within one grammar
-only."""
+Any operation keeps it, but it is not a key: equal texts have equal symbols and gaps only within one grammar."""
 
 
 def is_tadoc(dtype: object) -> bool:
-    """Tell whether a data type is that of a compressed column: ``tadoc.Text``, or the struct ``tadoc.STORAGE``.
+    """Tell whether a data type is that of a compressed column: ``tadoc.Text`` or the struct ``tadoc.STORAGE``.
 
-    ``pl.Extension("polars_tadoc.text", …)`` is one too: Polars gives it to columns that were read before this package
-    was imported.
+    ``pl.Extension("polars_tadoc.text", …)`` is one too: the type of columns read before this package was imported.
 
     Examples
     --------
@@ -108,23 +106,23 @@ def is_tadoc(dtype: object) -> bool:
 
 
 def is_compressed(dtype: object) -> bool:
-    """Tell whether :func:`as_text` converts columns of the type: those whose grammars have become strings, too."""
+    """Tell whether :func:`as_text` converts columns of the type; includes those whose grammars have become strings."""
     return is_tadoc(dtype) or _has_fields(dtype)
 
 
 def storage(column: pl.Series) -> pl.Series:
-    """Return the struct under a compressed column in any form; nothing is copied."""
+    """Return the struct under a compressed column in any form, without a copy."""
     bare: pl.Series = _series_storage(column.ext)
     return bare
 
 
 def result_type() -> pl.DataType:
-    """Return the type of compressed columns that no other column gives a form to: ``Config(column_type=)``."""
+    """Return the type of new compressed columns: ``Config(column_type=)``."""
     return DTYPE if settings().column_type == "text" else STORAGE
 
 
 def in_form(column: pl.Series, dtype: object) -> pl.Series:
-    """Return a struct in the form that a type of a compressed column says; nothing is copied."""
+    """Return a struct in the form of the given type of a compressed column, without a copy."""
     if not isinstance(dtype, pl.BaseExtension):
         return column
     text: pl.Series = _series_to(column.ext, DTYPE)
@@ -132,28 +130,28 @@ def in_form(column: pl.Series, dtype: object) -> pl.Series:
 
 
 def as_text(data: Data) -> Data:
-    """Make compressed columns columns of type ``tadoc.Text``, in whichever form they are; nothing is copied.
+    """Convert compressed columns in any form to ``tadoc.Text``, without a copy.
 
-    Polars neither casts ``tadoc.STORAGE`` to ``tadoc.Text`` nor concatenates the two. Columns read before this package
-    was imported (``pl.Extension``) become ``tadoc.Text`` too, and so do structs of the same fields whose grammars have
-    become strings, as DuckDB returns them: those are cast, which copies.
+    Polars neither casts ``tadoc.STORAGE`` to ``tadoc.Text`` nor concatenates the two. This function also converts
+    columns read before this package was imported (``pl.Extension``), and structs with the same fields whose grammars
+    have become strings, as DuckDB returns them: these are cast, which copies.
 
     Parameters
     ----------
     data
-        A compressed Series; or a frame, eager or lazy, of which every compressed column is converted.
+        A compressed Series; or a frame, eager or lazy, whose compressed columns are all converted.
 
     Returns
     -------
     Series, DataFrame or LazyFrame
-        What was given; other columns of a frame are left as they are.
+        The same kind as ``data``; other columns of a frame are unchanged.
 
     Raises
     ------
     NotCompressedError
         A Series is not a compressed column.
     TypeError
-        It is no Series, DataFrame or LazyFrame.
+        ``data`` is not a Series, DataFrame or LazyFrame.
 
     Examples
     --------
@@ -169,27 +167,27 @@ def as_text(data: Data) -> Data:
 
 
 def as_storage(data: Data) -> Data:
-    """Make compressed columns structs of type ``tadoc.STORAGE``, in whichever form they are; nothing is copied.
+    """Convert compressed columns in any form to structs of type ``tadoc.STORAGE``, without a copy.
 
-    All calls of this package take the struct as they take ``tadoc.Text``. Its fields can be read (``.struct.field``),
-    and releases before ``tadoc.Text`` and tools that know no extension types take it.
+    All calls of this package accept the struct, too. Its fields can be read (``.struct.field``), and tools without
+    extension types, and releases before ``tadoc.Text``, accept it.
 
     Parameters
     ----------
     data
-        A compressed Series; or a frame, eager or lazy, of which every compressed column is converted.
+        A compressed Series; or a frame, eager or lazy, whose compressed columns are all converted.
 
     Returns
     -------
     Series, DataFrame or LazyFrame
-        What was given; other columns of a frame are left as they are.
+        The same kind as ``data``; other columns of a frame are unchanged.
 
     Raises
     ------
     NotCompressedError
         A Series is not a compressed column.
     TypeError
-        It is no Series, DataFrame or LazyFrame.
+        ``data`` is not a Series, DataFrame or LazyFrame.
 
     Examples
     --------
@@ -204,7 +202,7 @@ def as_storage(data: Data) -> Data:
 
 
 def text_expr(column: pl.Expr, *, as_extension: bool = True) -> pl.Expr:
-    """Convert a column of a plan that is ``tadoc.Text`` or ``tadoc.STORAGE``; nothing is copied."""
+    """Convert a ``tadoc.Text`` or ``tadoc.STORAGE`` column of a plan, without a copy."""
     bare: pl.Expr = _expr_storage(column.ext)
     if not as_extension:
         return bare
@@ -230,7 +228,7 @@ def _converted(data: Data, call: str, *, as_extension: bool) -> Data:
     schema = data.collect_schema()
     made: list[pl.Expr | pl.Series] = []
     for name, dtype in schema.items():
-        column = cs.by_name(name).as_expr()  # a name is no pattern
+        column = cs.by_name(name).as_expr()  # by_name: the name must not be read as a pattern
         if is_tadoc(dtype):
             made.append(text_expr(column, as_extension=as_extension))
         elif _has_fields(dtype) and isinstance(data, pl.DataFrame):
@@ -241,7 +239,7 @@ def _converted(data: Data, call: str, *, as_extension: bool) -> Data:
 
 
 def _has_fields(dtype: object) -> bool:
-    """Tell whether it is a struct of a compressed column's fields, of types that these become on their way."""
+    """Tell whether it is a struct with a compressed column's fields, in types that tools convert these to."""
     if isinstance(dtype, pl.BaseExtension):
         return dtype.ext_name() == NAME and _has_fields(dtype.ext_storage())
     if not (isinstance(dtype, pl.Struct) and _has_names(dtype)):
@@ -264,6 +262,6 @@ def _has_names(dtype: object) -> bool:
 
 def _foreign(call: str, name: str, dtype: object) -> str:
     return (
-        f'{call}: column "{name}" is {dtype}, whose fields are called as those of a compressed column but hold '
-        "something else"
+        f'{call}: column "{name}" is {dtype}, which has the field names of a compressed column but other contents; '
+        "pass a compressed column"
     )

@@ -1,4 +1,4 @@
-"""Distinct strings in id order, with the tables that kernels want of them, each made once."""
+"""Distinct strings in id order, with the tables that kernels need, each made once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Vocabulary:
 
     @classmethod
     def copied(cls, words: pl.Series) -> Vocabulary:
-        """Copy a String series into Arrow's form: bytes one after another; what stands for a null is any."""
+        """Copy a String series into Arrow's form, one contiguous buffer of bytes; values of nulls are arbitrary."""
         strings: Any = words.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
         return cls(strings)
 
@@ -39,7 +39,7 @@ class Vocabulary:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the strings, in Arrow's form and in Polars', and of the numbers that order them."""
+        """Bytes of the strings, in Arrow's form and in Polars', and of their ranks."""
         return 2 * int(self.strings.nbytes) + 24 * len(self)
 
     @cached_property
@@ -62,7 +62,7 @@ class Vocabulary:
 
     @cached_property
     def offsets(self) -> npt.NDArray[np.int64]:
-        """Where each word starts in :attr:`data`, int64, length words + 1."""
+        """Start of each word in :attr:`data`, int64, length words + 1."""
         if len(self.strings) == 0:
             return np.zeros(1, np.int64)
         offsets = self._stored_offsets()
@@ -70,7 +70,7 @@ class Vocabulary:
 
     @cached_property
     def data(self) -> npt.NDArray[np.uint8]:
-        """UTF-8 bytes of all words and eight spare ones, so that kernels may read eight at a time."""
+        """UTF-8 bytes of all words plus eight bytes of padding, so that kernels may read eight at a time."""
         stored = self._stored_data()
         padded = np.zeros(len(stored) + 8, np.uint8)
         padded[: len(stored)] = stored
@@ -87,8 +87,8 @@ class Vocabulary:
 
     @cached_property
     def ascending(self) -> npt.NDArray[np.bool_]:
-        """Whether each word but the last stands before its successor in code point order, bool."""
-        before = pc.less(self.strings[:-1], self.strings[1:])  # UTF-8 bytes have the order of code points
+        """Whether each word but the last precedes its successor in code point order, bool."""
+        before = pc.less(self.strings[:-1], self.strings[1:])  # UTF-8 bytes sort in code point order
         if before.null_count:
             before = before.fill_null(False)
         result: npt.NDArray[np.bool_] = before.to_numpy(zero_copy_only=False)
@@ -109,7 +109,7 @@ class Vocabulary:
         return ids
 
     def rank_of(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-        """Ranks that order the given words by code points; the whole vocabulary is ranked only for many of them."""
+        """Return ranks that order the given words by code point; ranks the whole vocabulary only for many words."""
         if "rank" in self.__dict__ or 4 * len(ids) >= len(self):
             return self.rank[ids]
         rank = np.empty(len(ids), np.uint32)
@@ -118,15 +118,15 @@ class Vocabulary:
 
 
 def unify(vocabularies: Sequence[Vocabulary]) -> tuple[Vocabulary, list[npt.NDArray[np.uint32]]]:
-    """Make one vocabulary of several, numbered by first appearance.
+    """Merge several vocabularies into one, numbered by first appearance.
 
-    Words that all of them begin with, as those of columns that were compressed with one dictionary do, keep their ids
-    and are compared byte by byte; only what follows is looked up.
+    Words of a common prefix, as in columns compressed with one dictionary, keep their ids and are compared byte by
+    byte; only the remaining words are looked up.
 
     Returns
     -------
     (Vocabulary, list of uint32 arrays)
-        All words, each once, and by vocabulary the new id of each of its words.
+        All words, each once, and for each vocabulary the new ids of its words.
 
     """
     start = common_start(vocabularies)
@@ -144,7 +144,7 @@ def unify(vocabularies: Sequence[Vocabulary]) -> tuple[Vocabulary, list[npt.NDAr
 
 
 def common_start(vocabularies: Sequence[Vocabulary]) -> int:
-    """Count the words that all vocabularies begin with."""
+    """Return the length of the vocabularies' common prefix, in words."""
     size = min((len(own) for own in vocabularies), default=0)
     for other in vocabularies[1:]:
         size = _equal_words(vocabularies[0], other, size)
@@ -152,9 +152,9 @@ def common_start(vocabularies: Sequence[Vocabulary]) -> int:
 
 
 def _equal_words(one: Vocabulary, other: Vocabulary, limit: int) -> int:
-    """Count the words, at most ``limit``, that two vocabularies begin with."""
+    """Return the length of the common prefix of two vocabularies, in words, at most ``limit``."""
     one_data, other_data = one._stored_data(), other._stored_data()
-    at, step = 0, 1 << 8  # longer and longer steps: vocabularies that differ mostly do so soon
+    at, step = 0, 1 << 8  # growing steps: vocabularies that differ usually differ early
     while at < limit:
         stop = min(at + step, limit)
         ends = one.offsets[at + 1 : stop + 1]

@@ -1,4 +1,4 @@
-"""Maps from word to word or to nothing, applied to a vocabulary instead of to text."""
+"""Maps of words to words or to nothing, applied to a vocabulary instead of to text."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from polars_tadoc.runtime.cached_property import cached_property
 
 @dataclass(frozen=True, eq=False)
 class Image:
-    """A vocabulary under a morphism."""
+    """A vocabulary after a morphism."""
 
     words: Vocabulary
-    """The images, each once."""
+    """The distinct images."""
     ids: npt.NDArray[np.uint32]
-    """uint32 by word id: the image's id, ``DELETED`` for none."""
+    """uint32 by word id: the image's id, or ``DELETED``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +38,11 @@ class Morphism:
     normalize
         Expression over ``pl.element()`` that gives a String per word; null or an empty string deletes the word.
     lowercase
-        Lower-case words (and the stop words with them).
+        Whether to lower-case words and stop words.
     stopwords
         Words to delete, in their normalised form.
     evaluate
-        Applies ``normalize`` to each of some words, where Polars alone should not: where a file holds it.
+        Applies ``normalize`` to a series of words, if Polars alone should not: for expressions from a file.
 
     """
 
@@ -52,7 +52,7 @@ class Morphism:
     evaluate: Callable[[pl.Series], pl.Series] | None = None
 
     def __eq__(self, other: object) -> bool:
-        """Compare; expressions are equal where they are one object: ``==`` of theirs makes another."""
+        """Compare; expressions are equal if they are one object, because their ``==`` makes an expression."""
         return isinstance(other, Morphism) and self._key() == other._key()
 
     def __hash__(self) -> int:
@@ -63,7 +63,7 @@ class Morphism:
 
     @property
     def described(self) -> dict[str, Any]:
-        """What it does, as values that JSON has: equal for equal arguments, in another process, too."""
+        """The options as JSON values: equal for equal arguments, in other processes, too."""
         normalize = None
         if self.normalize is not None:
             normalize = f"{self.normalize} {blake2b(self.normalize.meta.serialize(), digest_size=16).hexdigest()}"
@@ -73,14 +73,14 @@ class Morphism:
     def from_arguments(
         cls, normalize: pl.Expr | None, lowercase: bool, stopwords: Iterable[str] | None
     ) -> Morphism | None:
-        """Resolve an analytic's arguments; None where they ask for nothing.
+        """Make a morphism of an analytic's arguments; None if they change nothing.
 
         Raises
         ------
         TypeError
-            ``normalize`` is no expression, ``lowercase`` no bool or ``stopwords`` no list of strings.
+            ``normalize`` is not an expression, ``lowercase`` not a bool or ``stopwords`` not a list of strings.
         ValueError
-            ``normalize`` is over columns instead of ``pl.element()``.
+            ``normalize`` reads columns instead of ``pl.element()``.
 
         """
         if normalize is not None and not isinstance(normalize, pl.Expr):
@@ -92,21 +92,21 @@ class Morphism:
             columns = ", ".join(f'"{name}"' for name in dict.fromkeys(normalize.meta.root_names()))
             columns = columns or "several columns"
             raise ValueError(
-                f"normalize reads {columns} of a frame, but it is given one word at a time: write pl.element() where "
-                "the word is meant, such as pl.element().str.to_lowercase()"
+                f"normalize reads {columns} of a frame, but it gets one word at a time; write pl.element() for the "
+                "word, such as pl.element().str.to_lowercase()"
             )
         if not isinstance(lowercase, bool):
             raise TypeError(f"lowercase={lowercase!r} must be True or False")
         if isinstance(stopwords, str):
             advice = f'["{stopwords}"]'
-            if stopwords == "english":  # as scikit-learn takes it
-                advice = "from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS has one of English ones"
+            if stopwords == "english":  # as in scikit-learn
+                advice = "from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS has one for English"
             raise TypeError(f"stopwords={stopwords!r} is one string; pass a list of words: {advice}")
         if stopwords is not None and not isinstance(stopwords, Iterable):
             raise TypeError(f"stopwords={stopwords!r} is not a list of words")
         words = frozenset(() if stopwords is None else stopwords)
         if not all(isinstance(word, str) for word in words):
-            raise TypeError("stopwords: every one must be a string")
+            raise TypeError("stopwords: every element must be a string")
         for word in words:
             require_text(word, f"stopwords: {word!r}")
         if normalize is None and not lowercase and stopwords is None:
@@ -119,7 +119,7 @@ class Morphism:
         Raises
         ------
         ValueError
-            ``normalize`` gives another length or type than one String per word, or fails on a word.
+            ``normalize`` does not give one String per word, or fails on a word.
 
         Examples
         --------
@@ -133,20 +133,20 @@ class Morphism:
         return encode(self.images(words))
 
     def images(self, words: pl.Series) -> pl.Series:
-        """Map each word to its image as a string, null where it is deleted; errors as :meth:`apply`'s."""
+        """Map each word to its image as a string, null if deleted; errors as for :meth:`apply`."""
         images = words
         if self.normalize is not None:
             images = self._normalized(words, self.normalize)
             if len(images) != len(words) or images.dtype not in (pl.String, pl.Null):
                 raise ValueError(
                     f"normalize gives {len(images)} values of type {images.dtype} for {len(words)} words; "
-                    "it must give one String (or null) for each"
+                    "it must give one String (or null) per word"
                 )
             images = images.cast(pl.String)
         if self.lowercase:
             images = images.str.to_lowercase()
         deleted = self.deleted
-        if len(images) <= FEW:  # each step of Polars' takes as long as all words of a query
+        if len(images) <= FEW:  # one Polars call takes as long as all words of a query
             kept = [None if word in deleted else word for word in images.to_list()]
             return pl.Series("word", kept, pl.String)
         gone = images.is_in(pl.Series(sorted(deleted), dtype=pl.String).implode())
@@ -159,27 +159,27 @@ class Morphism:
             word = _failing(words, self.evaluate or partial(_evaluated, normalize=normalize))
             if word is None:
                 raise
-            said = str(error).split("\n")[0].strip()  # what follows is the plan
+            said = str(error).split("\n")[0].strip()  # the rest is the plan
             raise ValueError(
-                f"normalize: it fails on the word {word[:_LONGEST_SHOWN]!r}: {said}; make it give null where a word "
-                "has no image, as .cast(…, strict=False) does"
+                f"normalize fails on the word {word[:_LONGEST_SHOWN]!r}: {said}; make it give null for words "
+                "without an image, as .cast(…, strict=False) does"
             ) from error
 
     @cached_property
     def deleted(self) -> frozenset[str]:
-        """The empty string, and stop words as they are compared."""
+        """The empty string and the stop words, in the form in which they are compared."""
         words = pl.Series(sorted(self.stopwords), dtype=pl.String)
         return frozenset(["", *(words.str.to_lowercase() if self.lowercase else words).to_list()])
 
 
 FEW = 256
-"""Words that are looked up one by one."""
+"""Maximum number of words looked up one by one."""
 
 _NOTHING = pl.Series([None], dtype=pl.String)
 
 
 _LONGEST_SHOWN = 60
-"""Characters of a word that a message shows."""
+"""Characters of a word shown in messages."""
 
 
 def _evaluated(words: pl.Series, normalize: pl.Expr) -> pl.Series:
@@ -187,7 +187,7 @@ def _evaluated(words: pl.Series, normalize: pl.Expr) -> pl.Series:
 
 
 def _failing(words: pl.Series, evaluate: Callable[[pl.Series], pl.Series]) -> str | None:
-    """Find a word on which an expression fails, in halves; None where it fails on no word by itself."""
+    """Find by bisection a word on which an expression fails; None if it fails on no single word."""
     while len(words) > 1:
         half = words.head(len(words) // 2)
         words = half if _fails(half, evaluate) else words.slice(len(half))
@@ -203,7 +203,7 @@ def _fails(words: pl.Series, evaluate: Callable[[pl.Series], pl.Series]) -> bool
 
 
 def encode(images: pl.Series) -> Image:
-    """Number the images of words, given as strings or null."""
+    """Number the distinct images of words, given as strings or null."""
     encoded: Any = images.to_arrow().dictionary_encode()
     ids = encoded.indices.cast(pa.uint32()).fill_null(DELETED).to_numpy()
     return Image(Vocabulary(encoded.dictionary.cast(pa.large_string())), ids)

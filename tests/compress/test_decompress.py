@@ -252,7 +252,7 @@ class TestDamage:
             return
         for call in (tadoc.decompress, tadoc.word_count, tadoc.info):
             with pytest.raises(
-                InvalidGrammarError, match=r"a row names symbol \d+, but there are only 4 words and rules"
+                InvalidGrammarError, match=r"a row has symbol \d+, but there are only 4 words and rules"
             ):
                 call(column)  # type: ignore[operator]
 

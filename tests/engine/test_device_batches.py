@@ -30,7 +30,7 @@ from polars_tadoc.model.column import split
 from polars_tadoc.runtime.cache import ByteLRU
 from tests.analytic_cases import Case, cases
 
-MEND = 'the GPU has too little memory .* for .*, which go {where}; take fewer rows at a time, or engine="cpu"'
+MEND = 'the GPU has too little memory .* for .*, which run {where}; use fewer rows at a time, or engine="cpu"'
 
 
 @dataclass
@@ -154,7 +154,7 @@ def test_warning() -> None:
     assert "for 6 rows of 60 symbols at once" in str(caught[0].message)
     with pytest.warns(DeviceMemoryWarning, match=MEND.format(where="to the CPU, with the 2 rows after it")) as caught:
         stretches([30, 1, 1], 20)
-    assert "for one row of 30 symbols and all that is read with it" in str(caught[0].message)
+    assert "for one row of 30 symbols and everything read with it" in str(caught[0].message)
 
 
 @pytest.mark.filterwarnings("ignore::polars_tadoc.errors.DeviceMemoryWarning")

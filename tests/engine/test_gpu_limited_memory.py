@@ -171,7 +171,7 @@ def test_text(call: str, how: dict[str, Any]) -> None:
         return getattr(tadoc, call)(text(), top=5, engine=engine, **how)
 
     peak = peak_of(lambda: run("gpu"))
-    with room(peak // 2), pytest.warns(DeviceMemoryWarning, match=f"{call}: .* bytes at once, which go in batches"):
+    with room(peak // 2), pytest.warns(DeviceMemoryWarning, match=f"{call}: .* bytes at once, which run in batches"):
         got = pl.DataFrame(run("gpu"))
     assert got.equals(pl.DataFrame(run("cpu")))
 
@@ -182,7 +182,7 @@ def test_compress(lossless: bool) -> None:
         return tadoc.compress(text(), lossless=lossless, engine="gpu")
 
     peak = peak_of(run)
-    with room(peak // 2), pytest.warns(DeviceMemoryWarning, match=r"compress: .* bytes at once, which go in batches"):
+    with room(peak // 2), pytest.warns(DeviceMemoryWarning, match=r"compress: .* bytes at once, which run in batches"):
         made = run()
     assert made.ext.storage().struct.field("grammar").n_unique() > 1
     plain = text() if lossless else tadoc.decompress(column())

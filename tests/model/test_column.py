@@ -78,7 +78,7 @@ def test_a_damaged_payload_is_not_taken_for_the_cached_one() -> None:
 def test_a_cached_grammar_is_held_to_the_limit_of_now() -> None:
     column = handmade.column(handmade.grammar(["a"], [[0, 0], [1, 1]]), [[2]])
     assert column.tadoc.word_count().rows() == [("a", 4)]
-    with tadoc.Config(expansion_limit=3), pytest.raises(LimitExceededError, match="rule 1 stands for more than 3"):
+    with tadoc.Config(expansion_limit=3), pytest.raises(LimitExceededError, match="rule 1 expands to more than 3"):
         column.tadoc.word_count()
 
 
@@ -92,7 +92,7 @@ def test_many_alternating_grammars() -> None:
 @pytest.mark.parametrize("rows", [[[3]], [[0], [2, 0, 7]], [[0xFFFFFFFF]]])
 def test_symbols_that_no_grammar_has(rows: list[list[int]]) -> None:
     with pytest.raises(
-        tadoc.errors.InvalidGrammarError, match=f"names symbol {max(map(max, rows))}, but there are only 3"
+        tadoc.errors.InvalidGrammarError, match=f"has symbol {max(map(max, rows))}, but there are only 3"
     ):
         split(handmade.column(C, rows))
 

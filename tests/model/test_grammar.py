@@ -73,7 +73,7 @@ WRONG = {
         {"symbols": []},
         {"rule_offsets": [0, 2, 0xFFFFFFFF]},
     ],
-    r"level_offsets does not rise from 0 to the number of rules \(level 0\)": [
+    r"level_offsets does not ascend from 0 to the number of rules \(level 0\)": [
         {"level_offsets": []},
         {"level_offsets": [0]},
         {"level_offsets": [1, 2]},
@@ -81,39 +81,39 @@ WRONG = {
         {"level_offsets": [0, 3]},
         {"level_offsets": [0, 0xFFFFFFFF]},
     ],
-    r"level_offsets does not rise from 0 to the number of rules \(level 1\)": [
+    r"level_offsets does not ascend from 0 to the number of rules \(level 1\)": [
         {"level_offsets": [0, 3, 2]},
         {"level_offsets": [0, 2, 1, 2]},
     ],
-    "symbol 3 names neither a word nor a rule": [{"symbols": [0, 1, 2, 4]}, {"symbols": [0, 1, 2, 0xFFFFFFFF]}],
-    "rule 0 names a rule that is not on a lower level": [
+    "symbol 3 is neither a word nor a rule": [{"symbols": [0, 1, 2, 4]}, {"symbols": [0, 1, 2, 0xFFFFFFFF]}],
+    "rule 0 uses a rule that is not on a lower level": [
         {"symbols": [2, 1, 2, 2]},  # itself
         {"symbols": [3, 1, 2, 2]},  # a cycle of two
         {"vocabulary": ["a"]},  # symbol 1 is now rule 0
     ],
-    "rule 1 names a rule that is not on a lower level": [
+    "rule 1 uses a rule that is not on a lower level": [
         {"symbols": [0, 1, 2, 3]},
         {"level_offsets": [0, 2]},  # a rule of its own level
     ],
     "format version 99, this release reads 2": [{"version": 99}],
     "format version None": [{"version": None}],
     "the tokenizer's name is missing": [{"tokenizer": None}],
-    "vocabulary holds nulls": [{"vocabulary": None}, {"vocabulary": ["a", None]}],
-    "rule_offsets holds nulls": [{"rule_offsets": None}, {"rule_offsets": [0, None, 4]}],
-    "symbols holds nulls": [{"symbols": None}, {"symbols": [0, 1, 2, None]}],
-    "level_offsets holds nulls": [{"level_offsets": None}, {"level_offsets": [0, None, 2]}],
-    "predicted_gaps has not one entry for each word and symbol": [
+    "vocabulary contains nulls": [{"vocabulary": None}, {"vocabulary": ["a", None]}],
+    "rule_offsets contains nulls": [{"rule_offsets": None}, {"rule_offsets": [0, None, 4]}],
+    "symbols contains nulls": [{"symbols": None}, {"symbols": [0, 1, 2, None]}],
+    "level_offsets contains nulls": [{"level_offsets": None}, {"level_offsets": [0, None, 2]}],
+    "predicted_gaps does not have one entry for each word and symbol": [
         {"predicted_gaps": []},
         {"predicted_gaps": [0] * 5},
         {"predicted_gaps": [0] * 7},
     ],
-    "predicted_gaps names a gap that is not there": [
+    "predicted_gaps has a code that gap_vocabulary lacks": [
         {"predicted_gaps": [0, 2, 0, 0, 0, 0]},
         {"predicted_gaps": [0, 0, 0, 0, 0xFFFFFFFF, 0]},
         {"gap_vocabulary": []},
     ],
-    "predicted_gaps holds nulls": [{"predicted_gaps": None}, {"predicted_gaps": [0, 0, 0, None, 0, 0]}],
-    "gap_vocabulary holds nulls": [{"gap_vocabulary": None}, {"gap_vocabulary": [None]}],
+    "predicted_gaps contains nulls": [{"predicted_gaps": None}, {"predicted_gaps": [0, 0, 0, None, 0, 0]}],
+    "gap_vocabulary contains nulls": [{"gap_vocabulary": None}, {"gap_vocabulary": [None]}],
 }
 
 
@@ -138,7 +138,7 @@ def test_wrong_types() -> None:
 def test_not_one_struct() -> None:
     array = handmade.struct()
     for other in (array.slice(0, 0), pa.concat_arrays([array, array]), pa.nulls(1, ARROW_TYPE)):
-        with pytest.raises(InvalidGrammarError, match="one struct is expected"):
+        with pytest.raises(InvalidGrammarError, match="expected one struct"):
             tadoc.Grammar.from_arrow(other)
 
 
@@ -153,7 +153,7 @@ def test_words_that_are_not_utf_8() -> None:
 
 def test_doubling_chain_is_refused_before_it_is_expanded() -> None:
     grammar = handmade.grammar(["a"], [[k, k] for k in range(60)])
-    with pytest.raises(LimitExceededError, match=r"rule 31 stands for more than 2,147,483,648 words.*expansion_limit"):
+    with pytest.raises(LimitExceededError, match=r"rule 31 expands to more than 2,147,483,648 words.*expansion_limit"):
         tadoc.Grammar.from_arrow(grammar.to_arrow())
     with tadoc.Config(expansion_limit=1 << 50):
         fresh = tadoc.Grammar.from_arrow(handmade.grammar(["a"], [[k, k] for k in range(50)]).to_arrow())
@@ -192,5 +192,5 @@ def test_expansion_limit_at_its_edge() -> None:
     array = handmade.grammar(["a"], [[k, k] for k in range(4)]).to_arrow()
     with tadoc.Config(expansion_limit=16):
         assert tadoc.Grammar.from_arrow(array).expansion_lengths.tolist() == [2, 4, 8, 16]
-    with tadoc.Config(expansion_limit=15), pytest.raises(LimitExceededError, match="rule 3 stands for more than 15"):
+    with tadoc.Config(expansion_limit=15), pytest.raises(LimitExceededError, match="rule 3 expands to more than 15"):
         tadoc.Grammar.from_arrow(array)

@@ -251,7 +251,7 @@ def test_long_words_with_long_common_beginnings() -> None:
 
 
 WRONG: dict[str, list[dict[str, Any]]] = {
-    "counts do not fit its bytes": [
+    "counts do not match its bytes": [
         {"counts": {"words": 3}},
         {"counts": {"words": 1}},
         {"counts": {"rules": 5}},
@@ -260,13 +260,13 @@ WRONG: dict[str, list[dict[str, Any]]] = {
         {"tokenizer": b"words", "counts": {"tokenizer": 4}},
         {"shared_words": [0, 0, 0]},
     ],
-    "rules' lengths do not fit their symbols": [
+    "rules' lengths do not match their symbols": [
         {"rules": [2, 3]},
         {"rules": [4, 0]},
         {"rules": [0, 4]},
         {"rules": [0xFFFFFFFF, 5]},
     ],
-    "a word does not fit the one before it": [
+    "a front-coded word shares more bytes than the previous word has": [
         {"shared_words": [1, 0]},
         {"shared_words": [0, 2]},
         {"shared_words": [0, 1]},
@@ -277,11 +277,11 @@ WRONG: dict[str, list[dict[str, Any]]] = {
     "not UTF-8": [{"tokenizer": b"\xff"}],
     "[iI]nvalid UTF8": [{"word_bytes": b"a\xff"}, {"gap_bytes": b"\xe9,"}],
     "the vocabulary holds a word twice": [{"word_bytes": b"aa"}],
-    "names neither a word nor a rule": [{"other_symbols": [1, 9]}, {"other_symbols": [1, 0xFFFFFFFF]}],
+    "is neither a word nor a rule": [{"other_symbols": [1, 9]}, {"other_symbols": [1, 0xFFFFFFFF]}],
     "not on a lower level": [{"first_symbols": [4, 0]}, {"levels": [2]}],
-    "level_offsets does not rise": [{"levels": []}, {"levels": [1, 0, 1]}, {"levels": [0xFFFFFFFF, 3]}],
+    "level_offsets does not ascend": [{"levels": []}, {"levels": [1, 0, 1]}, {"levels": [0xFFFFFFFF, 3]}],
     "has fewer than two symbols": [{"rules": [1, 3]}],
-    "predicted_gaps names a gap that is not there": [{"word_gaps": [0, 2]}, {"body_gaps": [1, 0xFFFFFFFF]}],
+    "predicted_gaps has a code that gap_vocabulary lacks": [{"word_gaps": [0, 2]}, {"body_gaps": [1, 0xFFFFFFFF]}],
 }
 
 
@@ -312,5 +312,5 @@ def test_words_that_unfold_into_more_than_the_limit() -> None:
     )
     assert payload.decode(text).vocabulary_size == count
     size = int(text[6:22], 16)
-    with tadoc.Config(payload_limit_bytes=size), pytest.raises(LimitExceededError, match="unfold into"):
+    with tadoc.Config(payload_limit_bytes=size), pytest.raises(LimitExceededError, match="decode to"):
         payload.decode(text)

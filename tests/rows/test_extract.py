@@ -349,7 +349,7 @@ class TestDamage:
 
     def test_symbols_that_are_not_there(self) -> None:
         for call in (tadoc.token_count, tadoc.head, tadoc.tail):
-            with pytest.raises(InvalidGrammarError, match="a row names symbol 4, but there are only 4"):
+            with pytest.raises(InvalidGrammarError, match="a row has symbol 4, but there are only 4"):
                 call(handmade.column(self.GRAMMAR, [[4]]))
             with pytest.raises(InvalidGrammarError, match="grammar"):
                 call(handmade.column("junk", [[0]]))

@@ -30,7 +30,7 @@ RAISE_IT = r"if the data is trusted, raise it: tadoc\.Config\(payload_limit_byte
 
 
 def sizes(path: Path, limit: int = 1 << 60) -> list[int]:
-    """What each leaf of each row group is said to unfold into."""
+    """What each leaf of each row group is said to decode to."""
     source = pa.OSFile(str(path))
     file = pq.ParquetFile(source)
     groups, leaves = range(file.num_row_groups), range(file.metadata.num_columns)
