@@ -1,4 +1,4 @@
-"""New rows with the words and rules of a grammar that exists."""
+"""Encodes new rows with the words and rules of an existing grammar."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
 
 RECENT_ROWS = 250_000
-"""Rows at the column's end among which the grammar to reuse is chosen."""
+"""Rows at the column's end from which the grammar to reuse is chosen."""
 
 _SEED = np.uint64(secrets.randbits(64))
 
@@ -37,13 +37,13 @@ class RecentGrammar:
     """The grammar that most of a column's recent rows use."""
 
     row: pl.Series
-    """One row that uses it."""
+    """A row that uses it."""
     corpus: Corpus
     lossless: bool
 
     @classmethod
     def of(cls, column: pl.Series) -> RecentGrammar | None:
-        """Find it (among equals the one used last); None where no row has one."""
+        """Find it (of equally frequent ones, the last used); None if no row has a grammar."""
         column = storage(column)
         found = cls._of_last(column.tail(RECENT_ROWS))
         return cls._of_last(column) if found is None and len(column) > RECENT_ROWS else found
@@ -77,7 +77,7 @@ class Parser:
 
     @classmethod
     def of(cls, key: str, grammar: Grammar) -> Parser:
-        """Prepare a grammar, or take what was prepared from the cache."""
+        """Prepare a grammar, or return it from the cache."""
         return _parsers.get(key) or _parsers.put(key, cls._prepare(grammar))
 
     @classmethod
@@ -100,7 +100,7 @@ class Parser:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that it holds beyond the grammar's own."""
+        """Bytes of memory beyond the grammar's own."""
         strings = sum(lookup.ascending.estimated_size() + lookup.ids.nbytes for lookup in (self.words, self.gaps))
         arrays = (self.edges, self.rules, self.onward, self.begins)
         return int(strings + sum(array.nbytes for array in arrays))
@@ -127,7 +127,7 @@ class Parser:
 
 @dataclass(frozen=True, eq=False)
 class _Lookup:
-    """Strings in code point order with their ids."""
+    """Strings in code point order, with their ids."""
 
     ascending: pl.Series
     ids: UInt32
@@ -138,7 +138,7 @@ class _Lookup:
         return cls(vocabulary.series.gather(ids), ids)
 
     def find(self, strings: pl.Series) -> UInt32:
-        """Return the id of each string, ``kernels.UNKNOWN`` where it is not there."""
+        """Return the id of each string, ``kernels.UNKNOWN`` if it is missing."""
         if len(self.ids) == 0:
             return np.full(len(strings), kernels.UNKNOWN, np.uint32)
         place = self.ascending.search_sorted(strings).to_numpy().clip(max=len(self.ids) - 1)
@@ -147,25 +147,25 @@ class _Lookup:
 
 
 _parsers: ByteLRU[Parser] = ByteLRU(lambda: settings().host_cache_bytes // 4, lambda parser: parser.nbytes)
-"""Grammars prepared for parsing."""
+"""Cache of grammars prepared for parsing."""
 
 
 def encode(tokens: Tokens, recent: RecentGrammar, valid: npt.NDArray[np.bool_]) -> tuple[pl.Series, Int64]:
-    """Encode the rows whose words and gaps the grammar has.
+    """Encode the rows whose words and gaps are all in the grammar.
 
     Parameters
     ----------
     tokens
-        All rows, cut by the grammar's tokenizer.
+        All rows, tokenized by the grammar's tokenizer.
     recent
         The grammar.
     valid
-        Whether each row is there; a null row is none of those encoded.
+        False for null rows, which are not encoded.
 
     Returns
     -------
     (Series of type ``STORAGE``, int64 array)
-        The encoded rows and which they are, ascending.
+        The encoded rows, and their row numbers, ascending.
 
     """
     grammar = recent.corpus.grammar
@@ -198,6 +198,6 @@ def encode(tokens: Tokens, recent: RecentGrammar, valid: npt.NDArray[np.bool_]) 
 
 
 def row_bytes(column: pl.Series) -> int:
-    """Bytes of a column's rows without their grammars: four a symbol, and the gaps."""
+    """Bytes of a column's rows without their grammars: four per symbol, and the gaps."""
     fields = storage(column).struct
     return 4 * int(fields.field("symbols").list.len().sum()) + int(fields.field("gaps").bin.size().sum())

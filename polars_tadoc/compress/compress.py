@@ -1,4 +1,4 @@
-"""A String column becomes a compressed one: tokenize, make rules, build."""
+"""Compresses a String column: tokenizes, makes rules, builds the column."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.runtime.parallel import map_apart
 
 ROWS_PER_GRAMMAR = 250_000
-"""About a Parquet row group's worth, so that a file holds little more than one copy of each payload."""
+"""About one Parquet row group, so that a file has little more than one copy of each payload."""
 
 BYTES_PER_GRAMMAR = 1 << 28
-"""Text bytes of one grammar's rows (about 2^26 words); a longer single row still has one grammar."""
+"""Maximum text bytes of one grammar's rows (about 2^26 words); a longer single row still has one grammar."""
 
 
 GPU_REPAYS_AT = 1 << 20
-"""Text bytes from which "auto" takes a GPU (``benchmarks/gpu_compress.py``)."""
+"""Text bytes from which "auto" uses a GPU (``benchmarks/gpu_compress.py``)."""
 
 MIN_REUSED = 0.1
-"""Share of rows below which an existing grammar is not tried: what they save does not repay a second grammar's work."""
+"""Minimum share of rows for reusing a grammar: with fewer, the saving does not repay a second grammar's cost."""
 
 
 class LikeOption(TypedDict, total=False):
@@ -76,23 +76,23 @@ class CompressOptions(LikeOption, CompressOnWorkers, ProgressOption, EngineOptio
 
 @dataclass(frozen=True)
 class Compression:
-    """How to compress, checked when it is made."""
+    """The checked options of one compression."""
 
     tokenizer: Tokenizer
     method: str
     lossless: bool
     rows_per_grammar: int | None
-    """None: what suits where the rows go."""
+    """None: the default of the call."""
     progress: bool
     engine: str
     recent: RecentGrammar | None = None
-    """A grammar to encode rows with where that pays."""
+    """A grammar to encode rows with if that saves bytes."""
     dictionary: Dictionary | None = None
-    """What words are numbered by."""
+    """Numbers the words."""
     cached: bool = True
-    """Keep decoded grammars in the cache, as they are made."""
+    """Whether to cache new grammars in decoded form."""
     dtype: pl.DataType = DTYPE
-    """Type of the column that is made: ``tadoc.Text``, or the struct."""
+    """Type of the result: ``tadoc.Text``, or the struct."""
 
     @classmethod
     @takes_options
@@ -112,14 +112,14 @@ class Compression:
             raise ValueError(f"rows_per_grammar={rows_per_grammar!r} must be an integer of at least 1")
         asked = require_engine(engine)
         if not _rule_engines(asked, method):
-            raise EngineUnavailableError(f'engine="{asked}": "{method}" takes one word after another; use engine="cpu"')
+            raise EngineUnavailableError(f'engine="{asked}": "{method}" is sequential; use engine="cpu"')
         cut = None if tokenizer is None else Tokenizer.from_argument(tokenizer)
         if dictionary is not None:
             require_dictionary(dictionary, "compress")
             if like is not None:
                 raise ValueError(
-                    "compress: like= takes the words' numbers from a grammar, dictionary= from a dictionary; leave one "
-                    "out: rows compressed with the same dictionary can be appended to each other as they are"
+                    "compress: like= numbers words as its grammar does, dictionary= as the dictionary does; use only "
+                    "one: rows compressed with the same dictionary can be concatenated as they are"
                 )
         recent = None
         if like is not None:
@@ -132,8 +132,8 @@ class Compression:
         if recent is None:
             if like is not None and cut is None:
                 raise ValueError(
-                    "compress: like= has no row that is not null, so no grammar that says how its texts are cut; pass "
-                    'tokenizer="words" (the default without like=), or the one that its texts are to be cut by'
+                    "compress: like= has only null rows, so its tokenizer is unknown; pass "
+                    'tokenizer="words" (the default without like=) or another one'
                 )
             cut = cut or Tokenizer("words")
             lossless = True if lossless is None else lossless
@@ -141,10 +141,10 @@ class Compression:
             own = named_tokenizer(recent.corpus.grammar)
             require_known(own, "compress: like=")
             if cut not in (None, own):
-                raise ValueError(f'compress: like= was cut by tokenizer "{own.name}", not "{cut.name}"; leave out one')
+                raise ValueError(f'compress: like= has tokenizer "{own.name}", not "{cut.name}"; pass only one')
             cut = own
             if lossless not in (None, recent.lossless):
-                recent = None  # its grammar does not fit, its tokenizer does
+                recent = None  # its grammar cannot be reused, its tokenizer can
             else:
                 lossless = recent.lossless
         return cls(
@@ -160,7 +160,7 @@ class Compression:
         )
 
     def engine_for(self, size: int) -> Engine:
-        """Choose the engine for so many bytes; here, and nowhere else."""
+        """Choose the engine for a number of bytes; no other function chooses."""
         able = _rule_engines(self.engine, self.method)
         return able[0] if len(able) == 1 else choose(self.engine, size, GPU_REPAYS_AT)
 
@@ -168,13 +168,14 @@ class Compression:
         """Compress a String series."""
         require_series(text, "compress")
         require_string(text.name, text.dtype, "compress")
-        named, text = text, text.rechunk().alias("text")  # Polars' own calls take some names for patterns
+        named, text = text, text.rechunk().alias("text")  # Polars' own calls read some names as patterns
         sizes = _sizes(text)
-        blocks = [  # sizes are known before: within threads Polars is not asked, all of whose threads may wait for them
+        # sizes are computed first: threads must not call Polars, all of whose threads may be waiting for them
+        blocks = [
             (text.slice(start, stop - start), sizes[start:stop])
             for start, stop in cut_grammars(sizes, self.rows_per_grammar)
         ]
-        # encoding with a grammar that exists asks Polars
+        # encoding with an existing grammar calls Polars
         one_by_one = bool(self.recent) or not all(self.engine_for(int(own.sum())).uses_cpu_threads for _, own in blocks)
         with interruptible(), bar_of(len(text), "compress", self.progress) as bar:
             batches = DeviceBatches("compress", self.engine)
@@ -205,55 +206,57 @@ def compress(text: pl.Series, **options: Unpack[CompressOptions]) -> pl.Series:
     text
         String series; null rows stay null.
     like
-        Compressed series that the rows are to be appended to. Rows whose words its grammar has are encoded with the
-        words and rules that are there, if that takes fewer bytes than a new grammar for all rows; the grammar is the
-        one that most of its last 250,000 rows use. The result holds the new rows only:
+        Compressed series that the new rows will be appended to. Rows whose words are all in its grammar are encoded
+        with its words and rules, if that takes fewer bytes than a new grammar for all rows; the grammar is the one that
+        most of its last 250,000 rows use. The result has the new rows only:
         ``pl.concat([column, tadoc.compress(text, like=column)])``.
     dictionary
-        What words are numbered by, so that they have the same ids in all columns that are compressed with it: every
-        grammar's vocabulary begins with all words of the dictionary, in the order of their ids, whether they occur or
-        not; words that it has not come after them. Results are the same as without one, and those of several such
-        columns are put together sooner. Not together with ``like``. Each grammar holds all of the dictionary, about
-        four bytes of payload for each of its words: 0.4 MB for 100,000 words.
+        Numbers the words, so that they have the same ids in all columns compressed with it: every grammar's vocabulary
+        begins with all words of the dictionary, in order of their ids, whether they occur or not; other words follow.
+        Results do not change; results over several such columns are merged faster. Cannot be combined with ``like``.
+        Each grammar stores the whole dictionary, about four bytes of payload per word: 0.4 MB for 100,000 words.
     tokenizer
-        By default that of ``like``, which must have a row that is not null to tell it, else ``"words"``: runs of
-        Unicode word characters (as ``\w+`` in Polars), each Han or kana character a word by itself;
-        ``"whitespace"``: what ``str.split()`` of Python gives; ``"xml"``: tags with
-        their attributes, comments, CDATA sections and the like whole, and the words of the text between them; or a
-        compiled regex whose matches are the words (run by Polars' regex engine: no look-around, no back-references).
+        Default: that of ``like``, which must have a non-null row, else ``"words"``.
+
+        - ``"words"``: runs of Unicode word characters (as ``\w+`` in Polars); each Han or kana character is a word.
+        - ``"whitespace"``: the parts that Python's ``str.split()`` returns.
+        - ``"xml"``: whole tags with their attributes, comments, CDATA sections and the like, and the words of the text
+          between them.
+        - a compiled regex whose matches are the words (run by Polars' regex engine: no look-around, no
+          back-references).
     method
         How rules are made: ``"batch_repair"`` (:mod:`polars_tadoc.kernels.repair.batch_repair`), or ``"sequitur"``, the
-        TADOC papers' own algorithm (Nevill-Manning and Witten, 1997), for comparison.
+        algorithm of the TADOC papers (Nevill-Manning and Witten, 1997), for comparison.
     lossless
-        Keep what stands between words; by default as in ``like``, else true. Without it ``decompress`` gives the words
-        joined by single spaces.
+        Whether to keep the separators between words; by default as in ``like``, else true. Without them, ``decompress``
+        returns the words joined by single spaces.
     rows_per_grammar
-        Rows that share one grammar, in row order; by default 250,000, or 100,000 in a lazy frame (one row group of
+        Consecutive rows per grammar; by default 250,000, or 100,000 in a lazy frame (one row group of
         ``sink_parquet``). A grammar also ends at 256 MiB of text.
     progress
-        Show a progress bar (tqdm) on standard error.
+        Whether to show a progress bar (tqdm) on standard error.
     engine
-        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
+        "auto", "cpu" or "gpu"; by default the engine of ``tadoc.Config``.
 
     Returns
     -------
     Series of type ``tadoc.Text``
-        Of the type of ``like`` where that is given, else what ``Config(column_type=)`` says.
+        Or the type of ``like`` if given, else that of ``Config(column_type=)``. Same length and name as ``text``.
 
     Raises
     ------
     TypeError
-        The series is not String, ``like`` is no series, ``dictionary`` no ``tadoc.Dictionary``, or ``lossless`` or
-        ``progress`` no bool.
+        The series is not String, ``like`` is not a series, ``dictionary`` not a ``tadoc.Dictionary``, or ``lossless``
+        or ``progress`` not a bool.
     NotCompressedError
         ``like`` is not a compressed column.
     ValueError
-        Unknown tokenizer, method or engine, a regex that Polars cannot run, a tokenizer other than that of ``like``,
-        ``like`` without a row that is not null and without ``tokenizer``, or ``like`` and ``dictionary`` together.
+        The tokenizer, method or engine is unknown, Polars cannot run the regex, the tokenizer differs from that of
+        ``like``, ``like`` has only null rows and ``tokenizer`` is missing, or ``like`` and ``dictionary`` are combined.
     InvalidDictionaryError
         ``dictionary`` was loaded unverified, and its file is damaged.
     EngineUnavailableError
-        ``engine="gpu"`` cannot run here, or not this.
+        ``engine="gpu"`` cannot run here, or not with this method.
 
     Examples
     --------
@@ -268,7 +271,7 @@ def compress(text: pl.Series, **options: Unpack[CompressOptions]) -> pl.Series:
 
 
 def cut_grammars(sizes: npt.NDArray[np.int64], rows_per_grammar: int | None) -> Iterator[tuple[int, int]]:
-    """Cut rows of the given text bytes into the blocks that get a grammar each."""
+    """Cut rows of the given text bytes into blocks of one grammar each."""
     return cut_blocks(sizes, rows_per_grammar or ROWS_PER_GRAMMAR, BYTES_PER_GRAMMAR)
 
 
@@ -280,7 +283,7 @@ def _compress_like(
     bar: Bar,
     batches: DeviceBatches,
 ) -> pl.Series:
-    """Compress a block with a grammar that exists where that takes fewer bytes than a new one for all rows."""
+    """Compress a block with an existing grammar if that takes fewer bytes than a new one for all rows."""
     valid = text.is_not_null().to_numpy()
     encoded, rows = encode(tokenize(text, how.tokenizer, lossless=how.lossless), recent, valid)
     anew = _compress_rows(text, sizes, how, bar, batches)
@@ -303,7 +306,7 @@ def _compress_like(
 class _Block:
     """Compressed rows that share one grammar, before a column is made of them.
 
-    A payload becomes a category, which lives as long as any compressed column: what is only compared must not.
+    A payload becomes a category, which lives as long as any compressed column; blocks that are only compared must not.
     """
 
     grammar: Grammar
@@ -312,7 +315,7 @@ class _Block:
     roots: npt.NDArray[np.uint32]
     gap_offsets: npt.NDArray[np.int64]
     gap_data: npt.NDArray[np.uint8] | None
-    """None where gaps are not kept."""
+    """None if gaps are not kept."""
     valid: pl.Series | None
 
     @property
@@ -322,7 +325,7 @@ class _Block:
         return len(self.payload) + self.roots.nbytes + gap_bytes
 
     def column(self, *, cached: bool) -> pl.Series:
-        """Make the column, and keep the grammar in the cache if wanted."""
+        """Make the column; if ``cached``, keep the grammar in the cache."""
         if cached:
             grammars.put(payload.key(self.payload), self.grammar)
         return column.build(self.payload, self.root_offsets, self.roots, self.gap_offsets, self.gap_data, self.valid)
@@ -333,14 +336,14 @@ def _column(blocks: list[_Block], how: Compression) -> pl.Series:
 
 
 def _sizes(text: pl.Series) -> npt.NDArray[np.int64]:
-    """Bytes of each row."""
+    """Return the bytes of each row."""
     return text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
 
 
 def _compress_rows(
     text: pl.Series, sizes: npt.NDArray[np.int64], how: Compression, bar: Bar, batches: DeviceBatches
 ) -> list[_Block]:
-    """Compress rows that share one grammar, or several where a GPU lacks the memory to make one for all."""
+    """Compress rows that share one grammar, or several if a GPU has too little memory to make one for all."""
     before = running_sum(sizes)
 
     def work(first: int, stop: int, engine: Engine) -> _Block:
@@ -360,7 +363,7 @@ def _compress_block(text: pl.Series, how: Compression, bar: Bar, engine: Engine)
 
 
 def build_rules(tokens: Tokens, rows: int, how: Compression, bar: Bar) -> LevelledRules:
-    """Make the rules of rows that are word ids already; ``tokens.sequence`` is overwritten."""
+    """Make the rules of rows that are word ids already; overwrites ``tokens.sequence``."""
     size = 4 * len(tokens.sequence)
 
     def work(_first: int, _stop: int, engine: Engine) -> LevelledRules:
@@ -373,7 +376,7 @@ def build_rules(tokens: Tokens, rows: int, how: Compression, bar: Bar) -> Levell
 
 
 def _rule_engines(asked: str, method: str) -> list[Engine]:
-    """List the engines that have a way to make rules, of those that ``engine=`` stands for."""
+    """List the engines, of those that ``engine=`` allows, that support a method."""
     return [engine for engine in engines_for(asked) if method in engine.kernels.RULE_METHODS]
 
 
@@ -382,7 +385,7 @@ def _shown_on(bar: Bar) -> Callable[[int, int], None]:
 
 
 def assemble(tokens: Tokens, rules: LevelledRules, how: Compression, valid: pl.Series | None) -> pl.Series:
-    """Build the rows of one grammar; ``valid`` is false where a row is null, None where none is."""
+    """Build the rows of one grammar; ``valid`` is false for null rows, None if there are none."""
     made = _encode(tokens.vocabulary, tokens.gap_vocabulary, rules, predict_gaps(tokens, rules), how, valid)
     return made.column(cached=how.cached)
 
@@ -414,13 +417,13 @@ def _encode(
 
 
 def named_tokenizer(grammar: Grammar) -> Tokenizer:
-    """Return the tokenizer that a grammar was made with."""
+    """Return the tokenizer of a grammar."""
     name = grammar.tokenizer
     return Tokenizer(name, name.removeprefix("regex:") if name.startswith("regex:") else None)
 
 
 def require_known(tokenizer: Tokenizer, what: str) -> None:
-    """Raise ``InvalidGrammarError`` unless this release can cut text as a grammar from outside says; names what."""
+    """Raise ``InvalidGrammarError`` unless this release has a grammar's tokenizer; ``what`` names the grammar."""
     if tokenizer.name in BUILT_IN:
         return
     problem = None
@@ -430,6 +433,4 @@ def require_known(tokenizer: Tokenizer, what: str) -> None:
             return
         except pl.exceptions.ComputeError as error:
             problem = error
-    raise InvalidGrammarError(
-        f'{what} was cut by tokenizer "{tokenizer.name}", which this release does not have'
-    ) from problem
+    raise InvalidGrammarError(f'{what}: its tokenizer "{tokenizer.name}" does not exist in this release') from problem

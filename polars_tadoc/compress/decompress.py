@@ -1,4 +1,4 @@
-"""A compressed column becomes a String one; only the rows that are there are expanded."""
+"""Decompresses a column; expands only rows that it has, not whole grammars."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 WRONG = {
     kernels.GAPS_CUT: "its gaps end inside a number",
-    kernels.GAP_RANGE: "its gaps name an entry that the grammar does not have",
-    kernels.GAP_PLACE: "its gaps go on after its last word",
+    kernels.GAP_RANGE: "its gaps have a code that the grammar lacks",
+    kernels.GAP_PLACE: "its gaps continue after its last word",
 }
 
 
 def decompress(column: pl.Series) -> pl.Series:
-    """Give back the text, byte for byte.
+    """Return the text, byte for byte.
 
     Parameters
     ----------
     column
-        Compressed column. Where it was compressed with ``lossless=False``, words come joined by spaces.
+        Compressed column. If it was compressed with ``lossless=False``, words are joined by spaces.
 
     Returns
     -------
     String series
-        One string per row; null where the row is null.
+        One string per row; null for null rows.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def decompress(column: pl.Series) -> pl.Series:
     InvalidGrammarError
         A payload or a row is damaged.
     LimitExceededError
-        The rows stand for more words than ``Config(expansion_limit=)`` or for sixteen times as many bytes, or the text
+        The rows have more words than ``Config(expansion_limit=)`` or more than sixteen times as many bytes, or the text
         does not fit in memory.
 
     Examples
@@ -65,15 +65,15 @@ def decompress(column: pl.Series) -> pl.Series:
 
 
 def write_texts(corpora: Sequence[Corpus], name: str, rows: int, call: str) -> pl.Series:
-    """Write the text of all documents into a String series of ``rows`` rows; null where there is no document.
+    """Write the text of all documents into a String series of ``rows`` rows; null in rows without a document.
 
-    Errors are those of :func:`decompress`, said of the call.
+    Errors as for :func:`decompress`, with the name of the call.
     """
     try:
         allowance = Allowance(call)
         texts = [_texts(corpus, allowance) for corpus in corpora]
-    except MemoryError as error:  # pyarrow's is one
-        raise LimitExceededError(f"{call}: the text does not fit in memory; take fewer rows at a time") from error
+    except MemoryError as error:  # includes PyArrow's
+        raise LimitExceededError(f"{call}: the text does not fit in memory; use fewer rows at a time") from error
     if not texts:
         return pl.Series(name, [None], pl.String).new_from_index(0, rows)
     if len(texts) == 1 and np.array_equal(corpora[0].rows, np.arange(rows)):
@@ -86,56 +86,56 @@ def write_texts(corpora: Sequence[Corpus], name: str, rows: int, call: str) -> p
 
 @dataclass(frozen=True)
 class Sizes:
-    """Words and UTF-8 bytes of each document, int64; bytes may be a bound."""
+    """Words and UTF-8 bytes of each document, int64; bytes may be upper bounds."""
 
     words: npt.NDArray[np.int64]
     bytes: npt.NDArray[np.int64]
 
 
 class Allowance:
-    """What all rows of one call may stand for: ``Config(expansion_limit=)`` words and sixteen times as many bytes."""
+    """The limit on all rows of one call: ``Config(expansion_limit=)`` words, and sixteen times as many bytes."""
 
     def __init__(self, call: str) -> None:
         self.call, self.limit = call, settings().expansion_limit
         self.words_left, self.bytes_left = self.limit, 16 * self.limit
 
     def take(self, words: int, size: int) -> None:
-        """Count words and bytes of rows; raises ``LimitExceededError`` where that is too much."""
+        """Count words and bytes of rows; raise ``LimitExceededError`` beyond the limit."""
         self.words_left -= words
         self.bytes_left -= size
         if self.words_left < 0 or self.bytes_left < 0:
             raise self.exceeded()
 
     def exceeded(self) -> LimitExceededError:
-        """Return the error that says what to do."""
+        """Return the error, with advice."""
         return LimitExceededError(
-            f"{self.call}: the rows stand for more than {self.limit:,} words or {16 * self.limit:,} bytes; take fewer "
+            f"{self.call}: the rows expand to more than {self.limit:,} words or {16 * self.limit:,} bytes; use fewer "
             "rows at a time, or if the data is trusted raise the limit: tadoc.Config(expansion_limit=…)"
         )
 
 
 def document_sizes(corpus: Corpus, allowance: Allowance) -> Sizes:
-    """Words and UTF-8 bytes of each document, counted in the call's allowance; checks every gap stream.
+    """Words and UTF-8 bytes of each document, counted towards the call's allowance; checks every gap stream.
 
     Raises
     ------
     InvalidGrammarError
         A row is damaged.
     LimitExceededError
-        The call's rows stand for more words than ``Config(expansion_limit=)``, or for too many bytes.
+        The call's rows have more words than ``Config(expansion_limit=)``, or too many bytes.
 
     """
     addresses, gap_sizes, owner = binary_views(corpus.gaps)
     sizes = _bounds(corpus, addresses, gap_sizes, allowance)
     _tighten(corpus, addresses, gap_sizes, sizes)
-    del owner  # the addresses point into it until here
+    del owner  # the addresses point into it
     return sizes
 
 
 def _bounds(
     corpus: Corpus, addresses: npt.NDArray[np.uint64], gap_sizes: npt.NDArray[np.uint32], allowance: Allowance
 ) -> Sizes:
-    """Words of each document and a bound of its bytes, from the views of their gaps; checks every gap stream."""
+    """Words of each document and an upper bound of its bytes; checks every gap stream."""
     grammar = corpus.grammar
     sizes = Sizes(np.empty(corpus.document_count, np.int64), np.empty(corpus.document_count, np.int64))
     # made here, not on several threads at once
@@ -168,7 +168,7 @@ def _bounds(
             raise InvalidGrammarError(f"row {corpus.rows[document]}: {WRONG[code]}: the data is damaged")
     if any(code == kernels.TOO_LONG for code, _ in outcomes):
         raise allowance.exceeded()
-    for first, stop in chunks:  # one by one: together they may pass 64 bits
+    for first, stop in chunks:  # one by one: their sum may exceed 64 bits
         allowance.take(int(sizes.words[first:stop].sum()), int(sizes.bytes[first:stop].sum()))
     return sizes
 
@@ -176,7 +176,7 @@ def _bounds(
 def _tighten(
     corpus: Corpus, addresses: npt.NDArray[np.uint64], gap_sizes: npt.NDArray[np.uint32], sizes: Sizes
 ) -> None:
-    """Turn bounds of bytes into the bytes themselves: a search for each gap that is not as predicted."""
+    """Turn bounds of bytes into exact numbers, by a search per gap that was not predicted."""
     grammar = corpus.grammar
     leads = grammar.leads
 
@@ -211,7 +211,7 @@ def _texts(corpus: Corpus, allowance: Allowance) -> pl.Series:
         if sizes.bytes.max() >= 1 << 32:
             row = corpus.rows[int(sizes.bytes.argmax())]
             raise LimitExceededError(
-                f"{allowance.call}: row {row} stands for {sizes.bytes.max():,} bytes; a String holds less than 2^32"
+                f"{allowance.call}: row {row} expands to {sizes.bytes.max():,} bytes; a String has less than 2^32"
             )
     # held here while kernels read at their addresses: a cached property made on two threads at once keeps one
     word_offsets, word_data = grammar.words.offsets, grammar.words.data
@@ -249,9 +249,9 @@ def _texts(corpus: Corpus, allowance: Allowance) -> pl.Series:
         )
 
     map_parallel(write, chunks)
-    del owner  # the gaps' addresses point into it until here
+    del owner  # the gaps' addresses point into it
     parts = []
-    for first, stop in chunks:  # bytes were bounds before: there may be room between one chunk's text and the next's
+    for first, stop in chunks:  # bytes were bounds: there may be unused space between the chunks' text
         offset_buffer, offsets = allocate(stop - first + 1, np.int64)
         offsets[0] = 0
         np.cumsum(sizes.bytes[first:stop], out=offsets[1:])

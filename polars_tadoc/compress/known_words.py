@@ -1,4 +1,4 @@
-"""Gives the words of a grammar the numbers that they have in a dictionary."""
+"""Numbers a grammar's words by a dictionary."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ def number_by_dictionary(
     predicted_gaps: UInt32,
     engine: str,
 ) -> tuple[pa.LargeStringArray, LevelledRules, UInt32]:
-    """Let a grammar's vocabulary begin with all words of a dictionary, and rename its symbols.
+    """Put all words of a dictionary first in a grammar's vocabulary, and rename its symbols.
 
-    Done when the rules are made: they are the same as without a dictionary, on every engine, and symbols are fewer
-    than words.
+    Runs after the rules are made: so they are the same as without a dictionary, on every engine, and there are fewer
+    symbols to rename than words.
 
     Parameters
     ----------
     dictionary
-        The words that come first, by their ids.
+        The first words, by their ids.
     vocabulary
-        The grammar's words; those that the dictionary has not come last, in their order.
+        The grammar's words; those missing from the dictionary come last, in their order.
     rules
         Rules and rows.
     predicted_gaps
         As of :class:`polars_tadoc.Grammar`.
     engine
-        Where words are looked up.
+        Engine that looks words up.
 
     Returns
     -------
     (LargeStringArray, LevelledRules, uint32 array)
-        The same of the renamed grammar.
+        The renamed vocabulary, rules and gaps.
 
     Raises
     ------
     InvalidDictionaryError
-        The dictionary was loaded unverified, and is damaged: other words stand under the ids that it gives.
+        The dictionary was loaded unverified, and is damaged: look-ups return ids of other words.
 
     """
     ids = dictionary.ids(Vocabulary(vocabulary).series, engine=engine).to_numpy().copy()
     first, is_known = dictionary.vocabulary.strings, ids < dictionary.unknown
     known, lacking = np.flatnonzero(is_known), np.flatnonzero(~is_known)
     if not first.take(pa.array(ids[known])).equals(vocabulary.take(pa.array(known))):
-        raise damaged("a word is found under the id of another")
+        raise damaged("a word has the id of another word")
     words = pa.concat_arrays([first, vocabulary.take(pa.array(lacking))])
     ids[lacking] = np.arange(len(dictionary), len(words), dtype=np.uint32)
     rule_count = len(rules.rule_offsets) - 1

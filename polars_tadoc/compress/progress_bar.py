@@ -1,4 +1,4 @@
-"""Progress bars, made only where one was asked for."""
+"""Progress bars, made only on request."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tqdm import tqdm
 
 
 class Bar(Protocol):
-    """What tells of progress."""
+    """A progress bar."""
 
     def update(self, rows: int) -> object:
-        """Say that so many more rows are done."""
+        """Advance by a number of rows."""
 
     def set_postfix_str(self, text: str) -> None:
-        """Say what is being done."""
+        """Show the current step."""
 
     def __enter__(self) -> Self: ...
 
@@ -25,16 +25,16 @@ class Bar(Protocol):
 
 
 class _NoBar:
-    """Tells nothing.
+    """A bar that shows nothing.
 
-    A disabled bar of tqdm has a ``__del__``, and an interrupt that comes within it is lost.
+    A disabled bar of tqdm has a ``__del__``, and an interrupt that arrives within it is lost.
     """
 
     def update(self, rows: int) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def set_postfix_str(self, text: str) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -46,7 +46,7 @@ class _NoBar:
 
 
 def bar_of(rows: int, call: str, shown: bool) -> Bar:
-    """Give a bar (tqdm) on standard error, or what stands for none."""
+    """Return a bar (tqdm) on standard error, or one that shows nothing."""
     if not shown:
         return _NoBar()
     bar: Bar = tqdm(total=rows, unit=" rows", desc=call)

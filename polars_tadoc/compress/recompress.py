@@ -1,4 +1,4 @@
-"""Merges grammars: rows become word ids again, without their text, and one grammar is made of them."""
+"""Merges grammars: expands rows to word ids, not to text, and makes one grammar of them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
 
 MAX_POSITIONS = 1 << 31
-"""Words and row ends that one grammar is made of; kernels number them in 32 bits."""
+"""Maximum words and row ends per grammar; kernels number them in 32 bits."""
 
 
 def recompress(
@@ -51,28 +51,28 @@ def recompress(
     progress: bool = False,
     engine: str | None = None,
 ) -> pl.Series:
-    """Merge the grammars of a column into one, and drop the words and rules that no row uses any more.
+    """Merge the grammars of a column into one, and drop words and rules that no row uses.
 
-    After many appends, or after a filter that left few rows of each grammar. The result is what compressing the
-    decompressed text would give, made without the text, and without the dictionary that the column may have been
-    compressed with. Rows cut by different tokenizers keep grammars of their own.
+    Use it after many appends, or after a filter that left few rows of each grammar. The result equals compressing the
+    decompressed text (without the dictionary that the column may have been compressed with), but the text is never
+    made. Rows with different tokenizers keep separate grammars.
 
     Parameters
     ----------
     column
         Compressed column.
     tail
-        Merge only the small grammars at the end, each that is begun by no more rows than come after it: a column that
-        grows by batches and is merged so after each keeps few grammars, and each row is merged about log2(rows /
-        batch) times in all.
+        Whether to merge only small grammars at the end: each whose rows are no more than the rows after them. A column
+        that grows by batches and is merged like this after each batch keeps few grammars, and merges each row about
+        log2(rows / batch) times in all.
     method
-        How rules are made, as :func:`polars_tadoc.compress`'s.
+        How rules are made, as for :func:`polars_tadoc.compress`.
     rows_per_grammar
-        Rows that share one grammar, in row order; a grammar also ends at 256 MiB of text.
+        Consecutive rows per grammar; a grammar also ends at 256 MiB of text.
     progress
-        Show a progress bar (tqdm) on standard error.
+        Whether to show a progress bar (tqdm) on standard error.
     engine
-        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
+        "auto", "cpu" or "gpu"; by default the engine of ``tadoc.Config``.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def recompress(
     InvalidGrammarError
         A payload or a row is damaged.
     LimitExceededError
-        The rows stand for more words than ``Config(expansion_limit=)``, or for more than memory or a grammar holds.
+        The rows have more words than ``Config(expansion_limit=)``, or more than memory or one grammar can hold.
     ValueError
         Unknown method or engine.
     EngineUnavailableError
@@ -109,10 +109,10 @@ def recompress(
 
 @dataclass(frozen=True)
 class Recompression:
-    """How to merge, checked when it is made."""
+    """The checked options of one merge."""
 
     how: Compression
-    """Its tokenizer is replaced by each grammar's own."""
+    """Its tokenizer is replaced by that of each grammar."""
     tail: bool
 
     @classmethod
@@ -147,8 +147,8 @@ class Recompression:
                 merged = [self._run(column.slice(start))] if start < len(column) else []
                 return pl.concat([column.slice(0, start), *merged])
             return self._run(column)
-        except MemoryError as error:  # pyarrow's is one
-            raise LimitExceededError("recompress: the words do not fit in memory; take fewer rows at a time") from error
+        except MemoryError as error:  # includes PyArrow's
+            raise LimitExceededError("recompress: the words do not fit in memory; use fewer rows at a time") from error
 
     def _run(self, column: pl.Series) -> pl.Series:
         corpora = columns.split(column)
@@ -169,11 +169,11 @@ class Recompression:
         return columns.gather_or_null(pl.concat(parts), place).alias(column.name)
 
     def _merge(self, corpora: Sequence[Corpus], rows: Int64, allowance: Allowance, bar: Bar) -> pl.Series:
-        """Make the given rows of the column (ascending), of one tokenizer, anew; a row of no corpus is null."""
+        """Compress the given rows of the column (ascending, one tokenizer) again; a row without a corpus is null."""
         members = [_Documents.of(corpus, np.searchsorted(rows, corpus.rows), allowance) for corpus in corpora]
         sizes = np.zeros(len(rows), np.int64)
         for member in members:
-            sizes[member.places] = np.maximum(member.sizes, member.words)  # a made-up payload's words may be empty
+            sizes[member.places] = np.maximum(member.sizes, member.words)  # words of a forged payload may be empty
         how = self.how
         if corpora:
             lossless = any(corpus.gaps.null_count() < len(corpus.gaps) for corpus in corpora)
@@ -192,11 +192,11 @@ class Recompression:
 
 
 def tail_start(column: pl.Series, most_rows: int) -> int:
-    """Return the row from which grammars are to be merged; the column's length where none are.
+    """Return the first row of the grammars to merge; the column's length if there are none.
 
-    A grammar is counted with the rows from its first use to the next one's: going back from the end, each that has no
-    more rows than all after it is taken in, while they are at most ``most_rows`` together. What is left has fewer and
-    fewer rows towards the end, as in a log-structured merge tree (O'Neil et al., 1996).
+    A grammar counts the rows from its first use to the next grammar's. Going back from the end, a grammar is included
+    if it has no more rows than all after it, while the total is at most ``most_rows``. The remaining grammars shrink
+    towards the end, as in a log-structured merge tree (O'Neil et al., 1996).
     """
     codes = storage(column).tail(most_rows).struct.field("grammar").to_physical()
     firsts = codes.arg_unique().sort()
@@ -204,7 +204,8 @@ def tail_start(column: pl.Series, most_rows: int) -> int:
     if len(begun) < 2:
         return len(column)
     sizes = np.diff(begun, append=len(codes))
-    begun_before = int(len(column) > most_rows)  # then the first one's rows are not all in sight, and too many
+    # the first grammar's rows are then only partly in the tail, and too many
+    begun_before = int(len(column) > most_rows)
     first, rows = len(sizes) - 1, int(sizes[-1])
     while first > begun_before and sizes[first - 1] <= rows <= most_rows - sizes[first - 1]:
         first -= 1
@@ -214,11 +215,11 @@ def tail_start(column: pl.Series, most_rows: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Documents:
-    """Documents of one corpus and where they stand among the rows that are merged."""
+    """Documents of one corpus, and their places among the merged rows."""
 
     corpus: Corpus
     first: int
-    """The first document meant."""
+    """The first document."""
     places: Int64
     """Row of each, ascending."""
     words: Int64
@@ -231,7 +232,7 @@ class _Documents:
         return cls(corpus, 0, places, sizes.words, sizes.bytes)
 
     def within(self, start: int, stop: int) -> _Documents:
-        """Those that stand from row ``start`` to before row ``stop``, rows counted from there."""
+        """Return the documents in rows ``start`` to ``stop - 1``, with rows counted from ``start``."""
         first, last = (int(edge) for edge in np.searchsorted(self.places, [start, stop]))
         own = slice(first, last)
         return _Documents(self.corpus, self.first + first, self.places[own] - start, self.words[own], self.sizes[own])
@@ -251,15 +252,15 @@ class _Documents:
 
 
 def _tokens(block: Sequence[_Documents], rows: int, lossless: bool) -> Tokens:
-    """What tokenizing the rows' text would give."""
+    """Return the tokens of the rows' text."""
     row_words = np.zeros(rows, np.int64)
     for documents in block:
         row_words[documents.places] = documents.words
     starts = np.concatenate([[0], np.cumsum(row_words + 1)])
     if starts[-1] > MAX_POSITIONS:
         raise LimitExceededError(
-            f"recompress: rows of one grammar stand for {row_words.sum():,} words; its words and rows may be "
-            f"{MAX_POSITIONS:,} together"
+            f"recompress: the rows of one grammar have {row_words.sum():,} words; a grammar may have "
+            f"{MAX_POSITIONS:,} words and rows; set rows_per_grammar="
         )
     if lossless:
         gap_vocabulary, gap_offsets, gap_data = _gaps(block, row_words, starts)
@@ -275,7 +276,7 @@ def _tokens(block: Sequence[_Documents], rows: int, lossless: bool) -> Tokens:
 
 
 def _number_words(block: Sequence[_Documents]) -> tuple[pa.LargeStringArray, list[UInt32]]:
-    """Merge the vocabularies; returns it and, for each part of the block, the new id by its own."""
+    """Merge the vocabularies; return the result and, for each part of the block, the new id of each of its words."""
     tallies = [top_down_weights(documents.corpus.grammar, documents.roots).astype(np.int64) for documents in block]
     used = [np.flatnonzero(tally) for tally in tallies]
     strings = [d.corpus.grammar.vocabulary.take(pa.array(own)) for d, own in zip(block, used, strict=True)]
@@ -290,7 +291,7 @@ def _number_words(block: Sequence[_Documents]) -> tuple[pa.LargeStringArray, lis
 def _merge_strings(
     strings: Sequence[pa.LargeStringArray], tallies: Sequence[Int64]
 ) -> tuple[pa.LargeStringArray, list[UInt32]]:
-    """Merge vocabularies as ``tokenize`` numbers one: by falling tally, then code point order; tally 0 is left out."""
+    """Merge vocabularies in the order of ``tokenize``: by descending tally, then code point; drops those of tally 0."""
     interned = pa.concat_arrays([pa.array([], pa.large_string()), *strings]).dictionary_encode()
     codes, distinct = interned.indices.to_numpy(), interned.dictionary
     tally = np.zeros(len(distinct), np.int64)
@@ -328,13 +329,13 @@ def _expand(documents: _Documents, word_ids: UInt32, starts: Int64, sequence: UI
 def _gaps(
     block: Sequence[_Documents], row_words: Int64, starts: Int64
 ) -> tuple[pa.LargeStringArray, Int64, npt.NDArray[np.uint8]]:
-    """Merge the gap vocabularies and encode the rows' gaps anew."""
-    first = pa.array([" ", ""], pa.large_string())  # they get the ids SPACE_ID and EMPTY_ID
+    """Merge the gap vocabularies and encode the rows' gaps again."""
+    first = pa.array([" ", ""], pa.large_string())  # their ids are SPACE_ID and EMPTY_ID
     interned = pa.concat_arrays([first, *(d.corpus.grammar.gap_vocabulary for d in block)]).dictionary_encode()
     codes = interned.indices.to_numpy().astype(np.uint32)
     tallies = np.zeros(len(interned.dictionary), np.int64)
     gaps = np.empty(int(starts[-1]), np.uint32)
-    gaps[starts[:-1]] = EMPTY_ID  # rows of no words
+    gaps[starts[:-1]] = EMPTY_ID  # rows without words
     at = 2
     for documents in block:
         size = len(documents.corpus.grammar.gap_vocabulary)

@@ -1,4 +1,4 @@
-"""Compresses a column of a lazy plan block by block, in memory that does not grow with the rows."""
+"""Compresses a column of a lazy plan block by block, in bounded memory."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from polars_tadoc.compress.compress import BYTES_PER_GRAMMAR, Compression
 from polars_tadoc.runtime.io_source import batches, register
 
 ROWS_PER_BLOCK = 100_000
-"""What ``sink_parquet`` makes one row group of: so each group holds one grammar, and no grammar stands in two."""
+"""Rows per grammar, equal to the row groups of ``sink_parquet``: one grammar per group, and no grammar in two."""
 
 
 def compress_stream(lf: pl.LazyFrame, schema: pl.Schema, column: str, how: Compression) -> pl.LazyFrame:
     """Replace a String column of a plan by its compressed form, in row order.
 
-    Polars' streaming engine runs the plan and hands over its rows in small batches; these are gathered to blocks of
-    the rows and bytes of one grammar. What follows in the plan is taken to where it belongs: a choice of columns, the
-    first rows and filters that do not look at the column, before compressing.
+    Polars' streaming engine runs the plan and yields its rows in small batches, which are gathered into blocks of one
+    grammar each. Later steps of the plan are pushed down below compression where possible: a choice of columns, a row
+    limit, and filters that do not read the column.
 
     Parameters
     ----------
@@ -42,11 +42,12 @@ def compress_stream(lf: pl.LazyFrame, schema: pl.Schema, column: str, how: Compr
         plan = lf if rows is None else lf.head(rows)
         if predicate is not None and column not in predicate.meta.root_names():
             plan, predicate = plan.filter(predicate), None
-        if columns == []:  # the rows are to be counted, and no more
+        if columns == []:  # only the number of rows is wanted
             yield pl.DataFrame(height=plan.select(pl.len()).collect(engine="streaming").item())
             return
         if columns is not None:
-            plan = plan.select([cs.by_name(name) for name in columns])  # by_name: a name is no pattern
+            # by_name: the name must not be read as a pattern
+            plan = plan.select([cs.by_name(name) for name in columns])
         if columns is not None and column not in columns:
             yield from batches(plan)
             return
@@ -58,7 +59,7 @@ def compress_stream(lf: pl.LazyFrame, schema: pl.Schema, column: str, how: Compr
 
 
 def _blocks(batches: Iterable[pl.DataFrame], column: str, rows: int) -> Iterator[pl.DataFrame]:
-    """Gather batches to blocks of so many rows, or of ``BYTES_PER_GRAMMAR`` text bytes and a batch at most."""
+    """Gather batches into blocks of at most ``rows`` rows, or ``BYTES_PER_GRAMMAR`` text bytes plus one batch."""
     held: list[pl.DataFrame] = []
     held_rows = held_bytes = 0
     for batch in batches:
@@ -76,4 +77,4 @@ def _blocks(batches: Iterable[pl.DataFrame], column: str, rows: int) -> Iterator
 
 
 def _text_bytes(text: pl.Series) -> int:
-    return int(text.alias("text").str.len_bytes().sum())  # Polars takes some names for patterns
+    return int(text.alias("text").str.len_bytes().sum())  # Polars reads some names as patterns

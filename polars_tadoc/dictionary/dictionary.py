@@ -1,4 +1,4 @@
-"""The dictionary that users hold: words and their ids, both ways, in a succinct trie."""
+"""The public dictionary: words to ids and ids to words, in a succinct trie."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 from polars_tadoc.runtime.writer_thread import apart
 
 GPU_REPAYS_AT = 1 << 17
-"""Words from which "auto" looks them up on a GPU: the CPU takes longer for them than the dictionary's way to the device
+"""Words from which "auto" looks them up on a GPU: the CPU takes longer than the transfer of the dictionary
 (``benchmarks/gpu_dictionary.py``)."""
 
 UInt32 = npt.NDArray[np.uint32]
@@ -34,17 +34,17 @@ UInt32 = npt.NDArray[np.uint32]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dictionary:
-    """Words and their ids, both ways, in a succinct trie (LOUDS: Jacobson, FOCS 1989); it never changes.
+    """Maps words to ids and ids to words, in a succinct trie (LOUDS: Jacobson, FOCS 1989); immutable.
 
     Made by :meth:`from_words` or :meth:`load`. Ids are dense from 0, in the trie's own order (by depth, not by code
-    points); the same words always get the same ids, however they come. All words that a dictionary has not share one
+    point); the same set of words always gets the same ids, in whatever order it is given. All other words share one
     id, :attr:`unknown`.
 
-    Given to :func:`polars_tadoc.compress`, it makes the word ids of separate columns the same. Every grammar then holds
-    the whole dictionary: see there.
+    :func:`polars_tadoc.compress` takes a dictionary to give words the same ids in separate columns. Every grammar then
+    holds the whole dictionary: see there.
 
-    For users are the methods and the attributes ``unknown`` and ``nbytes``. All others belong to the package and may
-    change with any release.
+    Public are the methods and the attributes ``unknown`` and ``nbytes``. All others belong to the package and may
+    change in any release.
 
     Examples
     --------
@@ -67,8 +67,8 @@ class Dictionary:
     def __post_init__(self) -> None:
         if not isinstance(self.trie, Trie):
             raise TypeError(
-                f"Dictionary takes no {type(self.trie).__name__}: make one of a Series of words by "
-                "Dictionary.from_words(words), or read a saved one by Dictionary.load(path)"
+                f"Dictionary takes no {type(self.trie).__name__}: make one of a Series of words with "
+                "Dictionary.from_words(words), or load a saved one with Dictionary.load(path)"
             )
 
     @classmethod
@@ -79,8 +79,8 @@ class Dictionary:
         Parameters
         ----------
         words
-            String series (or Categorical, or Enum), each word once, in any order. Words that are sorted already, by
-            code points as ``Series.sort`` does, save the time of sorting.
+            String series (or Categorical, or Enum) of distinct words, in any order. Sorted words (by code point, as by
+            ``Series.sort``) save the time of sorting.
 
         Returns
         -------
@@ -90,9 +90,9 @@ class Dictionary:
         Raises
         ------
         TypeError
-            It is no series, or one of another type.
+            The argument is not a series, or has another type.
         ValueError
-            A word is null, empty, not UTF-8, holds NUL or stands there twice; the message names it and its rows.
+            A word is null, empty, not UTF-8, has NUL or is a duplicate; the message names the word and its rows.
 
         Examples
         --------
@@ -110,20 +110,20 @@ class Dictionary:
     @classmethod
     @ends_on_interrupt
     def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Dictionary:
-        """Load what :meth:`save` wrote. The file is mapped into memory: processes that load it share what they read.
+        """Load a dictionary saved by :meth:`save`. Maps the file into memory: processes that load it share its pages.
 
-        Do not change a loaded file in place: it is read while the dictionary is used. Saving another one over it makes
-        a new file and does no harm.
+        Do not change a loaded file in place: the dictionary reads it while it is in use. Saving another dictionary over
+        it is safe, because that makes a new file.
 
         Parameters
         ----------
         path
             The file; ``~`` is the user's home.
         verify
-            Read the file through and compare its checksums. Without, only what it begins with and its size are
-            checked, and it is read when look-ups first need it: where it is damaged, ids and words may then be wrong,
-            or a call raises InvalidDictionaryError. Nothing outside the file is read, and :func:`compress` compares the
-            words that it stores: text stays what it was, or there is that error.
+            Whether to read the whole file and compare checksums. If false, only the header and the size are checked,
+            and the rest is read when look-ups need it: in a damaged file, ids and words may then be wrong, or a call
+            raises InvalidDictionaryError. Look-ups never read outside the file, and :func:`compress` compares the words
+            that it stores: text is preserved, or that error is raised.
 
         Returns
         -------
@@ -133,11 +133,11 @@ class Dictionary:
         Raises
         ------
         FileNotFoundError, OSError
-            There is no such file, or it cannot be read.
+            The file does not exist or cannot be read.
         InvalidDictionaryError
-            It is no saved dictionary, was saved in a format that this release does not read, or is damaged.
+            The file is not a saved dictionary, is in a format that this release does not read, or is damaged.
         TypeError
-            ``path`` is no path, or ``verify`` no bool.
+            ``path`` is not a path, or ``verify`` not a bool.
         ValueError
             ``path`` is an address (``s3://…``).
 
@@ -159,7 +159,7 @@ class Dictionary:
     @apart
     @ends_on_interrupt
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the dictionary in one file, in place of the one that is there; it appears when it is complete.
+        """Save the dictionary in one file, as an atomic write that replaces an existing file.
 
         Parameters
         ----------
@@ -169,13 +169,13 @@ class Dictionary:
         Raises
         ------
         FileNotFoundError
-            The folder that it should be made in is not there.
+            The folder does not exist.
         IsADirectoryError, OSError
             The path is a folder, or the file cannot be written.
         InvalidDictionaryError
-            It was loaded unverified from a file that is damaged.
+            The dictionary was loaded unverified from a damaged file.
         TypeError
-            ``path`` is no path.
+            ``path`` is not a path.
         ValueError
             ``path`` is an address (``s3://…``).
 
@@ -189,7 +189,7 @@ class Dictionary:
 
     @property
     def unknown(self) -> int:
-        """The id of all words that the dictionary has not: one more than the last, ``len`` of it."""
+        """The id of all words that the dictionary lacks: its length."""
         return len(self)
 
     @property
@@ -208,7 +208,7 @@ class Dictionary:
         return bool(trie_cpu.look_up(self.trie, _padded(data), start, stop)[0] != self.unknown)
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether the other has the same words; they then have the same ids."""
+        """Tell whether the other has the same words, and so the same ids."""
         if not isinstance(other, Dictionary):
             return NotImplemented
         return self is other or (len(self) == len(other) and self.digest == other.digest)
@@ -221,24 +221,24 @@ class Dictionary:
         return _from_bytes, (storage.to_bytes(self.trie),)
 
     def _require_sound(self) -> None:
-        """Check what would get checksums of its own, and could not be told from a sound one any more."""
+        """Raise if the file is damaged: saving would give the damage valid checksums."""
         if not self.verified:
             _ = self.vocabulary
 
     @cached_property
     def digest(self) -> str:
-        """What names the contents: BLAKE2b-128 of the trie."""
+        """Digest of the contents: BLAKE2b-128 of the trie."""
         return storage.digest(self.trie)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """All words in the order of their ids.
+        """All words in order of their ids.
 
         Raises
         ------
         InvalidDictionaryError
-            The file was loaded unverified, and is damaged so that look-ups do not find the words under their ids: each
-            is found, so no two are equal.
+            The file was loaded unverified, and is damaged so that look-ups do not return the ids of the words. (That
+            each is found also means that no two are equal.)
 
         """
         ids = np.arange(len(self), dtype=np.uint32)
@@ -246,12 +246,12 @@ class Dictionary:
         if not self.verified and not np.array_equal(
             trie_cpu.look_up(self.trie, words.data, words.offsets[:-1], words.offsets[1:]), ids
         ):
-            raise damaged("not every word is found under its id")
+            raise damaged("not every word has its id")
         return words
 
     def on(self, engine: Engine) -> Any:
-        """Give the trie where an engine's kernels can use it; the second call transfers nothing."""
-        # the key is made where something is kept only: the digest reads all of a file that is mapped
+        """Return the trie, resident for an engine's kernels; transferred only once."""
+        # the key is made only if something is cached: the digest reads all of a mapped file
         return engine.keep(lambda: f"{self.digest}:trie", lambda: engine.kernels.load_trie(self.trie))
 
     @ends_on_interrupt
@@ -263,20 +263,19 @@ class Dictionary:
         words
             String series (or Categorical, or Enum).
         engine
-            "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
+            "auto", "cpu" or "gpu"; by default the engine of ``tadoc.Config``.
 
         Returns
         -------
         Series
-            UInt32, of the same name: the id of each word, ``unknown`` where the dictionary has it not, null where the
-            word is null.
+            UInt32, same length and name: the id of each word, ``unknown`` if the dictionary lacks it, null for null.
 
         Raises
         ------
         TypeError
-            It is no series, or one of another type.
+            ``words`` is not a series, or has another type.
         ValueError
-            There is no such ``engine``.
+            ``engine`` is unknown.
         EngineUnavailableError
             ``engine="gpu"`` cannot run here.
 
@@ -299,28 +298,28 @@ class Dictionary:
 
     @ends_on_interrupt
     def words(self, ids: pl.Series, *, engine: str | None = None) -> pl.Series:
-        """Spell the words of ids.
+        """Return the words of ids.
 
         Parameters
         ----------
         ids
-            Series of whole numbers.
+            Series of integers.
         engine
-            "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
+            "auto", "cpu" or "gpu"; by default the engine of ``tadoc.Config``.
 
         Returns
         -------
         Series
-            String, of the same name: the word of each id, null for ``unknown`` and null.
+            String, same length and name: the word of each id, null for ``unknown`` and null.
 
         Raises
         ------
         TypeError
-            It is no series, or not one of whole numbers.
+            ``ids`` is not a series of integers.
         ValueError
-            A number is no id, or there is no such ``engine``.
+            A number is not an id, or ``engine`` is unknown.
         InvalidDictionaryError
-            The file was loaded unverified, and is damaged: it spells what is not UTF-8.
+            The file was loaded unverified, and is damaged: a word is not UTF-8.
         EngineUnavailableError
             ``engine="gpu"`` cannot run here.
 
@@ -347,7 +346,7 @@ class Dictionary:
         return words.alias(ids.name)
 
     def common_prefixes(self, word: str) -> pl.DataFrame:
-        """List the words that a string begins with.
+        """List the words that are prefixes of a string.
 
         Parameters
         ----------
@@ -357,14 +356,14 @@ class Dictionary:
         Returns
         -------
         DataFrame
-            ``word: String, id: UInt32``, the shortest first; the string itself is the last, if it is a word.
+            ``word: String, id: UInt32``, shortest first; the string itself is last, if it is a word.
 
         Raises
         ------
         TypeError
-            It is no string.
+            ``word`` is not a string.
         InvalidDictionaryError
-            The file was loaded unverified, and is damaged: it spells what is not UTF-8.
+            The file was loaded unverified, and is damaged: a word is not UTF-8.
 
         Examples
         --------
@@ -385,7 +384,7 @@ class Dictionary:
         prefix
             Any string; the empty one lists all words.
         limit
-            At most so many, the first ones.
+            Maximum number of words, the first ones; default: all.
 
         Returns
         -------
@@ -395,11 +394,11 @@ class Dictionary:
         Raises
         ------
         TypeError
-            ``prefix`` is no string, or ``limit`` no integer.
+            ``prefix`` is not a string, or ``limit`` not an integer.
         ValueError
             ``limit`` is negative.
         InvalidDictionaryError
-            The file was loaded unverified, and is damaged: it spells what is not UTF-8.
+            The file was loaded unverified, and is damaged: a word is not UTF-8.
 
         Examples
         --------
@@ -418,42 +417,42 @@ class Dictionary:
         return pl.DataFrame({"word": pl.Series(self._spell(ids, CPU)), "id": pl.Series(ids, dtype=pl.UInt32)})
 
     def _spell(self, ids: UInt32, engine: Engine) -> pa.LargeStringArray:
-        """Spell ids; what is the id of no word has no bytes."""
+        """Return the words of ids; an id without a word gives an empty string."""
         kernels = engine.kernels
         offsets, data = kernels.to_arrow(kernels.spell(self.on(engine), kernels.load_symbols(ids)))
         words = pa.LargeStringArray.from_buffers(len(ids), offsets.buffers()[1], data.buffers()[1])
-        try:  # what a damaged file holds need not be UTF-8
+        try:  # a damaged file may not be UTF-8
             map_parallel(lambda chunk: _slice(words, chunk).validate(full=True), even_chunks(len(words)))
         except pa.ArrowInvalid as error:
             raise damaged(str(error)) from None
         return words
 
     def _require_ids(self, ids: object) -> pl.Series:
-        """Return ids as UInt32, ``unknown`` for null."""
+        """Return ids as UInt32, null as ``unknown``."""
         if not isinstance(ids, pl.Series):
             raise TypeError(f'Dictionary.words takes a Polars Series of ids, not {type(ids).__name__}: pass df["id"]')
         if not (ids.dtype.is_integer() or ids.dtype == pl.Null):
-            raise TypeError(f'Dictionary.words: column "{ids.name}" is {ids.dtype}, not one of whole numbers')
+            raise TypeError(f'Dictionary.words: column "{ids.name}" is {ids.dtype}, not an integer type; cast it')
         numbers = ids.alias("id").cast(pl.UInt32, strict=False)
         largest: Any = numbers.max()
         if numbers.null_count() > ids.null_count() or (largest is not None and largest > self.unknown):
             wrong = ((numbers > self.unknown) | (numbers.is_null() & ids.alias("id").is_not_null())).arg_true()
             raise ValueError(
-                f"Dictionary.words: row {wrong[0]:,} is {ids[wrong[0]]:,}, which is no id: those of words go from 0 to "
-                f"{len(self) - 1:,}, and {self.unknown:,} stands for all others"
+                f"Dictionary.words: row {wrong[0]:,} is {ids[wrong[0]]:,}, which is not an id: ids of words are 0 to "
+                f"{len(self) - 1:,}, and {self.unknown:,} is the id of all other words"
             )
         return numbers.fill_null(self.unknown)
 
 
 def damaged(why: str) -> InvalidDictionaryError:
-    """Make the error that says of a dictionary that was loaded unverified how it is damaged."""
+    """Make the error for damage in a dictionary that was loaded unverified."""
     return InvalidDictionaryError(
-        f"Dictionary: its file is damaged ({why}); Dictionary.load(path, verify=True) says where"
+        f"Dictionary: its file is damaged ({why}); Dictionary.load(path, verify=True) tells where"
     )
 
 
 def require_dictionary(dictionary: object, call: str) -> Dictionary:
-    """Return it, or raise ``TypeError`` where it is none."""
+    """Return the dictionary; raise ``TypeError`` if it is not one."""
     if not isinstance(dictionary, Dictionary):
         raise TypeError(
             f"{call}: dictionary= takes a tadoc.Dictionary, not {type(dictionary).__name__}; "
@@ -465,7 +464,7 @@ def require_dictionary(dictionary: object, call: str) -> Dictionary:
 def _encoded(word: object, call: str) -> bytes:
     if not isinstance(word, str):
         raise TypeError(f"{call} takes a string, not {type(word).__name__}")
-    return word.encode(errors="surrogatepass")  # which no word holds: words are UTF-8
+    return word.encode(errors="surrogatepass")  # no word contains surrogates: words are UTF-8
 
 
 def _slice(words: pa.LargeStringArray, chunk: tuple[int, int]) -> pa.LargeStringArray:
@@ -474,13 +473,13 @@ def _slice(words: pa.LargeStringArray, chunk: tuple[int, int]) -> pa.LargeString
 
 
 def _as_series(words: pa.LargeStringArray) -> pl.Series:
-    """Give strings to Polars, by several threads: it notes for each where its bytes are."""
+    """Convert strings to Polars on several threads: it computes a view of each."""
     parts: list[Any] = map_parallel(lambda chunk: pl.from_arrow(_slice(words, chunk)), even_chunks(len(words)))
     return cast(pl.Series, pl.concat(parts))
 
 
 def _padded(data: bytes) -> npt.NDArray[np.uint8]:
-    """Bytes and eight spare ones, so that kernels may read eight at a time."""
+    """Return bytes plus eight bytes of padding, so that kernels may read eight at a time."""
     return np.frombuffer(data + bytes(8), np.uint8)
 
 

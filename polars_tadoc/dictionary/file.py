@@ -1,9 +1,9 @@
-"""One file of named arrays: what it begins with is checked always, the arrays where that is asked for.
+"""A file of named arrays: the header is always checked, the arrays on request.
 
-``TADOCDIC`` · format version (4 bytes) · CRC-32 of all that stands before the arrays but this number (4) · bytes before
-the arrays (8) · JSON header · spaces to a multiple of 64 bytes · the arrays, each with zeros to a multiple of 64 bytes,
-so that they can be read where they are mapped. The header lists each array's name, dtype, length and CRC-32 (zeros
-included); numbers are little-endian. Nothing here knows what the arrays mean.
+``TADOCDIC`` · format version (4 bytes) · CRC-32 of everything before the arrays except this number (4) · bytes before
+the arrays (8) · JSON header · spaces to a multiple of 64 bytes · the arrays, each padded with zeros to a multiple of 64
+bytes, so that they can be used from the mapping. The header lists each array's name, dtype, length and CRC-32 (padding
+included); numbers are little-endian. This module does not know what the arrays mean.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from polars_tadoc.storage.atomic_write import atomic_file, target
 MAGIC = b"TADOCDIC"
 VERSION = 1
 ALIGNMENT = 64
-"""Bytes of a cache line: no number of an array stands in two."""
+"""Bytes of a cache line: no number of an array spans two."""
 
 _START = struct.Struct("<8sIIQ")
 _DTYPES = ("|u1", "<u2", "<u4", "<u8", "<i8")
-_MEND = "copy it again from where it came, or make the dictionary again and save it"
+_MEND = "copy it again from its source, or make the dictionary again and save it"
 
 Arrays = dict[str, npt.NDArray[Any]]
 
 
 def to_chunks(contents: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Iterator[bytes | memoryview]:
-    """Give the bytes of a file, piece by piece.
+    """Yield the bytes of a file, piece by piece.
 
     Parameters
     ----------
     contents
-        What else the header holds: anything that JSON can.
+        Other contents of the header, as JSON values.
     arrays
-        Whole numbers, of one dimension.
+        One-dimensional integer arrays.
 
     """
     known: list[dict[str, Any]] = []
@@ -66,18 +66,18 @@ def to_chunks(contents: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]
 
 
 def write(path: Path, contents: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write a file; it appears under its name when it is complete. Errors as of ``atomic_write.target``."""
+    """Write a file atomically. Errors as for ``atomic_write.target``."""
     with atomic_file(target(path, "Dictionary.save"), "Dictionary.save") as temporary, temporary.open("wb") as file:
         file.writelines(to_chunks(contents, arrays))
 
 
 def read(path: Path, verify: bool) -> tuple[dict[str, Any], Arrays]:
-    """Map a file into memory; the rest as for :func:`parse`.
+    """Map a file into memory; otherwise as :func:`parse`.
 
     Raises
     ------
     FileNotFoundError
-        There is no such file.
+        The file does not exist.
     InvalidDictionaryError
         As for :func:`parse`, or it is a folder, a FIFO, a device or a socket.
 
@@ -87,7 +87,7 @@ def read(path: Path, verify: bool) -> tuple[dict[str, Any], Arrays]:
             size = os.fstat(file.fileno()).st_size
             data: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
     except FileNotFoundError:
-        raise FileNotFoundError(f"Dictionary.load: there is no file {path}") from None
+        raise FileNotFoundError(f"Dictionary.load: file {path} does not exist") from None
     except IsADirectoryError:
         raise InvalidDictionaryError(f"Dictionary.load: {path} is a folder; a dictionary is one file") from None
     except NotAFileError as error:
@@ -96,16 +96,16 @@ def read(path: Path, verify: bool) -> tuple[dict[str, Any], Arrays]:
 
 
 def parse(data: Any, verify: bool, name: str) -> tuple[dict[str, Any], Arrays]:
-    """Find the arrays in the bytes of a file, without a copy; they cannot be written to.
+    """Return the arrays in the bytes of a file, without a copy, read-only.
 
     Parameters
     ----------
     data
-        The bytes, or what has a buffer of them.
+        The bytes, or an object with a buffer of them.
     verify
-        Read every array through and compare its checksum.
+        Whether to read every array and compare its checksum.
     name
-        What to call the file in messages.
+        Name of the file in messages.
 
     Returns
     -------
@@ -115,31 +115,31 @@ def parse(data: Any, verify: bool, name: str) -> tuple[dict[str, Any], Arrays]:
     Raises
     ------
     InvalidDictionaryError
-        It is no such file, of another version, or damaged.
+        The data is not such a file, has another version, or is damaged.
 
     """
     if data[: len(MAGIC)] != MAGIC:
         raise InvalidDictionaryError(
-            f"Dictionary.load: {name} is no saved dictionary, or its first bytes are damaged; {_MEND}"
+            f"Dictionary.load: {name} is not a saved dictionary, or its first bytes are damaged; {_MEND}"
         )
     if len(data) < _START.size:
-        raise damaged(name, f"it has {len(data):,} bytes, fewer than any dictionary")
+        raise damaged(name, f"it has {len(data):,} bytes, too few for a dictionary")
     _, version, checksum, size = _START.unpack(data[: _START.size])
     if version != VERSION:
         raise InvalidDictionaryError(
-            f"Dictionary.load: {name} has format version {version}, this polars_tadoc reads version {VERSION}: make "
+            f"Dictionary.load: {name} has format version {version}, this polars_tadoc reads version {VERSION}; make "
             "the dictionary again, or install the polars_tadoc that saved it"
         )
     text = data[_START.size : size]
     if _checksum(version, size, text) != checksum:
-        raise damaged(name, "the checksum of its header is another")
+        raise damaged(name, "the header's checksum does not match")
     try:
         header = json.loads(text)
         known = [(str(one["name"]), str(one["dtype"]), whole(one["length"]), one["crc32"]) for one in header["arrays"]]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise damaged(name, "its header does not list its arrays") from None
     if any(dtype not in _DTYPES or length < 0 for _, dtype, length, _ in known) or size % ALIGNMENT:
-        raise damaged(name, "its header lists an array that is none")
+        raise damaged(name, "its header lists an invalid array")
     sizes = [np.dtype(dtype).itemsize * length for _, dtype, length, _ in known]
     edges = list(pairwise(accumulate((own + -own % ALIGNMENT for own in sizes), initial=size)))
     end = edges[-1][1] if edges else size
@@ -149,7 +149,7 @@ def parse(data: Any, verify: bool, name: str) -> tuple[dict[str, Any], Arrays]:
     view = memoryview(data)
     for (array, dtype, length, crc32), (start, stop) in zip(known, edges, strict=True):
         if verify and zlib.crc32(view[start:stop]) != crc32:
-            raise damaged(name, f"the checksum of its array {array} is another")
+            raise damaged(name, f"the checksum of array {array} does not match")
         values = np.frombuffer(data, dtype, length, start) if length else np.zeros(0, dtype)
         values.flags.writeable = False
         arrays[array] = values
@@ -157,14 +157,14 @@ def parse(data: Any, verify: bool, name: str) -> tuple[dict[str, Any], Arrays]:
 
 
 def whole(number: object) -> int:
-    """Return a header's number, or raise ``TypeError`` unless it is a whole one."""
+    """Return a header's number; raise ``TypeError`` unless it is an integer."""
     if type(number) is not int:
-        raise TypeError(f"{reprlib.repr(number)} is no whole number")
+        raise TypeError(f"{reprlib.repr(number)} is not an integer")
     return number
 
 
 def damaged(name: str, why: str) -> InvalidDictionaryError:
-    """Make the error that says a file is damaged, and why."""
+    """Make the error for a damaged file, with the reason."""
     return InvalidDictionaryError(f"Dictionary.load: {name} is damaged: {why}; {_MEND}")
 
 

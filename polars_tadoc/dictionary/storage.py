@@ -1,4 +1,4 @@
-"""What a dictionary's file holds: the arrays and numbers of its trie (:mod:`polars_tadoc.dictionary.file`)."""
+"""Converts a trie to a dictionary file's arrays and numbers, and back (:mod:`polars_tadoc.dictionary.file`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def write(trie: Trie, path: Path) -> None:
 
 
 def read(path: Path, verify: bool) -> Trie:
-    """Read what :func:`write` wrote; errors as for :meth:`polars_tadoc.Dictionary.load`."""
+    """Read a file of :func:`write`; errors as for :meth:`polars_tadoc.Dictionary.load`."""
     return _trie(*file.read(path, verify), str(path))
 
 
@@ -29,13 +29,13 @@ def to_bytes(trie: Trie) -> bytes:
 
 
 def from_bytes(data: bytes) -> Trie:
-    """Read what :func:`to_bytes` returned."""
+    """Read the bytes of :func:`to_bytes`."""
     name = "what was pickled"
     return _trie(*file.parse(data, True, name), name)
 
 
 def digest(trie: Trie) -> str:
-    """Return what names the contents."""
+    """Return the digest of the contents."""
     contents, arrays = _parts(trie)
     found = hashlib.blake2b(repr(sorted(contents["numbers"].items())).encode(), digest_size=16)
     for name, values in arrays.items():
@@ -54,7 +54,7 @@ def _trie(header: dict[str, Any], arrays: file.Arrays, name: str) -> Trie:
         parts: dict[str, Any] = {key: file.whole(value) for key, value in header["numbers"].items()}
         trie = Trie(**parts | {key: arrays[key] for key in DTYPES})
     except (KeyError, TypeError, AttributeError, ValueError):
-        raise file.damaged(name, "it does not hold the parts of a trie") from None
+        raise file.damaged(name, "parts of the trie are missing") from None
     why = problem(trie)
     if why is not None:
         raise file.damaged(name, why)

@@ -1,4 +1,4 @@
-"""Words as kernels take them: bytes one after another. Checks those that a dictionary is to be made of."""
+"""Words as one buffer of bytes, for kernels; checks the words of a new dictionary."""
 
 from __future__ import annotations
 
@@ -10,57 +10,57 @@ from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.model.vocabulary import Vocabulary
 
 SHOWN = 5
-"""Rows that a message names."""
+"""Maximum rows named in a message."""
 
 
 def as_strings(words: object, call: str) -> pl.Series:
-    """Return a series of strings, or of categories, as one of strings.
+    """Return a series of strings or categories as strings.
 
     Raises
     ------
     TypeError
-        It is no series, or one of another type.
+        The argument is not a series, or has another type.
 
     """
     if not isinstance(words, pl.Series):
-        raise TypeError(f'{call} takes a Polars Series of words, not {type(words).__name__}: pass df["word"]')
+        raise TypeError(f'{call} takes a Polars Series of words, not {type(words).__name__}; pass df["word"]')
     if is_tadoc(words.dtype):
         mend = 'take its words: column.tadoc.word_count()["word"]'
         raise TypeError(f'{call}: column "{words.name}" is compressed text; {mend}')
     if words.dtype not in (pl.Categorical, pl.Enum, pl.Null):
         require_string(words.name, words.dtype, call)
-    return words.alias("word").cast(pl.String)  # Polars' own calls take some names for patterns
+    return words.alias("word").cast(pl.String)  # Polars' own calls read some names as patterns
 
 
 def sorted_words(text: pl.Series) -> Vocabulary:
-    """Check the words of a dictionary, and sort them by their UTF-8 bytes unless they are.
+    """Check the words of a dictionary, and sort them by their UTF-8 bytes unless they are sorted.
 
     Raises
     ------
     ValueError
-        A word is null, empty, holds NUL, is not UTF-8 or stands there twice; the message names it and its rows.
+        A word is null, empty, has NUL, is not UTF-8 or is a duplicate; the message names the word and its rows.
 
     """
-    _refuse(text, text.is_null(), "{rows} {are} null; leave nulls out: words.drop_nulls()")
-    _refuse(text, text.str.len_bytes() == 0, '{rows} {are} empty; leave empty words out: words.filter(words != "")')
-    _refuse(text, text.str.contains("\0", literal=True), "{word!r} in {rows} holds NUL, which no word may")
+    _refuse(text, text.is_null(), "{rows} {are} null; drop nulls: words.drop_nulls()")
+    _refuse(text, text.str.len_bytes() == 0, '{rows} {are} empty; drop empty words: words.filter(words != "")')
+    _refuse(text, text.str.contains("\0", literal=True), "{word!r} in {rows} contains NUL; remove it")
     given = Vocabulary.copied(text)
     try:
         given.strings.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise ValueError(f"Dictionary.from_words: {error}; mend the words where they come from") from None
+        raise ValueError(f"Dictionary.from_words: {error}; correct the words at their source") from None
     if given.ascending.all():
         return given
     ordered = Vocabulary.copied(text.sort())
     repeated = int(ordered.ascending.argmin())
     if not ordered.ascending[repeated]:
         same = text == ordered.strings[repeated].as_py()
-        _refuse(text, same, "{word!r} stands in {rows}; keep one of each word: words.unique()")
+        _refuse(text, same, "{word!r} is in {rows}; keep one of each word: words.unique()")
     return ordered
 
 
 def _refuse(words: pl.Series, wrong: pl.Series, message: str) -> None:
-    """Raise ``ValueError`` where some words are wrong; the message is given the first word, and their rows."""
+    """Raise ``ValueError`` if some words are wrong; the message is formatted with the first word and all their rows."""
     rows = wrong.arg_true().to_list()
     if rows:
         shown = ", ".join(f"{row:,}" for row in rows[:SHOWN]) + (", …" if len(rows) > SHOWN else "")

@@ -319,7 +319,7 @@ class _Found(Generic[Part]):
         """Check that no count can wrap 64 bits."""
         self.words += corpus.word_total()
         if self.words * min(self.analytic.pairs_per_word, self.words) >= 1 << 63:
-            raise LimitExceededError(f"{self.analytic.name}: the rows stand for more than 64 bits count")
+            raise LimitExceededError(f"{self.analytic.name}: the rows stand for more than 64 bits can count")
 
     def frames(self, labels: KeptLabels) -> Iterator[pl.DataFrame]:
         """Give the result, so many rows at a time."""

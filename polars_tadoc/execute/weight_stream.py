@@ -149,7 +149,7 @@ class _AllRows:
         self._documents += len(terms.rows)
         self._words += int(terms.lengths.sum())
         if self._words >= 1 << 63:
-            raise LimitExceededError(f"{self._call}: the rows stand for more words than 64 bits count")
+            raise LimitExceededError(f"{self._call}: the rows stand for more words than 64 bits can count")
         numbers = np.arange(len(terms.words), dtype=np.uint32).reshape(-1, 1)
         self._spill.add(Records(terms.words.strings, numbers, terms.frequencies))
 

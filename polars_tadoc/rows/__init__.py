@@ -1,1 +1,1 @@
-"""Calls that give one value for each row of a compressed column."""
+"""Calls that return one value per row of a compressed column."""

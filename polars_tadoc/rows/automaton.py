@@ -1,4 +1,4 @@
-"""The automaton that finds phrases (Aho and Corasick, CACM 1975), over classes of words."""
+"""The automaton that matches phrases (Aho and Corasick, CACM 1975), over classes of words."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from polars_tadoc.kernels.host.rows.phrases import Automaton
 
 
 def build_automaton(phrases: Iterable[Sequence[int]], classes: npt.NDArray[np.uint32], class_count: int) -> Automaton:
-    """Build it of phrases given as word classes.
+    """Build the automaton of phrases of word classes.
 
     Parameters
     ----------
     phrases
-        Classes of each one's words, from 1 on; none is empty.
+        Classes of each phrase's words, from 1 on; no phrase is empty.
     classes
-        uint32 by word: its class, 0 where it is in no phrase.
+        uint32 by word: its class, 0 for words in no phrase.
     class_count
-        Number of classes, that of words in no phrase counted in.
+        Number of classes, including class 0.
 
     """
     children, depths, ends = _trie(phrases)
     fails, onward = [0] * len(children), [0] * len(children)
     order = list(children[0].values())
-    for state in order:  # breadth first: shorter states are known
+    for state in order:  # breadth first: shorter states are done
         fail = fails[state]
         ends[state] |= ends[fail]
         onward[state] = state if children[state] else onward[fail]
@@ -56,7 +56,7 @@ def build_automaton(phrases: Iterable[Sequence[int]], classes: npt.NDArray[np.ui
 
 
 def _trie(phrases: Iterable[Sequence[int]]) -> tuple[list[dict[int, int]], list[int], list[bool]]:
-    """Children by class, depth, and whether a phrase ends there, by state."""
+    """Return children by class, depth, and whether a phrase ends there, by state."""
     children: list[dict[int, int]] = [{}]
     depths, ends = [0], [False]
     for phrase in phrases:

@@ -1,4 +1,4 @@
-"""How well rows answer a query: BM25 by row, from the compressed column alone."""
+"""BM25 scores of rows for a query, from the compressed column alone."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Float32 = npt.NDArray[np.float32]
 Int64 = npt.NDArray[np.int64]
 
 MAX_PAIRS = 1 << 20
-"""Pairs of group and term up to which all are counted, whether they occur or not."""
+"""Maximum pairs of group and term for counting all of them, whether they occur or not."""
 
 MANY = 64
-"""Terms from which on postings are sorted before they are summed; fewer are put in order row by row."""
+"""Minimum terms for sorting postings before summing; with fewer, they are ordered row by row."""
 
 
 def bm25(
@@ -48,55 +48,55 @@ def bm25(
     lowercase: bool = False,
     stopwords: Iterable[str] | None = None,
 ) -> pl.Series:
-    """Score each row for a query with BM25, without an index and without expanding rows.
+    """Score each row for a query with BM25, without an index and without decompressing rows.
 
-    Scores are those that :meth:`Index.search` gives, to the bit: how rare a word is and how long rows are is counted
-    over the rows of the column. Only rules and rows that hold a word of the query are looked at. For many queries over
-    the same rows build an index.
+    Scores equal those of :meth:`Index.search`, bit for bit: document frequencies and the average length are counted
+    over the rows of the column. Reads only rules and rows that contain a word of the query. For many queries on the
+    same rows, build an index.
 
     Parameters
     ----------
     column
         Compressed column.
     query
-        Text; it is cut into words as the column's text was. A word that stands in it twice counts twice. Quotes have
-        no meaning here: for phrases filter by :func:`contains_phrase`.
+        Text, cut into words like the column's text. A repeated word counts repeatedly. Quotes have no meaning: for
+        phrases, filter with :func:`contains_phrase`.
     scoring
-        "robertson", "lucene", "atire", "bm25+" or "bm25l", as Kamphuis et al. (ECIR 2020) name them, or "wakatsuki"
+        "robertson", "lucene", "atire", "bm25+" or "bm25l", named as in Kamphuis et al. (ECIR 2020), or "wakatsuki"
         (see :func:`bm25_weights`).
     k1
-        How slowly repetition saturates, from 0 to 1e9.
+        How slowly repetitions saturate, from 0 to 1e9.
     b
-        How much long rows are held back, from 0 to 1.
+        How strongly long rows are penalised, from 0 to 1.
     delta
-        For "bm25+" and "bm25l": what a word is worth in any row, from 0 to 1e9.
+        For "bm25+" and "bm25l": a word's minimum weight in rows that contain it, from 0 to 1e9.
     normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out.
-        It is applied to the words of text and query alike.
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty string drops the
+        word. Applied to the words of text and query.
     lowercase
-        Lower-case words (after ``normalize``), and the stop words with them.
+        Whether to lower-case words (after ``normalize``) and stop words.
     stopwords
-        Words to leave out, compared after ``normalize`` and lower-casing.
+        Words to drop, compared after ``normalize`` and lower-casing.
 
     Returns
     -------
     Float32 series
-        One score per row: 0 where it holds none of the query's words, null where the row is null.
+        One score per row: 0 if it has none of the query's words, null for null rows.
 
     Raises
     ------
     NotCompressedError
         The series is not a compressed column.
     InvalidGrammarError
-        A payload or a row is damaged, or was cut by a tokenizer that this release does not have.
+        A payload or a row is damaged, or this release lacks its tokenizer.
     LimitExceededError
-        The rows stand for more words than 64 bits count.
+        The rows have more words than 64 bits can count.
     TypeError
-        ``query`` is no string, a constant no number, ``normalize`` no expression, ``lowercase`` no bool or
-        ``stopwords`` no list of strings.
+        ``query`` is not a string, a constant not a number, ``normalize`` not an expression, ``lowercase`` not a bool or
+        ``stopwords`` not a list of strings.
     ValueError
-        There is no such scoring, a constant is out of range, rows were cut by different tokenizers, or ``normalize``
-        reads columns or gives anything but one String or null for each word.
+        The scoring is unknown, a constant is out of range, rows have different tokenizers, or ``normalize`` reads
+        columns or does not give one String or null per word.
 
     Examples
     --------
@@ -107,13 +107,13 @@ def bm25(
     [0.44, 0.26, None, 0.0]
 
     """
-    column = require_tadoc(column, "bm25")  # before arguments, which may have been swapped
+    column = require_tadoc(column, "bm25")  # before the arguments, which the caller may have swapped
     return BM25Request.from_arguments(query, scoring, k1, b, delta, normalize, lowercase, stopwords).run(column)
 
 
 @dataclass(frozen=True, eq=False)
 class BM25Request:
-    """What is asked, checked when it is made."""
+    """The checked arguments of a call."""
 
     query: str
     scoring: Scoring
@@ -131,7 +131,7 @@ class BM25Request:
         lowercase: bool,
         stopwords: Iterable[str] | None,
     ) -> BM25Request:
-        """Check the arguments; errors as :func:`bm25`'s."""
+        """Check the arguments; errors as for :func:`bm25`."""
         if not isinstance(query, str):
             raise TypeError(f"bm25: query must be a string, not {type(query).__name__}")
         require_text(query, "bm25: query")
@@ -147,7 +147,7 @@ class BM25Request:
     @at_work()
     @ends_on_interrupt
     def run_lists(self, imploded: pl.Series) -> pl.Series:
-        """Score the rows of each list among themselves; one list of scores for each."""
+        """Score the rows of each list separately; returns one list of scores per list."""
         column = imploded.explode(empty_as_null=False, keep_nulls=False)
         column = require_tadoc(column, "bm25")
         sizes = imploded.list.len().fill_null(0).to_numpy()
@@ -156,7 +156,7 @@ class BM25Request:
         return from_arrow(imploded.name, lists(offsets, values))
 
     def _score(self, column: pl.Series, group_offsets: Int64) -> pl.Series:
-        """Score the rows of each group among themselves."""
+        """Score the rows of each group separately."""
         corpora = split(column)
         require_countable(corpora)
         terms = self._terms(corpora)
@@ -174,14 +174,14 @@ class BM25Request:
         return scatter_to_rows(from_arrow(column.name, array), corpora, len(column))
 
     def _terms(self, corpora: list[Corpus]) -> dict[str, int]:
-        """Terms of the query in order, and how often it has each."""
+        """Return the query's terms in order, each with its count."""
         names = dict.fromkeys(corpus.grammar.tokenizer for corpus in corpora)
         if not names:
             return {}
         if len(names) > 1:
             raise ValueError(
-                f"bm25: rows were cut by different tokenizers ({', '.join(names)}), so the query's words differ; "
-                "decompress the column and compress it with one"
+                f"bm25: rows have different tokenizers ({', '.join(names)}), which cut the query differently; "
+                "decompress the column and compress it with one tokenizer"
             )
         tokenizer = named_tokenizer(corpora[0].grammar)
         require_known(tokenizer, "bm25: the column")
@@ -197,7 +197,7 @@ class BM25Request:
         lengths: npt.NDArray[np.uint64],
         scores: Float32,
     ) -> None:
-        """Write the scores of documents that hold a term."""
+        """Write the scores of documents that contain a term."""
         count = int(groups.max()) + 1
         sizes = np.bincount(groups, minlength=count)
         averages = np.bincount(groups, lengths.astype(np.float64), count) / np.maximum(sizes, 1)
@@ -228,7 +228,7 @@ class BM25Request:
 
 
 def _joined(parts: list[TermCounts], corpora: list[Corpus]) -> TermCounts:
-    """Number documents on from corpus to corpus."""
+    """Concatenate counts, with documents numbered from corpus to corpus."""
     firsts = np.cumsum([0, *(corpus.document_count for corpus in corpora)])
     return TermCounts(
         np.concatenate(

@@ -1,4 +1,4 @@
-"""A key for each row: 128 bits of what its text is, whatever form the text has."""
+"""A 128-bit key of each row's text, equal for all forms of the text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 UInt64 = npt.NDArray[np.uint64]
 
 DTYPE = pl.UInt128
-"""Type of a key: Polars groups, joins, sorts and stores it as any integer."""
+"""Type of a key: Polars can group by, join on, sort and store it like any integer."""
 
 _2_64 = 1 << 64
 _POWERS, _LIMBS = kernels.POWERS, kernels.LIMBS
@@ -35,18 +35,17 @@ _POWERS, _LIMBS = kernels.POWERS, kernels.LIMBS
 def content_hash(column: pl.Series) -> pl.Series:
     """Hash the text of each row: a key for ``unique``, ``group_by`` and ``join``.
 
-    Equal texts have equal hashes, whatever tokenizer, method or grammar they were compressed with, and so has the same
-    text in a String column. What is hashed are the bytes that :func:`decompress` gives; those of a column that was
-    compressed with ``lossless=False`` are its words joined by spaces. The rules of a grammar are hashed once, and rows
-    from their symbols: no row is expanded. Later versions give the same hashes.
+    Equal texts have equal hashes, whatever their tokenizer, method or grammar, and also in a String column. The hash is
+    of the bytes that :func:`decompress` returns; for a column compressed with ``lossless=False``, of the words joined
+    by spaces. Rules of a grammar are hashed once, and rows from the hashes of their symbols: no row is decompressed.
+    Later versions give the same hashes.
 
-    Different texts have different hashes but for a chance of about 1 in 2^122 for each pair. Texts can be crafted to
-    have equal ones, though: where they come from outside, compare those of equal hashes with :func:`equals`. It runs on
-    the CPU.
+    Two different texts have equal hashes with a probability of about 1 in 2^122. But such texts can be constructed: if
+    the texts come from outside, compare those with equal hashes by :func:`equals`. Runs on the CPU.
 
-    Two polynomials in the bytes modulo 2^61 - 1, at fixed random points (R. M. Karp and M. O. Rabin, *Efficient
-    randomized pattern-matching algorithms*, 1987; J. L. Carter and M. N. Wegman, *Universal classes of hash functions*,
-    1979), mixed one to one into 128 bits.
+    Algorithm: two polynomials in the bytes modulo 2^61 - 1, at fixed random points (R. M. Karp and M. O. Rabin,
+    *Efficient randomized pattern-matching algorithms*, 1987; J. L. Carter and M. N. Wegman, *Universal classes of hash
+    functions*, 1979), mixed one to one into 128 bits.
 
     Parameters
     ----------
@@ -56,8 +55,8 @@ def content_hash(column: pl.Series) -> pl.Series:
     Returns
     -------
     UInt128 series
-        One hash per row; null where the row is null. Polars takes a Python integer of this size as
-        ``pl.lit(key, pl.UInt128)``; Arrow, pandas and NumPy have no such type: ``cast(pl.String)`` first.
+        One hash per row; null for null rows. Convert Python integers of this size with ``pl.lit(key, pl.UInt128)``;
+        Arrow, pandas and NumPy lack the type: use ``cast(pl.String)`` first.
 
     Raises
     ------
@@ -66,7 +65,7 @@ def content_hash(column: pl.Series) -> pl.Series:
     InvalidGrammarError
         A payload or a row is damaged.
     LimitExceededError
-        The rows stand for more words than 64 bits count.
+        The rows have more words than 64 bits can count.
 
     Examples
     --------
@@ -98,7 +97,7 @@ def require_text(column: pl.Series, call: str) -> None:
 
 
 def hash_strings(text: pl.Series) -> pl.Series:
-    """Hash a String series; null where the row is."""
+    """Hash a String series; null for null rows."""
     addresses, lengths, owner = binary_views(text)
     low, high = np.empty(len(text), np.uint64), np.empty(len(text), np.uint64)
 
@@ -107,7 +106,7 @@ def hash_strings(text: pl.Series) -> pl.Series:
         kernels.hash_strings(addresses[own], lengths[own], _POWERS, _LIMBS.ctypes.data, low[own], high[own])
 
     map_parallel(hash_some, weighted_chunks(running_sum(lengths)))
-    del owner  # the addresses point into it until here
+    del owner  # the addresses point into it
     keys = _joined(text.name, low, high)
     if text.null_count() == 0:
         return keys
@@ -116,23 +115,23 @@ def hash_strings(text: pl.Series) -> pl.Series:
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """Hashes of a grammar's symbols, of which those of rows are put together.
+    """Hashes of a grammar's symbols, from which those of rows are computed.
 
-    A part is both polynomials, then both bases to the power of its bytes. All is uint64.
+    A part is both polynomials, then both bases to the power of its number of bytes. All are uint64.
     """
 
     gaps: UInt64
-    """Parts by gap code; the last one is that of no gap."""
+    """Parts by gap code; the last one is for no gap."""
     known: UInt64
-    """By symbol: its part, with the gaps predicted inside, and what else a row needs of it."""
+    """By symbol: its part, with the predicted gaps inside, and further numbers for rows."""
     led: UInt64
-    """By symbol: its part with the gap in front that is predicted, too."""
+    """By symbol: its part including the predicted gap before it."""
     places: UInt64
-    """By place of the rules' bodies: the symbol there and the gap in front of it."""
+    """By position in the rules' bodies: the symbol and the gap before it."""
 
     @classmethod
     def of(cls, corpus: Corpus) -> _Parts:
-        """Hash a grammar's symbols, or take their hashes from the cache."""
+        """Hash a grammar's symbols, or return their hashes from the cache."""
         return _parts.get(corpus.key) or _parts.put(corpus.key, cls._hash(corpus.grammar))
 
     @classmethod
@@ -169,18 +168,18 @@ class _Parts:
 
 
 def _lines(count: int, width: int) -> UInt64:
-    """Allocate lines of 4 or 8 numbers, contents undefined, none of which lies in two cache lines."""
+    """Allocate uninitialised rows of 4 or 8 numbers, each within one cache line."""
     room = np.empty(width * count + 8, np.uint64)
     start = -room.ctypes.data // 8 % 8
     return room[start : start + width * count].reshape(count, width)
 
 
 _parts: ByteLRU[_Parts] = ByteLRU(lambda: settings().host_cache_bytes // 4, lambda parts: parts.nbytes)
-"""Hashes of symbols, by grammar."""
+"""Cache of symbol hashes, by grammar."""
 
 
 def _hash_rows(corpus: Corpus) -> tuple[UInt64, UInt64]:
-    """Lower and upper half of each document's hash."""
+    """Return the lower and upper half of each document's hash."""
     grammar, parts = corpus.grammar, _Parts.of(corpus)
     addresses, gap_sizes, owner = binary_views(corpus.gaps)
     low, high = np.empty(corpus.document_count, np.uint64), np.empty(corpus.document_count, np.uint64)
@@ -203,7 +202,7 @@ def _hash_rows(corpus: Corpus) -> tuple[UInt64, UInt64]:
         return code, first + row
 
     outcomes = map_parallel(hash_some, weighted_chunks(corpus.root_offsets))
-    del owner  # the gaps' addresses point into it until here
+    del owner  # the gaps' addresses point into it
     for code, document in outcomes:
         if code in WRONG:
             raise InvalidGrammarError(f"row {corpus.rows[document]}: {WRONG[code]}: the data is damaged")

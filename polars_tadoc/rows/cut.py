@@ -1,4 +1,4 @@
-"""Cuts stretches of words out of rows, as rows of the same grammar."""
+"""Cuts intervals of words out of rows; the results are rows of the same grammar."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 Int64 = npt.NDArray[np.int64]
 
 _ROOM = 32
-"""Symbols that a cut may have beyond its row's own, and bytes beyond its row's gaps, before more room is made."""
+"""Spare symbols beyond a row's own, and spare bytes beyond its gaps, before a buffer grows."""
 _WRONG = {
     kernels.GAPS_CUT: "its gaps end inside a number",
-    kernels.GAP_RANGE: "its gaps name an entry that the grammar does not have",
+    kernels.GAP_RANGE: "its gaps have a code that the grammar lacks",
 }
 
 
 def cut_words(corpus: Corpus, rows: Int64, documents: Int64, firsts: Int64, stops: Int64) -> Corpus:
-    """Make documents of stretches of words.
+    """Make documents from intervals of words.
 
     Parameters
     ----------
     corpus
-        The rows to cut; their words can be counted in 64 bits.
+        The rows to cut; 64 bits can count their words.
     rows
-        int64: where each cut is to stand.
+        int64: the row of each result.
     documents
-        int64: which document each cut is made in. Several of one document after another, ``firsts`` ascending, search
-        it once.
+        int64: the document of each cut. Consecutive cuts of one document with ascending ``firsts`` search it only
+        once.
     firsts, stops
-        int64: the first word and the one after the last. Beyond the document's end there are none.
+        int64: the first word, and the one after the last. Positions beyond the document's end are ignored.
 
     Raises
     ------
     InvalidGrammarError
-        The gaps of a row, as far as they are read, are damaged.
+        The gaps of a row are damaged in the part that is read.
 
     """
     addresses, gap_sizes, owner = binary_views(corpus.gaps)
@@ -98,9 +98,9 @@ def cut_words(corpus: Corpus, rows: Int64, documents: Int64, firsts: Int64, stop
 
     chunks = weighted_chunks(np.append(0, np.cumsum(root_counts[documents] + _ROOM)))
     parts = map_parallel(cut, chunks)
-    del owner  # the addresses point into it until here
+    del owner  # the addresses point into it
     roots = np.concatenate([part.symbols[: part.symbol_offsets[-1]] for part in parts])
-    roots.setflags(write=False)  # as those of a column are: kernels are compiled for one type
+    roots.setflags(write=False)  # like those of a column: kernels are compiled for one type
     gaps = np.concatenate([part.gaps[: part.gap_offsets[-1]] for part in parts])
     root_offsets = _joined([part.symbol_offsets for part in parts])
     gap_offsets = _joined([part.gap_offsets for part in parts])
@@ -109,7 +109,7 @@ def cut_words(corpus: Corpus, rows: Int64, documents: Int64, firsts: Int64, stop
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Rows as the kernel makes them one after another: offsets of both, symbols, gap streams."""
+    """Rows under construction by the kernel: offsets of both parts, symbols, gap streams."""
 
     symbol_offsets: Int64
     symbols: npt.NDArray[np.uint32]
@@ -118,12 +118,12 @@ class _Rows:
 
     @classmethod
     def empty(cls, rows: int, symbols: int, gap_bytes: int) -> _Rows:
-        """Make room."""
+        """Allocate."""
         offsets = (np.zeros(rows + 1, np.int64) for _ in range(2))
         return cls(next(offsets), np.empty(symbols, np.uint32), next(offsets), np.empty(gap_bytes, np.uint8))
 
     def grown(self, done: int) -> _Rows:
-        """Make more room after the rows that are done."""
+        """Allocate more after the finished rows."""
         symbols, gaps = (np.empty(2 * len(values) + _ROOM, values.dtype) for values in (self.symbols, self.gaps))
         for target, values, offsets in (
             (symbols, self.symbols, self.symbol_offsets),
@@ -134,7 +134,7 @@ class _Rows:
 
 
 def _joined(parts: list[Int64]) -> Int64:
-    """Offsets of lists that follow one another in several arrays."""
+    """Concatenate offsets of lists in several consecutive arrays."""
     sizes = np.concatenate([np.diff(part) for part in parts])
     return np.append(0, np.cumsum(sizes))
 

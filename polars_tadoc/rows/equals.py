@@ -1,4 +1,4 @@
-"""Whether texts are equal, row by row, whatever form each side has."""
+"""Compares texts row by row, whatever form each side has."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from polars_tadoc.runtime.arguments import require_text as require_utf8
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 
 WORDS_COMPARED = 1 << 22
-"""Words, or bytes of a String column, of the rows that are expanded at a time; one row at least."""
+"""Words, or bytes of a String column, decompressed at a time; at least one row."""
 
 
 def equals(a: pl.Series, b: pl.Series, *, nulls_equal: bool = False) -> pl.Series:
-    """Tell row by row whether two columns hold the same text.
+    """Tell row by row whether two columns have the same text.
 
-    Rows whose hashes (:func:`content_hash`) differ are not equal, and those of one grammar with the same symbols and
-    gaps are: neither is expanded. What is left is decompressed and compared, some rows at a time. So the answer is
-    exact, also for texts that were crafted to have equal hashes.
+    Rows with different hashes (:func:`content_hash`) differ, and rows of one grammar with the same symbols and gaps are
+    equal: neither are decompressed. The remaining rows are decompressed and compared, some at a time. So the answer is
+    exact, also for texts constructed to have equal hashes.
 
     Parameters
     ----------
     a, b
-        Compressed columns or String ones, of equal length; one of them may have a single row for all of the other's.
+        Compressed or String columns of equal length; one of them may have a single row, which is compared with all.
     nulls_equal
-        Null equals null and nothing else. By default the result is null where either is.
+        Whether null equals null (and nothing else). By default the result is null if either side is.
 
     Returns
     -------
     Boolean series
-        Named as ``a``.
+        One value per row, named like ``a``.
 
     Raises
     ------
     NotCompressedError
         A series is neither a compressed column nor String.
     TypeError
-        ``nulls_equal`` is no bool.
+        ``nulls_equal`` is not a bool.
     ValueError
         The series differ in length.
     InvalidGrammarError
         A payload or a row is damaged.
     LimitExceededError
-        Rows that have to be expanded stand for more words than ``Config(expansion_limit=)``.
+        Rows to decompress have more words than ``Config(expansion_limit=)``.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def equals(a: pl.Series, b: pl.Series, *, nulls_equal: bool = False) -> pl.Serie
 
 @dataclass(frozen=True)
 class EqualsRequest:
-    """How to compare, checked when it is made."""
+    """The checked options of a comparison."""
 
     call: str
     nulls_equal: bool
@@ -79,24 +79,24 @@ class EqualsRequest:
         require_bool("nulls_equal", self.nulls_equal, self.call)
 
     def with_any(self, a: pl.Series, b: str | pl.Series) -> pl.Series:
-        """Compare with a text or a series; errors as :func:`equals`'s, and ``TypeError`` where it is neither."""
+        """Compare with a text or a series; errors as for :func:`equals`, and ``TypeError`` for anything else."""
         return self.run(a, _literal(b, self.call) if isinstance(b, str) else self.required(b))
 
     def required(self, other: object) -> pl.Series:
-        """Return a series; raises ``TypeError`` where it is none."""
+        """Return a series; raise ``TypeError`` for anything else."""
         if not isinstance(other, pl.Series):
             raise TypeError(f"{self.call} compares with text, an expression or a Series, not {type(other).__name__}")
         return other
 
     def required_expression(self, other: object) -> pl.Expr:
-        """Return an expression; raises ``TypeError`` where it is none."""
+        """Return an expression; raise ``TypeError`` for anything else."""
         if not isinstance(other, pl.Expr):
             self.required(other)
         return cast(pl.Expr, other)
 
     @ends_on_interrupt
     def run(self, a: pl.Series, b: pl.Series) -> pl.Series:
-        """Compare two series; errors as :func:`equals`'s."""
+        """Compare two series; errors as for :func:`equals`."""
         require_text(a, self.call)
         require_text(b, self.call)
         rows = common_rows(self.call, a=len(a), b=len(b))
@@ -109,13 +109,13 @@ class EqualsRequest:
 
 @dataclass(frozen=True)
 class WithLiteral:
-    """Comparison with one text."""
+    """A comparison with one text."""
 
     request: EqualsRequest
     text: str
 
     def run(self, column: pl.Series) -> pl.Series:
-        """Compare each row with it."""
+        """Compare each row with the text."""
         return self.request.run(column, _literal(self.text, self.request.call))
 
 
@@ -125,7 +125,7 @@ def _literal(text: str, call: str) -> pl.Series:
 
 
 def _equal(a: pl.Series, b: pl.Series, rows: int) -> pl.Series:
-    """Compare by hashes, then, where these are equal, by what the rows are; null where either is."""
+    """Compare hashes and, if equal, contents; null if either side is."""
     equal = _spread(content_hash(a) == content_hash(b), rows)
     candidates = equal.arg_true().to_numpy()
     own_a, own_b = _gathered(a, candidates), _gathered(b, candidates)
@@ -142,7 +142,7 @@ def _equal(a: pl.Series, b: pl.Series, rows: int) -> pl.Series:
 
 
 def _same_rows(a: pl.Series, b: pl.Series) -> npt.NDArray[np.bool_]:
-    """Whether rows have the same grammar, symbols and gaps, so that no text is needed."""
+    """Tell which rows have the same grammar, symbols and gaps, so that no text is needed."""
     if not (is_tadoc(a.dtype) and is_tadoc(b.dtype)):
         return np.zeros(len(a), np.bool_)
     left, right = storage(a).rechunk().struct.unnest(), storage(b).rechunk().struct.unnest()
@@ -153,7 +153,7 @@ def _same_rows(a: pl.Series, b: pl.Series) -> npt.NDArray[np.bool_]:
 
 
 def _weights(a: pl.Series, b: pl.Series) -> npt.NDArray[np.int64]:
-    """What comparing each row takes, the greater of both sides."""
+    """Return the cost of comparing each row: the larger one of both sides."""
     return cast(npt.NDArray[np.int64], np.maximum(_weight(a), _weight(b)))
 
 
@@ -167,7 +167,7 @@ def _text(column: pl.Series) -> pl.Series:
 
 
 def _gathered(column: pl.Series, rows: npt.NDArray[np.integer]) -> pl.Series:
-    """Take rows, or a single one again and again."""
+    """Gather rows, or repeat a single one."""
     return column.gather(np.zeros(len(rows), np.uint32)) if len(column) == 1 else column.gather(rows)
 
 

@@ -1,4 +1,4 @@
-"""Row-aligned calls as expressions, with arguments that may be expressions themselves."""
+"""Row-wise calls as expressions, with arguments that may be expressions, too."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ def by_row(
     dtype: type[pl.DataType],
     **arguments: int | str | pl.Expr | pl.Series,
 ) -> pl.Expr:
-    """Make an elementwise expression of a call on a column and integers.
+    """Make an elementwise expression of a call on a column and integer arguments.
 
     Parameters
     ----------
     call
-        Takes the column and the arguments by name, each an integer or a series of integers.
+        Takes the column, and by name the arguments: each an integer or a series of integers.
     column
         The compressed column.
     dtype
         Type of the result.
     **arguments
-        Integers, names of columns, expressions or series. Errors of the call about integers are raised here already.
+        Integers, names of columns, expressions or series. Wrong integers raise here already.
 
     """
     beside = {
@@ -38,23 +38,23 @@ def by_row(
         if isinstance(given, str | pl.Expr | pl.Series)
     }
     fixed = {name: given for name, given in arguments.items() if name not in beside}
-    # not a series that the module holds: while any lives, Polars drops no grammar of any column
+    # not a module-level series: while one lives, Polars keeps the grammars of all columns
     call(pl.Series("text", [], STORAGE), **fixed, **dict.fromkeys(beside, 0))
     return elementwise(_Named(call, fixed, tuple(beside)), dtype, column, *beside.values())
 
 
 def _argument(given: str | pl.Expr | pl.Series, column: pl.Expr) -> pl.Expr:
-    """Make an expression of an argument, with one value by row where the column has all rows.
+    """Make an expression of an argument, with one value per row if the column has all rows.
 
-    A call that is given one value for each group, ``pl.col("n").first()`` or ``pl.len()``, Polars makes group by group,
-    a millisecond each; with values by row it makes one call for all groups. The condition always holds: it brings the
-    column's length.
+    If an argument has one value per group, such as ``pl.col("n").first()`` or ``pl.len()``, Polars calls the function
+    group by group, a millisecond each; with one value per row it makes one call for all groups. The condition below is
+    always true: it only adds the column's length.
     """
     if isinstance(given, str):
         return pl.col(given)
     if isinstance(given, pl.Series):
         return pl.lit(given)
-    if not column.meta.is_column_selection():  # it may have one row for many values, or be costly to make twice
+    if not column.meta.is_column_selection():  # it may have one row for many values, or be costly to compute twice
         return given
     return pl.when(column.is_null().is_not_null()).then(given)
 
@@ -62,8 +62,8 @@ def _argument(given: str | pl.Expr | pl.Series, column: pl.Expr) -> pl.Expr:
 def elementwise(call: Callable[..., pl.Series], dtype: pl.DataType | type[pl.DataType], *inputs: pl.Expr) -> pl.Expr:
     """Make an elementwise expression of a call on series.
 
-    Where the call can be pickled, so can the expression, which ``Expr.map_batches`` prevents by a wrapper. Polars
-    pickles filters that it hands to a source of rows (``lf.tadoc.compress``, ``tadoc.scan_packed``).
+    If the call can be pickled, so can the expression; ``Expr.map_batches`` would prevent that with a wrapper. Polars
+    pickles filters that it pushes down to a source of rows (``lf.tadoc.compress``, ``tadoc.scan_packed``).
     """
     return pl.map_batches(list(inputs), _Spread(call), return_dtype=dtype, is_elementwise=True)
 
@@ -79,7 +79,7 @@ class _Spread:
 
 @dataclass(frozen=True)
 class _Named:
-    """A call whose further arguments are given by name: values, and series of these names."""
+    """A call with further arguments by name: constants, and series of these names."""
 
     call: Callable[..., pl.Series]
     fixed: dict[str, Any]

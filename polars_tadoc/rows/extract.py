@@ -1,4 +1,4 @@
-"""Random access: words of each row by their number, without expanding the row."""
+"""Random access to the words of each row by their number, without decompressing the row."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ Int64 = npt.NDArray[np.int64]
 
 
 def extract(column: pl.Series, offset: int | pl.Series, length: int | pl.Series | None = None) -> pl.Series:
-    """Take words of each row by their number, and what stood between them.
+    """Return words of each row by their number, with the separators between them.
 
-    Only the rules on the way to the words are opened: the rest of the row is counted, not expanded. The words are
-    those of the column's tokenizer; for characters decompress the column and call ``str.slice``, which this follows.
+    Opens only the rules on the path to these words; the rest of the row is counted, not decompressed. Words are those
+    of the column's tokenizer; for characters, decompress the column and use ``str.slice``, which has the same rules.
 
     Parameters
     ----------
     column
         Compressed column.
     offset
-        Number of the first word, from 0; a negative one counts from the row's end. An integer, or integers by row.
+        Number of the first word, from 0; negative numbers count from the row's end. An integer, or integers by row.
     length
-        Number of words, likewise; None (or null, or more than 63 bits hold) for all to the row's end.
+        Number of words, likewise; None (or null, or a number beyond 63 bits) for all words to the row's end.
 
     Returns
     -------
     String series
-        One string per row, from the first of the words to the end of the last (without the gaps before and after);
-        empty where there is no such word, null where the row or the offset is null. Where the column was compressed
-        with ``lossless=False``, words come joined by spaces.
+        One string per row, from the start of the first word to the end of the last; empty if there is no such word,
+        null if the row or the offset is null. If the column was compressed with ``lossless=False``, words are joined by
+        spaces.
 
     Raises
     ------
     NotCompressedError
         The series is not a compressed column.
     TypeError
-        ``offset`` or ``length`` is no integer and no series of integers.
+        ``offset`` or ``length`` is neither an integer nor a series of integers.
     ValueError
         A length is negative, or series differ in length.
     InvalidGrammarError
-        A payload is damaged, or a row as far as it is read.
+        A payload is damaged, or a row in the part that is read.
     LimitExceededError
-        What is taken (not the rows it is taken of) stands for more words than ``Config(expansion_limit=)`` or for
-        sixteen times as many bytes, or it does not fit in memory; or the rows stand for more words than 64 bits count.
+        The result (not the whole rows) has more words than ``Config(expansion_limit=)``, or more than sixteen times as
+        many bytes, or does not fit in memory; or the rows have more words than 64 bits can count.
 
     Examples
     --------
@@ -74,26 +74,26 @@ def extract(column: pl.Series, offset: int | pl.Series, length: int | pl.Series 
 
 
 def head(column: pl.Series, n: int | pl.Series = 5) -> pl.Series:
-    """Take the first words of each row, and what stood between them.
+    """Return the first words of each row, with the separators between them.
 
     Parameters
     ----------
     column
         Compressed column.
     n
-        How many words; a negative number leaves out as many at the end. An integer, or integers by row.
+        Number of words; a negative number drops that many at the end. An integer, or integers by row.
 
     Returns
     -------
     String series
-        As of :func:`extract`; null where the row or ``n`` is null.
+        As for :func:`extract`; null if the row or ``n`` is null.
 
     Raises
     ------
     NotCompressedError, InvalidGrammarError, LimitExceededError
-        As :func:`extract`.
+        As for :func:`extract`.
     TypeError
-        ``n`` is no integer and no series of integers.
+        ``n`` is neither an integer nor a series of integers.
     ValueError
         Series differ in length.
 
@@ -117,26 +117,26 @@ def head(column: pl.Series, n: int | pl.Series = 5) -> pl.Series:
 
 
 def tail(column: pl.Series, n: int | pl.Series = 5) -> pl.Series:
-    """Take the last words of each row, and what stood between them.
+    """Return the last words of each row, with the separators between them.
 
     Parameters
     ----------
     column
         Compressed column.
     n
-        How many words; a negative number leaves out as many at the start. An integer, or integers by row.
+        Number of words; a negative number drops that many at the start. An integer, or integers by row.
 
     Returns
     -------
     String series
-        As of :func:`extract`; null where the row or ``n`` is null.
+        As for :func:`extract`; null if the row or ``n`` is null.
 
     Raises
     ------
     NotCompressedError, InvalidGrammarError, LimitExceededError
-        As :func:`extract`.
+        As for :func:`extract`.
     TypeError
-        ``n`` is no integer and no series of integers.
+        ``n`` is neither an integer nor a series of integers.
     ValueError
         Series differ in length.
 
@@ -159,16 +159,16 @@ def tail(column: pl.Series, n: int | pl.Series = 5) -> pl.Series:
 
 @dataclass(frozen=True, eq=False)
 class _Cuts:
-    """Which words to take of each row.
+    """The words to return of each row.
 
     Parameters
     ----------
     call
         The call's name, for messages.
     offsets
-        Number of the first word, from the end where it is negative; null rows come out null.
+        Number of the first word, negative from the end; null rows stay null.
     lengths
-        uint64: number of words. Of either one for all rows, or one by row.
+        uint64: number of words. Both are either one value for all rows, or one by row.
 
     """
 
@@ -178,7 +178,7 @@ class _Cuts:
 
     @ends_on_interrupt
     def run(self, column: pl.Series, rows: int) -> pl.Series:
-        """Take them for that many rows; one row for all offsets where the column has but one."""
+        """Cut ``rows`` rows; a column of length one is repeated for all offsets."""
         valid = self.offsets.valid
         corpora = split(column)
         require_countable(corpora)
@@ -194,21 +194,21 @@ class _Cuts:
         return cut_words(corpus, corpus.rows, documents, *self._spans(corpus, corpus.rows, documents))
 
     def _one_document(self, corpus: Corpus, rows: int) -> Corpus:
-        """Make all cuts in the only document there is, in the order of its words: it is searched once."""
+        """Make all cuts of the only document, in the order of its words, so that it is searched once."""
         documents = np.zeros(rows, np.int64)
         firsts, stops = self._spans(corpus, np.arange(rows), documents)
         order = np.argsort(firsts, kind="stable")
         return cut_words(corpus, order, documents, firsts[order], stops[order])
 
     def _spans(self, corpus: Corpus, rows: Int64, documents: Int64) -> tuple[Int64, Int64]:
-        """First word and the one after the last, of each row; the last may lie beyond the document."""
+        """Return first word and the one after the last, by row; the last may be beyond the document."""
         offsets = np.broadcast_to(self.offsets.at(rows), len(rows))
         lengths = self.lengths if len(self.lengths) == 1 else self.lengths[rows]
         firsts = offsets
         if offsets.min(initial=0) < 0:
             words = document_words(corpus).astype(np.int64)[documents]
             firsts = np.where(offsets < 0, words + offsets, offsets)
-        before = np.where(firsts < 0, -firsts, 0).astype(np.uint64)  # what lies before the document counts
+        before = np.where(firsts < 0, -firsts, 0).astype(np.uint64)  # positions before the document count
         firsts = np.maximum(firsts, 0)
         lengths = np.minimum(np.maximum(lengths, before) - before, np.uint64(MOST) - firsts.astype(np.uint64))
         return firsts, firsts + lengths.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Finds phrases in rules and documents: each rule is matched once, rules without a word of a phrase are not read."""
+"""Matches phrases in rules and documents: each rule once; rules without a word of a phrase are not read."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
 FEW_ROWS = 4
-"""Rows are searched for touched symbols first where less than one in so many has one."""
+"""Rows are first searched for touched symbols if less than one in this many has one."""
 
 SAMPLE = 1 << 10
-"""Symbols that this is estimated from."""
+"""Sample size of this estimate, in symbols."""
 
 CHUNK = 1 << 17
-"""Symbols that are worth another thread where each must be matched."""
+"""Minimum symbols per thread if each must be matched."""
 
 SKIPPED = 1 << 20
-"""Symbols that are where most are skipped."""
+"""Minimum symbols per thread if most are skipped."""
 
 
 class _Space(NamedTuple):
-    """Work space of one call: memory that is new each time would take longer to come by than to use."""
+    """Reusable buffers: allocating them per call would take longer than using them."""
 
     classes: UInt32
     """All zero between calls."""
     matches: kernels.Matches
-    """None touched between calls."""
+    """All untouched between calls."""
 
     @classmethod
     def of(cls, rules: Rules) -> _Space:
@@ -52,16 +52,16 @@ class _Space(NamedTuple):
 
 
 class Links(NamedTuple):
-    """Rules with the way back from symbols to the rules that name them."""
+    """Rules with links from each symbol to the rules that contain it."""
 
     text: kernels.Text
     owners: kernels.Owners
     spare: deque[_Space]
-    """One at most: a call takes it away while it runs, and calls at the same time make their own."""
+    """At most one: a running call takes it, and concurrent calls make their own."""
 
     @classmethod
     def of(cls, rules: Rules, key: str | None) -> Links:
-        """Link rules; those of a grammar (by its key) are kept for the next call."""
+        """Link rules; links of a grammar (by its key) are cached."""
         found = None if key is None else _links.get(key)
         if found is not None:
             return found
@@ -78,7 +78,7 @@ class Links(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that it holds between calls."""
+        """Bytes of memory between calls."""
         arrays = (
             *self.text[1:],
             *self.owners,
@@ -88,26 +88,26 @@ class Links(NamedTuple):
 
 
 _links: ByteLRU[Links] = ByteLRU(lambda: settings().host_cache_bytes // 4, lambda links: links.nbytes)
-"""Links of grammars that phrases were looked for in."""
+"""Cache of links, by grammar."""
 
 
 def forget_links(key: str) -> None:
-    """Drop the links of rules that nothing will be looked for in any more."""
+    """Drop the links of rules that are not searched any more."""
     _links.discard(key)
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Rules and documents that phrases are looked for in.
+    """Rules and documents in which phrases are matched.
 
     Parameters
     ----------
     rules, root_offsets, roots
-        As kernels take them.
+        Arrays of the rules, as kernels take them.
     key
-        Names the rules among those kept; None where they are made for one call.
+        Cache key of the rules; None if they are made for one call.
     stands
-        uint32: some terminals, and what phrases call each; None where they call all by their ids.
+        uint32: some terminals, and the ids by which phrases know them; None if ids are equal.
 
     """
 
@@ -118,11 +118,11 @@ class Target:
     stands: tuple[UInt32, UInt32] | None
 
     def count(self, words: UInt32, offsets: Int64, once: bool, found: UInt64) -> None:
-        """Count matches by document (or tell whether there is one), of phrases given as words under offsets.
+        """Count matches by document, or tell whether there is one, of phrases given as words and offsets.
 
-        A phrase without a word, or with one that the rules do not have, matches nothing.
+        A phrase without a word, or with a word that the rules lack, matches nothing.
         """
-        ids, classes = words.tolist(), dict[int, int]()  # of few words nearly always
+        ids, classes = words.tolist(), dict[int, int]()  # almost always few words
         cut = [ids[first:stop] for first, stop in pairwise(offsets.tolist())]
         known = [own for own in cut if own and UNKNOWN not in own]
         phrases = [[classes.setdefault(word, len(classes) + 1) for word in own] for own in known]
@@ -131,7 +131,7 @@ class Target:
         links = Links.of(self.rules, self.key)
         try:
             space = links.spare.pop()
-        except IndexError:  # another call runs
+        except IndexError:  # another call uses it
             space = _Space.of(self.rules)
         terminals = self._classify(np.array(list(classes), np.uint32), space.classes)
         automaton = build_automaton(phrases, space.classes, len(classes) + 1)
@@ -142,7 +142,7 @@ class Target:
         links.spare.append(space)
 
     def _classify(self, words: UInt32, classes: UInt32) -> UInt32:
-        """Set each terminal's class, the word's place from 1 on; return the terminals that words stand for."""
+        """Set each terminal's class, the word's position from 1 on; return the words' terminals."""
         places = np.arange(1, len(words) + 1, dtype=np.uint32)
         if self.stands is None:
             classes[words] = places
@@ -162,7 +162,7 @@ class Target:
         once: bool,
         found: UInt64,
     ) -> None:
-        """Match the rules that hold the words, then the documents that hold such rules."""
+        """Match the rules that contain the words, then the documents that contain such rules."""
         levels, rules = len(self.rules.level_offsets), self.rules.rule_count
         stack = np.empty(2 * levels, np.uint64)
         pending, read = _bits(rules, False), _bits(rules, False)
@@ -183,13 +183,13 @@ class Target:
         map_parallel(match, chunks)
 
     def _share(self, touched: npt.NDArray[np.uint8]) -> float:
-        """Estimate which share of the documents' symbols is touched."""
+        """Estimate the share of touched symbols in documents."""
         sample = touched[self.roots[:: max(1, len(self.roots) // SAMPLE)]]
         return np.count_nonzero(sample) / max(1, len(sample))
 
 
 def _bits(count: int, value: bool) -> UInt64:
-    """Return ``count`` bits, 64 in each number."""
+    """Return a bitmap of ``count`` bits, 64 per number."""
     bits = np.zeros(-(-count // 64), np.uint64)
     if value:
         bits[:] = ~np.uint64(0)

@@ -1,4 +1,4 @@
-"""Integer arguments of row-aligned calls: one for all rows, or one by row."""
+"""Integer arguments of row-wise calls: one for all rows, or one by row."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _WIDE = (pl.UInt64, pl.Int128, pl.UInt128)
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """An argument's values.
+    """The values of an argument.
 
     Parameters
     ----------
     values
-        int64: one for all rows, or one by row; the nearest there is to what 64 bits do not hold, 0 for null.
+        int64: one for all rows, or one by row; clipped to 64 bits, 0 for null.
     valid
-        Bool by value; None where none is null.
+        Bool by value; None if none is null.
 
     """
 
@@ -32,7 +32,7 @@ class Numbers:
 
     @classmethod
     def of(cls, given: object, argument: str, call: str) -> Numbers:
-        """Take an integer or a series of integers; ``TypeError`` where it is neither."""
+        """Convert an integer or a series of integers; raise ``TypeError`` for anything else."""
         if not isinstance(given, pl.Series):
             one = _integer(given, argument, call)
             return cls(np.array([min(max(one, -MOST - 1), MOST)], np.int64), None)
@@ -44,24 +44,24 @@ class Numbers:
         return cls(values, given.is_not_null().to_numpy() if given.null_count() else None)
 
     def at(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Values of some rows; the only one where there is but one."""
+        """Return the values of some rows; a single value applies to all."""
         return self.values if len(self.values) == 1 else self.values[rows]
 
 
 def lengths_of(given: object, argument: str, call: str) -> npt.NDArray[np.uint64]:
-    """Take lengths, which are not negative; null, and what 63 bits do not hold, is ``TO_THE_END``.
+    """Convert lengths, which must not be negative; null, and numbers beyond 63 bits, become ``TO_THE_END``.
 
     Raises
     ------
     TypeError
-        It is no integer and no series of integers.
+        The argument is neither an integer nor a series of integers.
     ValueError
-        One is negative.
+        A length is negative.
 
     """
     numbers = Numbers.of(given, argument, call)
     if numbers.values.min(initial=0) < 0:
-        raise ValueError(f"{call}: {argument} must not be negative; it is {numbers.values.min()}")
+        raise ValueError(f"{call}: {argument} must not be negative; got {numbers.values.min()}")
     lengths = numbers.values.astype(np.uint64)
     if numbers.valid is not None:
         lengths[~numbers.valid] = TO_THE_END
@@ -73,7 +73,7 @@ def lengths_of(given: object, argument: str, call: str) -> npt.NDArray[np.uint64
 
 
 def _integer(given: object, argument: str, call: str) -> int:
-    """Take an integer, NumPy's too."""
+    """Convert an integer, also NumPy's."""
     try:
         if not isinstance(given, bool | np.ndarray):
             return operator.index(given)  # type: ignore[arg-type]
@@ -84,16 +84,16 @@ def _integer(given: object, argument: str, call: str) -> int:
 
 
 def common_rows(call: str, **lengths: int) -> int:
-    """Rows of a result made of series of these lengths, of which those of one row count for all.
+    """Return the number of result rows for series of these lengths; those of length one are repeated.
 
     Raises
     ------
     ValueError
-        Others differ.
+        The lengths differ otherwise.
 
     """
     long = {length for length in lengths.values() if length != 1}
     if len(long) > 1:
         rows = ", ".join(f"{name} has {length:,}" for name, length in lengths.items() if length != 1)
-        raise ValueError(f"{call}: series must have as many rows as the column, or one: {rows}")
+        raise ValueError(f"{call}: series must have as many rows as the column, or one; got {rows}")
     return long.pop() if long else 1

@@ -1,4 +1,4 @@
-"""The words of phrases, cut as a column's text was."""
+"""The words of phrases, by the column's tokenizer."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class PhraseWords:
     Parameters
     ----------
     data
-        UTF-8 bytes in which they stand.
+        UTF-8 bytes of the words.
     spans
-        int64: where each word starts and ends, one after another.
+        int64: start and end of each word in ``data``, one pair after another.
     offsets
-        int64, phrases + 1: the first word of each phrase.
+        int64, phrases + 1: position of each phrase's first word.
 
     """
 
@@ -70,7 +70,7 @@ class PhraseWords:
         return pl.Series("word", words, pl.String)
 
     def find(self, vocabulary: Vocabulary) -> UInt32:
-        """Return each word's id, ``UNKNOWN`` where the vocabulary does not have it."""
+        """Return each word's id, ``UNKNOWN`` if the vocabulary lacks it."""
         ids = np.empty(len(self.spans) // 2, np.uint32)
         kernels.find_words(self.data, self.spans, vocabulary.offsets, vocabulary.data, vocabulary.by_rank, ids)
         return ids

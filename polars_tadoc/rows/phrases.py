@@ -1,4 +1,4 @@
-"""How often rows hold a phrase, and which rows hold one of several."""
+"""Counts a phrase in rows; tells which rows contain one of several phrases."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
 SHOWN = 80
-"""Characters of a phrase that messages show."""
+"""Characters of a phrase shown in messages."""
 
 
 def count_phrase(
@@ -39,46 +39,46 @@ def count_phrase(
     lowercase: bool = False,
     stopwords: Iterable[str] | None = None,
 ) -> pl.Series:
-    """Count how often each row holds a phrase, without expanding it.
+    """Count how often each row contains a phrase, without decompressing it.
 
-    The phrase is cut into words as the column's text was; whatever stands between the words does not matter.
-    Occurrences may overlap, as :func:`sequence_count` counts them. A phrase of which stop words or ``normalize`` leave
-    nothing is nowhere. It is text, no pattern: ``"to.*"`` is the word "to". Each rule is matched once, with an
-    automaton that knows the state after it (Kida et al., SPIRE 1999); rules without a word of the phrase are not read.
+    The phrase is cut into words like the column's text; separators between the words do not matter. Occurrences may
+    overlap, as in :func:`sequence_count`. If stop words or ``normalize`` drop all its words, a phrase occurs nowhere.
+    It is text, not a pattern: ``"to.*"`` is the word "to". Each rule is matched once, with an automaton that records
+    the state after it (Kida et al., SPIRE 1999); rules without a word of the phrase are not read.
 
     Parameters
     ----------
     column
         Compressed column.
     phrase
-        Words that follow one another.
+        Adjacent words.
     normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out.
-        It is applied to the words of text and phrase alike. The neighbours of words left out become neighbours of each
-        other.
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty string drops the
+        word, and the words on either side become adjacent. Applied to the words of text and phrase.
     lowercase
-        Lower-case words (after ``normalize``), and the stop words with them.
+        Whether to lower-case words (after ``normalize``) and stop words.
     stopwords
-        Words to leave out, compared after ``normalize`` and lower-casing.
+        Words to drop, compared after ``normalize`` and lower-casing.
 
     Returns
     -------
     UInt64 series
-        One number per row; null where the row is null.
+        One number per row; null for null rows.
 
     Raises
     ------
     NotCompressedError
         The series is not a compressed column.
     InvalidGrammarError
-        A payload or a row is damaged, or was cut by a tokenizer that this release does not have.
+        A payload or a row is damaged, or this release lacks its tokenizer.
     LimitExceededError
-        The rows stand for more words than 64 bits count.
+        The rows have more words than 64 bits can count.
     TypeError
-        ``phrase`` is no string, ``normalize`` no expression, ``lowercase`` no bool or ``stopwords`` no list of strings.
+        ``phrase`` is not a string, ``normalize`` not an expression, ``lowercase`` not a bool or ``stopwords`` not a
+        list of strings.
     ValueError
-        The phrase has no word by the column's tokenizer, or ``normalize`` reads columns or gives anything but one
-        String or null for each word.
+        The phrase has no word by the column's tokenizer, or ``normalize`` reads columns or does not give one String or
+        null per word.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def count_phrase(
     [2, 0, None]
 
     """
-    column = require_tadoc(column, "count_phrase")  # before arguments, which may have been swapped
+    column = require_tadoc(column, "count_phrase")  # before the arguments, which the caller may have swapped
     morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
     return PhraseRequest.of_phrase("count_phrase", phrase, morphism).run(column)
 
@@ -102,31 +102,31 @@ def contains_phrase(
     lowercase: bool = False,
     stopwords: Iterable[str] | None = None,
 ) -> pl.Series:
-    """Tell which rows hold a phrase, as :func:`count_phrase` finds it.
+    """Tell which rows contain a phrase, with the rules of :func:`count_phrase`.
 
     Parameters
     ----------
     column
         Compressed column.
     phrase
-        Words that follow one another.
+        Adjacent words.
     normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out.
-        It is applied to the words of text and phrase alike, as for :func:`count_phrase`.
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty string drops the
+        word. Applied to the words of text and phrase, as for :func:`count_phrase`.
     lowercase
-        Lower-case words (after ``normalize``), and the stop words with them.
+        Whether to lower-case words (after ``normalize``) and stop words.
     stopwords
-        Words to leave out, compared after ``normalize`` and lower-casing.
+        Words to drop, compared after ``normalize`` and lower-casing.
 
     Returns
     -------
     Boolean series
-        One value per row; null where the row is null.
+        One value per row; null for null rows.
 
     Raises
     ------
     NotCompressedError, InvalidGrammarError, LimitExceededError, TypeError, ValueError
-        As :func:`count_phrase`.
+        As for :func:`count_phrase`.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def contains_phrase(
     [True, False, None]
 
     """
-    column = require_tadoc(column, "contains_phrase")  # before arguments, which may have been swapped
+    column = require_tadoc(column, "contains_phrase")  # before the arguments, which the caller may have swapped
     morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
     return PhraseRequest.of_phrase("contains_phrase", phrase, morphism).run(column)
 
@@ -150,31 +150,31 @@ def contains_any(
     lowercase: bool = False,
     stopwords: Iterable[str] | None = None,
 ) -> pl.Series:
-    """Tell which rows hold at least one of several phrases, all found in one pass.
+    """Tell which rows contain at least one of several phrases, in one pass.
 
     Parameters
     ----------
     column
         Compressed column.
     phrases
-        Phrases; where there are none, no row holds one.
+        The phrases; if the list is empty, no row matches.
     normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out.
-        It is applied to the words of text and phrase alike, as for :func:`count_phrase`.
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty string drops the
+        word. Applied to the words of text and phrase, as for :func:`count_phrase`.
     lowercase
-        Lower-case words (after ``normalize``), and the stop words with them.
+        Whether to lower-case words (after ``normalize``) and stop words.
     stopwords
-        Words to leave out, compared after ``normalize`` and lower-casing.
+        Words to drop, compared after ``normalize`` and lower-casing.
 
     Returns
     -------
     Boolean series
-        One value per row; null where the row is null.
+        One value per row; null for null rows.
 
     Raises
     ------
     NotCompressedError, InvalidGrammarError, LimitExceededError, TypeError, ValueError
-        As :func:`count_phrase`; but a phrase without a word, other than an empty or blank one, matches nothing.
+        As for :func:`count_phrase`; but a phrase without a word, unless empty or blank, matches nothing.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def _require_phrase(phrase: object, call: str, what: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class PhraseRequest:
-    """What is to be found, checked when it is made.
+    """The checked phrases of a call.
 
     Parameters
     ----------
@@ -212,9 +212,9 @@ class PhraseRequest:
     phrases
         Text of each phrase.
     morphism
-        Which words are taken for equal, which are left out.
+        Normalisation of words: which are equal, which are dropped.
     once
-        Tell whether there is a match, instead of how many.
+        Whether to tell if there is a match, instead of counting.
 
     """
 
@@ -225,12 +225,12 @@ class PhraseRequest:
 
     @classmethod
     def of_phrase(cls, call: str, phrase: object, morphism: Morphism | None) -> PhraseRequest:
-        """Look for one phrase; errors as :func:`count_phrase`'s."""
+        """Make a request for one phrase; errors as for :func:`count_phrase`."""
         return cls(call, (_require_phrase(phrase, call, "phrase"),), morphism, once=call != "count_phrase")
 
     @classmethod
     def of_phrases(cls, phrases: object, morphism: Morphism | None) -> PhraseRequest:
-        """Look for any of several phrases; errors as :func:`contains_any`'s."""
+        """Make a request for any of several phrases; errors as for :func:`contains_any`."""
         if isinstance(phrases, str) or not isinstance(phrases, Iterable):
             raise TypeError(f"contains_any: phrases must be a list of strings, not {type(phrases).__name__}")
         checked = tuple(_require_phrase(own, "contains_any", f"phrases[{place}]") for place, own in enumerate(phrases))
@@ -243,7 +243,7 @@ class PhraseRequest:
 
     @ends_on_interrupt
     def run(self, column: pl.Series) -> pl.Series:
-        """Find the phrases in each row."""
+        """Match the phrases in each row."""
         column = require_tadoc(column, self.call)
         corpora = split(column)
         require_countable(corpora)
@@ -268,13 +268,13 @@ class PhraseRequest:
         return scatter_to_rows(values, corpora, len(column))
 
     def _require_words(self, offsets: Int64) -> None:
-        """Raise ``ValueError`` for a phrase without a word; one of several that is not blank just matches nothing."""
+        """Raise ``ValueError`` for a phrase without a word; one of several, unless blank, just matches nothing."""
         for phrase, (first, stop) in zip(self.phrases, pairwise(offsets.tolist()), strict=True):
             if first == stop and (self.call != "contains_any" or not phrase.strip()):
                 raise ValueError(f"{self.call}: the phrase {phrase[:SHOWN]!r} has no word")
 
     def _count(self, corpus: Corpus, words: PhraseWords, found: UInt64) -> None:
-        """Count the matches in each document of a corpus into ``found``, all zero at first."""
+        """Count the matches in each document of a corpus into ``found``, initially zero."""
         grammar, plain = corpus.grammar, load_rules(corpus.grammar)
         if self.morphism is None:
             target = Target(plain, corpus.root_offsets, corpus.roots, corpus.key, None)
@@ -294,7 +294,7 @@ class PhraseRequest:
             given = image.ids[size:][kept]
             Target(mapped, root_offsets, roots, None, None).count(given, offsets, self.once, found)
             return
-        # the rules are good as they are: what is written alike now is of one class
+        # the rules stay as they are: words with one image share a class
         wanted = images.slice(size).drop_nulls()
         numbers = {word: number for number, word in enumerate(wanted.unique(maintain_order=True).to_list())}
         terminals = images.head(size).is_in(wanted.unique().implode()).arg_true()

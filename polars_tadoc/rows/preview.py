@@ -1,4 +1,4 @@
-"""Frames and series with the first words of rows in place of compressed columns: what can be printed."""
+"""Frames and series with the first words of each row instead of compressed columns, for printing."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from polars_tadoc.rows.extract import head
 from polars_tadoc.runtime.arguments import require_integer
 
 WORDS = 8
-"""Words that are shown of a row."""
+"""Words shown per row."""
 
 ROWS = 10
-"""Rows that Polars shows, unless ``pl.Config.set_tbl_rows`` says otherwise."""
+"""Rows shown, unless ``pl.Config.set_tbl_rows`` sets another number."""
 
 Eager = TypeVar("Eager", pl.Series, pl.DataFrame)
 
 
 def first_words(column: pl.Series, words: int = WORDS) -> pl.Series:
-    """Return the first words of each row of a compressed column as strings, and null for null."""
+    """Return the first words of each row of a compressed column as strings; null for null rows."""
     return head(column, words).alias(column.name)
 
 
 def preview(data: Eager, rows: int = ROWS, words: int = WORDS) -> Eager:
-    """Take the first rows, with the first words of each in place of compressed columns.
+    """Return the first rows, with their first words instead of compressed columns.
 
     Raises
     ------
     NotCompressedError
         A series is not a compressed column.
     TypeError, ValueError
-        ``rows`` or ``words`` is no integer, or negative.
+        ``rows`` or ``words`` is not an integer, or negative.
 
     """
     rows, words = require_integer("rows", rows, 0), require_integer("words", words, 0)

@@ -1,4 +1,4 @@
-"""How often documents hold a few terms, and how many words they have, under a morphism."""
+"""Counts of a few terms in documents, and document lengths, under a morphism."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 
 AT_ONCE = 16
-"""Terms counted in one pass."""
+"""Terms counted per pass."""
 
 
 @dataclass(frozen=True, eq=False)
 class TermCounts:
-    """Which documents hold which terms, how often.
+    """The counts of terms in documents.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class TermCounts:
     terms
         int64: number of the term.
     counts
-        uint32, at least 1; what is more than 32 bits hold is the most they do.
+        uint32, at least 1; capped at 32 bits.
 
     """
 
@@ -53,18 +53,18 @@ class TermCounts:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """The words of a corpus that terms stand for.
+    """The words of a corpus whose images are terms.
 
     Parameters
     ----------
     words
-        uint32: word ids, each once.
+        uint32: distinct word ids.
     terms
-        int64: the term that each is.
+        int64: the term of each word.
     count
         Number of terms.
     kept
-        Bool by word id: whether it counts as a word; None where all do.
+        Bool by word id: whether it counts as a word; None if all do.
 
     """
 
@@ -87,7 +87,7 @@ class Terms:
 
 
 def document_lengths(corpus: Corpus, terms: Terms) -> UInt64:
-    """Words of each document that the morphism keeps, uint64."""
+    """Return the number of words of each document that the morphism keeps, uint64."""
     if terms.kept is None:
         return document_words(corpus)
     lengths = kept_lengths(corpus, terms.kept)
@@ -104,13 +104,13 @@ def document_lengths(corpus: Corpus, terms: Terms) -> UInt64:
 
 
 def kept_lengths(corpus: Corpus, kept: npt.NDArray[np.bool_]) -> UInt64:
-    """Words of each symbol that are kept, uint64; ``kept`` is by word id."""
+    """Return the number of kept words in each symbol, uint64; ``kept`` is by word id."""
     rules = map_rules(load_rules(corpus.grammar), np.where(kept, 0, DELETED).astype(np.uint32), 1)
     return np.concatenate([kept.astype(np.uint64), rules.lengths])
 
 
 def count_terms(corpus: Corpus, terms: Terms) -> TermCounts:
-    """Count terms in documents; only rules and documents that hold one of their words are looked at."""
+    """Count terms in documents; reads only rules and documents that contain one of their words."""
     parts: list[tuple[Int64, Int64, UInt64]] = []
     for first in range(0, terms.count, AT_ONCE):
         chosen = (terms.terms >= first) & (terms.terms < first + AT_ONCE)
@@ -129,13 +129,13 @@ def count_terms(corpus: Corpus, terms: Terms) -> TermCounts:
 
 
 def find_holders(corpus: Corpus, words: UInt32) -> tuple[Owners, UInt8, UInt32, UInt32]:
-    """Find the symbols of a corpus that hold words, without looking at others.
+    """Find the symbols of a corpus that contain given words, reading no others.
 
     Returns
     -------
     (Owners, uint8 array, uint32 array, uint32 array)
-        The rules that name each symbol; by symbol whether it holds one; those that do, words first, each before those
-        that name it; by symbol its place among them, if it has one.
+        The rules that contain each symbol; by symbol whether it contains a word; those that do, words first, each
+        before its owners; by symbol its position among them, if it has one.
 
     """
     rules = load_rules(corpus.grammar)
@@ -148,7 +148,7 @@ def find_holders(corpus: Corpus, words: UInt32) -> tuple[Owners, UInt8, UInt32, 
 
 
 def _count(corpus: Corpus, words: UInt32, columns: Int64, width: int) -> list[tuple[Int64, Int64, UInt64]]:
-    """Documents, terms and counts, by chunk of documents."""
+    """Return documents, terms and counts, by chunk of documents."""
     if len(words) == 0:
         return []
     owners, touched, holders, places = find_holders(corpus, words)

@@ -1,4 +1,4 @@
-"""How many words each row has."""
+"""Counts the words of each row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def token_count(column: pl.Series) -> pl.Series:
     Returns
     -------
     UInt64 series
-        One number per row; null where the row is null.
+        One number per row; null for null rows.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def token_count(column: pl.Series) -> pl.Series:
     InvalidGrammarError
         A payload or a row is damaged.
     LimitExceededError
-        The rows stand for more words than 64 bits count.
+        The rows have more words than 64 bits can count.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def token_count(column: pl.Series) -> pl.Series:
 
 
 def document_words(corpus: Corpus) -> npt.NDArray[np.uint64]:
-    """Words of each document, uint64; the corpus was found to be countable."""
+    """Return the number of words of each document, uint64; :func:`require_countable` was called before."""
     grammar = corpus.grammar
     lengths, short_lengths = grammar.expansion_lengths, grammar.short_lengths  # made here, not on several threads
     words = np.empty(corpus.document_count, np.uint64)

@@ -258,6 +258,6 @@ def one_file(place: Any, call: str, access: Access, instead: str = "") -> Path |
     access.require(call)
     text = os.fspath(place) if isinstance(place, os.PathLike) else place
     if not isinstance(text, str):
-        raise TypeError(f"{call}: path is {type(place).__name__}; give a str or an os.PathLike{instead}")
+        raise TypeError(f"{call}: path is {type(place).__name__}, not a path: a str or an os.PathLike{instead}")
     found = local_or_address(text, call)
     return found if isinstance(found, Address) else Path(os.path.expanduser(found))

@@ -99,7 +99,7 @@ def test_counts_that_would_wrap_are_refused(engine: str) -> None:
             lambda: column.tadoc.cooccurrence(window=5, engine=engine),
             lambda: column.to_frame("text").select(by_group),
         ):
-            with pytest.raises(LimitExceededError, match="more pairs of words in a window of 5 than 64 bits count"):
+            with pytest.raises(LimitExceededError, match="more pairs of words in a window of 5 than 64 bits can count"):
                 call()
 
 

@@ -243,7 +243,7 @@ class TestWrongArguments:
             lambda: tadoc.compress(TEXT, like=tadoc.compress(TEXT), dictionary=CATS),
             lambda: TEXT.to_frame().lazy().tadoc.compress("text", like=tadoc.compress(TEXT), dictionary=CATS),
         ):
-            with pytest.raises(ValueError, match=r"^compress: like= .* dictionary= .*; leave one out"):
+            with pytest.raises(ValueError, match=r"^compress: like= .* dictionary= .*; use only one"):
                 call()
 
     @pytest.mark.parametrize("wrong", [["a"], pl.Series(["a"]), "words.dictionary", CATS.trie])

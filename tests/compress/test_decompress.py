@@ -205,11 +205,11 @@ class TestDamage:
             ([], b"\x00\x00", "its gaps name an entry that the grammar does not have"),
             ([3], b"\x00\x03", "its gaps name an entry that the grammar does not have"),
             ([3], b"\x00\xff\xff\xff\xff\x7f", "its gaps name an entry that the grammar does not have"),
-            ([3], b"\x05\x00", "its gaps go on after its last word"),
-            ([3], b"\xff\xff\xff\xff\x7f\x00", "its gaps go on after its last word"),
-            ([3], b"\x04\x01\x00\x01", "its gaps go on after its last word"),
-            ([], b"\x01\x00", "its gaps go on after its last word"),
-            ([], b"\x00\x01\x00\x01", "its gaps go on after its last word"),
+            ([3], b"\x05\x00", "its gaps continue after its last word"),
+            ([3], b"\xff\xff\xff\xff\x7f\x00", "its gaps continue after its last word"),
+            ([3], b"\x04\x01\x00\x01", "its gaps continue after its last word"),
+            ([], b"\x01\x00", "its gaps continue after its last word"),
+            ([], b"\x00\x01\x00\x01", "its gaps continue after its last word"),
         ],
     )
     def test_broken_gap_streams(self, symbols: list[int], gaps: bytes, message: str) -> None:
@@ -275,7 +275,7 @@ class TestDamage:
         with tadoc.Config(expansion_limit=1280):
             assert tadoc.decompress(column).str.split(" ").list.len().to_list() == [256] * 5
         with tadoc.Config(expansion_limit=1279):
-            with pytest.raises(LimitExceededError, match="decompress: the rows stand for more than 1,279 words"):
+            with pytest.raises(LimitExceededError, match="decompress: the rows expand to more than 1,279 words"):
                 tadoc.decompress(column)
             assert tadoc.decompress(column.head(4)).len() == 4  # each call has its own
 
@@ -300,7 +300,7 @@ class TestDamage:
         grammar = handmade.grammar(["x" * (1 << 20)], [[k, k] for k in range(12)])
         column = handmade.column(grammar, [[0], [12, 0]])
         assert column.tadoc.info()["words"].to_list() == [4098]
-        with pytest.raises(LimitExceededError, match=r"row 1 stands for 4,29\d,\d+,\d+ bytes"):
+        with pytest.raises(LimitExceededError, match=r"row 1 expands to 4,29\d,\d+,\d+ bytes"):
             tadoc.decompress(column)
 
     def test_gaps_that_stand_for_too_much(self) -> None:

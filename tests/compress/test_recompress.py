@@ -143,7 +143,7 @@ def test_grammars_that_together_stand_for_too_much() -> None:
     with tadoc.Config(expansion_limit=1280):
         assert tadoc.decompress(tadoc.recompress(column)).equals(tadoc.decompress(column))
     with tadoc.Config(expansion_limit=1279):
-        with pytest.raises(tadoc.errors.LimitExceededError, match="recompress: the rows stand for more than 1,279"):
+        with pytest.raises(tadoc.errors.LimitExceededError, match="recompress: the rows expand to more than 1,279"):
             tadoc.recompress(column)
         assert len(tadoc.recompress(column.head(4))) == 4
 
@@ -152,7 +152,7 @@ def test_a_row_beyond_32_bit_positions_is_refused_before_memory_is_taken() -> No
     column = handmade.column(handmade.grammar(["a"], [[k, k] for k in range(45)]), [[45]])
     with (
         tadoc.Config(expansion_limit=1 << 46),
-        pytest.raises(tadoc.errors.LimitExceededError, match="stand for 35,184,372,088,832 words"),
+        pytest.raises(tadoc.errors.LimitExceededError, match="have 35,184,372,088,832 words"),
     ):
         tadoc.recompress(column)
 
@@ -189,7 +189,7 @@ except tadoc.errors.LimitExceededError as error:
 def test_too_little_memory_is_an_error_of_ours() -> None:
     done = subprocess.run([sys.executable, "-c", NO_MEMORY], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == (
-        "recompress: the words do not fit in memory; take fewer rows at a time\n",
+        "recompress: the words do not fit in memory; use fewer rows at a time\n",
         "",
     )
 

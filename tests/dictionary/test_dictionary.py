@@ -153,11 +153,11 @@ class TestWrongWords:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            (["a", None, "b", None], "rows 1, 3 are null; leave nulls out: words.drop_nulls()"),
-            (["a", ""], 'row 1 is empty; leave empty words out: words.filter(words != "")'),
-            (["a\0b", "a"], r"'a\x00b' in row 0 holds NUL, which no word may"),
-            (["b", "a", "b", "a"], "'a' stands in rows 1, 3; keep one of each word: words.unique()"),
-            (["a"] * 9, "'a' stands in rows 0, 1, 2, 3, 4, …; keep one of each word: words.unique()"),
+            (["a", None, "b", None], "rows 1, 3 are null; drop nulls: words.drop_nulls()"),
+            (["a", ""], 'row 1 is empty; drop empty words: words.filter(words != "")'),
+            (["a\0b", "a"], r"'a\x00b' in row 0 contains NUL; remove it"),
+            (["b", "a", "b", "a"], "'a' is in rows 1, 3; keep one of each word: words.unique()"),
+            (["a"] * 9, "'a' is in rows 0, 1, 2, 3, 4, …; keep one of each word: words.unique()"),
         ],
     )
     def test_messages(self, words: list[str | None], message: str) -> None:
@@ -209,7 +209,7 @@ class TestWrongArguments:
 
     @pytest.mark.parametrize("values", [["1"], [1.0], [True], [[1]]])
     def test_no_ids(self, values: list[Any]) -> None:
-        with pytest.raises(TypeError, match=r'^Dictionary\.words: column "c" is .*, not one of whole numbers'):
+        with pytest.raises(TypeError, match=r'^Dictionary\.words: column "c" is .*, not an integer type'):
             TO_BE.words(pl.Series("c", values))
 
     @pytest.mark.parametrize("dtype", [pl.Int8, pl.Int64, pl.Int128])
@@ -218,12 +218,13 @@ class TestWrongArguments:
         with pytest.raises(ValueError) as caught:
             TO_BE.words(pl.Series(values, dtype=dtype), engine=engine)
         assert str(caught.value) == (
-            f"Dictionary.words: {first}, which is no id: those of words go from 0 to 9, and 10 stands for all others"
+            f"Dictionary.words: {first}, which is not an id: "
+            "ids of words are 0 to 9, and 10 is the id of all other words"
         )
 
     def test_numbers_beyond_64_bits(self) -> None:
         for values, dtype in (([1 << 63], pl.UInt64), ([(1 << 64) + 1], pl.Int128), ([1 << 32], pl.Int64)):
-            with pytest.raises(ValueError, match=r"^Dictionary\.words: row 0 is [\d,]+, which is no id"):
+            with pytest.raises(ValueError, match=r"^Dictionary\.words: row 0 is [\d,]+, which is not an id"):
                 TO_BE.words(pl.Series(values, dtype=dtype))
 
     def test_engine(self) -> None:

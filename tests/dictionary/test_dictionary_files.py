@@ -99,7 +99,7 @@ def test_the_user_s_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     MADE.save("~/words")
     assert (tmp_path / "words").is_file()
     assert tadoc.Dictionary.load("~/words") == MADE
-    with pytest.raises(FileNotFoundError, match=f"there is no file {tmp_path}/none$"):
+    with pytest.raises(FileNotFoundError, match=f"file {tmp_path}/none does not exist$"):
         tadoc.Dictionary.load("~/none")
 
 
@@ -126,7 +126,7 @@ def test_where_nothing_can_be_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"^Dictionary\.load: there is no file .*/none$"):
+    with pytest.raises(FileNotFoundError, match=r"^Dictionary\.load: file .*/none does not exist$"):
         tadoc.Dictionary.load(tmp_path / "none")
     with pytest.raises(InvalidDictionaryError, match=r"^Dictionary\.load: .* is a folder; a dictionary is one file$"):
         tadoc.Dictionary.load(tmp_path)
@@ -332,7 +332,9 @@ def test_made_up_headers(tmp_path: Path, change: str, verify: bool) -> None:
 
 def test_other_files(tmp_path: Path) -> None:
     (tmp_path / "words").write_text("to\nbe\n")
-    with pytest.raises(InvalidDictionaryError, match=r"words is no saved dictionary, or its first bytes are damaged"):
+    with pytest.raises(
+        InvalidDictionaryError, match=r"words is not a saved dictionary, or its first bytes are damaged"
+    ):
         tadoc.Dictionary.load(tmp_path / "words")
     newer = BYTES[:8] + struct.pack("<I", 2) + BYTES[12:]
     with pytest.raises(InvalidDictionaryError, match="has format version 2, this polars_tadoc reads version 1"):
@@ -344,6 +346,6 @@ def test_the_message_names_what_is_damaged(tmp_path: Path) -> None:
     data[-70] ^= 1
     names = "|".join(known["name"] for known in json.loads(BYTES[24:HEADER_BYTES])["arrays"])
     with pytest.raises(
-        InvalidDictionaryError, match=rf"words is damaged: the checksum of its array ({names}) is another"
+        InvalidDictionaryError, match=rf"words is damaged: the checksum of array ({names}) does not match"
     ):
         load(bytes(data), tmp_path / "words", verify=True)

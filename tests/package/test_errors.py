@@ -241,7 +241,7 @@ TAKES_A_PATH: dict[str, Callable[[Any], object]] = {
 
 @pytest.mark.parametrize("call", TAKES_A_PATH)
 def test_what_is_no_path_of_this_machine(call: str) -> None:
-    with pytest.raises(ValueError, match=rf'^{call}: path="ftp://bucket/a" is an address'):
+    with pytest.raises(ValueError, match=rf'^{call}: path="ftp://bucket/a"(: unknown scheme| is an address)'):
         TAKES_A_PATH[call]("ftp://bucket/a")
     with pytest.raises(TypeError, match=rf"^{call}: path is int, not a path: a str or an os\.PathLike"):
         TAKES_A_PATH[call](5)

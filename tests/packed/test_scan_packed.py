@@ -554,8 +554,8 @@ def test_a_target_that_cannot_be_is_refused_before_any_work(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("path", "error", "message"),
     [
-        (pl.PartitionBy("folder", key="number"), TypeError, r"path is PartitionBy; give a str .*Polars' own"),
-        (b"a.parquet", TypeError, "path is bytes; give a str"),
+        (pl.PartitionBy("folder", key="number"), TypeError, r"path is PartitionBy, not a path: .*Polars' own"),
+        (b"a.parquet", TypeError, "path is bytes, not a path"),
         ("ftp://bucket/a.parquet", ValueError, r'path="ftp://bucket/a.parquet": unknown scheme'),
     ],
 )
