@@ -23,7 +23,7 @@ from polars_tadoc import errors, namespaces
 from polars_tadoc.config import Config
 from polars_tadoc.model.text_type import DTYPE, STORAGE, Text, as_storage, as_text, is_tadoc
 from polars_tadoc.namespaces import accessors, notebook
-from polars_tadoc.runtime import fork as fork  # looks at every fork from here on
+from polars_tadoc.runtime import fork as fork  # registers its check of forks first
 from polars_tadoc.runtime import moved_modules
 from polars_tadoc.version import __version__ as __version__
 
@@ -109,7 +109,7 @@ _PLACES = {
     "twig_filter": "analytics.twig_filter",
     "word_count": "analytics.word_count",
 }
-"""Modules of the public names that are imported when somebody asks for them: they need Numba and PyArrow."""
+"""Modules of public names that are imported on first use: they need Numba and PyArrow."""
 
 __all__ = [
     "BM25",
@@ -169,17 +169,17 @@ __all__ = [
 
 
 class _Package(ModuleType):
-    """Keeps the function ``compress`` where Python would put the folder of that name."""
+    """Keeps the function ``compress`` under its name, where Python would set the folder of that name."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if name != "compress" or not isinstance(value, ModuleType):
             super().__setattr__(name, value)
 
 
-if not TYPE_CHECKING:  # type checkers would take any name for one of these
+if not TYPE_CHECKING:  # type checkers would accept any name
 
     def __getattr__(name: str) -> object:
-        """Import what a public name stands for, or a module of the package."""
+        """Import the module of a public name, or a module of the package."""
         if name.startswith("_"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:
@@ -194,12 +194,12 @@ if not TYPE_CHECKING:  # type checkers would take any name for one of these
 
 
 def __dir__() -> list[str]:
-    """List the public names: not what Python keeps here of modules that were imported on the way."""
+    """List the public names only, without modules imported on the way."""
     return sorted([*__all__, "__version__"])
 
 
 def _end() -> None:
-    """Wait for threads of plans before the interpreter ends, after what programs do at their own exit."""
+    """Wait for threads of plans before the interpreter ends, after exit handlers of programs."""
     if running := sys.modules.get("polars_tadoc.runtime.interpreter_exit"):
         running.running.end()
 

@@ -1,4 +1,4 @@
-"""``python -m polars_tadoc warmup``: compiles all kernels now, in several processes, so that no call waits for it."""
+"""``python -m polars_tadoc warmup`` compiles all kernels now, in several processes, so that no call waits for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m polars_tadoc")
     commands = parser.add_subparsers(dest="command", required=True)
     warmup = commands.add_parser("warmup", help="compile all kernels that are not compiled yet")
-    warmup.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="as many as there are cores")
+    warmup.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="number of processes (all cores)")
     given = parser.parse_args()
     from polars_tadoc.runtime.machine_code.build import warm_up
 

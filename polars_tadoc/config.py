@@ -17,32 +17,32 @@ ColumnType = Literal["text", "struct"]
 
 
 MOST = 1 << 56
-"""Largest limit or budget: sums that are held to it stay far from wrapping 64 bits."""
+"""Maximum value of a limit or budget: sums below it cannot exceed 64 bits."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The values in force; read one with :func:`settings`."""
+    """The current values; read them with :func:`settings`."""
 
     engine: EngineName = "auto"
     threads: int = 0
-    """CPU threads; 0 is one for each core this process may use."""
+    """CPU threads; 0: one per core that this process may use."""
     host_cache_bytes: int = 2 << 30
-    """Budget of the LRU of decoded grammars in host memory, once more of the tables kept with their rules, and for an
-    eighth of it again of payloads made for unpacked rows."""
+    """Budget of the LRU cache of decoded grammars in host memory; the tables of their rules get the same again, and
+    payloads made for unpacked rows an eighth."""
     device_cache_bytes: int = 4 << 30
-    """Budget of the LRU of grammars resident on the GPU."""
+    """Budget of the LRU cache of grammars on the GPU."""
     expansion_limit: int = 1 << 31
-    """Words that one rule, or the rows of one decompress or recompress call, may stand for; bytes: 16 times as many."""
+    """Maximum words of one rule, or the rows of one decompress or recompress call; bytes: 16 times that."""
     payload_limit_bytes: int = 4 << 30
-    """Decoded size that one grammar payload may declare, and that the copies of grammars made by one pack may have."""
+    """Maximum decoded size of one grammar payload, and of the copies of grammars made by one pack."""
     device_memory: DeviceMemory = "auto"
-    """Where arrays on a GPU are: in its own memory, or in memory that it shares with the host."""
+    """Memory for arrays on a GPU: its own, or memory that it shares with the host."""
     spill_folder: str | None = None
-    """Where what does not fit in ``memory_limit`` is written; None: where the system has its temporary files."""
+    """Folder for data that exceeds ``memory_limit``; None: the system's folder for temporary files."""
 
     column_type: ColumnType = "text"
-    """Type of compressed columns that no other column gives a type to: ``tadoc.Text``, or the bare struct under it."""
+    """Type of new compressed columns: ``tadoc.Text``, or the bare struct under it."""
 
     def __post_init__(self) -> None:
         named = {
@@ -58,7 +58,7 @@ class Settings:
             elif field.name == "spill_folder":
                 path = os.fspath(value) if isinstance(value, os.PathLike) else value
                 if path is not None and (not isinstance(path, str) or not path or re.match(r"\w+://", path)):
-                    raise ValueError(f"spill_folder={value!r} must be the path of a folder of this machine, or None")
+                    raise ValueError(f"spill_folder={value!r} must be the path of a local folder, or None")
                 object.__setattr__(self, field.name, None if path is None else os.path.expanduser(path))
             elif not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST:
                 raise ValueError(f"{field.name}={value!r} must be an integer from 0 to 2^56")
@@ -74,13 +74,13 @@ _checks: list[Callable[[], None]] = []
 
 
 def check_each_call(check: Callable[[], None]) -> Callable[[], None]:
-    """Let a check run whenever settings are asked for, which every call does; it raises where no call can run."""
+    """Run a check whenever settings are read, as every call does; it raises if no call can run."""
     _checks.append(check)
     return check
 
 
 def settings() -> Settings:
-    """Return the settings in force; all calls ask for them.
+    """Return the current settings; every call reads them.
 
     Raises
     ------
@@ -98,7 +98,7 @@ _own = threading.local()
 
 @contextmanager
 def own_threads(count: int) -> Iterator[None]:
-    """Keep parallel kernels that this thread calls on so many threads; on 1, they stay on this one."""
+    """Limit parallel kernels called by this thread to ``count`` threads; with 1, they run on this one."""
     before = own_count()
     _own.threads = count
     try:
@@ -108,17 +108,17 @@ def own_threads(count: int) -> Iterator[None]:
 
 
 def own_count() -> int:
-    """Return what :func:`own_threads` said in this thread; 0 where it said nothing."""
+    """Return the limit of :func:`own_threads` in this thread; 0 if there is none."""
     return int(getattr(_own, "threads", 0))
 
 
 def one_thread() -> AbstractContextManager[None]:
-    """Keep parallel kernels that this thread calls on this thread."""
+    """Run parallel kernels called by this thread on this thread."""
     return own_threads(1)
 
 
 def thread_count() -> int:
-    """Return how many CPU threads a parallel kernel uses."""
+    """Return the number of CPU threads of a parallel kernel."""
     return (
         own_count()
         or _current.threads
@@ -130,25 +130,34 @@ def _require_known(options: Iterable[str]) -> None:
     known = {field.name for field in fields(Settings)}
     unknown = sorted(set(options) - known)
     if unknown:
-        raise TypeError(f"Config has no option {unknown[0]!r}; there are {', '.join(sorted(known))}")
+        raise TypeError(f"Config has no option {unknown[0]!r}; options are {', '.join(sorted(known))}")
 
 
 class Config:
-    """Set defaults for the whole process, or until the end of a ``with`` block (for all threads alike).
+    """Set defaults for the whole process, or until the end of a ``with`` block (in all threads).
 
     Parameters
     ----------
     **options
-        ``engine`` ("auto", "cpu", "gpu"), ``threads`` (0: one per core), ``host_cache_bytes``,
-        ``device_cache_bytes`` (budgets of the grammar caches; in host memory as much again for tables
-        of rules), ``expansion_limit`` (words that one rule, or the rows of one decompress or recompress
-        call, may stand for), ``payload_limit_bytes`` (decoded size one grammar may declare, and the copies of
-        grammars that come again in one pack may have), ``device_memory`` (arrays on a GPU are in its own memory,
-        "device", or in managed memory, which may be larger than the GPU's, "unified"; "auto": managed memory on a GPU
-        that shares the host's, and else its own), ``spill_folder`` (the path of a folder, for what does not fit in
-        ``memory_limit``; None: the system's folder for temporary files), ``column_type`` (what ``compress``,
-        ``unpack`` and ``scan_packed`` return: "text", ``tadoc.Text``, or "struct", ``tadoc.STORAGE``, for tools that
-        take no extension types).
+        - ``engine``: "auto", "cpu" or "gpu".
+        - ``threads``: CPU threads; 0: one per core.
+        - ``host_cache_bytes`` and ``device_cache_bytes``: budgets of the grammar caches; in host memory, tables of
+          rules get the same again.
+        - ``expansion_limit``: maximum words that one rule, or the rows of one decompress or recompress call, expand to.
+        - ``payload_limit_bytes``: maximum decoded size of one grammar, and of repeated copies of grammars in one pack.
+        - ``device_memory``: memory for arrays on a GPU: "device", its own; "unified", managed memory, which may be
+          larger than the GPU's; "auto", managed memory on a GPU that shares the host's, otherwise its own.
+        - ``spill_folder``: path of a folder for data that exceeds ``memory_limit``; None: the system's folder for
+          temporary files.
+        - ``column_type``: type of columns that ``compress``, ``unpack`` and ``scan_packed`` return: "text",
+          ``tadoc.Text``, or "struct", ``tadoc.STORAGE``, for tools without extension types.
+
+    Raises
+    ------
+    TypeError
+        An option is unknown.
+    ValueError
+        A value is out of range.
 
     Examples
     --------
@@ -169,7 +178,7 @@ class Config:
 
     @staticmethod
     def set(**options: Any) -> None:
-        """Change options for the whole process; the same names as the constructor's."""
+        """Change options for the whole process; the same names as in the constructor."""
         Config(**options).__enter__()
 
     @staticmethod
@@ -180,7 +189,7 @@ class Config:
 
     @staticmethod
     def reset() -> None:
-        """Put every option back to its default."""
+        """Reset every option to its default."""
         global _current
         with _lock:
             _current = Settings()

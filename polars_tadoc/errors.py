@@ -1,4 +1,4 @@
-"""The exceptions of polars_tadoc. Each message says what was wrong, where, and what to do."""
+"""The exceptions of polars_tadoc. Each message says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 
 TEXT_CALLS = ("content_hash", "equals", "eq", "bm25_weights", "tfidf", "to_csr", "twig_filter")
-"""Calls that take a String column as it is."""
+"""Calls that accept a String column."""
 
 TO_STRINGS = {
     "List(String)": '.list.join(" ")',
@@ -17,23 +17,23 @@ TO_STRINGS = {
     "Struct": '.struct.field("…")',
     "Object": ".map_elements(str, return_dtype=pl.String)",
 }
-"""What makes strings of types that cannot be cast."""
+"""Conversions to String for types that cannot be cast."""
 
 PACKED_FIELDS = ("rule_offsets", "document_offsets", "roots")
-"""Fields by which a packed column is known."""
+"""Fields that identify a packed column."""
 
 COLUMN_FIELDS = ("grammar", "symbols", "gaps")
-"""Fields of a compressed column, by which one is known that has lost its type tag."""
+"""Fields that identify a compressed column that has lost its type."""
 
 MAX_COMPARED = 10_000
-"""Names among which the nearest is looked for: more take seconds."""
+"""Maximum number of names compared for a suggestion: more take seconds."""
 
 CHARACTERS_SHOWN = 40
-"""Of a query, on each side of what is wrong in it."""
+"""Characters of a query shown on each side of a fault."""
 
 
 class TadocError(Exception):
-    """Base class of this package's errors; a wrong argument is an ordinary TypeError or ValueError."""
+    """Base class of this package's errors; wrong arguments raise TypeError or ValueError."""
 
 
 class NotCompressedError(TadocError, TypeError):
@@ -41,7 +41,7 @@ class NotCompressedError(TadocError, TypeError):
 
     @classmethod
     def for_column(cls, name: str, dtype: object, call: str) -> NotCompressedError:
-        """Name the column, its type and the call that mends it."""
+        """Name the column, its type and the call that fixes it."""
         text = str(dtype)
         has_fields = all(f"'{field}'" in text for field in COLUMN_FIELDS)
         is_lost = any(all(f"'{field}'" in text for field in fields) for fields in (COLUMN_FIELDS, PACKED_FIELDS))
@@ -51,9 +51,9 @@ class NotCompressedError(TadocError, TypeError):
         if call == "decompress" and text == "String":
             mend = "it is text already"
         elif text.startswith(("Struct", "Text(", "Extension(")) and has_fields:
-            mend = "its type was lost on the way: tadoc.as_text(df) gives it back"
+            mend = "its type was lost on the way: restore it with tadoc.as_text(df)"
         elif text.startswith("Struct") and all(f"'{field}'" in text for field in PACKED_FIELDS):
-            mend = f'its rows are packed: df.tadoc.unpack("{name}") gives them back'
+            mend = f'its rows are packed: unpack them with df.tadoc.unpack("{name}")'
         elif text == "List(Text())" or (text.startswith("List(") and has_fields):
             mend = f'explode it, or call on the elements of its lists: pl.col("{name}").list.eval(pl.element().tadoc…)'
         elif text == "String":
@@ -64,19 +64,19 @@ class NotCompressedError(TadocError, TypeError):
 
 
 class NotPackedError(TadocError, TypeError):
-    """A column or a file was to be read as packed rows that is none."""
+    """A column or a file is not packed, but the call needs packed rows."""
 
     @classmethod
     def for_column(cls, name: str, dtype: object, call: str) -> NotPackedError:
         """Name the column, its type and the call that makes a packed one."""
         return cls(
             f'{call}: column "{name}" is {dtype}, not a packed TADOC column (tadoc.PACKED_DTYPE); '
-            'df.tadoc.pack("text") makes one of a compressed column'
+            'pack a compressed column with df.tadoc.pack("text")'
         )
 
 
 class ColumnMissingError(TadocError, KeyError):
-    """A column name that the frame does not have."""
+    """The frame has no column of that name."""
 
     def __str__(self) -> str:  # KeyError would print the repr of the message
         """Print the message as written."""
@@ -84,7 +84,7 @@ class ColumnMissingError(TadocError, KeyError):
 
     @classmethod
     def for_name(cls, name: str, columns: Iterable[str], call: str) -> ColumnMissingError:
-        """Suggest the nearest names, or list what there is."""
+        """Suggest the nearest names, or list all names."""
         hint = _suggestion(name, list(columns), "the columns are", "the frame has no columns")
         return cls(f'{call}: there is no column "{name}"; {hint}')
 
@@ -94,33 +94,33 @@ class InvalidGrammarError(TadocError, ValueError):
 
 
 class InvalidIndexError(TadocError, ValueError):
-    """The files of a saved index are damaged, or are no index; the message names the file and what to do."""
+    """The files of a saved index are damaged, or not an index; the message names the file and what to do."""
 
 
 class InvalidDictionaryError(TadocError, ValueError):
-    """The file of a saved dictionary is damaged, or is no dictionary; the message names the file and what to do."""
+    """The file of a saved dictionary is damaged, or not a dictionary; the message names the file and what to do."""
 
 
 class InvalidRecordsError(TadocError, ValueError):
-    """Partial results of an analytic, spilled or sent, are damaged, or are those of another question."""
+    """Partial results of an analytic, spilled or sent, are damaged, or belong to another call."""
 
 
 class InvalidTwigError(TadocError, ValueError):
-    """An XPath query is no twig; the message names what in it cannot be used, and where it stands."""
+    """An XPath query is not a supported twig; the message names the unsupported part and its position."""
 
     @classmethod
     def for_query(cls, name: str | None, xpath: str, position: int, why: str) -> InvalidTwigError:
-        """Name the character (from 0) where it begins, say what it is, and point at it."""
+        """Name the position (from 0) and the reason, and mark the character."""
         query = "the query" if name is None else f'query "{name}"'
         return cls(f"{query}, character {position + 1:,}: {why}\n{_with_caret(xpath, position)}")
 
 
 class InvalidTwigSetError(TadocError, ValueError):
-    """The file of saved twigs is damaged, or is none; the message names the file and what is wrong."""
+    """The file of saved twigs is damaged, or not a file of twigs; the message names the file and what is wrong."""
 
 
 class TwigMissingError(TadocError, KeyError):
-    """The name of a twig that the set does not have."""
+    """The set has no twig of that name."""
 
     def __str__(self) -> str:  # KeyError would print the repr of the message
         """Print the message as written."""
@@ -128,87 +128,87 @@ class TwigMissingError(TadocError, KeyError):
 
     @classmethod
     def for_name(cls, name: object, names: Iterable[str], call: str) -> TwigMissingError:
-        """Suggest the nearest names, or list what there is."""
+        """Suggest the nearest names, or list all names."""
         hint = _suggestion(str(name), list(names), "the set has", "the set is empty")
         return cls(f"{call}: the set has no twig {name!r}; {hint}")
 
 
 class InvalidXmlError(TadocError, ValueError):
-    """A row is not well-formed XML, or exceeds a limit; the message names the row and what is wrong there."""
+    """A row is not well-formed XML, or exceeds a limit; the message names the row and what is wrong."""
 
     @classmethod
     def for_row(cls, name: str, row: int, why: str) -> InvalidXmlError:
-        """Name the column, the row and how to go on without it."""
+        """Name the column and the row, and the option that skips such rows."""
         return cls(
-            f'column "{name}", row {row}: {why}; on_error="null" passes over such rows (null, where results are by row)'
+            f'column "{name}", row {row}: {why}; on_error="null" skips such rows (null, where results are by row)'
         )
 
 
 class LimitExceededError(TadocError, ValueError):
-    """What was asked for would expand beyond a limit; the message names the limit and how to raise it."""
+    """The input would expand beyond a limit; the message names the limit and how to raise it."""
 
 
 class DiskFullError(TadocError, OSError):
-    """No more can be written in a folder: it is full, or a quota is; the message names it. ``errno`` says which."""
+    """A folder cannot be written to: the disk or a quota is full; the message names it, ``errno`` says which."""
 
 
 class NotAFileError(TadocError, OSError):
-    """What should be a regular file is a FIFO, a device, a socket or a link; it was not read."""
+    """A FIFO, a device, a socket or a link was given instead of a regular file; it was not read."""
 
 
 class EngineUnavailableError(TadocError, RuntimeError):
-    """The engine asked for cannot run here; the message says what is missing and how to install it."""
+    """The given engine cannot run here; the message says what is missing and how to install it."""
 
 
 class ForkedProcessError(TadocError, RuntimeError):
-    """The process was forked after Polars had started its threads: calls would wait for ever."""
+    """The process was forked after Polars had started its threads: calls would never return."""
 
 
 class DeviceMemoryError(EngineUnavailableError):
-    """A GPU has too little memory for what cannot be cut any smaller; the message says what it is and what to do."""
+    """A GPU has too little memory for the smallest possible part; the message names the part and what to do."""
 
 
 class DeadlineMissedError(TadocError, TimeoutError):
-    """A query to a server was given up: no engine could answer it in time any more."""
+    """A server dropped a query: no engine could answer it before its deadline."""
 
 
 class SkippedPartitionWarning(UserWarning):
-    """A partition or file of a packed scan was passed over (``on_error="skip"``); the message names it and says why."""
+    """A packed scan skipped a partition or file (``on_error="skip"``); the message names it and the reason."""
 
 
 class WorkerLostError(TadocError, RuntimeError):
-    """Worker processes ended again and again over the same work, or could not be started; the message says which."""
+    """Worker processes ended repeatedly over the same task, or could not be started; the message says which."""
 
 
 class DeviceMemoryWarning(UserWarning):
-    """A GPU had too little memory for all rows at once: they went in smaller batches, or with "auto" to the CPU."""
+    """A GPU had too little memory for all rows at once: they ran in smaller batches, or with "auto" on the CPU."""
 
 
 class BrokenCuPyWarning(UserWarning):
-    """CuPy is installed but cannot be imported or used: ``engine="auto"`` takes the CPU; the message says why."""
+    """CuPy is installed but cannot be used: ``engine="auto"`` runs on the CPU; the message gives the reason."""
 
 
 class KernelCacheWarning(UserWarning):
-    """The machine code of kernels is kept in a temporary folder, or nowhere; the message says which and what to do."""
+    """The machine code of kernels is cached in a temporary folder, or not at all; the message says what to do."""
 
 
 class KeptFilesWarning(UserWarning):
-    """Another process put files into a folder just when it was replaced; the message says where they were kept."""
+    """Another process wrote files into a folder while it was replaced; the message says where they are kept."""
 
 
 class RepeatedGrammarsWarning(UserWarning):
-    """A column or a file holds so many grammars, or copies of them, that they weigh more than its rows."""
+    """A column or a file has so many grammars, or copies of them, that they take more space than its rows."""
 
 
 def to_strings(name: str, dtype: object) -> str:
-    """Say what makes a String column of one of another type."""
+    """Return the advice that makes a String column of another type."""
     made = next((made for kind, made in TO_STRINGS.items() if str(dtype).startswith(kind)), None)
     of = f'pl.col("{name}")'
-    return f"cast it: {of}.cast(pl.String)" if made is None else f"make strings of it: {of}{made}"
+    return f"cast it: {of}.cast(pl.String)" if made is None else f"convert it to strings: {of}{made}"
 
 
 def _with_caret(text: str, position: int) -> str:
-    """Show the characters about a place in a text, and below them a caret at it."""
+    """Return the part of a text around a position, with a caret below it."""
     first, last = max(position - CHARACTERS_SHOWN, 0), position + CHARACTERS_SHOWN
     shown = "".join(one if one.isprintable() else " " for one in text[first:last])
     before, after = "…" if first else "", "…" if last < len(text) else ""
@@ -217,14 +217,14 @@ def _with_caret(text: str, position: int) -> str:
 
 
 def _width(character: str) -> int:
-    """Return how many columns of a terminal a character takes."""
+    """Return the width of a character in a terminal, in columns."""
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def _suggestion(name: str, names: list[str], there_are: str, there_are_none: str) -> str:
-    """Ask whether one of the nearest names was meant, or list what there is."""
+    """Suggest one of the nearest names, or list all names."""
     near = difflib.get_close_matches(name, names[:MAX_COMPARED], n=3, cutoff=0.5)
     if near:
         return "did you mean " + " or ".join(f'"{one}"' for one in near) + "?"

@@ -1,4 +1,4 @@
-"""For tests of code that uses this package."""
+"""Helpers for tests of code that uses this package."""
 
 from __future__ import annotations
 
@@ -8,7 +8,20 @@ from polars_tadoc.engine.choose import engines_for
 
 
 def engines() -> list[str]:
-    """Names of the engines that can run here: "cpu", and "gpu" where there is one."""
+    """List the engines that can run here.
+
+    Returns
+    -------
+    list of str
+        "cpu", and "gpu" if a GPU can be used.
+
+    Examples
+    --------
+    >>> from polars_tadoc.testing import engines
+    >>> engines()[0]
+    'cpu'
+
+    """
     return [engine.name for engine in engines_for("auto") if engine.kernels.device_problem() is None]
 
 
@@ -18,7 +31,12 @@ def assert_engines_agree(call: Callable[[str], object]) -> None:
     Parameters
     ----------
     call
-        Takes the engine's name; what it returns is compared by ``equals`` where it has one, else by ``==``.
+        Takes the engine's name. Results are compared by their method ``equals``, or by ``==`` if they have none.
+
+    Raises
+    ------
+    AssertionError
+        Results differ; the message shows both.
 
     Examples
     --------
@@ -33,4 +51,4 @@ def assert_engines_agree(call: Callable[[str], object]) -> None:
     for engine in others:
         got = call(engine)
         same = expected.equals(got) if hasattr(expected, "equals") else expected == got
-        assert same, f"{engine} gives\n{got}\nwhere {first} gives\n{expected}"
+        assert same, f"{engine} gives\n{got}\nwhereas {first} gives\n{expected}"

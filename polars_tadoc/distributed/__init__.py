@@ -1,4 +1,4 @@
-"""Work of one call spread over several processes: of this machine's GPUs and cores, or of a cluster's."""
+"""Runs one call on several processes: on this machine's GPUs and cores, or on a cluster."""
 
 from polars_tadoc.distributed.workers import Workers
 

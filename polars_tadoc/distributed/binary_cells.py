@@ -1,7 +1,7 @@
-"""Packed rows in binary columns: each cell is a file of packed rows, whole, so that any engine can carry it.
+"""Packed rows in binary columns: each cell is a complete file of packed rows, so that any engine can transport it.
 
-Spark has neither unsigned numbers nor large lists, and lays each row out anew wherever it goes. A cell of bytes it
-passes on as it is.
+Spark has neither unsigned numbers nor large lists, and re-encodes each row whenever it moves one. It passes cells of
+bytes on unchanged.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from polars_tadoc.runtime.io_source import at_work
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 NAME = "text"
-"""The column within a cell."""
+"""Name of the column within a cell."""
 
 
 def cells(column: pl.Series) -> Iterator[tuple[bytes, int]]:
-    """Pack a compressed column: the bytes of each cell, and how many documents it has."""
+    """Pack a compressed column; yield the bytes of each cell and its number of documents."""
     for packed in pack_stream([pl.DataFrame([column.alias(NAME)])], NAME, passing=True):
         file = io.BytesIO()
         write_rows([packed], packed.schema, NAME, file)
@@ -44,12 +44,12 @@ def packed_of(cell: pa.Buffer, name: str) -> pl.Series:
     cell
         Its bytes.
     name
-        What messages call it.
+        Name of the cell in messages.
 
     Raises
     ------
     NotPackedError, InvalidGrammarError
-        It holds something else, or is damaged.
+        The cell is not packed, or damaged.
 
     """
     with PackedFile(Path(name), cell) as file:
@@ -58,7 +58,7 @@ def packed_of(cell: pa.Buffer, name: str) -> pl.Series:
 
 
 def partitions_of(cell: pa.Buffer, name: str) -> Iterator[Partition]:
-    """Read a cell's partitions one by one, without keeping their grammars; as for :func:`packed_of`."""
+    """Read a cell's partitions one by one, without caching their grammars; as for :func:`packed_of`."""
     packed = packed_of(cell, name)
     for row in range(len(packed)):
         partition = partition_at(packed, row, cached=False)
@@ -67,26 +67,26 @@ def partitions_of(cell: pa.Buffer, name: str) -> Iterator[Partition]:
 
 
 def unpack(frame: Frame, column: str) -> Frame:
-    """Make a row of each document of a frame whose column holds cells, as :func:`compress` makes them on Spark.
+    """Make one row per document of a frame whose column holds cells, as made by :func:`compress` on Spark.
 
     Parameters
     ----------
     frame
-        Frame of Polars, such as ``pl.scan_parquet`` of what Spark has written.
+        Polars frame, such as ``pl.scan_parquet`` of a file written by Spark.
     column
-        The Binary column; all others are lists, one value for each document.
+        The Binary column; all others are lists with one value per document.
 
     Returns
     -------
     DataFrame or LazyFrame, as the one given
-        The rows as they were, the column as a compressed one (``tadoc.DTYPE``).
+        The original rows, with the column as a compressed one (``tadoc.DTYPE``).
 
     Raises
     ------
     ColumnMissingError
-        There is no such column.
+        The frame lacks the column.
     NotPackedError
-        It is not Binary, or another one is no list; or a cell is something else.
+        The column is not Binary, or another one is not a list; or a cell is not packed.
     InvalidGrammarError
         A cell is damaged.
 
@@ -103,7 +103,9 @@ def unpack(frame: Frame, column: str) -> Frame:
     if column not in schema:
         raise ColumnMissingError.for_name(column, schema, "unpack")
     if schema[column] != pl.Binary:
-        raise NotPackedError(f'unpack: column "{column}" is {schema[column]}, not Binary, as spark.compress makes it')
+        raise NotPackedError(
+            f'unpack: column "{column}" is {schema[column]}, not Binary; spark.compress makes such columns'
+        )
     made = cs.by_name(column).as_expr().map_batches(_packed, return_dtype=PACKED_DTYPE, is_elementwise=True)
     packed: Any = frame.with_columns(made)
     return cast(Frame, packed.tadoc.unpack(column))
@@ -111,7 +113,7 @@ def unpack(frame: Frame, column: str) -> Frame:
 
 @at_work()
 def _packed(cells: pl.Series) -> pl.Series:
-    """Make a packed column of cells, which hold one packed row each."""
+    """Make a packed column of cells with one packed row each."""
     rows = [_only_row(cell, f'column "{cells.name}", row {row}') for row, cell in enumerate(cells)]
     return pl.concat([pl.Series(NAME, [], PACKED_DTYPE), *rows]).alias(cells.name)
 

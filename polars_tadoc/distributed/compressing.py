@@ -1,4 +1,4 @@
-"""Text files become packed files, one for each piece."""
+"""Compresses text files into packed files, one per split."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from polars_tadoc.packed.write import write_packed
 
 
 def file_name(number: int) -> str:
-    """Name a piece's file; the names of up to 10 million are in the order of the pieces."""
+    """Return the name of a split's file; up to 10 million names sort in the order of splits."""
     return f"part-{number:07d}.parquet"
 
 
 def compress_piece(folder: Path, number: int, files: Files, piece: Piece, arguments: dict[str, Any]) -> None:
-    """Compress one piece and write it; the file appears under its name when it is complete."""
+    """Compress one split and write its file atomically."""
     how = replace(Compression.from_arguments(**arguments), cached=False)
     rows = files.read(piece)
     with computing:

@@ -1,8 +1,8 @@
-"""Whose turn it is in a worker that is at several pieces at the same time."""
+"""The lock of a worker that runs several tasks at the same time."""
 
 from __future__ import annotations
 
 import threading
 
 computing = threading.Lock()
-"""Held by who computes, so that one piece at a time is on the device; others are read, merged or written meanwhile."""
+"""Held while computing, so that one task at a time uses the device; others read, merge or write meanwhile."""

@@ -1,4 +1,4 @@
-"""The files of a call as pieces that any worker can read: row groups of packed files, or stretches of text."""
+"""Splits the files of a call into pieces that any worker can read: row groups of packed files, or intervals of text."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from polars_tadoc.untrusted.parquet_footer import open_parquet
 from polars_tadoc.untrusted.thrift import MalformedError
 
 PIECE_BYTES = 1 << 27
-"""Text of one piece, about: many pieces of a large corpus, and yet long enough to compress well."""
+"""Approximate text bytes of one split: many splits in a large corpus, yet long enough to compress well."""
 
 MAX_ROWS = 1 << 32
-"""Results number rows in 32 bits."""
+"""Maximum rows: results number them in 32 bits."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Rows of a file.
+    """Consecutive rows of a file.
 
     Parameters
     ----------
     path
         The file.
     first, rows
-        The first of them, and how many they are; of a packed file the number of its row group, and the documents.
+        First row and number of rows; in a packed file, number of the row group, and its documents.
 
     """
 
@@ -53,14 +53,14 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Piece:
-    """What one task reads.
+    """One split: the input of one task.
 
     Parameters
     ----------
     stretches
-        One after another.
+        Intervals of files, in order.
     first_row
-        Number of the first row among those of all pieces.
+        Row number of its first row, over all splits.
 
     """
 
@@ -79,7 +79,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class PackedPiece(Piece):
-    """A row group of packed rows."""
+    """A split of packed rows: one row group."""
 
     def __str__(self) -> str:
         return f"{self.stretches[0].path}, row group {self.stretches[0].first}"
@@ -87,20 +87,20 @@ class PackedPiece(Piece):
 
 @dataclass(frozen=True)
 class Files:
-    """All that a call reads.
+    """All files of a call.
 
     Parameters
     ----------
     schema
         Columns of the rows, the packed one of type ``tadoc.DTYPE``.
     column
-        The column asked about.
+        The column to analyse.
     packed
-        Whether the files hold packed rows, else text.
+        Whether the files are packed; if not, they have text.
     first
-        The first of them.
+        The first file.
     pieces
-        The rows, in order.
+        The splits, in row order.
 
     """
 
@@ -112,27 +112,27 @@ class Files:
 
     @classmethod
     def find(cls, source: Source, column: str | None, call: str) -> Files:
-        """List the rows of files.
+        """List the files and cut them into splits.
 
         Parameters
         ----------
         source
             As for ``scan_packed``.
         column
-            The column asked about; may be left out for packed files.
+            The column to analyse; optional for packed files.
         call
-            For messages.
+            Name of the call, for messages.
 
         Raises
         ------
         FileNotFoundError, TypeError, ValueError, OSError
-            The source names no Parquet files, or they cannot be read.
+            The source matches no Parquet files, or they cannot be read.
         ColumnMissingError, NotCompressedError, NotPackedError
-            The files have no such column, or it is neither packed nor text.
+            The files lack the column, or it is neither packed nor text.
         SchemaError
-            Their columns differ in more than their order.
+            The files' columns differ in more than their order.
         LimitExceededError
-            They have more rows than results can number.
+            The files have more rows than results can number.
 
         """
         paths = _paths(source, call)
@@ -149,13 +149,15 @@ class Files:
         else:
             if column is None:
                 raise NotCompressedError(
-                    f'{call}: {paths[0]} has no packed column; name the column of text: workers.{call}(source, "text")'
+                    f'{call}: {paths[0]} has no packed column; name the text column: workers.{call}(source, "text")'
                 )
             schema = first
             for path in paths:
                 own = _schema_of(path, call)
                 if any(map(is_packed, own.values())):
-                    raise NotCompressedError(f"{call}: {paths[0]} holds text, {path} packed rows; ask about one kind")
+                    raise NotCompressedError(
+                        f"{call}: {paths[0]} holds text, {path} packed rows; use files of one kind"
+                    )
                 string_column(own, column, f"{call}: {path}")
                 _require_same(own, first, path, call)
             cut = _cut([one for path in paths for one in _text_stretches(path, column)])
@@ -166,19 +168,19 @@ class Files:
             pieces.append(piece)
             row += piece.rows
         if row > MAX_ROWS:
-            raise LimitExceededError(f"{call}: the files have {row:,} rows; results number {MAX_ROWS:,} at most")
+            raise LimitExceededError(f"{call}: the files have {row:,} rows; results can number {MAX_ROWS:,}")
         return cls(schema, column, packed, paths[0], tuple(pieces))
 
     def of(self, piece: Piece) -> Files:
-        """Leave out the other pieces: what a task is sent with."""
+        """Return a copy with one split only, to send with a task."""
         return replace(self, pieces=(piece,))
 
     def require_labels(self, name: str | None, call: str) -> pl.DataType | None:
-        """Return the type of the column that labels rows, if there is one; errors as ``label_column``'s."""
+        """Return the type of the column that labels rows, if there is one; errors as for ``label_column``."""
         if name is None:
             return None
         if self.packed and name == self.column:
-            raise ValueError(f'{call}: id="{name}" is the packed column itself; name another one, or leave id= out')
+            raise ValueError(f'{call}: id="{name}" is the packed column itself; name another one, or omit id=')
         return self.schema[label_column(self.schema, name, call)]
 
     def read(self, piece: Piece, names: Sequence[str] | None = None) -> pl.DataFrame:
@@ -190,16 +192,16 @@ class Files:
             with _naming(one.path):
                 frames.append(rows.select(wanted).collect())
             if frames[-1].width and frames[-1].height != one.rows:
-                raise InvalidGrammarError(f"{one.path}: it was replaced while it was read; ask again")
+                raise InvalidGrammarError(f"{one.path}: it was replaced while it was read; call again")
         return pl.concat(frames)
 
     @property
     def nothing(self) -> Piece:
-        """A piece of text without rows."""
+        """Return a split of text without rows."""
         return Piece((Stretch(self.first, 0, 0),), 0)
 
     def labels(self, piece: Piece, name: str) -> pl.Series:
-        """Read what rows are called."""
+        """Read the labels of rows."""
         if not self.packed:
             return self.read(piece, [name])[name]
         values = []
@@ -210,12 +212,12 @@ class Files:
         return pl.concat(values).alias(name)
 
     def corpora(self, piece: Piece) -> Iterator[Corpus]:
-        """Read packed documents; ``Corpus.rows`` are the numbers among those of all pieces.
+        """Yield the packed documents of a split; ``Corpus.rows`` are row numbers over all splits.
 
         Raises
         ------
         InvalidGrammarError
-            The file is damaged, or has not the documents that it was thought to have.
+            The file is damaged, or has another number of documents than its statistics say.
 
         """
         row = piece.first_row
@@ -229,14 +231,15 @@ class Files:
                     row += partition.document_count
         if row != piece.first_row + piece.rows:
             raise InvalidGrammarError(
-                f"{piece}: it says that it holds {piece.rows:,} documents, but has {row - piece.first_row:,}"
+                f"{piece}: its statistics give {piece.rows:,} documents, but it has {row - piece.first_row:,}"
             )
 
 
 def _paths(source: Source, call: str) -> list[Path]:
     if isinstance(source, pl.DataFrame | pl.LazyFrame):
-        raise TypeError(f"{call}: workers read Parquet files: give their paths, not a {type(source).__name__}")
-    return [Path(os.path.abspath(path)) for path in find_files(source, call)]  # workers are where they were started
+        raise TypeError(f"{call}: workers read Parquet files; give their paths, not a {type(source).__name__}")
+    # workers keep the working directory in which they started
+    return [Path(os.path.abspath(path)) for path in find_files(source, call)]
 
 
 def _schema_of(path: Path, call: str) -> pl.Schema:
@@ -246,7 +249,7 @@ def _schema_of(path: Path, call: str) -> pl.Schema:
 
 @contextmanager
 def _naming(place: object) -> Iterator[None]:
-    """Say which file it is that cannot be read."""
+    """Name the file in errors."""
     try:
         yield
     except (MalformedError, pa.ArrowException, UnicodeDecodeError, ComputeError) as error:
@@ -256,7 +259,7 @@ def _naming(place: object) -> Iterator[None]:
 
 
 def _require_same(own: pl.Schema, first: pl.Schema, path: Path, call: str) -> None:
-    """Raise ``SchemaError`` where a file's columns differ from the first one's in more than their order."""
+    """Raise ``SchemaError`` if a file's columns differ from the first one's in more than their order."""
     differing = [name for name in {**first, **own} if first.get(name) != own.get(name)]
     if differing:
         shown = "; ".join(
@@ -264,12 +267,12 @@ def _require_same(own: pl.Schema, first: pl.Schema, path: Path, call: str) -> No
             for name in differing
         )
         raise SchemaError(
-            f"{call}: the columns of {path} differ from those of the first file: {shown}; ask about files of one kind"
+            f"{call}: {path}: columns differ from those of the first file: {shown}; use files of one kind"
         )
 
 
 def _row_groups(path: Path, first: pl.Schema, call: str) -> Iterator[Stretch]:
-    """List the row groups of a packed file, with their documents; whether that is so is seen when they are read."""
+    """List the row groups of a packed file with their numbers of documents, which are checked on reading."""
     with PackedFile(path) as file, arrow_file(path) as content, open_parquet(content) as parquet:
         _require_same(file.schema, first, path, call)
         leaf = _leaf(parquet, f"{file.column}.valid.")
@@ -283,7 +286,7 @@ def _row_groups(path: Path, first: pl.Schema, call: str) -> Iterator[Stretch]:
 
 
 def _leaf(file: pq.ParquetFile, start: str) -> int:
-    """Find the first leaf column whose path begins so."""
+    """Return the first leaf column whose path has a prefix."""
     return next(place for place in range(len(file.schema)) if file.schema.column(place).path.startswith(start))
 
 
@@ -299,7 +302,7 @@ def _text_stretches(path: Path, column: str) -> Iterator[tuple[Stretch, int]]:
 
 
 def _cut(found: list[tuple[Stretch, int]]) -> Iterator[tuple[Stretch, ...]]:
-    """Gather row groups that stand together to about ``PIECE_BYTES`` of text."""
+    """Gather adjacent row groups into splits of about ``PIECE_BYTES`` of text."""
     held: list[Stretch] = []
     size = 0
     for one, nbytes in found:

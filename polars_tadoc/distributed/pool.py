@@ -1,4 +1,4 @@
-"""Several workers that share tasks: each takes the next one, and what a lost worker was at is done by another."""
+"""A pool of workers that share tasks: each takes the next one; tasks of a lost worker are done by others."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from polars_tadoc.runtime.interrupts import check
 from polars_tadoc.runtime.writer_thread import NOTICED
 
 MAX_TRIES = 3
-"""So many workers may be lost over one task before it is given up."""
+"""Maximum worker losses per task."""
 
 FINISH = -1
-"""Stands for no task: what was kept is to be handed over."""
+"""Not a task: asks a worker to hand over its kept results."""
 
 SHORTLY = 0.5
-"""Seconds after which those that wait look whether a worker was lost that nobody asked anything of."""
+"""Seconds between checks for lost workers while waiting."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """Something that any worker can do.
+    """A unit of work for any worker.
 
     Parameters
     ----------
     name
-        What it is about, for messages.
+        Its name in messages.
     arguments
-        What the stage's function is called with.
+        Arguments of the stage's function.
 
     """
 
@@ -44,14 +44,14 @@ class Task:
 
 @dataclass(frozen=True)
 class Kept:
-    """What a worker hands over after it has kept the results of several tasks.
+    """A worker's merged results of several tasks.
 
     Parameters
     ----------
     tasks
         Their numbers.
     value
-        What came of all of them.
+        The results of all of them.
 
     """
 
@@ -61,7 +61,7 @@ class Kept:
 
 @dataclass(eq=False)
 class _Stage:
-    """Tasks on their way; all that changes does so under the condition."""
+    """Running tasks; all changes happen under the condition."""
 
     call: str
     tasks: Sequence[Task]
@@ -73,22 +73,22 @@ class _Stage:
     results: dict[int, Any] = field(default_factory=dict)
     handed_over: list[Any] = field(default_factory=list)
     kept: dict[WorkerProcess, set[int]] = field(default_factory=dict)
-    """By process: tasks of which it keeps what it found."""
+    """By process: tasks whose results it keeps."""
     lost_ones: set[WorkerProcess] = field(default_factory=set)
-    """Processes whose tasks were left to others: what they have answered before does not count any more."""
+    """Processes whose tasks were given to others: their earlier results no longer count."""
     busy: Counter[int] = field(default_factory=Counter)
-    """By worker: calls that it is at."""
+    """By worker: its running calls."""
     done: set[int] = field(default_factory=set)
     error: BaseException | None = None
     stopped: bool = False
 
     @property
     def over(self) -> bool:
-        """Whether there is nothing more to do."""
+        """Whether all is done."""
         return self.stopped or self.error is not None or len(self.done) == len(self.tasks)
 
     def take(self, place: int, current: Callable[[], WorkerProcess]) -> int | None:
-        """Wait for something that a worker can do; None where there will be nothing."""
+        """Wait for a task that a worker can do; None if there will be none."""
         with self.changed:
             while not self.over:
                 for other in [other for other in self.kept if not other.alive]:
@@ -99,11 +99,11 @@ class _Stage:
                 if self.kept.get(current()) and not self.busy[place]:
                     self.busy[place] += 1
                     return FINISH
-                self.changed.wait(SHORTLY)  # a worker may be lost, and leave its tasks to this one
+                self.changed.wait(SHORTLY)  # a worker may be lost, and its tasks become free
         return None
 
     def answered(self, place: int, one: WorkerProcess, number: int, answer: Any) -> None:
-        """Note what came of a task."""
+        """Record the result of a task."""
         with self.changed:
             self.busy[place] -= 1
             if self.finish is None:
@@ -122,14 +122,14 @@ class _Stage:
             self.changed.notify_all()
 
     def failed(self, place: int, error: BaseException) -> None:
-        """Note what a task raised."""
+        """Record the error of a task."""
         with self.changed:
             self.busy[place] -= 1
             self.error = self.error or error
             self.changed.notify_all()
 
     def lost(self, place: int, one: WorkerProcess, number: int, how: str) -> None:
-        """Leave what a lost process was at, and what it had kept, to all."""
+        """Free the task of a lost process, and the tasks whose results it kept."""
         with self.changed:
             self.busy[place] -= 1
             self._leave(one, number, how)
@@ -143,34 +143,34 @@ class _Stage:
         again -= self.done
         if not again:
             return
-        blamed = number if number in again else max(again)  # it may have been any of those that were kept
+        blamed = number if number in again else max(again)  # it may have been any of those whose results were kept
         self.tries[blamed] = self.tries.get(blamed, 0) + 1
         if self.tries[blamed] == MAX_TRIES:
             self.error = self.error or WorkerLostError(
                 f"{self.call}: {MAX_TRIES} workers were lost over {self.tasks[blamed].name}, the last one because "
-                f"{how}; where memory ran out, take fewer workers, or smaller partitions: compress(rows_per_grammar=…)"
+                f"{how}; if memory ran out, use fewer workers, or smaller partitions: compress(rows_per_grammar=…)"
             )
         self.left.extendleft(sorted(again, reverse=True))
 
 
 class Pool:
-    """Workers that are started when it is made, and end when it is closed.
+    """Workers, started by the constructor and ended by :meth:`close`.
 
     Parameters
     ----------
     environments
-        By worker: its name and the variables that it has beside those of this process.
+        By worker: its name, and environment variables in addition to those of this process.
     settings
-        What they work with.
+        The settings of the workers.
     slots
-        Tasks that each is at, at the same time: one reads or writes while the other computes.
+        Concurrent tasks per worker: one reads or writes while the other computes.
 
     Raises
     ------
     EngineUnavailableError
         A worker's GPU cannot be used.
     WorkerLostError
-        A worker did not start.
+        A worker could not be started.
 
     """
 
@@ -195,55 +195,55 @@ class Pool:
         return len(self._environments)
 
     def close(self) -> None:
-        """Let all workers end."""
+        """End all workers."""
         with self._starting:
             self._closed = True
         with ThreadPoolExecutor(max(1, len(self._workers))) as threads:
             list(threads.map(WorkerProcess.close, self._workers.values()))
 
     def abandon(self) -> None:
-        """End all workers at once, without waiting: nobody can ask them any more."""
+        """End all workers at once, without waiting: the pool is no longer used."""
         for one in self._workers.values():
             one.abandon()
 
     def require_open(self, call: str) -> None:
-        """Raise ``ValueError`` where the workers were closed."""
+        """Raise ``ValueError`` if the workers are closed."""
         if self._closed:
-            raise ValueError(f"{call}: the workers are closed; make others, or call within the with block")
+            raise ValueError(f"{call}: the workers are closed; make new ones, or call within the with block")
 
     def run(
         self, call: str, function: Callable[..., Any], tasks: Sequence[Task], finish: Callable[[], Any] | None = None
     ) -> list[Any]:
-        """Have all tasks done.
+        """Run all tasks.
 
         Parameters
         ----------
         call
-            For messages.
+            Name of the call, for messages.
         function
-            A function of a module, called with each task's arguments in some worker. It may return ``Kept`` for the
-            tasks whose results the worker has kept so far, or None to keep this one's; if there is ``finish``.
+            A module-level function, called with each task's arguments in some worker. If there is ``finish``, it may
+            return ``Kept`` for the tasks whose results the worker has kept so far, or None to keep this one's.
         tasks
             The tasks.
         finish
-            Called in each worker that has kept something when no tasks are left; it returns ``Kept``.
+            Called in each worker with kept results when no tasks are left; returns ``Kept``.
 
         Returns
         -------
         list
-            The results in the order of the tasks; with ``finish``, what was handed over, in any order.
+            The results in the order of the tasks; with ``finish``, the values handed over, in any order.
 
         Raises
         ------
         ValueError
-            The workers were closed.
+            The workers are closed.
         WorkerLostError
-            Workers were lost over one task again and again.
+            Workers were lost repeatedly over one task.
         Exception
-            What a task raised; those that had begun are ended first.
+            The error of a task; running tasks are ended first.
 
         """
-        with self._running:  # what a worker keeps is of one call
+        with self._running:  # a worker keeps results of one call at a time
             self.require_open(call)
             return self._run(_Stage(call, tasks, function, finish, left=deque(range(len(tasks)))))
 
@@ -251,7 +251,7 @@ class Pool:
         threads = [
             threading.Thread(target=self._serve, args=(place, stage), name=f"tadoc {stage.call}", daemon=True)
             for _ in range(self._slots)
-            for place in self._workers  # the first tasks go to as many workers as there are
+            for place in self._workers  # one task for each worker first
         ]
         for thread in threads:
             thread.start()
@@ -260,7 +260,7 @@ class Pool:
                 while thread.is_alive():
                     thread.join(NOTICED)
                     check()
-        except BaseException:  # an interrupt: what workers are at is of no use any more
+        except BaseException:  # an interrupt: running tasks are useless
             with stage.changed:
                 stage.stopped = True
                 stage.changed.notify_all()
@@ -276,10 +276,10 @@ class Pool:
         return WorkerProcess(name, self._environments[name], self._settings, self._slots)
 
     def _alive(self, place: int) -> WorkerProcess:
-        """Give a worker; in place of one that is gone, another is started."""
+        """Return a worker; starts a new one if it is lost."""
         with self._starting:
             if self._closed:
-                raise ValueError("the workers were closed while they were at work")
+                raise ValueError("the workers were closed while they were running")
             if not self._workers[place].alive:
                 self._workers[place] = self._start(self._workers[place].name)
             return self._workers[place]

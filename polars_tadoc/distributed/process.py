@@ -1,4 +1,4 @@
-"""A worker as seen by the process that started it: calls are sent there, and their results come back."""
+"""A worker process, seen from its parent: sends calls and receives results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from polars_tadoc.config import Settings
 from polars_tadoc.distributed import worker
 
 PATIENCE = 10.0
-"""Seconds that a worker has to end by itself when nothing more is asked of it."""
+"""Seconds for a worker to end by itself after its input is closed."""
 
 
 class WorkerGoneError(Exception):
@@ -26,34 +26,34 @@ class WorkerGoneError(Exception):
 
 
 class WorkerProcess:
-    """One process that answers calls.
+    """A process that runs calls.
 
     Parameters
     ----------
     name
-        What it is called in messages.
+        Its name in messages.
     environment
-        Variables that it has beside those of this process.
+        Environment variables in addition to those of this process.
     settings
-        The settings that it works with.
+        The settings of the process.
     slots
-        Calls that it answers at the same time.
+        Number of concurrent calls.
 
     Raises
     ------
     WorkerGoneError
-        It did not start.
+        The process did not start.
 
     """
 
     def __init__(self, name: str, environment: Mapping[str, str], settings: Settings, slots: int) -> None:
         self.name = name
-        folders = [os.path.abspath(folder) for folder in sys.path]  # it finds the modules that this process has found
+        folders = [os.path.abspath(folder) for folder in sys.path]  # so that it finds the modules of this process
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", f"from {worker.__name__} import main; main({slots})"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            process_group=0,  # a terminal's interrupt is this process' to handle
+            process_group=0,  # this process handles a terminal's interrupt
             env={**os.environ, "PYTHONPATH": os.pathsep.join(folders), **environment},
         )
         assert self._process.stdin is not None
@@ -66,21 +66,21 @@ class WorkerProcess:
         self._ready = self.send(worker.prepare, settings)
 
     def wait_until_ready(self) -> None:
-        """Wait until it can be asked; errors as for :func:`polars_tadoc.distributed.worker.prepare`."""
+        """Wait until it is ready; errors as for :func:`polars_tadoc.distributed.worker.prepare`."""
         self._ready.result()
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked."""
+        """Whether it accepts calls."""
         return not self._gone.is_set()
 
     @property
     def number(self) -> int:
-        """The number of the process."""
+        """The process id."""
         return self._process.pid
 
     def send(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Ask for a call; the answer is the function's result or error, or ``WorkerGoneError``."""
+        """Send a call; the future gets the function's result or error, or ``WorkerGoneError``."""
         future: Future[Any] = Future()
         number = next(self._numbers)
         data = pickle.dumps((number, function, arguments))
@@ -89,21 +89,21 @@ class WorkerProcess:
             if self._gone.is_set():
                 self._fail()
                 return future
-            with suppress(BrokenPipeError, ValueError):  # that it is gone, or closed, is seen where its answers end
+            with suppress(BrokenPipeError, ValueError):  # a lost process is detected where its answers end
                 self._calls.write(data)
                 self._calls.flush()
         return future
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Ask for a call and wait for its result."""
+        """Send a call and wait for its result."""
         return self.send(function, *arguments).result()
 
     def abandon(self) -> None:
-        """End the process, and do not wait for that."""
+        """End the process without waiting."""
         self._process.kill()
 
     def kill(self) -> None:
-        """End the process at once; whoever waits for an answer gets ``WorkerGoneError``."""
+        """Kill the process; pending calls get ``WorkerGoneError``."""
         self._process.kill()
         self._gone.wait()
 
@@ -115,13 +115,13 @@ class WorkerProcess:
             self.kill()
 
     def _read(self) -> None:
-        """Hand out answers until there are no more."""
+        """Deliver answers until there are no more."""
         stream = self._process.stdout
         assert stream is not None
         while True:
             try:
                 number, what, value = pickle.load(stream)
-            except Exception:  # the end, or an answer that was cut off
+            except Exception:  # the end, or a truncated answer
                 break
             if what == "memory":
                 self._said = f"out of memory: {value}" if value else "out of memory"
@@ -148,13 +148,13 @@ class WorkerProcess:
             self._calls.close()
 
     def _fail(self) -> None:
-        """Tell all who wait that there will be no answer."""
+        """Fail all pending calls."""
         for number in list(self._waiting):
             self._waiting.pop(number).set_exception(WorkerGoneError(self._ending))
 
     @property
     def _ending(self) -> str:
-        """How the process ended."""
+        """Describe how the process ended."""
         if self._said:
             return self._said
         status = self._process.returncode

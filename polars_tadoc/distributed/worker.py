@@ -1,6 +1,6 @@
-"""What a worker's process runs: calls that come in by its standard input, and answers that go out by its output.
+"""The main function of a worker process: reads calls from standard input and writes answers to standard output.
 
-Nobody but the process that started it writes to the one and reads from the other, so both are pickles.
+Only the parent process writes to the one and reads from the other, so both use pickle.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from polars_tadoc.config import Settings
 from polars_tadoc.engine.choose import require_engine
 
 Answer = tuple[int, str, Any]
-"""The number of a call, what became of it ("result", "error" or "memory"), and the result, the error or its text."""
+"""Number of the call, status ("result", "error" or "memory"), and the result, the error or its text."""
 
 
 def prepare(settings: Settings) -> None:
-    """Work with the settings of the process that started this one, on an engine that must be there.
+    """Take over the parent's settings, and check that the engine can run.
 
     Raises
     ------
     EngineUnavailableError
-        The GPU given to this worker cannot be used.
+        This worker's GPU cannot be used.
 
     """
     config.Config.set(**vars(settings))
@@ -40,16 +40,16 @@ def prepare(settings: Settings) -> None:
 
 
 class _Answers:
-    """Where answers go; calls that run at the same time give them one after another."""
+    """The output; concurrent calls write their answers one after another."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._lock = file, threading.Lock()
 
     def give(self, answer: Answer) -> None:
-        """Send an answer; what cannot be pickled is sent as text."""
+        """Send an answer; values that cannot be pickled are sent as text."""
         try:
             data = pickle.dumps(answer)
-            if answer[1] == "error":  # some can be pickled and not read again
+            if answer[1] == "error":  # some errors can be pickled but not unpickled
                 pickle.loads(data)
         except Exception as error:
             data = pickle.dumps((answer[0], "error", RuntimeError(f"{answer[2]!r} cannot be sent: {error}")))
@@ -61,7 +61,7 @@ class _Answers:
         """Run one call."""
         try:
             self.give((number, "result", function(*arguments)))
-        except MemoryError as error:  # what is left in memory may be of no use: another process tries again
+        except MemoryError as error:  # this process may be short of memory: another one retries
             self.give((number, "memory", str(error)))
             os._exit(1)
         except BaseException as error:
@@ -70,16 +70,16 @@ class _Answers:
 
 
 def main(slots: int) -> None:
-    """Answer calls, so many at the same time, until no more can come."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal's interrupt the process that waits takes care
+    """Run calls, ``slots`` at the same time, until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles a terminal's interrupt
     calls, answers = os.fdopen(os.dup(0), "rb"), _Answers(os.fdopen(os.dup(1), "wb"))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)  # what libraries print must not get among the answers
+    os.dup2(2, 1)  # output of libraries must not mix with answers
     pool = ThreadPoolExecutor(slots)
     while True:
         try:
             number, function, arguments = pickle.load(calls)
-        except EOFError:  # whoever asked is gone, and nobody waits for what is being done
+        except EOFError:  # the parent is gone, and nobody waits for running calls
             os._exit(0)
         except Exception as error:
             answers.give((-1, "error", error))

@@ -314,7 +314,7 @@ def test_columns_that_a_cast_mends(call: str) -> None:
             getattr(made.to_frame().tadoc, call)("kind")
         getattr(tadoc, call)(made.cast(pl.String))
     packed = COLUMN.to_frame("text").tadoc.pack()
-    with pytest.raises(tadoc.errors.NotCompressedError, match=r'packed: df\.tadoc\.unpack\("text"\) gives them back'):
+    with pytest.raises(tadoc.errors.NotCompressedError, match=r'packed: unpack them with df\.tadoc\.unpack\("text"\)'):
         getattr(tadoc, call)(packed["text"])
     getattr(packed.tadoc.unpack("text").tadoc, call)("text")
 

@@ -55,7 +55,7 @@ def test_spill_folder() -> None:
         with tadoc.Config(spill_folder=given):
             assert tadoc.Config.get("spill_folder") == known
     for value in (3, b"/a", True, "", "s3://bucket/a"):
-        with pytest.raises(ValueError, match=r"spill_folder=.* must be the path of a folder of this machine, or None"):
+        with pytest.raises(ValueError, match=r"spill_folder=.* must be the path of a local folder, or None"):
             tadoc.Config(spill_folder=value)
 
 

@@ -51,7 +51,7 @@ class TestColumns:
     def test_a_lost_type_tag(self, call: str, lazily: Any) -> None:
         lost = tadoc.as_storage(tadoc.compress(pl.Series("text", ["a b"]))).struct.unnest()
         lost = lost.with_columns(pl.col("grammar").cast(pl.String).cast(pl.Categorical)).to_struct("text").to_frame()
-        with pytest.raises(NotCompressedError, match=r"type was lost on the way: tadoc\.as_text\(df\) gives it back"):
+        with pytest.raises(NotCompressedError, match=r"type was lost on the way: restore it with tadoc\.as_text\(df\)"):
             CALLS[call](lazily(lost), "text")
         assert tadoc.as_text(lost).tadoc.decompress().item() == "a b"
 
@@ -59,7 +59,7 @@ class TestColumns:
         nulls = pl.DataFrame({"text": pl.Series([None, None], dtype=pl.String)}).tadoc.compress("text")
         lost = nulls.select(pl.col("text").reverse())
         assert not tadoc.is_tadoc(lost.schema["text"])
-        with pytest.raises(NotCompressedError, match=r"its type was lost on the way: tadoc\.as_text\(df\)"):
+        with pytest.raises(NotCompressedError, match=r"type was lost on the way: restore it with tadoc\.as_text\(df\)"):
             CALLS[call](lazily(lost), "text")
         assert tadoc.as_text(lost).tadoc.decompress()["text"].to_list() == [None, None]
 

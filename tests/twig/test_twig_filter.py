@@ -329,7 +329,7 @@ def test_a_row_that_is_no_xml(engine: str, kind: Kind, name: str) -> None:
     rows = ["<a/>", None, "<b/>", wrong, "<a><b/></a>"]
     column = kind(rows)
     twigs = {"a": "/a", "b": "//b"}
-    with pytest.raises(InvalidXmlError, match=rf'^column "xml", row 3: .*{why}.*; on_error="null" passes over'):
+    with pytest.raises(InvalidXmlError, match=rf'^column "xml", row 3: .*{why}.*; on_error="null" skips'):
         column.to_frame().tadoc.twig_filter("xml", twigs, engine=engine)
     expected = [["a"], None, ["b"], None, ["a", "b"]]
     assert column.tadoc.twig_filter(twigs, on_error="null", engine=engine).to_list() == expected
@@ -605,7 +605,7 @@ def test_the_column_comes_first(engine: str) -> None:
         for name, mended in (("lists", '.list.join(" ")'), ("fields", '.struct.field("…")')):
             with pytest.raises(NotCompressedError) as caught:
                 held.tadoc.twig_filter(name, queries)
-            assert str(caught.value).endswith(f'TADOC column; make strings of it: pl.col("{name}"){mended}')
+            assert str(caught.value).endswith(f'TADOC column; convert it to strings: pl.col("{name}"){mended}')
     assert small.tadoc.twig_filter(queries=queries, engine=engine).rows() == [(0, "a")]
     assert small.lazy().tadoc.twig_filter(queries=queries, engine=engine).collect().rows() == [(0, "a")]
     with pytest.raises(TypeError, match="not Series; the column comes first"):
