@@ -290,7 +290,7 @@ class TestArguments:
             lambda: self.COLUMN.to_frame().lazy().tadoc.term_vector(normalize=normalize),
             lambda: pl.col("text").tadoc.sequence_count(normalize=normalize),
         ):
-            with pytest.raises(ValueError, match=rf"^normalize reads {read} of a frame.*: write pl.element\(\)"):
+            with pytest.raises(ValueError, match=rf"^normalize reads {read} of a frame.*; write pl.element\(\)"):
                 call()
 
     def test_normalize_to_one_word(self) -> None:

@@ -136,7 +136,7 @@ def test_tokenizer_is_inherited() -> None:
         for given_too in (None, tokenizer):
             got = like(pl.Series("t", ["e-f A", "d"]), column, tokenizer=given_too)
             assert {corpus.grammar.tokenizer for corpus in tadoc.column.split(got)} == {expected}
-    with pytest.raises(ValueError, match=r'like= was cut by tokenizer "regex:.*", not "words"'):
+    with pytest.raises(ValueError, match=r'like= has tokenizer "regex:.*", not "words"'):
         tadoc.compress(pl.Series(["a"]), like=column, tokenizer="words")
 
 
