@@ -37,7 +37,7 @@ def test_one_block_used_twice() -> None:
 
 
 def test_options_are_checked_at_once() -> None:
-    with pytest.raises(TypeError, match=r"Config has no option 'thread'; there are .*threads"):
+    with pytest.raises(TypeError, match=r"Config has no option 'thread'; options are .*threads"):
         tadoc.Config(thread=1)
     with pytest.raises(ValueError, match='engine="cuda" is not one of auto, cpu, gpu'):
         tadoc.Config(engine="cuda")
