@@ -168,6 +168,7 @@ class Reader:
 
     def __init__(self, folder: Path, verify: bool, mapped: bool) -> None:
         self._folder, self._verify, self._mapped = folder, verify, mapped
+        self._maps: list[mmap.mmap] = []
         if not folder.exists():
             raise FileNotFoundError(f"load_index: there is no folder {folder}")
         if not folder.is_dir():
@@ -367,7 +368,7 @@ class Reader:
                     raise self.damaged(name, f"it has {size:,} bytes, not {known['bytes']:,}")
                 if mapped and verify and _checksum(file) != known["crc32"]:
                     raise self.damaged(name, "its checksum is another")
-                data: Any = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if mapped else file.read()
+                data: Any = self._map(file, size) if mapped else file.read()
         except (FileNotFoundError, IsADirectoryError):
             raise InvalidIndexError(f"load_index: there is no file {self._folder / name}; {_MEND}") from None
         except NotAFileError as error:
@@ -375,6 +376,18 @@ class Reader:
         if verify and not mapped:
             self._require_checksum(name, known, data)
         return data
+
+    def _map(self, file: BinaryIO, size: int) -> mmap.mmap:
+        made = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+        self._maps.append(made)
+        return made
+
+    def release_pages(self) -> None:
+        """Let go of the pages of mapped files that checks have read: they count as memory of this process."""
+        advice: int | None = getattr(mmap, "MADV_DONTNEED", None)
+        if advice is not None:
+            for one in self._maps:
+                one.madvise(advice)
 
     def _require_checksum(self, name: str, known: dict[str, Any], data: Any) -> None:
         if zlib.crc32(data) != known["crc32"]:

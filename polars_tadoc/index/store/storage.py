@@ -79,6 +79,7 @@ def read(path: Path, verify: bool, mapped: bool, normalize: pl.Expr | None) -> P
         tokenizer, morphism = _analyzer_header(field(header, "analyzer", dict))
     segments = tuple(_read_segment(reader, place, one, codec) for place, one in enumerate(known))
     stored = _read_documents(reader, described, sum(segment.size for segment in segments))
+    reader.release_pages()
     return Parts(segments, _analyzer(tokenizer, morphism, normalize), stored, codec.name)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -87,6 +89,21 @@ def test_a_file_that_is_changed_in_place_is_found_when_it_is_read(saved: Path, n
         loaded.search(PHRASE)
     with pytest.raises(InvalidIndexError, match=name.replace(".", r"\.")):
         tadoc.load_index(saved)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize("verify", [True, False])
+def test_no_page_of_its_files_stays_in_memory(tmp_path: Path, verify: bool) -> None:
+    """What checks have read of mapped files is let go of; the files can be read as before."""
+    index = build([f"error {row} on node n{row % 1700}" for row in range(20_000)])
+    index.save(tmp_path / "index")
+    loaded = tadoc.load_index(tmp_path / "index", verify=verify)
+    parts = re.split(r"^([0-9a-f]+-[0-9a-f]+ .*)$", Path("/proc/self/smaps").read_text(), flags=re.MULTILINE)
+    mapped = {name: about for name, about in pairwise(parts) if str(tmp_path) in name}
+    assert {Path(name.split()[-1]).name for name in mapped} >= {"text.parquet", "segment_0.gaps.low.npy"}
+    assert [about.split("Rss:")[1].split()[0] for about in mapped.values()] == ["0"] * len(mapped)
+    assert loaded.search("error n3").equals(index.search("error n3"))
+    assert loaded.search('"node n3"').equals(index.search('"node n3"'))
 
 
 MEASURE = """
