@@ -23,9 +23,9 @@ from benchmarks import corpora
 from polars_tadoc.analytics import sequence_count, word_count
 from polars_tadoc.engine import cuda
 from polars_tadoc.engine.choose import CPU, GPU, Engine
-from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import DeviceMemoryWarning
 from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.stages import Stages
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.packed.pushdown import packed_question
 from polars_tadoc.runtime.prefetch import read_ahead
@@ -46,10 +46,8 @@ def partitions(files: list[Path]) -> Iterator[Corpus]:
 
 def stream(analytic: Analytic[Any, Any], corpora: Iterable[Corpus], engine: Engine) -> int:
     """Work on one partition after the other, as a call with a memory limit does, but for the merging."""
-    batches, found = DeviceBatches(analytic.name, "auto"), 0
-    for corpus in corpora:
-        found += int(analytic.on_host(analytic.partial_in(batches, corpus, engine)).nbytes)
-    return found
+    stages = Stages(analytic)
+    return sum(int(stages.find_on(corpus, engine).nbytes) for corpus in corpora)
 
 
 def seconds(work: Callable[[], Any], repeat: int) -> float:

@@ -32,7 +32,7 @@ def trigrams(texts: NearCopies, copies: int) -> list[Records]:
     for number in range(copies):
         text = texts.copy(number)
         (corpus,) = split(text.tadoc.compress(rows_per_grammar=len(text)))  # type: ignore[attr-defined]
-        found.append(request.records(request.partial(corpus, choose("cpu", corpus.symbol_count))))
+        found.append(request.transport.records(request.partial(corpus, choose("cpu", corpus.symbol_count))))
     return found
 
 

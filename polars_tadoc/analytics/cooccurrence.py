@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypedDict, Unpack
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.engine.choose import Engine, EngineOption
-from polars_tadoc.execute.analytic import Analytic
-from polars_tadoc.kernels.keys.merge_cpu import sum_sequences
-from polars_tadoc.model.corpus import Corpus
-from polars_tadoc.model.vocabulary import Vocabulary, unify
-from polars_tadoc.records.labelled_results import Labels, dictionary, to_arrow
-from polars_tadoc.records.records import Layout, Records, put_in_order
+from polars_tadoc.engine.choose import EngineOption
+from polars_tadoc.engine.kernels import Kernels
+from polars_tadoc.execute.sequence_counts import CountsSequences, SequenceCounts
+from polars_tadoc.records.labelled_results import dictionary, to_arrow
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.traversal.options import (
@@ -28,20 +24,12 @@ from polars_tadoc.traversal.options import (
     require_min_count,
     require_top,
 )
-from polars_tadoc.traversal.selector import choose_strategy
-from polars_tadoc.traversal.source import prepare
 
 SCHEMA = pl.Schema({"word": pl.String, "other": pl.String, "count": pl.UInt64})
 
 
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Pairs of words and their counts, by count falling, equal ones in code point order; arrays in host memory."""
-
-    words: Vocabulary
-    ids: npt.NDArray[np.uint32]
-    """uint32[pairs, 2]: word ids, the one that comes first in code point order first."""
-    counts: npt.NDArray[np.uint64]
+class Pairs(SequenceCounts):
+    """Pairs of words and their counts, in the order of the result; the word that is first in code point order first."""
 
     def to_arrow(self) -> pa.Table:
         """Table with dictionary-encoded words."""
@@ -52,11 +40,6 @@ class Pairs:
         """Frame with the schema ``SCHEMA``."""
         word, other = (self.words.take(self.ids[:, k]) for k in range(2))
         return pl.DataFrame([word.alias("word"), other.alias("other"), pl.Series("count", self.counts)])
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays and the words."""
-        return self.ids.nbytes + self.counts.nbytes + self.words.nbytes
 
 
 class WindowOption(TypedDict, total=False):
@@ -74,10 +57,13 @@ class CooccurrenceOptions(CooccurrenceOnWorkers, EngineOption, total=False):
 
 
 @dataclass(frozen=True)
-class CooccurrenceRequest(Analytic[Pairs, Pairs]):
-    """What is to be counted, checked when it is made."""
+class CooccurrenceRequest(CountsSequences[Pairs]):
+    """Arguments, checked."""
 
     name: ClassVar[str] = "cooccurrence"
+    made = Pairs
+    span_option: ClassVar[str] = "window"
+    size: ClassVar[int] = 2
     window: int
     top: int | None
     min_count: int
@@ -99,64 +85,10 @@ class CooccurrenceRequest(Analytic[Pairs, Pairs]):
         """A word is counted with those of its window."""
         return self.window
 
-    def partial(self, corpus: Corpus, engine: Engine) -> Pairs:
-        """Count one corpus' pairs."""
-        source = prepare(corpus, engine, self.options.morphism)
-        kernels = engine.kernels
-        strategy = choose_strategy(self.options.strategy, source, "cooccurrence", self.window)
-        ids, counts = kernels.pair_counts(
-            source.rules,
-            source.root_offsets,
-            source.roots,
-            self.window,
-            source.rank,
-            strategy,
-            self.min_count,
-            self.top,
-        )
-        return Pairs(source.words, kernels.to_host(ids), kernels.to_host(counts))
-
-    def merge(self, partials: Sequence[Pairs]) -> Pairs:
-        """Add the counts of several corpora, in host memory."""
-        words, maps = unify([part.words for part in partials])
-        ids = [own[part.ids] for own, part in zip(maps, partials, strict=True)]
-        joined = np.concatenate([np.zeros((0, 2), np.uint32), *ids])
-        counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
-        return Pairs(words, *sum_sequences(joined, counts, words.rank, self.min_count, self.top))
-
-    @property
-    def asked(self) -> dict[str, Any]:
-        """What decides which records there are."""
-        return {**super().asked, "window": self.window}
-
-    @property
-    def layout(self) -> Layout:
-        """Two words, and how often they stand near each other."""
-        return Layout(("word", "word"), 2, by_count=True)
-
-    def records(self, part: Pairs) -> Records:
-        """Put them in the order of their words."""
-        return put_in_order(self.layout, part.words, part.ids, part.counts)
-
-    def part(self, records: Records) -> Pairs:
-        """Put them in the order of their counts."""
-        assert records.counts is not None
-        order = np.argsort(~records.counts, kind="stable")
-        return Pairs(Vocabulary(records.words), records.keys[order], records.counts[order])
-
-    @property
-    def limits(self) -> tuple[int, int | None]:
-        """Those asked for."""
-        return self.min_count, self.top
-
-    def ranged(self, records: Records, labels: Labels) -> Pairs:
-        """Take them as they come."""
-        assert records.counts is not None
-        return Pairs(Vocabulary(records.words), records.keys, records.counts)
-
-    def result(self, total: Pairs, labels: Labels) -> Pairs:
-        """Counts are what is asked for."""
-        return total
+    @staticmethod
+    def kernel(kernels: Kernels) -> Callable[..., tuple[Any, Any]]:
+        """Return the kernel that counts the pairs of one corpus."""
+        return kernels.pair_counts
 
 
 @takes_options

@@ -16,10 +16,9 @@ import pyarrow as pa
 
 from polars_tadoc.analytics import inverted_index, ranked_inverted_index
 from polars_tadoc.analytics.by_group import Groups
-from polars_tadoc.engine.device_batches import DeviceBatches
-from polars_tadoc.execute.analytic import Analytic, Part
-from polars_tadoc.model.column import split
-from polars_tadoc.model.corpus import require_countable
+from polars_tadoc.execute.aggregation import Part
+from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.stages import Stages
 from polars_tadoc.records.labelled_results import (
     INDEX,
     Labels,
@@ -107,12 +106,8 @@ class _IndexRequest(ABC, Generic[Part]):
         return self._run(Groups(groups.column, offsets), Labels.of(groups.column, labels, self.analytic.name))
 
     def _run(self, groups: Groups, labels: Labels) -> pl.Series:
-        corpora = split(groups.column)
-        require_countable(corpora)
-        engine = self.analytic.choose_engine(sum(corpus.symbol_count for corpus in corpora))
         every = self.analytic.without_limits()
-        batches = DeviceBatches(self.analytic.name, self.analytic.options.engine)
-        found = every.merge([every.partial_in(batches, corpus, engine) for corpus in corpora])
+        found = every.merge([Stages(every).all(groups.column)])
         shares, columns = self._share(found, groups, labels)
         sizes = np.bincount(shares.groups, minlength=len(groups.offsets) - 1)
         structs: Any = pl.DataFrame(columns).to_struct().to_arrow(compat_level=pl.CompatLevel.newest())

@@ -13,11 +13,13 @@ import pyarrow as pa
 
 from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.transport import Transport
 from polars_tadoc.kernels.primitives.lists import gather_lists
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, from_arrow, lists
-from polars_tadoc.records.records import Layout, Records, put_in_order
+from polars_tadoc.records.packed_records import sort_records
+from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.option_signature import takes_options
 from polars_tadoc.traversal.options import CountRequest, MinCountOption, WordOptions
 from polars_tadoc.traversal.selector import choose_strategy
@@ -67,6 +69,21 @@ class InvertedIndex:
         return lists(self.offsets, self.labels.arrow(self.rows))
 
 
+class PostingsTransport(Transport[Postings]):
+    """A word, and a row that holds it."""
+
+    def records(self, part: Postings) -> Records:
+        """Write each word beside its rows."""
+        ids = np.repeat(np.arange(len(part.words), dtype=np.uint32), np.diff(part.offsets))
+        return sort_records(self.layout, part.words, np.stack([ids, part.rows.astype(np.uint32)], axis=1))
+
+    def part(self, records: Records) -> Postings:
+        """List the rows of each word."""
+        words = Vocabulary(records.words)
+        offsets = np.searchsorted(records.keys[:, 0], np.arange(len(words) + 1))
+        return Postings(words, offsets, records.keys[:, 1].copy())
+
+
 class InvertedIndexOnWorkers(MinCountOption, WordOptions, total=False):
     """Options of :func:`inverted_index` where workers settle the engine."""
 
@@ -77,9 +94,10 @@ class InvertedIndexOptions(InvertedIndexOnWorkers, EngineOption, total=False):
 
 @dataclass(frozen=True)
 class InvertedIndexRequest(CountRequest, Analytic[Postings, InvertedIndex]):
-    """What is to be indexed, checked when it is made."""
+    """Arguments, checked."""
 
     name: ClassVar[str] = "inverted_index"
+    transport = PostingsTransport(Layout(("word", "row"), 1, counted=False))
 
     def partial(self, corpus: Corpus, engine: Engine) -> Postings:
         """Index one corpus."""
@@ -108,22 +126,6 @@ class InvertedIndexRequest(CountRequest, Analytic[Postings, InvertedIndex]):
         joined >>= np.uint64(32)  # in place, all of it: merging sets how much fits a memory limit
         sizes = np.bincount(joined.view(np.int64), minlength=len(words))
         return Postings(words, np.append(0, np.cumsum(sizes)), rows)
-
-    @property
-    def layout(self) -> Layout:
-        """A word, and a row that holds it."""
-        return Layout(("word", "row"), 1, counted=False)
-
-    def records(self, part: Postings) -> Records:
-        """Write each word beside its rows."""
-        ids = np.repeat(np.arange(len(part.words), dtype=np.uint32), np.diff(part.offsets))
-        return put_in_order(self.layout, part.words, np.stack([ids, part.rows.astype(np.uint32)], axis=1))
-
-    def part(self, records: Records) -> Postings:
-        """List the rows of each word."""
-        words = Vocabulary(records.words)
-        offsets = np.searchsorted(records.keys[:, 0], np.arange(len(words) + 1))
-        return Postings(words, offsets, records.keys[:, 1].copy())
 
     def result(self, total: Postings, labels: Labels) -> InvertedIndex:
         """Put the words in order, and give rows their labels."""

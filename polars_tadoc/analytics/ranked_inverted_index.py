@@ -13,23 +13,21 @@ import pyarrow as pa
 
 from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.transport import Transport
 from polars_tadoc.kernels.keys.merge_cpu import join_postings
 from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, from_arrow, lists, sequence_lists, sequence_series, to_arrow
-from polars_tadoc.records.records import Layout, Records, put_in_order, stretches, word_columns
-from polars_tadoc.runtime.arguments import require_integer
+from polars_tadoc.records.packed_records import sort_records
+from polars_tadoc.records.records import Layout, Records, stretches, word_columns
 from polars_tadoc.runtime.option_signature import takes_options
 from polars_tadoc.traversal.options import (
-    MAX_WORDS,
     MinCountOption,
-    Options,
     RunOption,
+    RunRequest,
     TopOption,
     WordOptions,
-    require_min_count,
-    require_top,
 )
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
@@ -90,25 +88,30 @@ class RankedInvertedIndexOptions(RankedInvertedIndexOnWorkers, EngineOption, tot
 
 
 @dataclass(frozen=True)
-class RankedInvertedIndexRequest(Analytic[Postings, RankedInvertedIndex]):
-    """What is to be indexed, checked when it is made."""
+class RankedTransport(Transport[Postings]):
+    """The words of a run, a row that holds it, and how often."""
+
+    def records(self, part: Postings) -> Records:
+        """Write each run beside its rows."""
+        runs = np.repeat(part.ids, np.diff(part.offsets), axis=0)
+        keys = np.column_stack([runs, part.rows.astype(np.uint32)])
+        return sort_records(self.layout, part.words, keys, part.counts)
+
+    def part(self, records: Records, min_count: int = 1, top: int | None = None) -> Postings:
+        """Order each run's rows by their counts, and apply limits."""
+        assert records.counts is not None
+        n = self.layout.group
+        ids, offsets = stretches(records.keys[:, :n])
+        rows, counts = records.keys[:, n].copy(), records.counts.copy()
+        kept, offsets, rows, counts = rank_postings(offsets, rows, counts, min_count, top)
+        return Postings(Vocabulary(records.words), ids[kept], offsets, rows, counts)
+
+
+@dataclass(frozen=True)
+class RankedInvertedIndexRequest(RunRequest, Analytic[Postings, RankedInvertedIndex]):
+    """Arguments, checked."""
 
     name: ClassVar[str] = "ranked_inverted_index"
-    n: int
-    top: int | None
-    min_count: int
-    options: Options
-
-    @classmethod
-    @takes_options
-    def from_arguments(cls, **options: Unpack[RankedInvertedIndexOptions]) -> RankedInvertedIndexRequest:
-        """Check the arguments of :func:`ranked_inverted_index`; errors as there."""
-        return cls(
-            require_integer("n", options["n"], 1, MAX_WORDS),
-            require_top(options["top"]),
-            require_min_count(options["min_count"]),
-            Options.of(options),
-        )
 
     def partial(self, corpus: Corpus, engine: Engine) -> Postings:
         """Index one corpus."""
@@ -146,29 +149,13 @@ class RankedInvertedIndexRequest(Analytic[Postings, RankedInvertedIndex]):
         return {**super().asked, "n": self.n}
 
     @property
-    def layout(self) -> Layout:
-        """The words of a run, a row that holds it, and how often."""
-        return Layout((*word_columns(self.n), "row"), self.n)
-
-    def records(self, part: Postings) -> Records:
-        """Write each run beside its rows."""
-        runs = np.repeat(part.ids, np.diff(part.offsets), axis=0)
-        return put_in_order(self.layout, part.words, np.column_stack([runs, part.rows.astype(np.uint32)]), part.counts)
-
-    def part(self, records: Records) -> Postings:
-        """Put each run's rows in the order of their counts."""
-        assert records.counts is not None
-        ids, offsets = stretches(records.keys[:, : self.n])
-        ranked = rank_postings(offsets, records.keys[:, self.n].copy(), records.counts.copy(), 1, None)
-        return Postings(Vocabulary(records.words), ids, *ranked[1:])
+    def transport(self) -> RankedTransport:
+        """How partial results travel."""
+        return RankedTransport(Layout((*word_columns(self.n), "row"), self.n))
 
     def ranged(self, records: Records, labels: Labels) -> RankedInvertedIndex:
         """Apply the limits to each run's rows."""
-        assert records.counts is not None
-        ids, offsets = stretches(records.keys[:, : self.n])
-        rows, counts = records.keys[:, self.n].copy(), records.counts.copy()
-        kept, offsets, rows, counts = rank_postings(offsets, rows, counts, self.min_count, self.top)
-        return RankedInvertedIndex(labels, Postings(Vocabulary(records.words), ids[kept], offsets, rows, counts))
+        return RankedInvertedIndex(labels, self.transport.part(records, self.min_count, self.top))
 
     def result(self, total: Postings, labels: Labels) -> RankedInvertedIndex:
         """Give rows their labels."""

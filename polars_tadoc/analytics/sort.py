@@ -27,13 +27,13 @@ class SortOptions(SortOnWorkers, EngineOption, total=False):
 
 @dataclass(frozen=True)
 class SortRequest(CountRequest, CountsWords):
-    """What is to be sorted, checked when it is made."""
+    """Arguments, checked."""
 
     name: ClassVar[str] = "sort"
 
     @property
     def limits(self) -> tuple[int, int | None]:
-        """Those asked for."""
+        """Those of the call."""
         return self.min_count, None
 
     def result(self, total: WordCounts, labels: Labels) -> Selection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -13,20 +13,15 @@ import pyarrow as pa
 
 from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.execute.analytic import Analytic
-from polars_tadoc.kernels.primitives.lists import gather_lists
+from polars_tadoc.execute.row_order import in_row_order
+from polars_tadoc.execute.transport import Transport
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, to_arrow
-from polars_tadoc.records.records import Layout, Records, put_in_order, stretches
+from polars_tadoc.records.packed_records import sort_records
+from polars_tadoc.records.records import Layout, Records, stretches
 from polars_tadoc.runtime.option_signature import takes_options
-from polars_tadoc.traversal.options import (
-    MinCountOption,
-    Options,
-    TopOption,
-    WordOptions,
-    require_min_count,
-    require_top,
-)
+from polars_tadoc.traversal.options import MinCountOption, TopOption, TopRequest, WordOptions
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
 
@@ -80,6 +75,23 @@ class TermVectors:
         return np.repeat(self.documents.rows.astype(np.uint32), np.diff(self.documents.offsets))
 
 
+class TermVectorTransport(Transport[DocumentWords]):
+    """A row, a word that it holds, and how often."""
+
+    def records(self, part: DocumentWords) -> Records:
+        """Write each row beside its words."""
+        rows = np.repeat(part.rows.astype(np.uint32), np.diff(part.offsets))
+        return sort_records(self.layout, part.words, np.stack([rows, part.ids], axis=1), part.counts)
+
+    def part(self, records: Records) -> DocumentWords:
+        """Order each row's words by their counts."""
+        assert records.counts is not None
+        rows, offsets = stretches(records.keys[:, 0])
+        order = np.lexsort((records.keys[:, 1], ~records.counts, records.keys[:, 0]))
+        ids, counts = records.keys[order, 1], records.counts[order]
+        return DocumentWords(Vocabulary(records.words), rows.astype(np.int64), offsets, ids, counts)
+
+
 class TermVectorOnWorkers(TopOption, MinCountOption, WordOptions, total=False):
     """Options of :func:`term_vector` where workers settle the engine."""
 
@@ -89,21 +101,13 @@ class TermVectorOptions(TermVectorOnWorkers, EngineOption, total=False):
 
 
 @dataclass(frozen=True)
-class TermVectorRequest(Analytic[DocumentWords, TermVectors]):
-    """What is to be counted, checked when it is made."""
+class TermVectorRequest(TopRequest, Analytic[DocumentWords, TermVectors]):
+    """Arguments, checked."""
 
     name: ClassVar[str] = "term_vector"
-    top: int | None
-    min_count: int
-    options: Options
+    transport = TermVectorTransport(Layout(("row", "word"), 1))
 
-    @classmethod
-    @takes_options
-    def from_arguments(cls, **options: Unpack[TermVectorOptions]) -> TermVectorRequest:
-        """Check the arguments of :func:`term_vector`; errors as there."""
-        return cls(require_top(options["top"]), require_min_count(options["min_count"]), Options.of(options))
-
-    def without_limits(self) -> TermVectorRequest:
+    def without_limits(self) -> Self:
         """Limits hold for each row, and no row lies in two parts."""
         return self
 
@@ -122,44 +126,14 @@ class TermVectorRequest(Analytic[DocumentWords, TermVectors]):
         if len(partials) == 1:
             return partials[0]
         words, maps = unify([part.words for part in partials])
-        rows = np.concatenate([np.zeros(0, np.int64), *(part.rows for part in partials)])
-        ids = np.concatenate(
-            [np.zeros(0, np.uint32), *(own[part.ids] for own, part in zip(maps, partials, strict=True))]
-        )
-        counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
-        lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(part.offsets) for part in partials)])
-        offsets = np.append(0, np.cumsum(lengths))
-        if (rows[1:] < rows[:-1]).any():
-            order = np.argsort(rows)
-            rows, (_, ids), (offsets, counts) = (
-                rows[order],
-                gather_lists(offsets, ids, order),
-                gather_lists(offsets, counts, order),
-            )
-        return DocumentWords(words, rows, offsets, ids, counts)
+        ids = [own[part.ids] for own, part in zip(maps, partials, strict=True)]
+        rows, offsets, counts = ([getattr(part, name) for part in partials] for name in ("rows", "offsets", "counts"))
+        return DocumentWords(words, *in_row_order(rows, offsets, (np.uint32, ids), (np.uint64, counts)))
 
     @property
     def asked(self) -> dict[str, Any]:
         """What decides which records there are."""
         return {**super().asked, "top": self.top, "min_count": self.min_count}
-
-    @property
-    def layout(self) -> Layout:
-        """A row, a word that it holds, and how often."""
-        return Layout(("row", "word"), 1)
-
-    def records(self, part: DocumentWords) -> Records:
-        """Write each row beside its words."""
-        rows = np.repeat(part.rows.astype(np.uint32), np.diff(part.offsets))
-        return put_in_order(self.layout, part.words, np.stack([rows, part.ids], axis=1), part.counts)
-
-    def part(self, records: Records) -> DocumentWords:
-        """Put each row's words in the order of their counts."""
-        assert records.counts is not None
-        rows, offsets = stretches(records.keys[:, 0])
-        order = np.lexsort((records.keys[:, 1], ~records.counts, records.keys[:, 0]))
-        ids, counts = records.keys[order, 1], records.counts[order]
-        return DocumentWords(Vocabulary(records.words), rows.astype(np.int64), offsets, ids, counts)
 
     def result(self, total: DocumentWords, labels: Labels) -> TermVectors:
         """Give rows their labels."""

@@ -14,6 +14,7 @@ from polars_tadoc.engine.choose import finishing_engine
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import DeviceMemoryError
 from polars_tadoc.execute.counting import Counting, TextOptions
+from polars_tadoc.execute.stages import Stages
 from polars_tadoc.execute.terms import Terms
 from polars_tadoc.execute.weights import weigh_in_batches
 from polars_tadoc.kernels.primitives.lists import running_sum
@@ -68,12 +69,12 @@ class ToCSRRequest:
     def run(self, column: pl.Series) -> tuple[CSR, pl.Series]:
         """Count the words of each row, or weigh them."""
         sparse = _sparse()
-        batches = DeviceBatches(self.counting.call, self.counting.options.engine)
-        terms = self.counting.counted(column, batches)
+        stages = Stages(self.counting)
+        terms = stages.all(column)
         if self.min_count > 1:
             terms = _frequent(terms.on_host(), self.min_count)
         to_host = terms.engine.kernels.to_host
-        values = to_host(terms.counts).view(np.int64) if self.weights is None else self._weigh(terms, batches)
+        values = to_host(terms.counts).view(np.int64) if self.weights is None else self._weigh(terms, stages.batches)
         # what was merged is in host memory, wherever it is to be looked up
         engine = finishing_engine(self.counting.options.engine, terms.engine).name
         words, columns = _columns(terms, self.counting.dictionary, engine)

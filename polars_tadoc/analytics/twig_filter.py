@@ -16,6 +16,7 @@ from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import InvalidXmlError
 from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.transport import Transport
 from polars_tadoc.execute.twig_documents import Answer, Filtering, WrongRow
 from polars_tadoc.execute.twig_matches import MatchedRows, Matches
 from polars_tadoc.execute.twig_matches import schema as schema
@@ -25,7 +26,8 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.payload import short_name
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records.labelled_results import Labels
-from polars_tadoc.records.records import Layout, Records, put_in_order, stretches
+from polars_tadoc.records.packed_records import sort_records
+from polars_tadoc.records.records import Layout, Records, stretches
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import Default, takes_options
@@ -52,12 +54,29 @@ class TwigFilterOptions(TwigFilterOnWorkers, EngineOption, total=False):
     """Options of :func:`twig_filter`."""
 
 
+class MatchTransport(Transport[Matches]):
+    """A row, and the place of a query that it matches in their set."""
+
+    def records(self, part: Matches) -> Records:
+        """Write each row beside its queries; rows without any are not in the result."""
+        rows = np.repeat(part.rows.astype(np.uint32), np.diff(part.offsets))
+        words = Vocabulary(pa.nulls(0, pa.large_string()))
+        return sort_records(self.layout, words, np.stack([rows, part.twigs], axis=1))
+
+    def part(self, records: Records) -> Matches:
+        """List the queries of each row."""
+        rows, offsets = stretches(records.keys[:, 0])
+        return Matches(rows.astype(np.int64), offsets, records.keys[:, 1].copy())
+
+
 @dataclass(frozen=True)
 class TwigFilterRequest(Analytic[Matches, MatchedRows]):
     """What documents are filtered by, checked when it is made."""
 
     name: ClassVar[str] = "twig_filter"
+    transport = MatchTransport(Layout(("row", "query"), 1, counted=False))
     reads_gaps: ClassVar[bool] = True
+    takes_text: ClassVar[bool] = True
     gpu_repays_at: ClassVar[float] = math.inf
     """Never: of text nearly all of the work is parsing, which stays on the CPU, and compressed columns take
     milliseconds there, too (``benchmarks/twigs.py``, ``benchmarks/gpu_twig_rules.py``)."""
@@ -110,7 +129,7 @@ class TwigFilterRequest(Analytic[Matches, MatchedRows]):
         require_series(column, self.name)
         named = replace(self, column=column.name)
         if column.dtype == pl.String:
-            return named.merge(list(named.text_partials(column)))
+            return named.merge(list(named.text_partials(column, 0, DeviceBatches(self.name, self.options.engine))))
         column = require_tadoc(column, self.name)
         corpora = split(column)
         for corpus in corpora:
@@ -124,7 +143,7 @@ class TwigFilterRequest(Analytic[Matches, MatchedRows]):
         parts = [part for corpus in corpora for part in batches.parts(corpus, engine, match, match)]
         return named._joined(chain.from_iterable(parts))
 
-    def without_limits(self) -> TwigFilterRequest:
+    def without_limits(self) -> Self:
         """There are no limits that merging would have to apply."""
         return self
 
@@ -133,8 +152,8 @@ class TwigFilterRequest(Analytic[Matches, MatchedRows]):
         self.require_tokenizer(corpus)
         return self._joined(self.filtering.match_corpus(corpus, engine))
 
-    def text_partials(self, text: pl.Series, first: int = 0) -> Iterator[Matches]:
-        """Match the rows of a String column, so much text at a time; ``first`` is the first row's number."""
+    def text_partials(self, text: pl.Series, first: int, batches: DeviceBatches) -> Iterator[Matches]:
+        """Match the rows of a String column, block by block; ``first`` is the number of its first row."""
 
         def match(start: int, stop: int, engine: Engine) -> list[Answer]:
             rows = text if stop - start == len(text) else text[start:stop]
@@ -145,7 +164,6 @@ class TwigFilterRequest(Analytic[Matches, MatchedRows]):
             ]
 
         before = running_sum(text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy())
-        batches = DeviceBatches(self.name, self.options.engine)
         for answers in batches.each(self.choose_engine(len(text)), before, match, "bytes"):
             yield self._joined(answers)
 
@@ -176,22 +194,6 @@ class TwigFilterRequest(Analytic[Matches, MatchedRows]):
     def asked(self) -> dict[str, Any]:
         """What decides which records there are."""
         return {**super().asked, "column": self.column, "raises": self.raises, **self.filtering.described}
-
-    @property
-    def layout(self) -> Layout:
-        """A row, and the place of a query that it matches in their set."""
-        return Layout(("row", "query"), 1, counted=False)
-
-    def records(self, part: Matches) -> Records:
-        """Write each row beside its queries; rows without any are not in the result."""
-        rows = np.repeat(part.rows.astype(np.uint32), np.diff(part.offsets))
-        words = Vocabulary(pa.nulls(0, pa.large_string()))
-        return put_in_order(self.layout, words, np.stack([rows, part.twigs], axis=1))
-
-    def part(self, records: Records) -> Matches:
-        """List the queries of each row."""
-        rows, offsets = stretches(records.keys[:, 0])
-        return Matches(rows.astype(np.int64), offsets, records.keys[:, 1].copy())
 
     def result(self, total: Matches, labels: Labels) -> MatchedRows:
         """Give rows their labels."""

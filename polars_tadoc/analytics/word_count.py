@@ -13,19 +13,14 @@ import pyarrow as pa
 
 from polars_tadoc.engine.choose import CPU, Engine, EngineOption
 from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.transport import Transport
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, common_start, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, to_arrow
-from polars_tadoc.records.records import Layout, Records, put_in_order
+from polars_tadoc.records.packed_records import sort_records
+from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.option_signature import takes_options
-from polars_tadoc.traversal.options import (
-    MinCountOption,
-    Options,
-    TopOption,
-    WordOptions,
-    require_min_count,
-    require_top,
-)
+from polars_tadoc.traversal.options import MinCountOption, TopOption, TopRequest, WordOptions
 
 SCHEMA = pl.Schema({"word": pl.String, "count": pl.UInt64})
 
@@ -62,8 +57,28 @@ class Selection:
         return pl.DataFrame([self.words.take(self.ids), pl.Series("count", self.counts)])
 
 
+class WordTransport(Transport[WordCounts]):
+    """A word, and how often it occurs."""
+
+    def records(self, part: WordCounts) -> Records:
+        """Keep the words that occur."""
+        counts: npt.NDArray[np.uint64] = part.engine.kernels.to_host(part.counts)
+        ids = np.flatnonzero(counts).astype(np.uint32)
+        return sort_records(self.layout, part.words, ids[:, None], counts[ids])
+
+    def part(self, records: Records) -> WordCounts:
+        """Give each word its count."""
+        assert records.counts is not None
+        counts = np.zeros(len(records.words), np.uint64)
+        counts[records.keys[:, 0]] = records.counts
+        return WordCounts(Vocabulary(records.words), counts, CPU)
+
+
 class CountsWords(Analytic[WordCounts, Selection]):
     """What is made of the words' counts."""
+
+    min_count: int
+    transport = WordTransport(Layout(("word",), 1))
 
     def partial(self, corpus: Corpus, engine: Engine) -> WordCounts:
         """Count one corpus' words; a morphism is applied to the counts, which are fewer than the rules' symbols."""
@@ -101,24 +116,6 @@ class CountsWords(Analytic[WordCounts, Selection]):
         strings: Any = merged["word"].to_arrow()
         return WordCounts(Vocabulary(strings), merged["count"].to_numpy(), CPU)
 
-    @property
-    def layout(self) -> Layout:
-        """A word, and how often it occurs."""
-        return Layout(("word",), 1)
-
-    def records(self, part: WordCounts) -> Records:
-        """Keep the words that occur."""
-        counts: npt.NDArray[np.uint64] = part.engine.kernels.to_host(part.counts)
-        ids = np.flatnonzero(counts).astype(np.uint32)
-        return put_in_order(self.layout, part.words, ids[:, None], counts[ids])
-
-    def part(self, records: Records) -> WordCounts:
-        """Give each word its count."""
-        assert records.counts is not None
-        counts = np.zeros(len(records.words), np.uint64)
-        counts[records.keys[:, 0]] = records.counts
-        return WordCounts(Vocabulary(records.words), counts, CPU)
-
 
 class WordCountOnWorkers(TopOption, MinCountOption, WordOptions, total=False):
     """Options of :func:`word_count` where workers settle the engine."""
@@ -129,28 +126,15 @@ class WordCountOptions(WordCountOnWorkers, EngineOption, total=False):
 
 
 @dataclass(frozen=True)
-class WordCountRequest(CountsWords):
-    """What is to be counted, checked when it is made."""
+class WordCountRequest(TopRequest, CountsWords):
+    """Arguments, checked."""
 
     name: ClassVar[str] = "word_count"
-    top: int | None
-    min_count: int
-    options: Options
-
-    @classmethod
-    @takes_options
-    def from_arguments(cls, **options: Unpack[WordCountOptions]) -> WordCountRequest:
-        """Check the arguments of :func:`word_count`; errors as there."""
-        return cls(require_top(options["top"]), require_min_count(options["min_count"]), Options.of(options))
-
-    @property
-    def layout(self) -> Layout:
-        """A word, and how often it occurs."""
-        return Layout(("word",), 1, by_count=True)
+    transport = WordTransport(Layout(("word",), 1, by_count=True))
 
     @property
     def limits(self) -> tuple[int, int | None]:
-        """Those asked for."""
+        """Those of the call."""
         return self.min_count, self.top
 
     def ranged(self, records: Records, labels: Labels) -> Selection:

@@ -15,7 +15,8 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.records.records import Layout, Records, merge_records, split
+from polars_tadoc.records.packed_records import merge_records
+from polars_tadoc.records.records import Layout, Records, split
 
 UInt32 = npt.NDArray[np.uint32]
 

@@ -31,18 +31,19 @@ from polars_tadoc.distributed.labelled import (
     merge_labelled,
     split_labelled,
 )
-from polars_tadoc.distributed.text import corpus_of_text
-from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import InvalidGrammarError
 from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.document_frequencies import FREQUENCIES, document_frequencies
+from polars_tadoc.execute.stages import Stages
 from polars_tadoc.execute.terms import Totals
 from polars_tadoc.kernels.primitives.lists import gather_lists
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.blocks import cut_blocks
-from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels
-from polars_tadoc.records.records import Layout, Records, decode, encode, merge_records, split
+from polars_tadoc.records.packed_records import merge_records
+from polars_tadoc.records.records import decode, encode, split
 
 Batches = Iterable[pa.RecordBatch]
 UInt32 = npt.NDArray[np.uint32]
@@ -75,9 +76,6 @@ TERMS = pa.schema(
 )
 """Documents that wait to be weighed (``whole``), or words and how many documents hold each; and of how many documents
 and words these are."""
-
-WORDS = Layout(("word",), 1)
-"""Words, and how many documents hold each."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +180,7 @@ class Asked:
     def answer(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Answer for documents that no others have to be known for."""
         with _at_work(self.threads):
-            for part, labels in self._parts(self.analytic, batches, in_order=False):
+            for part, labels in self._parts(batches, in_order=False):
                 total = self.analytic.merge([part])
                 yield from result_batches(self.analytic.result(total, Labels(labels)).to_arrow(), self.schema)
 
@@ -198,7 +196,7 @@ class Asked:
         """Put together what all tasks found of a shard."""
         with _at_work(self.threads):
             merged = merge_labelled(self.analytic.layout, self._decoded(found))
-            total = self.analytic.merge([self.analytic.part(merged.records)])
+            total = self.analytic.merge([self.analytic.transport.part(merged.records)])
             made = self.analytic.result(total, Labels(merged.labels)).to_arrow()
             return pa.Table.from_batches(result_batches(made, self.schema), self.schema)
 
@@ -212,9 +210,7 @@ class Asked:
                 assert records.rows is not None
                 assert records.lengths is not None
                 of = len(records.rows), int(records.lengths.sum())
-                holding = np.bincount(records.keys[:, 1], minlength=len(records.words)).astype(np.uint64)
-                numbers = np.arange(len(records.words), dtype=np.uint32).reshape(-1, 1)
-                for shard, words in enumerate(split(WORDS, Records(records.words, numbers, holding), self.shards)):
+                for shard, words in enumerate(split(FREQUENCIES, document_frequencies(records), self.shards)):
                     yield _row(TERMS, shard, number, False, encode(words), None, *of)
                 shard = number % self.shards
                 yield _row(TERMS, shard, number, True, encode(records), encode_labels(found.labels), *of)
@@ -223,7 +219,7 @@ class Asked:
         """Tell each part in how many documents of all its words are; documents pass through as they are."""
         with _at_work(self.threads):
             asked = found.filter(pc.invert(found["whole"]))
-            parts = [decode(WORDS, cell.as_buffer()) for cell in asked["payload"]]
+            parts = [decode(FREQUENCIES, cell.as_buffer()) for cell in asked["payload"]]
             words, numbers = unify([Vocabulary(part.words) for part in parts])
             holding = np.zeros(len(words), np.uint64)
             for part, own in zip(parts, numbers, strict=True):
@@ -240,21 +236,21 @@ class Asked:
         with _at_work(self.threads):
             told = found.filter(pc.invert(found["whole"]))
             (whole,) = found.filter(found["whole"]).to_batches()
-            holding = merge_records(WORDS, [decode(WORDS, cell.as_buffer()) for cell in told["payload"]])
+            holding = merge_records(FREQUENCIES, [decode(FREQUENCIES, cell.as_buffer()) for cell in told["payload"]])
             records = decode(self.analytic.layout, whole["payload"][0].as_buffer())
             assert holding.counts is not None
             totals = Totals(told["documents"][0].as_py(), told["words"][0].as_py(), holding.counts)
-            terms = replace(self.analytic.part(records), known_totals=totals)
+            terms = replace(self.analytic.transport.part(records), known_totals=totals)
             labels = Labels(decode_labels(whole["labels"][0].as_buffer()))
             made = self.analytic.result(terms, labels).to_arrow()
             return pa.Table.from_batches(result_batches(made, self.schema), self.schema)
 
     def _found(self, batches: Batches) -> Iterator[Labelled]:
         """Count a task's documents, and merge until it is much."""
-        every, layout = self.analytic.without_limits(), self.analytic.layout
+        layout = self.analytic.layout
         held: list[Labelled] = []
-        for part, labels in self._parts(every, batches, in_order=True):
-            held.append(Labelled(every.records(part), labels))
+        for part, labels in self._parts(batches, in_order=True):
+            held.append(Labelled(self.analytic.transport.records(part), labels))
             if sum(found.nbytes for found in held) > ROOM:
                 held = [merge_labelled(layout, held)]
                 if held[0].nbytes > ROOM // 2:
@@ -262,31 +258,17 @@ class Asked:
         if held:
             yield merge_labelled(layout, held)
 
-    def _parts(
-        self, analytic: Analytic[Any, Any], batches: Batches, *, in_order: bool
-    ) -> Iterator[tuple[Any, pl.Series | None]]:
-        """Answer block by block, with the labels of its rows, ascending where they are to be in order."""
-        device = DeviceBatches(analytic.name, analytic.options.engine)
+    def _parts(self, batches: Batches, *, in_order: bool) -> Iterator[tuple[Any, pl.Series | None]]:
+        """Count block by block; returns also the labels of the rows, ascending where they are to be in order."""
+        stages = Stages(self.analytic, self.rows.tokenizer)
         for block, labels in self.rows.blocks(batches):
             documents = block
             if in_order and labels is not None:
                 order = label_order(labels)
                 labels = labels.gather(order)
                 documents = block.gather(order) if isinstance(block, pl.Series) else _in_order(block, order)
-            for part in self._partials(analytic, device, documents):
+            for part in stages.find(documents):
                 yield part, labels
-
-    def _partials(
-        self, analytic: Analytic[Any, Any], device: DeviceBatches, documents: Corpus | pl.Series
-    ) -> Iterator[Any]:
-        if isinstance(documents, pl.Series):
-            if type(analytic).text_partials is not Analytic.text_partials:
-                yield from analytic.text_partials(documents, 0)
-                return
-            documents = corpus_of_text(documents, self.rows.tokenizer)
-        require_countable([documents], analytic.pairs_per_word)
-        engine = analytic.choose_engine(documents.symbol_count)
-        yield analytic.on_host(analytic.partial_in(device, documents, engine))
 
     def _decoded(self, found: pa.Table) -> list[Labelled]:
         cells = zip(found["payload"], found["labels"], strict=True)

@@ -26,19 +26,17 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.distributed.compute_lock import computing
-from polars_tadoc.distributed.file_splits import Files, Piece
+from polars_tadoc.distributed.file_splits import Files
 from polars_tadoc.distributed.pool import Kept
-from polars_tadoc.distributed.text import corpus_of_text
-from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.document_frequencies import FREQUENCIES, document_frequencies
+from polars_tadoc.execute.stages import Stages
 from polars_tadoc.execute.terms import Totals
+from polars_tadoc.kernels.host.records.by_count import count_order
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
-from polars_tadoc.model.corpus import require_countable
 from polars_tadoc.records.labelled_results import Labels, to_arrow
-from polars_tadoc.records.records import Layout, Records, decode, encode, merge_records, split
-
-FREQUENCIES = Layout(("word",), 1)
-"""How many rows hold each word."""
+from polars_tadoc.records.packed_records import merge_records
+from polars_tadoc.records.records import Layout, Records, decode, encode, split
 
 MERGING = 6
 """How many times what was found merging takes, about."""
@@ -147,7 +145,7 @@ class _Finding:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.batches = DeviceBatches(job.analytic.name, job.analytic.options.engine)
+        self.stages = _stages(job)
         self._merged: list[Records] = []
         self._fresh: list[Records] = []
         self._tasks: set[int] = set()
@@ -200,8 +198,7 @@ def find(path: Path, number: int) -> Kept | None:
     """Find what is asked for in one piece."""
     job = load(path)
     now = _current(job)
-    every = job.analytic.without_limits()
-    found = [every.records(part) for part in partials(job, every, now.batches, job.files.pieces[number])]
+    found = [job.analytic.transport.records(part) for part in _parts(job, now.stages, number)]
     with _lock:
         return now.add(number, found, 0, 0)
 
@@ -210,14 +207,12 @@ def find_frequencies(path: Path, number: int) -> Kept | None:
     """Count the words of each row of one piece, keep that in a file, and find how many rows hold each word."""
     job = load(path)
     now = _current(job)
-    parts = partials(job, job.analytic, now.batches, job.files.pieces[number])
-    counted = merge_records(job.layout, [job.analytic.records(part) for part in parts])
+    parts = [job.analytic.transport.records(part) for part in _parts(job, now.stages, number)]
+    counted = merge_records(job.layout, parts)
     _terms_file(job, number).write_bytes(encode(counted))
     assert counted.rows is not None
     assert counted.lengths is not None
-    held = np.bincount(counted.keys[:, 1], minlength=len(counted.words)).astype(np.uint64)
-    numbers = np.flatnonzero(held).astype(np.uint32)
-    found = Records(counted.words, numbers.reshape(-1, 1), held[numbers])
+    found = document_frequencies(counted)
     with _lock:
         return now.add(number, [found], len(counted.rows), int(counted.lengths.sum()))
 
@@ -232,24 +227,17 @@ def hand_over() -> Kept:
         return Kept(frozenset(), Found([], 0, 0)) if _finding is None else _finding.hand_over()
 
 
-def partials(job: Job, every: Analytic[Any, Any], batches: DeviceBatches, piece: Piece) -> list[Any]:
-    """Answer for one piece, as an analytic asks."""
+def _parts(job: Job, stages: Stages[Any], number: int) -> Iterator[Any]:
+    """Yield the partial results of one piece: it is read at once, while another piece is counted."""
+    piece = job.files.pieces[number]
+    documents: list[Any]
     if job.files.packed:
-        read = list(job.files.corpora(piece))
+        documents = list(job.files.corpora(piece))
     else:
-        text = job.files.read(piece, [job.files.column])[job.files.column]
-        if type(every).text_partials is not Analytic.text_partials:
-            with computing:
-                return [every.on_host(part) for part in every.text_partials(text, piece.first_row)]
-        corpus = corpus_of_text(text, Tokenizer("words"))
-        read = [replace(corpus, rows=corpus.rows + piece.first_row)]
-    parts = []
+        documents = [job.files.read(piece, [job.files.column])[job.files.column]]
     with computing:
-        for corpus in read:
-            require_countable([corpus], every.pairs_per_word)
-            engine = every.choose_engine(corpus.symbol_count)
-            parts.append(every.on_host(every.partial_in(batches, corpus, engine)))
-    return parts
+        for one in documents:
+            yield from stages.find(one, piece.first_row)
 
 
 def merge_shard(path: Path, shard: int, found: Sequence[Path]) -> list[Block]:
@@ -258,15 +246,14 @@ def merge_shard(path: Path, shard: int, found: Sequence[Path]) -> list[Block]:
     layout, (least, top) = job.found_layout, job.analytic.limits
     merged = merge_records(layout, [decode(layout, _bytes_of(file)) for file in found])
     if merged.counts is not None and least > 1:
-        kept = merged.counts >= np.uint64(least)
-        merged = replace(merged, keys=merged.keys[kept], counts=merged.counts[kept])
+        merged = merged.some(layout, merged.counts >= np.uint64(least))
     order = _order(layout, merged)[:top]
     target = job.folder / f"merged-{shard}"
     blocks = []
     with target.open("wb") as file:
         for start in range(0, len(order), job.block):
             chosen = order[start : start + job.block]
-            data = encode(_some(layout, merged, np.sort(chosen)))
+            data = encode(merged.some(layout, np.sort(chosen)))
             blocks.append(Block(target, file.tell(), len(data), len(chosen), _place(layout, merged, chosen[0])))
             file.write(data)
     return blocks
@@ -282,8 +269,7 @@ def order_range(path: Path, number: int, blocks: Sequence[Block], first: Place |
             kept &= ~_before(job.layout, part, first)
         if stop is not None:
             kept &= _before(job.layout, part, stop)
-        counts = None if part.counts is None else part.counts[kept]
-        parts.append(replace(part, keys=part.keys[kept], counts=counts))
+        parts.append(part.some(job.layout, kept))
     merged = merge_records(job.layout, parts)
     order = _order(job.layout, merged)[: job.analytic.limits[1]]
     counts = None if merged.counts is None else merged.counts[order]
@@ -294,28 +280,32 @@ def order_range(path: Path, number: int, blocks: Sequence[Block], first: Place |
 def answer_piece(path: Path, number: int) -> Path:
     """Answer for the rows of one piece, whose results are in the order of rows."""
     job = load(path)
-    piece = job.files.pieces[number]
-    batches = DeviceBatches(job.analytic.name, job.analytic.options.engine)
-    total = job.analytic.merge(partials(job, job.analytic, batches, piece))
-    return _write(job, number, job.analytic.finish(total, _labels_of(job, piece)).to_frame())
+    return _finish(job, number, job.analytic.merge(list(_parts(job, _stages(job), number))))
 
 
 def weigh_piece(path: Path, number: int, documents: int, words: int, blocks: Sequence[Block]) -> Path:
     """Weigh the words of one piece's rows, which were counted, given what was found in all pieces."""
     job = load(path)
     counted = decode(job.layout, _bytes_of(_terms_file(job, number)))
-    terms = job.analytic.part(counted)
+    terms = job.analytic.transport.part(counted)
     found = pl.DataFrame(terms.words.series).join(
         _frequencies(path, tuple(blocks)), on="word", how="left", maintain_order="left"
     )
     frequencies = found["count"].fill_null(1).to_numpy()
     terms = replace(terms, known_totals=Totals(documents, words, frequencies))
-    return _write(job, number, job.analytic.finish(terms, _labels_of(job, job.files.pieces[number])).to_frame())
+    return _finish(job, number, terms)
 
 
-def _labels_of(job: Job, piece: Piece) -> Labels:
-    """Read what the rows of one piece are called."""
-    return Labels(None) if job.labels is None else Labels(job.files.labels(piece, job.labels), piece.first_row)
+def _stages(job: Job) -> Stages[Any]:
+    return Stages(job.analytic, Tokenizer("words"))
+
+
+def _finish(job: Job, number: int, total: Any) -> Path:
+    """Write the result of one piece, with the labels of its rows."""
+    piece = job.files.pieces[number]
+    labels = None if job.labels is None else job.files.labels(piece, job.labels)
+    made = job.analytic.finish(total, Labels(labels, piece.first_row), _stages(job).batches)
+    return _write(job, number, made.to_frame())
 
 
 @lru_cache(maxsize=1)
@@ -378,26 +368,7 @@ def _order(layout: Layout, records: Records) -> npt.NDArray[np.int64]:
     """Put records into the order of the result."""
     if not layout.by_count or records.counts is None:
         return np.arange(len(records))
-    rising = np.minimum(records.counts, np.uint64(0xFFFF)).astype(np.uint16)
-    order = np.argsort(~rising, kind="stable")  # by radix, as there are 16 bits
-    large = int(np.searchsorted(~rising[order], np.uint16(0), side="right"))
-    order[:large] = order[:large][np.argsort(~records.counts[order[:large]], kind="stable")]
-    return order
-
-
-def _some(layout: Layout, records: Records, chosen: npt.NDArray[np.int64]) -> Records:
-    """Take some records, with their own words."""
-    keys = records.keys[chosen]
-    used = np.zeros(len(records.words), np.bool_)
-    for column, kind in enumerate(layout.columns):
-        if kind == "word":
-            used[keys[:, column]] = True
-    own = np.cumsum(used, dtype=np.uint32) - np.uint32(1)
-    for column, kind in enumerate(layout.columns):
-        if kind == "word":
-            keys[:, column] = own[keys[:, column]]
-    words = records.words.take(to_arrow(np.flatnonzero(used)))
-    return Records(words, keys, None if records.counts is None else records.counts[chosen])
+    return count_order(records.counts)
 
 
 def _place(layout: Layout, records: Records, record: int) -> Place:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import polars as pl
 
-from polars_tadoc.errors import ColumnMissingError, NotCompressedError, NotPackedError
+from polars_tadoc.errors import ColumnMissingError, NotCompressedError, NotPackedError, TadocError
 from polars_tadoc.model.column import call_of, require_string
 from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.packed.partition import is_packed
@@ -24,20 +24,10 @@ def compressed_column(schema: pl.Schema, name: str | None, call: str) -> str:
         The column is of another type, or none was named and there is not exactly one.
 
     """
-    if name is None:
-        candidates = [column for column, dtype in schema.items() if is_tadoc(dtype)]
-        if len(candidates) == 1:
-            return candidates[0]
-        if candidates:
-            raise NotCompressedError(f"{call}: name one of the compressed columns {', '.join(map(repr, candidates))}")
-        raise NotCompressedError(
-            f"{call}: the frame has no TADOC column; compress one first: "
-            'df.with_columns(pl.col("text").tadoc.compress())'
-        )
-    _require_column(schema, name, call)
-    if not is_tadoc(schema[name]):
-        raise NotCompressedError.for_column(name, schema[name], call)
-    return name
+    error = NotCompressedError(
+        f'{call}: the frame has no TADOC column; compress one first: df.with_columns(pl.col("text").tadoc.compress())'
+    )
+    return _one_column(schema, name, call, is_tadoc, error, NotCompressedError, "compressed")
 
 
 def packed_column(schema: pl.Schema, name: str | None, call: str) -> str:
@@ -51,17 +41,8 @@ def packed_column(schema: pl.Schema, name: str | None, call: str) -> str:
         The column is of another type, or none was named and there is not exactly one.
 
     """
-    if name is None:
-        candidates = [column for column, dtype in schema.items() if is_packed(dtype)]
-        if not candidates:
-            raise NotPackedError(f"{call}: the frame has no packed TADOC column; df.tadoc.pack makes one")
-        if len(candidates) != 1:
-            raise NotPackedError(f"{call}: the frame has {len(candidates)} packed TADOC columns; name the one meant")
-        return candidates[0]
-    _require_column(schema, name, call)
-    if not is_packed(schema[name]):
-        raise NotPackedError.for_column(name, schema[name], call)
-    return name
+    error = NotPackedError(f"{call}: the frame has no packed TADOC column; df.tadoc.pack makes one")
+    return _one_column(schema, name, call, is_packed, error, NotPackedError, "packed")
 
 
 def string_column(schema: pl.Schema, name: str, call: str) -> str:
@@ -122,6 +103,29 @@ def metadata_columns(columns: Sequence[str], names: object, call: str) -> list[s
         if name not in columns:
             raise ColumnMissingError.for_name(name, columns, f"{call}: metadata")
     return listed
+
+
+def _one_column(
+    schema: pl.Schema,
+    name: str | None,
+    call: str,
+    fits: Callable[[pl.DataType], bool],
+    none: TadocError,
+    kind: type[NotCompressedError | NotPackedError],
+    what: str,
+) -> str:
+    """Return the column of a kind that is named, or the only one; raises ``none`` if there is none."""
+    if name is None:
+        found = [column for column, dtype in schema.items() if fits(dtype)]
+        if not found:
+            raise none
+        if len(found) > 1:
+            raise kind(f"{call}: name one of the {what} columns {', '.join(map(repr, found))}")
+        return found[0]
+    _require_column(schema, name, call)
+    if not fits(schema[name]):
+        raise kind.for_column(name, schema[name], call)
+    return name
 
 
 def _require_column(schema: pl.Schema, name: object, call: str) -> None:

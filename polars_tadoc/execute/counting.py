@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Self, TypedDict
+from typing import Annotated, Any, ClassVar, Self, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +19,13 @@ import polars as pl
 from polars_tadoc.dictionary.dictionary import Dictionary, require_dictionary
 from polars_tadoc.engine.choose import CPU, Engine, choose, finishing_engine
 from polars_tadoc.engine.device_batches import DeviceBatches
+from polars_tadoc.execute.aggregation import Aggregation
+from polars_tadoc.execute.row_order import in_row_order
 from polars_tadoc.execute.terms import Terms
-from polars_tadoc.kernels.primitives.lists import gather_lists, running_sum
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, require_utf8
 from polars_tadoc.model.blocks import cut_blocks
-from polars_tadoc.model.column import require_series, require_tadoc, split
-from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.payload import short_name
 from polars_tadoc.model.vocabulary import Vocabulary, common_start, unify
 from polars_tadoc.model.word_map import Image
@@ -56,11 +57,11 @@ class CountingOptions(TextOptions, TraversalOptions, total=False):
 
 
 @dataclass(frozen=True)
-class Counting:
-    """How each row's words are counted, checked when it is made."""
+class Counting(Aggregation[Terms]):
+    """Counts each row's words. Equal ones count the same."""
 
-    call: str
-    """The call, for messages."""
+    name: str  # type: ignore[misc]
+    takes_text: ClassVar[bool] = True
     tokenizer: Tokenizer | None
     dictionary: Dictionary | None
     options: Options
@@ -82,26 +83,16 @@ class Counting:
             "dictionary": None if self.dictionary is None else self.dictionary.digest,
         }
 
-    def counted(self, column: pl.Series, batches: DeviceBatches | None = None) -> Terms:
-        """Count each row's words, in the batches of a call; errors as the calls'."""
-        require_series(column, self.call)
-        batches = batches or DeviceBatches(self.call, self.options.engine)
-        if column.dtype == pl.String:
-            return self.merge(list(self.text_partials(column, batches=batches)))
-        column = require_tadoc(column, self.call)
-        corpora = split(column)
-        require_countable(corpora)
-        engine = choose(self.options.engine, sum(corpus.symbol_count for corpus in corpora))
-        whole = self.partial if len(corpora) == 1 else self._partial_on_host
-        parts = [part for corpus in corpora for part in batches.parts(corpus, engine, whole, self._partial_on_host)]
-        return self.merge(parts)
+    def without_limits(self) -> Self:
+        """There are no limits."""
+        return self
 
     def settle(self, merged: Terms) -> Terms:
         """Bring merged counts, which are in host memory, to where they are to be weighed."""
         return merged.on(finishing_engine(self.options.engine, merged.engine))
 
-    def text_partials(self, text: pl.Series, first: int = 0, batches: DeviceBatches | None = None) -> Iterator[Terms]:
-        """Count the words of each row of a String column, so much text at a time; ``first`` is the first row's number.
+    def text_partials(self, text: pl.Series, first: int, batches: DeviceBatches) -> Iterator[Terms]:
+        """Count the words of each row of a String column, block by block; ``first`` is the number of its first row.
 
         Raises
         ------
@@ -113,7 +104,7 @@ class Counting:
         """
         sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
         engine = choose(self.options.engine, int(sizes.sum()) // BYTES_A_WORD)
-        batches, before = batches or DeviceBatches(self.call, self.options.engine), running_sum(sizes)
+        before = running_sum(sizes)
         for start, stop in cut_blocks(sizes, len(sizes), TEXT_BYTES):
             yield from batches.each(engine, before[start : stop + 1], partial(self._rows, text, first, start), "bytes")
 
@@ -149,15 +140,16 @@ class Counting:
         found = Terms(engine, words, False, source.rows, offsets, ids, counts, known_rank=rank)
         return found if self.dictionary is None else _of_dictionary(found, self.dictionary)
 
-    def _partial_on_host(self, corpus: Corpus, engine: Engine) -> Terms:
-        return self.partial(corpus, engine).on_host()
+    def on_host(self, part: Terms) -> Terms:
+        """Copy counts to host memory."""
+        return part.on_host()
 
     def require_tokenizer(self, corpus: Corpus) -> None:
         """Raise ``TypeError`` where a corpus was cut otherwise than ``tokenizer=`` says."""
         own = corpus.grammar.tokenizer
         if self.tokenizer is not None and self.tokenizer.name != own:
             raise TypeError(
-                f'{self.call}: tokenizer= is for String columns; {short_name(corpus.key)} was cut by "{own}", not '
+                f'{self.name}: tokenizer= is for String columns; {short_name(corpus.key)} was cut by "{own}", not '
                 f'"{self.tokenizer.name}": leave it out, or decompress and compress(tokenizer=…) again'
             )
 
@@ -165,19 +157,15 @@ class Counting:
         """Put the documents of several corpora into the order of their rows; no count changes."""
         if len(partials) == 1:
             return partials[0]
+        words, maps = unify([part.words for part in partials])
         parts = [part.on_host() for part in partials]
-        words, maps = unify([part.words for part in parts])
-        rows = np.concatenate([np.zeros(0, np.int64), *(part.rows for part in parts)])
-        ids = np.concatenate([np.zeros(0, np.uint32), *(own[part.ids] for own, part in zip(maps, parts, strict=True))])
-        counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in parts)])
-        offsets = running_sum(np.concatenate([np.zeros(0, np.int64), *(np.diff(part.offsets) for part in parts)]))
+        ids = [own[part.ids] for own, part in zip(maps, parts, strict=True)]
+        rows, offsets, counts = ([getattr(part, name) for part in parts] for name in ("rows", "offsets", "counts"))
         lengths = None
         if self.dictionary is not None:
-            lengths = np.concatenate([np.zeros(0, np.uint64), *(part.lengths for part in parts)])
-        if (rows[1:] < rows[:-1]).any():
-            order = np.argsort(rows)
-            rows, lengths = rows[order], None if lengths is None else lengths[order]
-            (_, ids), (offsets, counts) = gather_lists(offsets, ids, order), gather_lists(offsets, counts, order)
+            order = np.argsort(np.concatenate([np.zeros(0, np.int64), *rows]), kind="stable")
+            lengths = np.concatenate([np.zeros(0, np.uint64), *(part.lengths for part in parts)])[order]
+        rows, offsets, ids, counts = in_row_order(rows, offsets, (np.uint32, ids), (np.uint64, counts))
         return Terms(CPU, words, False, rows, offsets, ids, counts, lengths)
 
 

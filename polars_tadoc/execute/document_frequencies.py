@@ -13,12 +13,24 @@ from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, fill_keys, find_
 from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records import SpillFolder
+from polars_tadoc.records.records import Layout, Records, own_words
 
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 
 MAX_WORDS = 1 << 20
 """Words of a stretch that is looked through at a time."""
+
+
+FREQUENCIES = Layout(("word",), 1)
+"""Records of words, and how many rows hold each."""
+
+
+def document_frequencies(terms: Records) -> Records:
+    """Count in how many rows each word is; ``terms`` are records of rows and words."""
+    words, keys = own_words([False, True], terms.words, terms.keys.copy())
+    numbers = np.arange(len(words), dtype=np.uint32)[:, None]
+    return Records(words, numbers, np.bincount(keys[:, 1], minlength=len(words)).astype(np.uint64))
 
 
 class FrequencyTable:

@@ -12,14 +12,15 @@ from weakref import WeakValueDictionary
 import polars as pl
 import polars.selectors as cs
 
+from polars_tadoc.config import MOST
 from polars_tadoc.engine.host_memory import share_out, telling_share
-from polars_tadoc.execute import weights
 from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.fitting import require_row_numbers, suits_gpu
+from polars_tadoc.execute.labels import KeptLabels
 from polars_tadoc.execute.limited import Limited
-from polars_tadoc.execute.row_stream import stream_rows
-from polars_tadoc.execute.stream import run_packed, run_stream, suits_gpu
-from polars_tadoc.execute.weight_stream import run_checkpointed
-from polars_tadoc.execute.windows import packed_windows, plan_windows
+from polars_tadoc.execute.stream import stream_result
+from polars_tadoc.execute.windows import packed_windows, plan_windows, read_ahead_windows
+from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.packed.pushdown import PackedQuestion, most_partitions, packed_question
 from polars_tadoc.records import Checkpoint
 from polars_tadoc.runtime.free_memory import small_arrow_memory
@@ -155,17 +156,14 @@ def stream_columns(
     It runs in a source: functions of ``map_batches`` may hold all of Polars' threads, and would wait for a plan that
     waits for them.
     """
+    others = [] if labels is None else [labels]
 
     def source(
         _columns: list[str] | None, _predicate: pl.Expr | None, _rows: int | None, _size: int | None
     ) -> Iterator[pl.DataFrame]:
         own, room = _shared_out(analytic, limit)
         with telling_share(limit, room), small_arrow_memory():
-            if analytic.layout.columns[0] == "row":  # rows need not wait for others
-                windows = plan_windows(plan, column, [] if labels is None else [labels], room, analytic.reads_gaps)
-                yield from stream_rows(windows, own, labels, room)
-            else:
-                yield from run_stream(plan, column, labels, own, room)
+            yield from stream_result(plan_windows(plan, column, others, room, analytic.reads_gaps), own, labels, room)
 
     key = (id(plan), analytic, column, labels, limit)  # the node holds the plan: no other has its number
     return _node(key, Limited(source, limit), analytic.name, None, schema)
@@ -180,6 +178,7 @@ def ask_packed(
     checkpoint: Path | None,
 ) -> pl.LazyFrame:
     """Do the same over documents of a packed scan, partition by partition, without Polars in between."""
+    others = [] if labels is None else [labels]
 
     def source(
         _columns: list[str] | None, _predicate: pl.Expr | None, _rows: int | None, _size: int | None
@@ -189,20 +188,30 @@ def ask_packed(
             about = {**analytic.asked, **question.asked}
             opened = Checkpoint(checkpoint, about, analytic.name, most_partitions(about))
         if limit is None:
-            yield from run_packed(question, labels, analytic, None, opened)
+            yield _answer_packed(question, others, analytic, labels)
             return
         own, room = _shared_out(analytic, limit, question)
         with telling_share(limit, room), small_arrow_memory():
-            if opened is None and analytic.layout.columns[0] == "row":  # rows need not wait for others
-                windows = packed_windows(question, [] if labels is None else [labels], room, analytic.reads_gaps)
-                yield from stream_rows(windows, own, labels, room)
-            elif opened is not None and isinstance(own, weights.WeightsRequest):
-                yield from run_checkpointed(question, labels, own, room, opened)
-            else:
-                yield from run_packed(question, labels, own, room, opened)
+            windows = read_ahead_windows(packed_windows(question, others, room, analytic.reads_gaps), room)
+            yield from stream_result(windows, own, labels, room, opened)
 
     key = (*question.key, analytic, labels, limit, checkpoint)
     return _node(key, Limited(source, limit), analytic.name, question.shown, schema)
+
+
+def _answer_packed(
+    question: PackedQuestion, others: list[str], analytic: Analytic[Any, Any], labels: str | None
+) -> pl.DataFrame:
+    """Count in all partitions together; their grammars are kept for the next call."""
+    corpora: list[Corpus] = []
+    with KeptLabels(labels, analytic.name, MOST) as kept:
+        kept.keep(question.scan.schema.to_frame())
+        for frame, corpus in question.corpora(others, cached=True):
+            kept.keep(frame)
+            corpora.append(corpus)
+            require_row_numbers(int(corpus.rows[-1]) + 1 if corpus.document_count else 0)
+        made: pl.DataFrame = analytic.answer(corpora, kept.all()).to_frame()
+        return made
 
 
 def _shared_out(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.kernels.primitives.lists import gather_lists, running_sum
+from polars_tadoc.execute.row_order import in_row_order
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.primitives.to_arrow_cpu import spread, to_arrow
 from polars_tadoc.records.labelled_results import INDEX, Labels, from_arrow
 from polars_tadoc.runtime.arrow_memory import owned, view
@@ -55,13 +56,8 @@ class Matches:
         """Put several, of different rows, into the order of the rows."""
         if len(parts) == 1:
             return parts[0]
-        rows = np.concatenate([np.zeros(0, np.int64), *(part.rows for part in parts)])
-        offsets = running_sum(np.concatenate([np.zeros(0, np.int64), *(np.diff(part.offsets) for part in parts)]))
-        twigs = np.concatenate([np.zeros(0, np.uint32), *(part.twigs for part in parts)])
-        if (rows[1:] < rows[:-1]).any():
-            order = np.argsort(rows)
-            rows, (offsets, twigs) = rows[order], cast("tuple[Int64, UInt32]", gather_lists(offsets, twigs, order))
-        return cls(rows, offsets, twigs)
+        rows, offsets, twigs = ([getattr(part, name) for part in parts] for name in ("rows", "offsets", "twigs"))
+        return cls(*in_row_order(rows, offsets, (np.uint32, twigs)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +21,15 @@ from polars_tadoc.errors import DeviceMemoryError
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.counting import Counting, CountingOptions
 from polars_tadoc.execute.terms import Terms
+from polars_tadoc.execute.transport import Transport
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.primitives.to_arrow_cpu import spread
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records.labelled_results import INDEX, Labels, dictionary, from_arrow
-from polars_tadoc.records.records import Layout, Records, put_in_order
+from polars_tadoc.records.packed_records import sort_records
+from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.arrow_memory import view
-from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.scoring.weighting import Weighting
 from polars_tadoc.traversal.options import Options, TopOption, require_top
 
@@ -80,10 +81,31 @@ class WeighingOptions(TopOption, CountingOptions, total=False):
     """What all calls that weigh words take."""
 
 
+class WeightTransport(Transport[Terms]):
+    """A row, a word that it holds, and how often; rows without a word are documents, too."""
+
+    def records(self, part: Terms) -> Records:
+        """Write each row beside its words."""
+        part = part.on_host()
+        rows = part.rows.astype(np.uint32)
+        keys = np.stack([np.repeat(rows, np.diff(part.offsets)), part.ids], axis=1)
+        return sort_records(self.layout, part.words, keys, part.counts, rows, part.lengths)
+
+    def part(self, records: Records) -> Terms:
+        """List the words of each row."""
+        assert records.rows is not None
+        assert records.counts is not None
+        offsets = np.searchsorted(records.keys[:, 0], np.append(records.rows, np.uint64(1 << 32)))
+        words, ids = Vocabulary(records.words), records.keys[:, 1].copy()
+        return Terms(CPU, words, True, records.rows.astype(np.int64), offsets, ids, records.counts, records.lengths)
+
+
 @dataclass(frozen=True)
 class WeightsRequest(Analytic[Terms, WeightedWords]):
-    """What is to be weighed, checked when it is made; each call has its own subclass."""
+    """Arguments, checked; each call has its own subclass."""
 
+    takes_text: ClassVar[bool] = True
+    transport = WeightTransport(Layout(("row", "word"), 1, documents=True))
     weighting: Weighting
     top: int | None
     counting: Counting
@@ -95,18 +117,12 @@ class WeightsRequest(Analytic[Terms, WeightedWords]):
         counting = Counting.of(cls.name, options)
         return cls(weighting, require_top(options["top"]), counting, counting.options)
 
-    def run(self, column: pl.Series, id: pl.Series | None = None) -> WeightedWords:
-        """Answer for a compressed column or a String one; errors as for :meth:`Analytic.run`."""
-        batches = DeviceBatches(self.name, self.options.engine)
-        with interruptible():
-            return self.finish(self.counting.counted(column, batches), Labels.of(column, id, self.name), batches)
-
     @property
     def reading(self) -> Options:
         """Words are normalised when they are counted."""
         return replace(self.options, morphism=None)
 
-    def without_limits(self) -> WeightsRequest:
+    def without_limits(self) -> Self:
         """Limits are applied to the result alone."""
         return self
 
@@ -114,9 +130,9 @@ class WeightsRequest(Analytic[Terms, WeightedWords]):
         """Count one corpus' words by document."""
         return self.counting.partial(corpus, engine)
 
-    def text_partials(self, text: pl.Series, first: int) -> Iterator[Terms]:
-        """Count the words of each row of a String column, so much text at a time."""
-        return self.counting.text_partials(text, first)
+    def text_partials(self, text: pl.Series, first: int, batches: DeviceBatches) -> Iterator[Terms]:
+        """Count the words of each row of a String column, block by block."""
+        return self.counting.text_partials(text, first, batches)
 
     def on_host(self, part: Terms) -> Terms:
         """Bring the counts to host memory."""
@@ -131,26 +147,6 @@ class WeightsRequest(Analytic[Terms, WeightedWords]):
         """What decides which records there are."""
         return {**super().asked, **self.counting.described}
 
-    @property
-    def layout(self) -> Layout:
-        """A row, a word that it holds, and how often; rows without a word are documents, too."""
-        return Layout(("row", "word"), 1, documents=True)
-
-    def records(self, part: Terms) -> Records:
-        """Write each row beside its words."""
-        part = part.on_host()
-        rows = part.rows.astype(np.uint32)
-        keys = np.stack([np.repeat(rows, np.diff(part.offsets)), part.ids], axis=1)
-        return put_in_order(self.layout, part.words, keys, part.counts, rows, part.lengths)
-
-    def part(self, records: Records) -> Terms:
-        """List the words of each row."""
-        assert records.rows is not None
-        assert records.counts is not None
-        offsets = np.searchsorted(records.keys[:, 0], np.append(records.rows, np.uint64(1 << 32)))
-        words, ids = Vocabulary(records.words), records.keys[:, 1].copy()
-        return Terms(CPU, words, True, records.rows.astype(np.int64), offsets, ids, records.counts, records.lengths)
-
     def result(self, total: Terms, labels: Labels) -> WeightedWords:
         """Weigh all words, and give rows their labels."""
         total = self.counting.settle(total)
@@ -158,14 +154,13 @@ class WeightsRequest(Analytic[Terms, WeightedWords]):
         kept = (total.offsets, total.ids, weights) if self.top is None else total.top(weights, self.top)
         return WeightedWords(labels, total.engine, total.words, total.rows, *kept)
 
-    def finish(self, total: Terms, labels: Labels, batches: DeviceBatches | None = None) -> WeightedWords:
+    def finish(self, total: Terms, labels: Labels, batches: DeviceBatches) -> WeightedWords:
         """Weigh as :meth:`result` does, so many documents at a time as a device has the memory for."""
         try:
             return self.result(total, labels)
         except DeviceMemoryError:
             pass
         total = total.on_host()  # no other name keeps what was on the device
-        batches = batches or DeviceBatches(self.name, self.options.engine)
         offsets, ids, weights = weigh_in_batches(total, self.weighting, self.top, batches)
         return WeightedWords(labels, CPU, total.words, total.rows, offsets, ids, weights)
 

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.execute.fitting import bytes_needed, fitting, require_fitting_footers, require_row_numbers
 from polars_tadoc.execute.splits import stop_of, words_before, working_bytes
-from polars_tadoc.execute.stream import (
-    MAX_ROWS,
-    ROWS_SHARE,
-    TEXT_SHARE,
-    TOO_MANY_ROWS,
-    _fitting,
-    _nbytes,
-    _without_gaps,
-    require_fitting_footers,
-)
 from polars_tadoc.model.column import split_one_by_one
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.text_type import in_form, storage
@@ -28,6 +18,16 @@ from polars_tadoc.packed.pushdown import PackedQuestion, packed_question
 from polars_tadoc.packed.unpack import chosen
 from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
 from polars_tadoc.runtime.io_source import batches
+from polars_tadoc.runtime.prefetch import read_ahead
+
+ROWS_SHARE = 64
+"""Compressed rows of a window take at most such a share of the limit."""
+
+TEXT_SHARE = 16
+"""Text of a window takes at most such a share of the limit; cutting it into words takes several times as much."""
+
+AHEAD_SHARE = 4
+"""While a partition is worked on that takes at most such a share of the limit, the next one is read."""
 
 WORD_BYTES = 60
 """What is made of the counts of documents takes, for each word of theirs, at most about so many bytes: where most words
@@ -55,6 +55,13 @@ class Window:
     frame: pl.DataFrame
     corpora: tuple[Corpus, ...]
     column: pl.Series | None = None
+
+    @property
+    def documents(self) -> Sequence[Corpus | pl.Series]:
+        """Its rows, as stages take them."""
+        if self.column is not None and self.column.dtype == pl.String:
+            return [self.column]
+        return self.corpora
 
     @property
     def height(self) -> int:
@@ -122,9 +129,14 @@ def packed_windows(question: PackedQuestion, others: list[str], limit: int, gaps
     first = 0
     yield Window(0, chosen(question.scan.schema.to_frame(), others), ())  # there may be no document
     for frame, corpus in question.corpora(others, cached=False, gaps=gaps):
-        _require_numbers(first + frame.height)
-        yield Window(first, frame, (_fitting(corpus, limit),))
+        require_row_numbers(first + frame.height)
+        yield Window(first, frame, (fitting(corpus, limit),))
         first += frame.height
+
+
+def read_ahead_windows(windows: Iterator[Window], limit: int) -> Iterator[Window]:
+    """Read the next window of a packed scan while one is worked on that leaves room for it."""
+    return read_ahead(windows, lambda window: sum(map(bytes_needed, window.corpora)) <= limit // AHEAD_SHARE)
 
 
 def in_parts(window: Window, limit: int) -> Iterator[Window]:
@@ -162,7 +174,7 @@ def plan_windows(
     held = [read.collect_schema().to_frame()]  # of a plan without rows there may be no batch
     first = size = 0
     for batch in batches(read):
-        _require_numbers(first + sum(frame.height for frame in held) + batch.height)
+        require_row_numbers(first + sum(frame.height for frame in held) + batch.height)
         text = batch.schema[column] == pl.String
         if not (text or gaps or column in others):  # as a label it is given whole
             bare = _without_gaps(storage(batch[column])).alias(column)
@@ -183,7 +195,7 @@ def _window(frame: pl.DataFrame, column: str, others: list[str], first: int, lim
     rows = frame[column]
     corpora: tuple[Corpus, ...] = ()
     if rows.dtype != pl.String:
-        found = (_fitting(corpus, limit) for corpus in split_one_by_one(rows, cached=False))
+        found = (fitting(corpus, limit) for corpus in split_one_by_one(rows, cached=False))
         corpora = tuple(replace(corpus, rows=corpus.rows + first) for corpus in found)
     return Window(first, chosen(frame, others), corpora, rows)
 
@@ -198,6 +210,14 @@ def _before_last_grammar(column: pl.Series) -> int:
     return int(others[-1]) + 1 if len(others) else len(codes)
 
 
-def _require_numbers(rows: int) -> None:
-    if rows > MAX_ROWS:
-        raise LimitExceededError(TOO_MANY_ROWS)
+def _without_gaps(column: pl.Series) -> pl.Series:
+    """Drop what most analytics do not read."""
+    column = column.alias("text")  # Polars' own calls take some names for patterns
+    gaps = pl.Series("gaps", [None], pl.Binary).new_from_index(0, len(column))
+    return pl.DataFrame([column.struct.field("grammar"), column.struct.field("symbols"), gaps]).to_struct("text")
+
+
+def _nbytes(column: pl.Series) -> int:
+    """Bytes of rows."""
+    gaps = int(column.struct.field("gaps").bin.size().sum())
+    return 4 * int(column.struct.field("symbols").list.len().sum()) + gaps + 40 * len(column)

@@ -130,8 +130,8 @@ def read_ranges(
     while plan.left:
         waiting = sum(keys.shape[1] for keys, _ in held)
         lowest = min((keys[0, 0] for keys, _ in held), default=np.uint64(plan.next_first))
-        most = max(MAX_RANGES * quota, sum(max(source.file.sizes, default=0) for source in sources))
-        groups, below = plan.take(quota - waiting, most - waiting, lowest, mask, call)
+        most = max(MAX_RANGES * quota - waiting, sum(max(source.file.sizes, default=0) for source in sources))
+        groups, below = plan.take(quota - waiting, most, lowest, mask, call)
         read = map_parallel(lambda one: _read(sources[one[0]], one[1], form, words), groups)
         stretches = held + read
         if below is None:

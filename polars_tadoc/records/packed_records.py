@@ -1,16 +1,20 @@
-"""Records in memory as runs hold them: packed keys over words in code point order."""
+"""Sorts and merges records: their keys are packed into 64-bit numbers, as runs on disk hold them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.kernels.host.records.merge_words import merge_words
-from polars_tadoc.kernels.host.records.packed_keys import KeyForm, merge_sorted, pack, repack
+from polars_tadoc.kernels.host.records.packed_keys import KeyForm, merge_sorted, pack, repack, unpack
+from polars_tadoc.kernels.host.records.records import mark
+from polars_tadoc.kernels.host.records.sort_keys import sort_keys
+from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.records.labelled_results import to_arrow
 from polars_tadoc.records.records import Layout, Records
 
 UInt64 = npt.NDArray[np.uint64]
@@ -56,11 +60,6 @@ class Packed:
         return int(self.words.nbytes) + sum(int(array.nbytes) for array in arrays if array is not None)
 
 
-def are_words(layout: Layout) -> list[bool]:
-    """Tell which columns hold numbers of words."""
-    return [kind == "word" for kind in layout.columns]
-
-
 def form_of(layout: Layout, words: int, others: Sequence[int]) -> KeyForm:
     """Choose the form for so many words.
 
@@ -75,7 +74,7 @@ def form_of(layout: Layout, words: int, others: Sequence[int]) -> KeyForm:
 
     """
     of_word = max(1, (words - 1).bit_length())
-    return KeyForm(tuple(of_word if word else max(1, n) for word, n in zip(are_words(layout), others, strict=True)))
+    return KeyForm(tuple(of_word if word else max(1, n) for word, n in zip(layout.are_words, others, strict=True)))
 
 
 def merge(layout: Layout, parts: Sequence[Records | Packed]) -> Packed:
@@ -97,11 +96,69 @@ def merge(layout: Layout, parts: Sequence[Records | Packed]) -> Packed:
     return Packed(words, form, keys, counts, rows)
 
 
+def merge_records(layout: Layout, parts: Sequence[Records]) -> Records:
+    """Merge the records of several parts: equal keys become one, and their counts are added.
+
+    Parameters
+    ----------
+    layout
+        What the records mean.
+    parts
+        Any number of parts; those of a layout with ``documents`` have different rows.
+
+    """
+    if not parts:
+        none, keys = np.zeros(0, np.uint64), np.zeros((0, len(layout.columns)), np.uint32)
+        made = Records(pa.nulls(0, pa.large_string()), keys, none if layout.counted else None)
+        return replace(made, rows=none.astype(np.uint32), lengths=none) if layout.documents else made
+    if len(parts) == 1:
+        return parts[0]
+    merged = merge(layout, parts)
+    made = Records(merged.words, unpack(merged.keys, merged.form), merged.counts)
+    if merged.rows is None:
+        return made
+    rows, lengths = merged.rows
+    return replace(made, rows=rows[0].astype(np.uint32), lengths=lengths)
+
+
+def sort_records(
+    layout: Layout,
+    words: Vocabulary,
+    keys: UInt32,
+    counts: UInt64 | None = None,
+    rows: UInt32 | None = None,
+    lengths: UInt64 | None = None,
+) -> Records:
+    """Make records of keys in any order; the counts of equal ones are added.
+
+    Parameters
+    ----------
+    layout
+        What the keys mean.
+    words
+        Words by id, in any order; those that are in no key are left out.
+    keys
+        uint32[m, columns]: as in :class:`Records`, but in any order, and with ids of words.
+    counts, rows, lengths
+        As in :class:`Records`.
+
+    """
+    used = np.zeros(len(words), np.bool_)
+    mark(keys, layout.are_words, used)
+    by_rank = words.by_rank[used[words.by_rank]]
+    numbers = np.zeros(len(words), np.uint32)
+    numbers[by_rank] = np.arange(len(by_rank), dtype=np.uint32)
+    part = Records(words.strings.take(to_arrow(by_rank)), keys, counts)
+    form = form_of(layout, len(by_rank), _bits(layout, part))
+    made, counts = sort_keys(*_in_form(layout, part, form, numbers))
+    return Records(part.words, unpack(made, form), counts, rows, lengths)
+
+
 def _bits(layout: Layout, part: Records | Packed) -> list[int]:
     """Bits of the largest number of each column that holds no words."""
     if isinstance(part, Packed):
         return list(part.form.bits)
-    words = are_words(layout)
+    words = layout.are_words
     return [
         0 if word or not len(part) else int(own.max()).bit_length()
         for own, word in zip(part.keys.T, words, strict=True)
@@ -112,16 +169,13 @@ def _in_form(layout: Layout, part: Records | Packed, form: KeyForm, numbers: UIn
     if isinstance(part, Packed):
         one_limb = part.form.limbs == form.limbs == 1
         out = part.keys if one_limb else np.empty((form.limbs, len(part)), np.uint64)
-        repack(part.keys, part.form, form, are_words(layout), numbers, out)
+        repack(part.keys, part.form, form, layout.are_words, numbers, out)
     else:
         out = np.empty((form.limbs, len(part)), np.uint64)
-        pack(part.keys, form, are_words(layout), numbers, out)
+        pack(part.keys, form, layout.are_words, numbers, out)
     return out, part.counts if layout.counted else None
 
 
 def _rows(part: Records | Packed) -> Sorted:
-    if isinstance(part, Packed):
-        assert part.rows is not None
-        return part.rows
     assert part.rows is not None
-    return part.rows.astype(np.uint64)[None, :], part.lengths
+    return part.rows if isinstance(part, Packed) else (part.rows.astype(np.uint64)[None, :], part.lengths)

@@ -7,8 +7,7 @@ those of all parts therefore rises, and sorted records stay sorted when their wo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,11 +16,7 @@ import pyarrow as pa
 
 from polars_tadoc.config import one_thread
 from polars_tadoc.errors import InvalidRecordsError
-from polars_tadoc.kernels.host.records.merge_words import merge_words
-from polars_tadoc.kernels.host.records.packed_keys import KeyForm, merge_sorted, pack, unpack
 from polars_tadoc.kernels.host.records.records import hash_words, mark
-from polars_tadoc.kernels.host.records.sort_keys import sort_keys
-from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records.labelled_results import lists, to_arrow
 from polars_tadoc.runtime.arrow_memory import view
@@ -118,78 +113,36 @@ class Records:
         arrays = (self.keys, self.counts, self.rows, self.lengths)
         return int(self.words.nbytes) + sum(array.nbytes for array in arrays if array is not None)
 
+    def some(self, layout: Layout, chosen: npt.NDArray[Any]) -> Records:
+        """Take the records at some places, or where a mask is true, with their own words only; without rows."""
+        words, keys = own_words(layout.are_words, self.words, self.keys[chosen])
+        return Records(words, keys, None if self.counts is None else self.counts[chosen])
 
-def in_order(words: Vocabulary, ids: UInt32) -> tuple[pa.LargeStringArray, UInt32]:
-    """Number the words that occur in code point order.
+
+def own_words(are_words: list[bool], words: pa.LargeStringArray, keys: UInt32) -> tuple[pa.LargeStringArray, UInt32]:
+    """Drop the words that are in no key.
 
     Parameters
     ----------
+    are_words
+        By column of keys: whether it holds numbers of words.
     words
-        Words by id.
-    ids
-        uint32[m]: ids that occur.
+        The words, in code point order.
+    keys
+        uint32[keys, columns], changed in place: words get new numbers, in the same order.
 
     Returns
     -------
-    (pyarrow.LargeStringArray, uint32[m])
-        The words that occur, in code point order, and the place of each id's word there.
+    (pyarrow.LargeStringArray, uint32[keys, columns])
+        The words in keys, and the keys.
 
     """
-    strings, numbers = _occurring(words, ids[:, None], [True])
-    return strings, numbers[ids]
-
-
-def _occurring(words: Vocabulary, keys: UInt32, are_words: list[bool]) -> tuple[pa.LargeStringArray, UInt32]:
-    """Give the words that are in keys, in code point order, and their places by id."""
     used = np.zeros(len(words), np.bool_)
     mark(keys, are_words, used)
-    by_rank = words.by_rank[used[words.by_rank]]
-    numbers = np.zeros(len(words), np.uint32)
-    numbers[by_rank] = np.arange(len(by_rank), dtype=np.uint32)
-    return words.strings.take(to_arrow(by_rank)), numbers
-
-
-def put_in_order(
-    layout: Layout,
-    words: Vocabulary,
-    keys: UInt32,
-    counts: UInt64 | None = None,
-    rows: UInt32 | None = None,
-    lengths: UInt64 | None = None,
-) -> Records:
-    """Make records of keys in any order; the counts of equal ones are added.
-
-    Parameters
-    ----------
-    layout
-        What the keys mean.
-    words
-        Words by id, in any order; those that are in no key are left out.
-    keys
-        uint32[m, columns]: as in :class:`Records`, but in any order, and with ids of words.
-    counts, rows, lengths
-        As in :class:`Records`.
-
-    """
-    strings, numbers = _occurring(words, keys, layout.are_words)
-    form = _form(layout, len(strings), [keys])
-    made, counts = sort_keys(*_packed(layout, keys, counts, form, numbers))
-    return Records(strings, unpack(made, form), counts, rows, lengths)
-
-
-def _form(layout: Layout, words: int, keys: Sequence[UInt32]) -> KeyForm:
-    """Choose how the numbers of keys are packed."""
-    own = [[int(part[:, column].max()) for part in keys if len(part)] for column in range(len(layout.columns))]
-    most = [words - 1 if word else max(found, default=0) for word, found in zip(layout.are_words, own, strict=True)]
-    return KeyForm(tuple(max(1, number.bit_length()) for number in most))
-
-
-def _packed(
-    layout: Layout, keys: UInt32, counts: UInt64 | None, form: KeyForm, numbers: UInt32 | None
-) -> tuple[UInt64, UInt64 | None]:
-    out = np.empty((form.limbs, len(keys)), np.uint64)
-    pack(keys, form, layout.are_words, numbers, out)
-    return out, counts
+    numbers = np.cumsum(used, dtype=np.uint32) - np.uint32(1)
+    for column in np.flatnonzero(are_words):
+        keys[:, column] = numbers[keys[:, column]]
+    return words.take(to_arrow(np.flatnonzero(used))), keys
 
 
 def _firsts(keys: UInt32) -> Int64:
@@ -203,55 +156,6 @@ def stretches(keys: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.uint32], Int
     """Tell the distinct ones of sorted keys, uint32[m] or [m, columns], and where each of them starts, and the end."""
     firsts = _firsts(keys[:, None] if keys.ndim == 1 else keys)
     return keys[firsts], np.append(firsts, len(keys))
-
-
-def merge_records(layout: Layout, parts: Sequence[Records]) -> Records:
-    """Make one of the records of several parts: equal keys become one, and their counts are added.
-
-    Parameters
-    ----------
-    layout
-        What the records mean.
-    parts
-        Any number of parts; those of a layout with ``documents`` have different rows.
-
-    """
-    if not parts:
-        return _nothing(layout)
-    if len(parts) == 1:
-        return parts[0]
-    words, maps = merge_words([part.words for part in parts])
-    form = _form(layout, len(words), [part.keys for part in parts])
-    packed = [_packed(layout, part.keys, part.counts, form, own) for part, own in zip(parts, maps, strict=True)]
-    keys, counts = merge_sorted(packed)
-    return Records(words, unpack(keys, form), counts, *(_joined_rows(parts) if layout.documents else ()))
-
-
-def _nothing(layout: Layout) -> Records:
-    none = np.zeros(0, np.uint64)
-    return Records(
-        pa.nulls(0, pa.large_string()),
-        np.zeros((0, len(layout.columns)), np.uint32),
-        none if layout.counted else None,
-        none.astype(np.uint32) if layout.documents else None,
-        none if layout.documents else None,
-    )
-
-
-def _renumbered(layout: Layout, keys: UInt32, numbers: UInt32) -> UInt32:
-    """Give the words of keys other numbers."""
-    made = keys.copy()
-    for column, kind in enumerate(layout.columns):
-        if kind == "word":
-            made[:, column] = numbers[keys[:, column]]
-    return made
-
-
-def _joined_rows(parts: Sequence[Records]) -> tuple[UInt32, UInt64]:
-    rows = np.concatenate([np.zeros(0, np.uint32), *(part.rows for part in parts if part.rows is not None)])
-    lengths = np.concatenate([np.zeros(0, np.uint64), *(part.lengths for part in parts if part.lengths is not None)])
-    order = np.argsort(rows, kind="stable")
-    return rows[order], lengths[order]
 
 
 def split(layout: Layout, records: Records, shards: int) -> list[Records]:
@@ -287,30 +191,16 @@ def split(layout: Layout, records: Records, shards: int) -> list[Records]:
         found %= np.uint64(shards)
 
     map_parallel(find_owners, even_chunks(len(records)))
-    of_rows = None if records.rows is None else records.rows % np.uint32(shards)
 
     def only(shard: int) -> Records:
         with one_thread():
-            return _only(layout, records, owners == shard, of_rows, shard)
+            made = records.some(layout, owners == shard)
+            if records.rows is None or records.lengths is None:
+                return made
+            own = records.rows % np.uint32(shards) == shard
+            return replace(made, rows=records.rows[own], lengths=records.lengths[own])
 
     return map_parallel(only, range(shards))
-
-
-def _only(layout: Layout, records: Records, kept: npt.NDArray[np.bool_], of_rows: UInt32 | None, shard: int) -> Records:
-    keys = records.keys[kept]
-    used = np.zeros(len(records.words), np.bool_)
-    for column, kind in enumerate(layout.columns):
-        if kind == "word":
-            used[keys[:, column]] = True
-    numbers = (running_sum(used.view(np.int8))[:-1]).astype(np.uint32)
-    own = None if of_rows is None else of_rows == shard
-    return Records(
-        records.words.take(to_arrow(np.flatnonzero(used))),
-        _renumbered(layout, keys, numbers),
-        None if records.counts is None else records.counts[kept],
-        None if records.rows is None or own is None else records.rows[own],
-        None if records.lengths is None or own is None else records.lengths[own],
-    )
 
 
 def _bytes_of(words: pa.LargeStringArray) -> tuple[Int64, npt.NDArray[np.uint8]]:

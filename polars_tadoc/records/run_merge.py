@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from polars_tadoc.kernels.host.records.packed_keys import KeyForm, unpack
 from polars_tadoc.records.key_ranges import Range, Source, read_ranges, record_bytes
-from polars_tadoc.records.packed_records import ROW_FORM, Packed, are_words, form_of
+from polars_tadoc.records.packed_records import ROW_FORM, Packed, form_of
 from polars_tadoc.records.records import Layout
 from polars_tadoc.records.runs import GROUP, KeysFile, KeysWriter
 from polars_tadoc.records.spill_folder import SpillFolder
@@ -199,14 +199,14 @@ class Merging:
     def _rewritten(self, source: Source, path: Path) -> Source:
         with KeysWriter(path, self.form, self._layout.counted) as writer:
             for group in range(len(source.file.sizes)):
-                writer.write(*source.read([group], self.form, are_words(self._layout)))
+                writer.write(*source.read([group], self.form, self._layout.are_words))
         return Source(self._keys_file(path, len(self._layout.columns), self._layout.counted), None)
 
     def ranges(self) -> Iterator[Range]:
         """Read and merge the records."""
         mask = self.form.first_limb_mask(self._layout.group)
         room = self._room // RANGES_SHARE
-        return read_ranges(self._sources, self.form, are_words(self._layout), mask, room, self._call)
+        return read_ranges(self._sources, self.form, self._layout.are_words, mask, room, self._call)
 
     def rows(self) -> Iterator[Range]:
         """Read and merge the rows that are there, and their lengths as counts."""
@@ -219,7 +219,7 @@ class Merging:
         unpacked = unpack(keys, self.form)
         if self._all is not None:
             return self._all, unpacked
-        columns = [place for place, word in enumerate(are_words(self._layout)) if word]
+        columns = [place for place, word in enumerate(self._layout.are_words) if word]
         used = np.unique(unpacked[:, columns])
         unpacked[:, columns] = np.searchsorted(used, unpacked[:, columns])
         return self._words.take(used), unpacked

@@ -102,6 +102,46 @@ class CountRequest:
         return cls(require_min_count(options["min_count"]), Options.of(options))
 
 
+class TopOptions(TopOption, CountOptions, total=False):
+    """Options of :class:`TopRequest`."""
+
+
+@dataclass(frozen=True)
+class TopRequest:
+    """Arguments of calls that take :class:`TopOptions` alone, checked."""
+
+    top: int | None
+    min_count: int
+    options: Options
+
+    @classmethod
+    @takes_options
+    def from_arguments(cls, **options: Unpack[TopOptions]) -> Self:
+        """Check the arguments; errors as the analytics'."""
+        return cls(require_top(options["top"]), require_min_count(options["min_count"]), Options.of(options))
+
+
+class RunOptions(RunOption, TopOptions, total=False):
+    """Options of :class:`RunRequest`."""
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """Arguments of calls that take :class:`RunOptions` alone, checked."""
+
+    n: int
+    top: int | None
+    min_count: int
+    options: Options
+
+    @classmethod
+    @takes_options
+    def from_arguments(cls, **options: Unpack[RunOptions]) -> Self:
+        """Check the arguments; errors as the analytics'."""
+        n, top = require_integer("n", options["n"], 1, MAX_WORDS), require_top(options["top"])
+        return cls(n, top, require_min_count(options["min_count"]), Options.of(options))
+
+
 def require_strategy(strategy: str) -> None:
     """Raise ``ValueError`` unless there is such a strategy."""
     if strategy not in get_args(StrategyName):

@@ -18,7 +18,9 @@ from polars_tadoc.analytics import bm25_weights
 from polars_tadoc.dictionary import dictionary
 from polars_tadoc.engine.choose import CPU, Engine
 from polars_tadoc.engine.choose import choose as chosen
-from polars_tadoc.execute import counting, stream
+from polars_tadoc.engine.device_batches import DeviceBatches
+from polars_tadoc.execute import counting, windows
+from polars_tadoc.execute.stages import Stages
 from tests import handmade, oracle
 from tests import weights_oracle as weighed
 from tests.analytic_cases import (
@@ -383,7 +385,7 @@ def test_several_grammars_are_weighed_on_the_engine_asked_for(engine: str) -> No
     """Though they are put together in host memory."""
     parts = [tadoc.compress(pl.Series("text", rows)) for rows in (["a b", "c"], ["a a", None])]
     request = bm25_weights.BM25WeightsRequest.from_arguments(engine=engine)
-    both = request.counting.settle(request.counting.counted(pl.concat(parts)))
+    both = request.counting.settle(Stages(request.counting).all(pl.concat(parts)))
     assert both.engine.name == engine
     assert both.on_host().offsets.tolist() == [0, 2, 3, 4]
     moved = both.on(CPU).on(both.engine)
@@ -396,13 +398,13 @@ class TestStreams:
     ROWS = pl.Series("text", [f"w{k % 5} the w{k % 3} cat {k}" if k % 7 else None for k in range(200)])
 
     @pytest.mark.parametrize("call", ["bm25_weights", "tfidf"])
-    @pytest.mark.parametrize("waiting", [1, stream.TEXT_SHARE, 1 << 62])
+    @pytest.mark.parametrize("waiting", [1, windows.TEXT_SHARE, 1 << 62])
     def test_text_in_so_much_memory(self, engine: str, call: str, waiting: int) -> None:
         frame = pl.DataFrame({"text": self.ROWS, "name": [f"row {k}" for k in range(200)]})
         plan = pl.concat([frame[start : start + 17].lazy() for start in range(0, 200, 17)])
         for arguments in ({}, {"id": "name", "top": 2}, {"lowercase": True, "stopwords": ["the"]}):
             expected = getattr(frame.tadoc, call)("text", **arguments, engine=engine)
-            with patch.object(stream, "TEXT_SHARE", waiting):
+            with patch.object(windows, "TEXT_SHARE", waiting):
                 lazy = getattr(plan.tadoc, call)("text", **arguments, engine=engine, memory_limit="1GB")
                 assert lazy.collect_schema() == expected.schema
                 assert lazy.collect().equals(expected)
@@ -432,4 +434,4 @@ class TestStreams:
                         call(text, engine=engine)
             request = bm25_weights.BM25WeightsRequest.from_arguments(engine=engine)
             with pytest.raises(ValueError, match='column "body", row 107: not UTF-8'):
-                list(request.text_partials(text, 7))
+                list(request.text_partials(text, 7, DeviceBatches("bm25_weights", engine)))

@@ -22,9 +22,8 @@ from polars_tadoc.engine import cpu, device_batches
 from polars_tadoc.engine.choose import CPU, Engine
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import DeviceMemoryError, DeviceMemoryWarning
-from polars_tadoc.execute import analytic, counting
-from polars_tadoc.execute.window_counting import WindowCounting
-from polars_tadoc.execute.windows import Window
+from polars_tadoc.execute import aggregation, counting
+from polars_tadoc.execute.stages import Stages
 from polars_tadoc.index.construct import collect
 from polars_tadoc.model.column import split
 from polars_tadoc.runtime.cache import ByteLRU
@@ -97,7 +96,7 @@ def tight_engine(most: int) -> TightEngine:
 def chosen(engine: Engine) -> Iterator[None]:
     """Have calls choose an engine; what they ask for by name need not be there."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (analytic, by_group, counting, collect):
+        for module in (aggregation, by_group, counting, collect):
             patch.setattr(module, "choose", lambda *_: engine)
         patch.setattr(device_batches, "require_engine", lambda asked: asked or "auto")
         for module in (choose_module, device_batches):
@@ -287,7 +286,7 @@ def test_the_last_step_may_lack_memory_too(call: str) -> None:
     """Rows fit, and what was found in them does not: said once, with or without the rows."""
     column = tadoc.compress(pl.Series("text", ["a b c d e f g h"] * 3))  # each row is one symbol
     expected = pl.DataFrame(CALLS[call](column, {}))
-    for most, said in ((4, "all that was found" if call == "word_count" else "to be weighed"), (2, "symbols at once")):
+    for most, said in ((4, "all results" if call == "word_count" else "to be weighed"), (2, "symbols at once")):
         with chosen(tight_engine(most)), pytest.warns(DeviceMemoryWarning, match=f"{call}: .*{said}") as caught:
             assert pl.DataFrame(CALLS[call](column, {})).equals(expected)
         assert len(caught) == 1
@@ -325,8 +324,6 @@ def test_a_window_of_rows_is_left_in_host_memory(compressed: bool) -> None:
     column = column.tadoc.compress() if compressed else column
     request = bm25_weights.BM25WeightsRequest.from_arguments()
     with chosen(tight_engine(1 << 40)):
-        part = WindowCounting(request).part(
-            Window(0, pl.DataFrame(height=3), tuple(split(column)) if compressed else (), column)
-        )
+        part = Stages(request).find_together(split(column) if compressed else [column], 0)
     assert part.engine is CPU
     assert part.counts.tolist() == [1, 1, 1, 1, 1, 1]

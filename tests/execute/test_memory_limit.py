@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ import polars_tadoc as tadoc
 from polars_tadoc.analytics.explain import REQUESTS
 from polars_tadoc.engine.choose import CPU
 from polars_tadoc.errors import LimitExceededError
-from polars_tadoc.execute import plan, splits, stream
+from polars_tadoc.execute import plan, splits, stream, windows
 from polars_tadoc.execute.limited import MIN_ROWS, Limited, row_groups
 from polars_tadoc.execute.splits import words_before
 from polars_tadoc.model.column import split
@@ -66,9 +66,11 @@ def in_batches(df: pl.DataFrame, cuts: list[int]) -> pl.LazyFrame:
     return register_io_source(source, schema=df.schema)
 
 
-def often() -> Any:
+@contextmanager
+def often() -> Iterator[None]:
     """Let every batch go through the kernels by itself, and merge as soon as there is as much as before."""
-    return patch.multiple(stream, ROWS_SHARE=1 << 62, FRESH_SHARE=1 << 62)
+    with patch.multiple(windows, ROWS_SHARE=1 << 62), patch.multiple(stream, FRESH_SHARE=1 << 62):
+        yield
 
 
 class Asked(NamedTuple):
@@ -153,9 +155,11 @@ def test_rows_of_many_grammars_in_turn(call: str) -> None:
 
 def test_gathers_whole_grammars() -> None:
     """Batches smaller than a grammar's rows do not multiply the work."""
-    pieces = [COLUMN.slice(at, 2) for at in range(0, 60, 2)]
-    with patch.multiple(stream, ROWS_SHARE=1_000_000_000 // 1000):  # room for some 20 rows
-        corpora = list(stream.corpora_of_batches(pieces, 1_000_000_000))
+    plan = in_batches(COLUMN.to_frame(), list(range(2, 60, 2)))
+    with patch.multiple(windows, ROWS_SHARE=1_000_000_000 // 1000):  # room for some 20 rows
+        found = list(windows.plan_windows(plan, COLUMN.name, [], 1_000_000_000))
+    assert len(found) > 1
+    corpora = [corpus for window in found for corpus in window.corpora]
     assert len(corpora) == len(split(COLUMN))
     assert [row for corpus in corpora for row in corpus.rows.tolist()] == [k for k in range(60) if k % 7]
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -18,7 +19,7 @@ from hypothesis import given
 
 import polars_tadoc as tadoc
 from polars_tadoc.execute import labels as kept_labels
-from polars_tadoc.execute import stream
+from polars_tadoc.execute import stream, windows
 from polars_tadoc.execute.labels import KeptLabels
 from tests.analytic_cases import LABELS
 from tests.execute.test_memory_limit import (
@@ -48,9 +49,14 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     assert list(path.iterdir()) == []
 
 
-def tiny() -> Any:
+@contextmanager
+def tiny() -> Iterator[None]:
     """Leave room for some records only."""
-    return patch.multiple(stream, ROWS_SHARE=1 << 62, FRESH_SHARE=1 << 62, SPILL_SHARE=1 << 20, MAX_FRAME=3)
+    with (
+        patch.multiple(windows, ROWS_SHARE=1 << 62),
+        patch.multiple(stream, FRESH_SHARE=1 << 62, SPILL_SHARE=1 << 20, MAX_FRAME=3),
+    ):
+        yield
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -19,11 +19,10 @@ from polars_tadoc.analytics import bm25_weights, term_vector, tfidf
 from polars_tadoc.execute import document_frequencies as frequencies
 from polars_tadoc.execute import weight_stream, windows
 from polars_tadoc.execute.analytic import Analytic
-from polars_tadoc.execute.row_stream import stream_rows
-from polars_tadoc.execute.weight_stream import run_checkpointed
+from polars_tadoc.execute.stages import Stages
+from polars_tadoc.execute.stream import stream_result
 from polars_tadoc.execute.weights import WeightsRequest
-from polars_tadoc.execute.window_counting import WindowCounting
-from polars_tadoc.execute.windows import Window, windows_of
+from polars_tadoc.execute.windows import packed_windows, windows_of
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.packed.pushdown import packed_question
 from polars_tadoc.records import Checkpoint, SpillFolder
@@ -95,13 +94,13 @@ def test_windows_give_what_all_rows_in_memory_give(
 ) -> None:
     if on_disk:
         monkeypatch.setattr(windows, "WORD_BYTES", LIMIT // 300)  # packed rows are cut
-        monkeypatch.setattr(weight_stream, "WAITING_SHARE", LIMIT)
+        monkeypatch.setattr(weight_stream, "WAITING_SHARE", 64)
         monkeypatch.setattr(weight_stream, "TABLE_SHARE", LIMIT)
         monkeypatch.setattr(frequencies, "MAX_WORDS", 64)
     plan, frame = plans[form]
     with tadoc.Config(spill_folder=str(tmp_path)):
         rows = windows_of(plan, "text", [] if labels is None else [labels], LIMIT)
-        found = pl.concat(list(stream_rows(rows, REQUESTS[call](**how), labels, LIMIT)))
+        found = pl.concat(list(stream_result(rows, REQUESTS[call](**how), labels, LIMIT)))
     expected = getattr(frame.tadoc, call)("text", id=labels, **how)  # type: ignore[attr-defined]
     assert_frame_equal(found, expected, check_exact=True)
     assert not list(tmp_path.iterdir())
@@ -121,7 +120,7 @@ def test_the_compressed_column_itself_may_be_the_label(call: str) -> None:
 def test_any_texts_have_the_same_weights(rows: list[str | None], per_grammar: int) -> None:
     column = pl.Series("text", rows, pl.String).tadoc.compress(rows_per_grammar=per_grammar)  # type: ignore[attr-defined]
     plan = column.to_frame().lazy()
-    found = stream_rows(
+    found = stream_result(
         windows_of(plan, "text", [], LIMIT), bm25_weights.BM25WeightsRequest.from_arguments(), None, LIMIT
     )
     assert_frame_equal(pl.concat(list(found)), column.to_frame().tadoc.bm25_weights(), check_exact=True)
@@ -145,21 +144,22 @@ def test_a_call_goes_on_behind_the_partitions_that_are_finished(
     assert question is not None
     monkeypatch.setattr(weight_stream, "BATCH", 100)
     counted: list[int] = []
-    count = WindowCounting.part
+    count = Stages.find_together
 
-    def counting(self: WindowCounting[Any], window: Window) -> Any:
+    def counting(self: Stages[Any], documents: Any, first: int) -> Any:
         if counted == [0, 250, 500]:
             counted.clear()
             raise KeyboardInterrupt
-        counted.append(window.first)
-        return count(self, window)
+        counted.append(first)
+        return count(self, documents, first)
 
     def ask() -> pl.DataFrame:
+        found = packed_windows(question, [] if labels is None else [labels], LIMIT)
         with closing(Checkpoint(tmp_path / "checkpoint", {"call": call}, call)) as checkpoint:
-            return pl.concat(list(run_checkpointed(question, labels, request, LIMIT, checkpoint)))
+            return pl.concat(list(stream_result(found, request, labels, LIMIT, checkpoint)))
 
     with monkeypatch.context() as patch:
-        patch.setattr(WindowCounting, "part", counting)
+        patch.setattr(Stages, "find_together", counting)
         with pytest.raises(KeyboardInterrupt):
             ask()
         expected = getattr(frame.tadoc, call)("text", id=labels, **how)  # type: ignore[attr-defined]
@@ -172,10 +172,10 @@ def test_a_call_goes_on_behind_the_partitions_that_are_finished(
 def test_an_abandoned_stream_leaves_nothing_behind(
     plans: dict[str, tuple[pl.LazyFrame, pl.DataFrame]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(weight_stream, "WAITING_SHARE", LIMIT)
+    monkeypatch.setattr(weight_stream, "WAITING_SHARE", 64)
     with tadoc.Config(spill_folder=str(tmp_path)):
         rows = windows_of(plans["packed"][0], "text", [], LIMIT)
-        frames = stream_rows(rows, bm25_weights.BM25WeightsRequest.from_arguments(), None, LIMIT)
+        frames = stream_result(rows, bm25_weights.BM25WeightsRequest.from_arguments(), None, LIMIT)
         assert next(frames).columns == ["id", "word", "weight"]
         assert list(tmp_path.iterdir())
         frames.close()  # type: ignore[attr-defined]

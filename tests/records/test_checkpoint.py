@@ -17,7 +17,7 @@ import pytest
 import polars_tadoc as tadoc
 from polars_tadoc.errors import InvalidGrammarError, InvalidRecordsError
 from polars_tadoc.execute import stream
-from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.stages import Stages
 from polars_tadoc.records import Checkpoint, spill
 from polars_tadoc.storage.atomic_write import lock
 from tests.execute.test_memory_limit import CALLS, LABELLED
@@ -67,16 +67,16 @@ class Stoppable:
 def counted() -> Iterator[Stoppable]:
     """Watch which corpora are answered."""
     answered: list[str] = []
-    original = Analytic.partial_in
+    original = Stages._partial
 
-    def watched(self: Any, batches: Any, corpus: Any, engine: Any) -> Any:
+    def watched(self: Any, aggregation: Any, corpus: Any, engine: Any) -> Any:
         if len(answered) == limit[0]:
             raise RuntimeError("stop")
         answered.append(corpus.key)
-        return original(self, batches, corpus, engine)
+        return original(self, aggregation, corpus, engine)
 
     limit = [-1]
-    with patch.object(Analytic, "partial_in", watched), patch.multiple(stream, FRESH_SHARE=1 << 62):
+    with patch.object(Stages, "_partial", watched), patch.multiple(stream, FRESH_SHARE=1 << 62):
         yield Stoppable(answered, limit)
 
 

@@ -19,7 +19,8 @@ from polars_tadoc.engine.choose import CPU, GPU
 from polars_tadoc.errors import InvalidRecordsError
 from polars_tadoc.model.column import split as corpora_of
 from polars_tadoc.records.labelled_results import Labels
-from polars_tadoc.records.records import Layout, Records, decode, encode, merge_records, split
+from polars_tadoc.records.packed_records import merge_records
+from polars_tadoc.records.records import Layout, Records, decode, encode, split
 from tests.analytic_cases import Case, cases, least, tops
 from tests.execute.test_memory_limit import CALLS, arguments_of
 
@@ -203,7 +204,7 @@ def test_no_records() -> None:
 
 def _answer(asked: Any, records: list[Records]) -> pl.DataFrame:
     merged = merge_records(asked.layout, records)
-    frame: pl.DataFrame = asked.result(asked.merge([asked.part(merged)]), Labels(None)).to_frame()
+    frame: pl.DataFrame = asked.result(asked.merge([asked.transport.part(merged)]), Labels(None)).to_frame()
     return frame
 
 
@@ -214,7 +215,7 @@ def test_answers(engine: str, call: str, case: Case, n: int, top: int | None, mi
     asked = REQUESTS[call].from_arguments(**arguments_of(call, n, top, min_count), engine=engine)
     expected = asked.run(case.column).to_frame()
     every, where = asked.without_limits(), {"cpu": CPU, "gpu": GPU}[engine]
-    parts = [every.records(every.partial(corpus, where)) for corpus in corpora_of(case.column)]
+    parts = [every.transport.records(every.partial(corpus, where)) for corpus in corpora_of(case.column)]
     for part in parts:
         assert words_sorted(part)
         assert same(part, reference(every.layout, [part]))
@@ -228,7 +229,9 @@ def test_answers(engine: str, call: str, case: Case, n: int, top: int | None, mi
 def test_answers_about_normalised_words(case: Case) -> None:
     for call in CALLS:
         asked = REQUESTS[call].from_arguments(**case.arguments, engine="cpu")
-        parts = [asked.records(asked.without_limits().partial(corpus, CPU)) for corpus in corpora_of(case.column)]
+        parts = [
+            asked.transport.records(asked.without_limits().partial(corpus, CPU)) for corpus in corpora_of(case.column)
+        ]
         assert _answer(asked, parts).equals(asked.run(case.column).to_frame())
 
 
@@ -236,7 +239,7 @@ def test_weights_by_a_dictionary_keep_lengths() -> None:
     column = tadoc.compress(pl.Series("text", ["a b c", "c c", None, "d"]), rows_per_grammar=2)
     dictionary = tadoc.Dictionary.from_words(pl.Series(["a", "c"]))
     asked = REQUESTS["bm25_weights"].from_arguments(dictionary=dictionary, engine="cpu")
-    parts = [asked.records(asked.partial(corpus, CPU)) for corpus in corpora_of(column)]
+    parts = [asked.transport.records(asked.partial(corpus, CPU)) for corpus in corpora_of(column)]
     assert _answer(asked, parts).equals(asked.run(column).to_frame())
     assert merge_records(asked.layout, parts).lengths.tolist() == [3, 2, 1]
 
@@ -246,7 +249,7 @@ def test_twigs() -> None:
     queries = {"b": "//b", "a": "/a", "c": "/c[d]"}
     column = tadoc.compress(pl.Series("text", rows), tokenizer="xml", rows_per_grammar=4)
     asked = twig_filter.TwigFilterRequest.from_arguments(queries, engine="cpu")
-    parts = [asked.records(asked.partial(corpus, CPU)) for corpus in corpora_of(column)]
+    parts = [asked.transport.records(asked.partial(corpus, CPU)) for corpus in corpora_of(column)]
     assert _answer(asked, parts).equals(asked.run(column).to_frame())
 
 

@@ -23,7 +23,8 @@ from polars_tadoc.records import Spill, SpillFolder, spill
 from polars_tadoc.records import count_order as order
 from polars_tadoc.records import run_merge as merging
 from polars_tadoc.records import word_runs as words
-from polars_tadoc.records.records import Layout, Records, merge_records
+from polars_tadoc.records.packed_records import merge_records
+from polars_tadoc.records.records import Layout, Records
 
 LAYOUTS = {
     "word_count": Layout(("word",), 1, by_count=True),

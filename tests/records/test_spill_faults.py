@@ -25,7 +25,8 @@ from polars_tadoc.records import Checkpoint, Spill, SpillFolder, spill
 from polars_tadoc.records import packed_records as packed
 from polars_tadoc.records import run_merge as merging
 from polars_tadoc.records.key_ranges import Source, read_ranges
-from polars_tadoc.records.records import Layout, Records, merge_records
+from polars_tadoc.records.packed_records import merge_records
+from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.records.runs import KeysFile, KeysWriter
 from polars_tadoc.records.word_runs import WordsFile, WordsWriter
 from tests import ROOT

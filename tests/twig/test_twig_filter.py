@@ -25,7 +25,7 @@ from polars_tadoc.errors import (
     InvalidXmlError,
     NotCompressedError,
 )
-from polars_tadoc.execute import stream, twig_documents, twig_matches
+from polars_tadoc.execute import twig_documents, twig_matches, windows
 from polars_tadoc.twig.words import Declarations, JudgedWords
 from tests import twig_oracle
 from tests.analytic_cases import LABELS
@@ -262,7 +262,7 @@ def test_text_in_blocks(engine: str, kind: Kind) -> None:
 def test_memory_limit(engine: str, cuts: list[int], streaming: bool, own: str) -> None:
     plan = in_batches(KINDS[own](DOCUMENTS).to_frame(), cuts)
     lazy = plan.tadoc.twig_filter("xml", QUERIES, namespaces=NAMESPACES, engine=engine, memory_limit="1GB")
-    with patch.multiple(stream, ROWS_SHARE=1 << 62, FRESH_SHARE=1 << 62, TEXT_SHARE=1 << 62):
+    with patch.multiple(windows, ROWS_SHARE=1 << 62, TEXT_SHARE=1 << 62):
         found = lazy.collect(engine="streaming" if streaming else "in-memory")
     assert found.rows() == pairs(EXPECTED)
 
@@ -350,7 +350,7 @@ def test_errors_name_the_row_of_the_frame(engine: str, kind: Kind) -> None:
     with pytest.raises(InvalidXmlError, match=found):
         plan.tadoc.twig_filter("xml", {"a": "/a"}, engine=engine).collect()
     with (
-        patch.multiple(stream, ROWS_SHARE=1 << 62, FRESH_SHARE=1 << 62, TEXT_SHARE=1 << 62),
+        patch.multiple(windows, ROWS_SHARE=1 << 62, TEXT_SHARE=1 << 62),
         pytest.raises(InvalidXmlError, match=found),
     ):
         plan.tadoc.twig_filter("xml", {"a": "/a"}, engine=engine, memory_limit="1GB").collect()

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from polars_tadoc.records.records import Layout, Records, decode, encode, merge_records, split
+from polars_tadoc.records.packed_records import merge_records
+from polars_tadoc.records.records import Layout, Records, decode, encode, split
 from tests.fuzz.script import Script, edit_bytes, edit_numbers, edit_strings
 from tests.fuzz.target import Refused, Target, may_refuse
 

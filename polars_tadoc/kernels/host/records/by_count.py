@@ -52,6 +52,13 @@ def by_falling_count(keys: UInt64, counts: UInt64) -> tuple[UInt64, UInt64, Int6
     return made, each, sums_before(np.concatenate([sizes[::-1], small[kept]]))
 
 
+def count_order(counts: UInt64) -> Int64:
+    """Return the places of counts in falling order, int64; equal ones stay in theirs."""
+    places = np.arange(len(counts), dtype=np.uint64)[None]
+    order: Int64 = by_falling_count(places, counts)[0][0].view(np.int64)
+    return order
+
+
 def _histogram(counts: UInt64, chunk: tuple[int, int]) -> Int64:
     histogram = np.zeros(SMALL + 1, np.int64)
     _count(counts, histogram, *chunk)

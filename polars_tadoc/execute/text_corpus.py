@@ -34,7 +34,7 @@ def corpus_of_text(text: pl.Series, tokenizer: Tokenizer) -> Corpus:
     --------
     >>> import polars as pl
     >>> from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
-    >>> from polars_tadoc.distributed.text import corpus_of_text
+    >>> from polars_tadoc.execute.text_corpus import corpus_of_text
     >>> corpus = corpus_of_text(pl.Series(["to be", None, "to do"]), Tokenizer("words"))
     >>> corpus.rows.tolist(), corpus.root_offsets.tolist(), corpus.grammar.vocabulary.to_pylist()
     ([0, 2], [0, 2, 4], ['be', 'do', 'to'])

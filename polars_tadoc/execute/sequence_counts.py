@@ -1,0 +1,146 @@
+"""Counts of runs of words, or of pairs: what calls that return a count of each have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.engine.choose import Engine
+from polars_tadoc.engine.kernels import Kernels
+from polars_tadoc.execute.analytic import Analytic, Result
+from polars_tadoc.execute.transport import Transport
+from polars_tadoc.kernels.host.records.by_count import count_order
+from polars_tadoc.kernels.keys.merge_cpu import sum_sequences
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.vocabulary import Vocabulary, unify
+from polars_tadoc.records.labelled_results import Labels
+from polars_tadoc.records.packed_records import sort_records
+from polars_tadoc.records.records import Layout, Records, word_columns
+from polars_tadoc.traversal.selector import choose_strategy
+from polars_tadoc.traversal.source import prepare
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceCounts(Result):
+    """Sequences of words and their counts, by count falling, then in code point order; arrays in host memory.
+
+    Parameters
+    ----------
+    words
+        Words by id.
+    ids
+        uint32[sequences, n]: word ids.
+    counts
+        uint64[sequences].
+
+    """
+
+    words: Vocabulary
+    ids: npt.NDArray[np.uint32]
+    counts: npt.NDArray[np.uint64]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays and the words."""
+        return self.ids.nbytes + self.counts.nbytes + self.words.nbytes
+
+
+Counts = TypeVar("Counts", bound=SequenceCounts)
+
+
+@dataclass(frozen=True)
+class SequenceTransport(Transport[Counts]):
+    """The words of a sequence, and how often it occurs.
+
+    Parameters
+    ----------
+    made
+        The class of partial results.
+
+    """
+
+    made: type[Counts]
+
+    def records(self, part: Counts) -> Records:
+        """Order sequences by their words."""
+        return sort_records(self.layout, part.words, part.ids, part.counts)
+
+    def part(self, records: Records) -> Counts:
+        """Order sequences by their counts."""
+        assert records.counts is not None
+        order = count_order(records.counts)
+        return self.made(Vocabulary(records.words), records.keys[order], records.counts[order])
+
+
+class CountsSequences(Analytic[Counts, Counts], Generic[Counts]):
+    """Counts sequences of words in rows. Partial results and results are the same."""
+
+    made: ClassVar[type[Any]]
+    """The class of results."""
+    span_option: ClassVar[str]
+    """The option that says how many words sequences span: "n" or "window"."""
+    top: int | None
+    min_count: int
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Words of a sequence."""
+
+    @property
+    def span(self) -> int:
+        """Words that kernels look at together."""
+        return int(getattr(self, self.span_option))
+
+    @staticmethod
+    @abstractmethod
+    def kernel(kernels: Kernels) -> Callable[..., tuple[Any, Any]]:
+        """Return the kernel that counts the sequences of one corpus."""
+
+    def partial(self, corpus: Corpus, engine: Engine) -> Counts:
+        """Count one corpus' sequences."""
+        source, to_host = prepare(corpus, engine, self.options.morphism), engine.kernels.to_host
+        strategy = choose_strategy(self.options.strategy, source, self.name, self.span)
+        rules, offsets, roots, rank = source.rules, source.root_offsets, source.roots, source.rank
+        count = self.kernel(engine.kernels)
+        ids, counts = count(rules, offsets, roots, self.span, rank, strategy, self.min_count, self.top)
+        made: Counts = self.made(source.words, to_host(ids), to_host(counts))
+        return made
+
+    def merge(self, partials: Sequence[Counts]) -> Counts:
+        """Add the counts of several corpora."""
+        words, maps = unify([part.words for part in partials])
+        ids = [own[part.ids] for own, part in zip(maps, partials, strict=True)]
+        joined = np.concatenate([np.zeros((0, self.size), np.uint32), *ids])
+        counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
+        made: Counts = self.made(words, *sum_sequences(joined, counts, words.rank, self.min_count, self.top))
+        return made
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What decides which records there are."""
+        return {**super().asked, self.span_option: self.span}
+
+    @property
+    def transport(self) -> SequenceTransport[Counts]:
+        """How partial results travel."""
+        return SequenceTransport(Layout(word_columns(self.size), self.size, by_count=True), self.made)
+
+    @property
+    def limits(self) -> tuple[int, int | None]:
+        """Those of the call."""
+        return self.min_count, self.top
+
+    def ranged(self, records: Records, labels: Labels) -> Counts:
+        """Take sequences as they are."""
+        made: Counts = self.made(Vocabulary(records.words), records.keys, records.counts)
+        return made
+
+    def result(self, total: Counts, labels: Labels) -> Counts:
+        """Return the counts."""
+        return total

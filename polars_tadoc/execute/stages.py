@@ -1,0 +1,100 @@
+"""Finds and merges partial results: the stages that in memory, streaming, Workers and Spark all run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Generic
+
+import polars as pl
+
+from polars_tadoc.engine.choose import Engine
+from polars_tadoc.engine.device_batches import DeviceBatches
+from polars_tadoc.execute.aggregation import Aggregation, Part
+from polars_tadoc.execute.text_corpus import corpus_of_text
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.column import require_series, require_tadoc, split
+from polars_tadoc.model.corpus import Corpus, require_countable
+
+
+class Stages(Generic[Part]):
+    """The stages of one call.
+
+    Parameters
+    ----------
+    aggregation
+        What to count.
+    tokenizer
+        Cuts String columns into words for what takes compressed columns only; None: those are an error.
+
+    """
+
+    def __init__(self, aggregation: Aggregation[Part], tokenizer: Tokenizer | None = None) -> None:
+        self.limited, self.every = aggregation, aggregation.without_limits()
+        self.batches = DeviceBatches(aggregation.name, aggregation.options.engine)
+        self._tokenizer = tokenizer
+
+    def all(self, column: pl.Series) -> Part:
+        """Count in a column held in memory, compressed or String; the limits are applied.
+
+        Raises
+        ------
+        NotCompressedError
+            It is not compressed, nor a String column for calls that take text.
+        InvalidGrammarError, LimitExceededError
+            A payload or a row is damaged or too large.
+        EngineUnavailableError
+            ``engine="gpu"`` cannot run here.
+
+        """
+        require_series(column, self.limited.name)
+        if self.limited.takes_text and column.dtype == pl.String:
+            return self.limited.merge(list(self.limited.text_partials(column, 0, self.batches)))
+        return self.all_of(split(require_tadoc(column, self.limited.name)))
+
+    def all_of(self, corpora: Sequence[Corpus]) -> Part:
+        """Count in corpora held in memory, all on one engine; errors as for :meth:`all`."""
+        require_countable(corpora, self.limited.pairs_per_word)
+        engine = self.limited.choose_engine(sum(corpus.symbol_count for corpus in corpora))
+        if len(corpora) == 1:
+            return self._partial(self.limited, corpora[0], engine)
+        return self.limited.merge([self.find_on(corpus, engine) for corpus in corpora])
+
+    def find(self, documents: Corpus | pl.Series, first: int = 0) -> Iterator[Part]:
+        """Count in one corpus or String column, without limits; partial results are in host memory.
+
+        Parameters
+        ----------
+        documents
+            The rows.
+        first
+            Number of the first row of a String column.
+
+        """
+        if isinstance(documents, pl.Series):
+            if self.every.takes_text or self._tokenizer is None:
+                yield from map(self.every.on_host, self.every.text_partials(documents, first, self.batches))
+                return
+            corpus = corpus_of_text(documents, self._tokenizer)
+            documents = replace(corpus, rows=corpus.rows + first)
+        require_countable([documents], self.every.pairs_per_word)
+        yield self.find_on(documents, self.every.choose_engine(documents.symbol_count))
+
+    def find_together(self, documents: Sequence[Corpus | pl.Series], first: int) -> Part:
+        """Count in rows that are merged at once, in the order of their numbers; parameters as for :meth:`find`."""
+        corpora = [one for one in documents if isinstance(one, Corpus)]
+        require_countable(corpora, self.every.pairs_per_word)
+        return self.every.merge([part for one in documents for part in self.find(one, first)])
+
+    def find_on(self, corpus: Corpus, engine: Engine) -> Part:
+        """Count in one corpus on an engine, without limits; the partial result is in host memory."""
+        return self.every.on_host(self._partial(self.every, corpus, engine))
+
+    def _partial(self, aggregation: Aggregation[Part], corpus: Corpus, engine: Engine) -> Part:
+        """Count in one corpus, in batches where a device has too little memory."""
+
+        def some(corpus: Corpus, engine: Engine) -> Part:
+            return self.every.on_host(self.every.partial(corpus, engine))
+
+        parts = self.batches.parts(corpus, engine, aggregation.partial, some)
+        return parts[0] if len(parts) == 1 else aggregation.merge(parts)
