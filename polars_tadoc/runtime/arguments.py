@@ -1,4 +1,4 @@
-"""Checks of single arguments, below all that takes some."""
+"""Checks of single arguments."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from polars_tadoc.runtime.fork import require_threads
 
 
 def require_integer(name: str, value: object, least: int | None = None, most: int | None = None) -> int:
-    """Return an integer argument, checked.
+    """Return an integer argument after checking it.
 
     Raises
     ------
     TypeError
-        It is no integer.
+        The value is not an integer.
     ValueError
-        It is below ``least`` or above ``most``.
+        The value is below ``least`` or above ``most``.
 
     """
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
@@ -33,7 +33,7 @@ def require_integer(name: str, value: object, least: int | None = None, most: in
 
 
 def require_text(text: str, what: str) -> None:
-    """Raise ``ValueError`` where a string holds half a character, which UTF-8 cannot."""
+    """Raise ``ValueError`` if a string has half a surrogate pair, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -47,21 +47,21 @@ def require_bool(name: str, value: object, call: str) -> None:
 
 
 def require_path(name: str, value: object, call: str, instead: str = "") -> Path:
-    """Return an argument that names a file or a folder of this machine; ``~`` is the user's folder.
+    """Return the local path of a file or a folder; ``~`` is the user's home.
 
     Parameters
     ----------
     name, value, call
-        The argument, and what takes it.
+        The argument's name and value, and the call.
     instead
-        What to use for something else, for messages.
+        Alternative for other values, for messages.
 
     Raises
     ------
     TypeError
-        It is no path.
+        The value is not a path.
     ValueError
-        It is an address.
+        The value is an address.
 
     """
     require_threads()
@@ -70,5 +70,5 @@ def require_path(name: str, value: object, call: str, instead: str = "") -> Path
     if not isinstance(path, str):
         raise TypeError(f"{call}: {name} is {type(value).__name__}, not a path: a str or an os.PathLike{more}")
     if re.match(r"\w+://", path):
-        raise ValueError(f'{call}: {name}="{path}" is an address; name a place of this machine, by its path{more}')
+        raise ValueError(f'{call}: {name}="{path}" is an address; give the path of a local file or folder{more}')
     return Path(os.path.expanduser(path))

@@ -1,4 +1,4 @@
-"""Attributes that are computed when they are first asked for, and kept."""
+"""Attributes computed on first access and kept."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING or sys.version_info >= (3, 12):
     from functools import cached_property as cached_property
 else:
 
-    class cached_property:  # noqa: N801 - as the one that it stands for
-        """As of ``functools`` from Python 3.12 on: without a lock, which all objects of a class share.
+    class cached_property:  # noqa: N801 - named like functools' class
+        """Like that of ``functools`` from Python 3.12 on: without a lock shared by all objects of a class.
 
-        Where the computing thread waits for Polars' threads, and those run functions of ours that wait for the lock,
-        none would ever go on. Two threads may compute the same: both get the one that was kept.
+        With such a lock, the computing thread could wait for Polars' threads, while these run functions of ours that
+        wait for the lock. Without it two threads may compute the same value: both get the one that is kept.
         """
 
         def __init__(self, function: Any) -> None:

@@ -1,4 +1,4 @@
-"""The device as the kernels see it: whether it can run them, their compilation, its errors as messages."""
+"""The CUDA device: whether kernels can run on it, their compilation, its errors as messages."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from polars_tadoc.runtime.device_memory import allocating
 _BROKEN = "CuPy is installed but cannot be used"
 
 _OUT_OF_MEMORY = 2
-"""The number of this error, of CUDA's runtime and of its driver."""
+"""Error number for exhausted memory, in CUDA's runtime and its driver."""
 
 
 @cache
 def device_problem() -> str | None:
-    """Tell why the GPU kernels cannot run here, in one sentence with the mend; None where they can."""
+    """Return why GPU kernels cannot run here, in one sentence with advice; None if they can."""
     try:
         return _device_problem()
-    except Exception as error:  # an installation that is broken may raise anything
-        return f"{_BROKEN} ({type(error).__name__}: {error}): install it again, or remove it"
+    except Exception as error:  # a broken installation may raise anything
+        return f"{_BROKEN} ({type(error).__name__}: {error}); install it again, or remove it"
 
 
 def _device_problem() -> str | None:
@@ -57,7 +57,7 @@ def _device_problem() -> str | None:
 
 
 def can_run() -> bool:
-    """Tell whether the GPU kernels can run here, where "auto" decides; warns once of a CuPy that is broken."""
+    """Tell whether GPU kernels can run here, for "auto"; warns once of a broken CuPy."""
     problem = device_problem()
     if problem is not None and problem.startswith(_BROKEN):
         _warn_once(problem)
@@ -66,24 +66,24 @@ def can_run() -> bool:
 
 @cache
 def _warn_once(problem: str) -> None:
-    warnings.warn(f'engine="auto" takes the CPU: {problem}', BrokenCuPyWarning, stacklevel=3)
+    warnings.warn(f'engine="auto" uses the CPU: {problem}', BrokenCuPyWarning, stacklevel=3)
 
 
 @contextmanager
 def device_errors(action: str) -> Iterator[None]:
-    """Allocate where the configuration says, and turn what the device reports into a named message.
+    """Allocate as configured, and turn device errors into named errors.
 
     Raises
     ------
     DeviceMemoryError
         The device is out of memory.
     EngineUnavailableError
-        It failed otherwise.
+        The device failed otherwise.
 
     """
     try:
         import cupy
-    except Exception:  # one that is broken may raise anything
+    except Exception:  # a broken installation may raise anything
         raise EngineUnavailableError(f'engine="gpu": {device_problem()}') from None
     try:
         with allocating():
@@ -91,7 +91,8 @@ def device_errors(action: str) -> Iterator[None]:
     except cupy.cuda.memory.OutOfMemoryError as error:
         raise _out_of_memory(action, error) from error
     except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
-        if error.status == _OUT_OF_MEMORY:  # a kernel's stack, code or pinned memory, which no pool gives
+        # memory for a kernel's stack or code, or pinned memory: no pool allocates it
+        if error.status == _OUT_OF_MEMORY:
             raise _out_of_memory(action, error) from error
         raise EngineUnavailableError(f'engine="gpu": the device failed while {action}: {error}') from error
     except cupy.cuda.compiler.CompileException as error:
@@ -110,12 +111,12 @@ _KERNELS = Path(__file__).parent.parent / "kernels"
 
 
 def source(name: str) -> str:
-    """Return the text of one ``.cu`` file of a family with its headers in place: CuPy's cache sees every change."""
+    """Return the text of one ``.cu`` file with its headers inserted, so that CuPy's cache sees every change."""
     return with_headers(next(_KERNELS.glob(f"*/{name}.cu")).read_text("utf-8"))
 
 
 def with_headers(text: str) -> str:
-    """Return CUDA source with the families' headers, ``#include "family/name.cuh"``, in place."""
+    """Insert the families' headers, ``#include "family/name.cuh"``, into CUDA source."""
     while (found := _INCLUDE.search(text)) is not None:
         text = text.replace(found[0], (_KERNELS / found[1]).read_text("utf-8"), 1).replace(found[0], "")
     return text
@@ -135,7 +136,7 @@ def get_kernel(family: str, kernel: str, defines: tuple[str, ...] = (), cooperat
 
 
 def device_attribute(name: str) -> int:
-    """Return an attribute of the current device; CuPy asks the driver for all of them each time."""
+    """Return an attribute of the current device; CuPy would query the driver for all of them each time."""
     import cupy
 
     return _attribute(cupy.cuda.runtime.getDevice(), name)
@@ -149,7 +150,7 @@ def _attribute(device: int, name: str) -> int:
 
 
 def even_blocks(size: int) -> int:
-    """Return blocks of 1,024 threads for a pass over so many items: at most two per multiprocessor."""
+    """Return the number of blocks of 1,024 threads for a pass over ``size`` items: at most two per multiprocessor."""
     multiprocessors = device_attribute("MultiProcessorCount")
     return max(1, min(-(-size // 1024), 2 * multiprocessors))
 
@@ -163,7 +164,7 @@ def launch(
     defines: tuple[str, ...] = (),
     shared: int = 0,
 ) -> None:
-    """Launch a kernel, if there are any blocks.
+    """Launch a kernel, unless there are no blocks.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Which memory device arrays take: the device's own, or, where the device shares the host's, that.
+"""Chooses the memory of device arrays: the device's own, or the host's where the device shares it.
 
-A device that is part of the host's chip, or that walks the host's page tables, reads the same memory as the host. There
-managed memory is no slower than the device's own, and arrays may be as large as both together.
+A device on the host's chip, or one that uses the host's page tables, reads the same memory as the host. There, managed
+memory is no slower than the device's own, and arrays may be as large as both together.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _OWN: AbstractContextManager[None] = nullcontext()
 
 
 def allocating() -> AbstractContextManager[None]:
-    """Allocate arrays that this thread makes where ``Config(device_memory=)`` says; within a ``with`` block.
+    """Allocate this thread's arrays as set by ``Config(device_memory=)``, within a ``with`` block.
 
-    CuPy's allocator stays as it is for the device's own memory, and with "auto" where another than CuPy's own was set.
+    CuPy's allocator is kept for the device's own memory, and with "auto" if another one than CuPy's own was set.
     """
     asked = settings().device_memory
     if asked == "device":
@@ -37,7 +37,7 @@ def allocating() -> AbstractContextManager[None]:
 
 @cache
 def shares_host_memory(device: int) -> bool:
-    """Tell whether a device has no memory apart from the host's, or reads the host's by the same page tables."""
+    """Tell whether a device has no memory of its own, or reads the host's through the same page tables."""
     import cupy
 
     attributes = cupy.cuda.Device(device).attributes
@@ -45,17 +45,17 @@ def shares_host_memory(device: int) -> bool:
 
 
 def release_memory() -> None:
-    """Give memory that no array takes any more back to the device, so that larger pieces can be had."""
+    """Return unused memory of the pools to the device, so that larger blocks can be allocated."""
     import cupy
 
-    gc.collect()  # an error's traceback may hold arrays in a circle
+    gc.collect()  # reference cycles with an error's traceback may hold arrays
     cupy.get_default_memory_pool().free_all_blocks()
     _managed().free_all_blocks()
 
 
 @cache
 def _managed() -> Any:
-    """Return the pool of managed memory; it keeps the memory of several devices apart."""
+    """Return the pool of managed memory; it separates the memory of several devices."""
     import cupy
 
     return cupy.cuda.MemoryPool(cupy.cuda.malloc_managed)

@@ -1,7 +1,7 @@
-"""Tells whether this process was forked from one in which Polars had started its threads.
+"""Detects whether this process was forked from one in which Polars had started its threads.
 
-A forked process has none of them, but Polars hands them work and waits for ever. Linux alone tells of threads by name;
-elsewhere nothing is known.
+A forked process has none of these threads, but Polars waits for them forever. Only Linux lists threads by name;
+elsewhere nothing is detected.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from polars_tadoc.config import check_each_call
 from polars_tadoc.errors import ForkedProcessError
 
 _THREAD = re.compile(rb"polars-\d+\n")
-"""The names of Polars' threads that do the work; another one waits from the import on and is not missed."""
+"""Names of Polars' worker threads; another one waits from the import on and is not needed."""
 
 
 class _Process:
-    """What this process was forked from."""
+    """The state of the process that this one was forked from."""
 
     lacks_threads = False
     _will_lack = False
@@ -33,7 +33,7 @@ class _Process:
                     self._will_lack |= _THREAD.fullmatch((task / "comm").read_bytes()) is not None
 
     def begin(self) -> None:
-        """Begin as the child of a fork."""
+        """Initialise the child of a fork."""
         self.lacks_threads = self._will_lack
 
 
@@ -44,10 +44,10 @@ if hasattr(os, "register_at_fork"):
 
 @check_each_call
 def require_threads() -> None:
-    """Raise ``ForkedProcessError`` where Polars waits for ever."""
+    """Raise ``ForkedProcessError`` if Polars would wait forever."""
     if _process.lacks_threads:
         raise ForkedProcessError(
-            "this process was forked after Polars had started its threads, and has none of them: every call could wait "
-            'for ever; start processes by "spawn" or "forkserver" (multiprocessing.get_context), or fork before the '
+            "this process was forked after Polars had started its threads, which a fork lacks: calls could wait "
+            'forever; start processes with "spawn" or "forkserver" (multiprocessing.get_context), or fork before the '
             "first call"
         )

@@ -1,4 +1,4 @@
-"""Gives freed memory back to the system, which allocators keep for what comes next."""
+"""Returns freed memory, which allocators keep for reuse, to the system."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 GROWN_SHARE = 16
-"""Callers that work under a memory limit give memory back where the process grew by such a share of it."""
+"""Callers under a memory limit return memory when the process has grown by one part in 16 of the limit."""
 
 
 def give_back_memory(grown: int = 0) -> None:
-    """Have Arrow's allocator and the C library return what is free: of what a call took and let go of, mostly all.
+    """Make Arrow's allocator and the C library return free memory: almost all that a call has freed.
 
-    It takes some milliseconds where much is free, and what is returned must be had again: a sixth of the time of calls
-    that do so after each frame. It waits for nothing.
+    It takes some milliseconds if much is free, and returned memory must be allocated again: a sixth of the time of
+    calls that do so after each frame. It never waits.
 
     Parameters
     ----------
     grown
-        Only where the process takes so many bytes more than after the last time; where that cannot be told, always.
+        Return memory only if the process has grown by this many bytes since the last time, or if that is unknown.
 
     """
     global _left
@@ -43,10 +43,10 @@ def give_back_memory(grown: int = 0) -> None:
 
 @contextmanager
 def small_arrow_memory() -> Iterator[None]:
-    """Have Arrow take memory from the C library for a while: its own allocators keep some for each thread.
+    """Make Arrow allocate from the C library for a while: its own allocators keep some memory for each thread.
 
-    What 16 threads read and freed was a fifth of what a call took under a limit of 300 MB. What is taken meanwhile goes
-    back to where it came from, whenever it is freed. Other threads' Arrow does the same until the last one ends.
+    With 16 threads, memory that had been read and freed was a fifth of a call's total under a limit of 300 MB. Memory
+    allocated meanwhile is later freed by the same allocator. All threads are affected until the last caller leaves.
     """
     global _inside, _before
     with _lock:
@@ -59,12 +59,13 @@ def small_arrow_memory() -> Iterator[None]:
     finally:
         with _lock:
             _inside -= 1
-            if _inside == 0 and pa.default_memory_pool().backend_name == "system":  # else somebody chose another since
+            # otherwise another pool was chosen meanwhile
+            if _inside == 0 and pa.default_memory_pool().backend_name == "system":
                 pa.set_memory_pool(_before)
 
 
 def _resident() -> int:
-    """Bytes of memory that the process takes; 0 where the system has no such file."""
+    """Return the resident memory of the process in bytes; 0 if the system does not say."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * _PAGE
@@ -75,7 +76,7 @@ def _resident() -> int:
 def _trim() -> ctypes._NamedFuncPointer | None:
     if not sys.platform.startswith("linux"):
         return None
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
     if trim is not None:
         trim.argtypes, trim.restype = (ctypes.c_size_t,), ctypes.c_int
     return trim
@@ -87,4 +88,4 @@ _lock = threading.Lock()
 _inside = 0
 _before = pa.default_memory_pool()
 _left = 0
-"""What the process took after memory was given back last."""
+"""Resident memory after the last return of memory."""

@@ -1,13 +1,13 @@
-"""Threads that Polars runs our functions in, and what becomes of those when the interpreter ends.
+"""Threads in which Polars runs our functions, and their end when the interpreter ends.
 
-A plan that stops early (its first rows are enough, or a part of it fails) does not wait for its sources: Polars still
-has a thread that asks for the next frame. Python ends a thread that wants to go on while the interpreter ends in a way
-that Rust does not survive: the process would abort, with all its results given. So a source that runs then stops where
-it next comes by, and its thread sleeps from there on until the process is gone; functions of plans end with an error.
+A plan that stops early (its row limit is reached, or a part of it fails) does not wait for its sources: a thread of
+Polars still asks for the next frame. When the interpreter ends, Python terminates threads in a way that Rust does not
+survive: the process would abort, after all its results were returned. So a running source stops at its next check, and
+its thread sleeps until the process has ended; functions of plans end with an error.
 
-Ctrl-C has a promise of its own: the process is gone within a second. Python spends most of that on garbage: it looks
-four times for cycles among 180,000 objects, most of them Numba's, before it lets go of what the process is about to
-free anyway.
+Ctrl-C has its own promise: the process ends within a second. Python spends most of that on garbage collection: it
+searches 180,000 objects for cycles four times, most of them Numba's, before it frees memory that the process is about
+to free anyway.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from weakref import WeakSet
 from polars_tadoc.runtime.interrupts import interruptible
 
 WAITED = 60.0
-"""Seconds for which the interpreter's end is put off at most."""
+"""Maximum seconds by which the interpreter's end is delayed."""
 
 SETTLED = 0.02
-"""Seconds in which a thread between two frames comes back for the next."""
+"""Seconds in which a thread between two frames asks for the next."""
 
 LINGERED = 1.0
-"""Seconds for which the interpreter's end then waits for queries that were stopped."""
+"""Maximum seconds that the interpreter's end then waits for stopped queries."""
 
 
 class _Work(threading.local):
-    """What a thread does in Polars' place."""
+    """The work of a thread on behalf of Polars."""
 
     depth = 0
     is_old = False
-    """Whether the interpreter may end under it: what begins after that is for functions that ``atexit`` calls."""
+    """Whether the interpreter may end during it: work that begins later is for functions of ``atexit``."""
 
 
 class Running:
-    """Counts the threads that are at work in Polars' place."""
+    """Counts the threads that work on behalf of Polars."""
 
     def __init__(self) -> None:
         self._ended_by: int | None = None
@@ -51,17 +51,17 @@ class Running:
         self.forget()
 
     def forget(self) -> None:
-        """Begin with no thread at work."""
-        self._lock = threading.RLock()  # a generator that is dropped may be closed at any time
+        """Reset to no working threads."""
+        self._lock = threading.RLock()  # a dropped generator may be closed at any time
         self._count = 0
         self._work = _Work()
         self._queries: WeakSet[threading.Thread] = WeakSet()
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Count this thread while it runs a function of a plan; when the interpreter ends, it goes back with an error.
+        """Count this thread while it runs a function of a plan; when the interpreter ends, it returns with an error.
 
-        The thread is one of few that Polars has: functions at exit may need it.
+        Polars has few such threads, and functions at exit may need it.
         """
         with self._counted(not self.has_ended), interruptible():
             yield
@@ -69,9 +69,9 @@ class Running:
 
     @contextmanager
     def at_source(self, is_old: bool, since: int) -> Iterator[None]:
-        """Count this thread while it makes a frame; when the interpreter ends, it stays here.
+        """Count this thread while it makes a frame; when the interpreter ends, it sleeps here.
 
-        ``since`` tells which interrupts end it: what the source's start knew of.
+        ``since`` is the number of interrupts at the source's start: later ones end it.
         """
         try:
             with self._counted(is_old), interruptible(since):
@@ -97,21 +97,21 @@ class Running:
                 self._add(-1)
 
     def start(self, query: threading.Thread) -> None:
-        """Start a thread that waits for Polars; the interpreter's end waits for it a little.
+        """Start a thread that waits for Polars; the interpreter's end waits briefly for it.
 
-        It is not counted, for Polars may wait for a thread that sleeps.
+        It is not counted, because Polars may wait for a sleeping thread.
         """
         query.start()
         with self._lock:
             self._queries.add(query)
 
     def go_on(self) -> None:
-        """Raise where the interpreter ends and this thread is at work."""
+        """Raise if the interpreter ends while this thread is working."""
         if self._work.depth and self._work.is_old and self._ends_elsewhere:
-            raise SystemExit  # no handler of errors takes it, and threads that end by it say nothing
+            raise SystemExit  # no error handler catches it, and threads ended by it print nothing
 
     def end(self) -> None:
-        """Wait until no thread is at work."""
+        """Wait until no thread is working."""
         self._ended_by = threading.get_ident()
         now = time.monotonic()
         stop, quiet = now + WAITED, now + SETTLED
@@ -130,7 +130,7 @@ class Running:
 
     @property
     def _ends_elsewhere(self) -> bool:
-        """Whether the interpreter ends, in another thread than this one."""
+        """Tell whether the interpreter ends in another thread."""
         return self._ended_by not in (None, threading.get_ident())
 
     def _add(self, count: int) -> None:
@@ -139,22 +139,22 @@ class Running:
 
 
 def _spare_garbage() -> None:
-    """Take all objects away from the garbage collector; files first write what they hold back.
+    """Hide all objects from the garbage collector, after flushing files.
 
-    Objects outside of cycles end as they always do, and Python promises no end to any that is alive when it ends
-    itself. The collections took 0.7 of 0.8 s of CPU time between the last function at exit and the process's end.
+    Objects outside of cycles are freed as always, and Python does not promise to finalise objects that are alive at its
+    end. The collections took 0.7 of 0.8 s of CPU time between the last function at exit and the end of the process.
     """
     objects = gc.get_objects()
     written = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
     kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, written)}
     for file in [one for one in objects if type(one) in kinds]:
-        with suppress(Exception):  # closed, or nobody reads any more
+        with suppress(Exception):  # closed, or its reader is gone
             file.flush()
     del objects
     gc.freeze()
 
 
-running = Running()  # the package registers its end, when it is imported
+running = Running()  # the package registers its end when it is imported
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=running.forget)  # a child has none of the threads
 go_on = running.go_on

@@ -1,4 +1,4 @@
-"""Sources of plans, which Polars runs in threads of its own, and the rows of plans, read to their end."""
+"""Sources of plans, which Polars runs in its own threads, and complete iteration over a plan's rows."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ from polars_tadoc.runtime.interrupts import began, check, count, interruptible
 __all__ = ["at_work", "batches", "go_on", "register", "source_of", "sources_of"]
 
 Source = Callable[[list[str] | None, pl.Expr | None, int | None, int | None], Iterable[pl.DataFrame]]
-"""What Polars calls with names of columns, a predicate, a number of rows, and rows of a frame, all of them or None."""
+"""Called by Polars with column names, a predicate, a row limit and a batch size, each of them optional."""
 
 POLLED = 0.05
-"""Seconds after which a thread that waits for another looks whether it should go on."""
+"""Seconds between checks of a waiting thread."""
 
 STOPPED = 0.5
-"""Seconds for which an error waits for its query to stop."""
+"""Seconds that an error waits for its query to stop."""
 
 
 def register(source: Source, schema: pl.Schema | dict[str, Any], name: str, detail: str | None = None) -> pl.LazyFrame:
-    """Make a lazy frame of a source; equal parts of a plan have the same one, and run once.
+    """Make a lazy frame of a source; equal parts of a plan share one source, which runs once.
 
     Parameters
     ----------
     source
-        Gives the frames.
+        Yields the frames.
     schema
-        Their columns.
+        Schema of the frames.
     name, detail
-        For plans that are shown.
+        For printed plans.
 
     """
     return register_io_source(_Watched(source), schema=schema, is_pure=True, explain_name=name, explain_detail=detail)
 
 
 def source_of(scan: Any) -> Source | None:
-    """Return the source that was registered for a plan's scan; None where it is another one's."""
+    """Return the registered source of a plan's scan; None for other scans."""
     watched = getattr(scan, "io_source", None)
     return watched.source if isinstance(watched, _Watched) else None
 
 
 def sources_of(plan: pl.LazyFrame) -> list[Source]:
-    """Return the sources that a plan reads and that were registered here; none where Polars does not show them."""
+    """Return the registered sources of a plan; empty if Polars does not show them."""
     try:
         nodes = plan._ldf.visit()
         return _sources_below(nodes)
-    except Exception:  # not a public call of Polars: what it does not show is not known
+    except Exception:  # not a public call of Polars
         return []
 
 
@@ -97,7 +97,7 @@ def _frames(frames: Iterator[pl.DataFrame], is_old: bool, since: int) -> Iterato
             if frame is None:
                 return
             yield frame
-            del frame  # before the next one is there
+            del frame  # before the next one is made
     finally:
         if isinstance(frames, Generator):
             with running.at_source(is_old, count()):
@@ -105,24 +105,24 @@ def _frames(frames: Iterator[pl.DataFrame], is_old: bool, since: int) -> Iterato
 
 
 def batches(plan: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    """Give a plan's rows in their order, as Polars' streaming engine hands them over, all of them or an error.
+    """Yield a plan's rows in order, in batches of Polars' streaming engine; yields all rows or raises.
 
-    Polars' ``collect_batches`` is no source of them: where an interrupt or a panic ends the query, its iterator ends as
-    after the last row. Here the end of the rows is the return of the call that runs the query.
+    Polars' ``collect_batches`` does not guarantee that: if an interrupt or a panic ends the query, its iterator ends as
+    after the last row. Here, the rows end when the call that runs the query returns.
     """
     query = _Query(plan)
     try:
         try:
             query.start()
-        except RuntimeError:  # when the interpreter ends, no thread can be had
+        except RuntimeError:  # no thread can be started when the interpreter ends
             yield plan.collect(engine="streaming")
             return
         while (frame := query.next()) is not None:
             go_on()
             check()
             yield frame
-            del frame  # before the next one is there
-    except GeneratorExit:  # no more is wanted
+            del frame  # before the next one is made
+    except GeneratorExit:  # the caller stops early
         raise
     except BaseException:
         query.stop()
@@ -136,7 +136,7 @@ _END: Final = object()
 
 
 class _Query:
-    """A plan that runs in a thread of its own, and waits for whoever takes its rows."""
+    """A plan that runs in its own thread, and waits for the consumer of its rows."""
 
     def __init__(self, plan: pl.LazyFrame) -> None:
         self._plan, self._since, self._is_old = plan, began(), not running.has_ended
@@ -145,11 +145,11 @@ class _Query:
         self.thread = threading.Thread(target=self._run, name="tadoc-query", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         running.start(self.thread)
 
     def next(self) -> pl.DataFrame | None:
-        """Return the next rows; None after the last ones. Errors of the query are raised."""
+        """Return the next rows; None after the last ones. Raises errors of the query."""
         given: Any = None
         while given is None:
             try:
@@ -165,7 +165,7 @@ class _Query:
         return None if given is _END else given
 
     def stop(self) -> None:
-        """Take no more."""
+        """Stop consuming."""
         self._is_stopped = True
         with suppress(Empty):
             self._given.get_nowait()
@@ -182,7 +182,7 @@ class _Query:
             self._give(end)
 
     def _take(self, frame: pl.DataFrame) -> bool:
-        """Hand over rows, in a thread of Polars'; true where no more are wanted."""
+        """Hand over rows, in a thread of Polars; return true if the consumer has stopped."""
         with running.at_source(self._is_old, self._since):
             return self._give(frame)
 

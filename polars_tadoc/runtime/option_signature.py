@@ -1,4 +1,4 @@
-"""Gives a call that takes ``**options: Unpack[SomeOptions]`` the signature that it stands for.
+"""Expands ``**options: Unpack[SomeOptions]`` in a call's signature.
 
 Options are declared once, in a ``TypedDict`` beside the analytic, with their types and defaults. Type checkers read the
 ``TypedDict``; ``inspect.signature``, ``help`` and the reference pages see each option as a parameter.
@@ -19,20 +19,20 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Default:
-    """What an option is where a call does not name it: ``min_count: Annotated[int, Default(1)]``."""
+    """The default of an option: ``min_count: Annotated[int, Default(1)]``."""
 
     value: Any
 
 
 def takes_options(call: Call, last: Collection[str] = ()) -> Call:
-    """Spell the options out in a call's signature, hand over all of them, and refuse others.
+    """Show the options in a call's signature, pass all of them on, and reject others.
 
     Parameters
     ----------
     call
         Its last parameter is ``**options: Unpack[SomeOptions]``.
     last
-        Own keyword-only parameters that come after the options; others come before.
+        Further keyword-only parameters of the call that follow the options; others precede them.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def takes_options(call: Call, last: Collection[str] = ()) -> Call:
     function, signature = cast(Any, inspect.unwrap(call)), inspect.signature(call)
     *own, options = signature.parameters.values()
     declared = options.annotation
-    if isinstance(declared, str):  # other annotations may name what only type checkers import
+    if isinstance(declared, str):  # other annotations may use names that only type checkers import
         declared = eval(declared, function.__globals__)
     spelled = _parameters(declared.__args__[0])
     after = [one for one in own if one.name in last and one.kind is one.KEYWORD_ONLY]
@@ -70,13 +70,13 @@ def takes_options(call: Call, last: Collection[str] = ()) -> Call:
 
     written = {name: text for name, text in call.__annotations__.items() if name != options.name}
     checked.__annotations__ = {**declared.__args__[0].__annotations__, **written}
-    # the reference pages are made of the function that is wrapped
+    # the reference pages show the wrapped function
     function.__signature__ = cast(Any, checked).__signature__ = signature.replace(parameters=parameters)
     return cast(Call, checked)
 
 
 def _parameters(options: Any) -> list[inspect.Parameter]:
-    """Make a parameter of each option, annotated by the text of its type."""
+    """Make a parameter of each option, annotated with its type as text."""
     hints, made = get_type_hints(options, include_extras=True), []
     for name, declared in options.__annotations__.items():
         written = getattr(declared, "__forward_arg__", None)

@@ -39,7 +39,7 @@ def cause(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_auto_takes_the_cpu(cause: str) -> None:
     text = pl.Series("text", ["to be or not to be "] * 60_000)
-    with pytest.warns(BrokenCuPyWarning, match=rf"takes the CPU: CuPy .* cannot be used \({cause}") as told:
+    with pytest.warns(BrokenCuPyWarning, match=rf"uses the CPU: CuPy .* cannot be used \({cause}") as told:
         column = text.tadoc.compress(method="batch_repair", engine="auto")
     assert len(told) == 1
     with warnings.catch_warnings():

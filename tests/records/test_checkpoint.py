@@ -213,7 +213,11 @@ def test_partitions_that_may_be_skipped_have_no_fixed_numbers(call: str, files: 
     [
         (3, TypeError, "checkpoint is int, not a path"),
         (b"kept", TypeError, "checkpoint is bytes, not a path"),
-        ("s3://bucket/kept", ValueError, 'checkpoint="s3://bucket/kept" is an address; name a place of this machine'),
+        (
+            "s3://bucket/kept",
+            ValueError,
+            'checkpoint="s3://bucket/kept" is an address; give the path of a local file or folder',
+        ),
     ],
 )
 def test_no_path(call: str, given: Any, error: type[Exception], message: str, files: Path, tmp_path: Path) -> None:
