@@ -1,7 +1,7 @@
-"""Records whose rows have labels: in a cluster rows have no numbers, and documents are told apart by their names.
+"""Records with row labels: on a cluster rows have no numbers, and documents are identified by labels.
 
-Labels are to rows what words are to their numbers: each part numbers its rows in the order of their labels. A mapping
-from one part's rows to those of all parts therefore rises, and sorted records stay sorted.
+Labels are to rows what words are to ids: each part numbers its rows in the order of their labels. So a mapping from one
+part's rows to those of all parts is ascending, and sorted records stay sorted.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ UInt32 = npt.NDArray[np.uint32]
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Records, and what their rows are called.
+    """Records, and the labels of their rows.
 
     Parameters
     ----------
     records
         The records.
     labels
-        By row, ascending, nulls first; equal ones are different documents. None where records name no rows.
+        By row, ascending, nulls first; equal labels are different documents. None if records have no rows.
 
     """
 
@@ -44,18 +44,18 @@ class Labelled:
 
 
 def label_order(labels: pl.Series) -> UInt32:
-    """Return the places of labels in ascending order, nulls first, equal ones as they stand."""
+    """Return the positions of labels in ascending order, nulls first, equal ones in their order."""
     numbered = labels.alias("label").to_frame().with_row_index("place")
     return numbered.select(pl.arg_sort_by("label", "place").cast(pl.UInt32)).to_series().to_numpy()
 
 
 def merge_labelled(layout: Layout, parts: Sequence[Labelled]) -> Labelled:
-    """Make one of several parts, whose documents all differ.
+    """Merge parts with disjoint documents.
 
     Parameters
     ----------
     layout
-        What the records mean.
+        The fields of the records.
     parts
         At least one.
 
@@ -75,14 +75,14 @@ def merge_labelled(layout: Layout, parts: Sequence[Labelled]) -> Labelled:
 
 
 def _with_rows(layout: Layout, records: Records, numbers: UInt32) -> Records:
-    """Give rows other numbers, in the same order."""
+    """Renumber rows, in the same order."""
     keys, column = records.keys.copy(), layout.columns.index("row")
     keys[:, column] = numbers[keys[:, column]]
     return replace(records, keys=keys, rows=None if records.rows is None else numbers[records.rows])
 
 
 def split_labelled(layout: Layout, part: Labelled, shards: int) -> list[Labelled]:
-    """Share records out as :func:`split` does, each shard with the labels of its own rows."""
+    """Split records as :func:`split` does, each shard with the labels of its own rows."""
     return [_with_own_labels(layout, shard, part.labels) for shard in split(layout, part.records, shards)]
 
 
@@ -107,7 +107,7 @@ def encode_labels(labels: pl.Series | None) -> bytes | None:
 
 
 def decode_labels(data: pa.Buffer | None) -> pl.Series | None:
-    """Read what :func:`encode_labels` wrote."""
+    """Read labels written by :func:`encode_labels`."""
     if data is None:
         return None
     with pa.ipc.open_stream(data) as reader:

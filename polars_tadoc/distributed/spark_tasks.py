@@ -1,7 +1,8 @@
-"""What Spark's Python workers do: each function takes and gives Arrow batches, and is sent to them with its arguments.
+"""The functions of Spark's Python workers: each takes and yields Arrow batches, and is sent with its arguments.
 
-A task counts its rows a block at a time, merges what it finds, and hands it over in shards, by the words; then one task
-for each shard merges what all others found of it. Rows that come again, because a worker was lost, give the same again.
+A task counts its rows block by block, merges the partial results, and hands them over in shards, by word; then one task
+per shard merges the partial results of all others. Rows that are processed again, because a worker was lost, give the
+same results.
 """
 
 from __future__ import annotations
@@ -49,19 +50,19 @@ Batches = Iterable[pa.RecordBatch]
 UInt32 = npt.NDArray[np.uint32]
 
 TEXT_BYTES = 1 << 25
-"""Text that is cut into words at a time, about."""
+"""Approximate text bytes tokenized at a time."""
 
 GRAMMAR_BYTES = 1 << 26
-"""Text that shares a grammar: making one takes some six times as much memory, and a machine runs many tasks."""
+"""Text bytes per grammar: making one takes about six times the memory, and a machine runs many tasks."""
 
 ROOM = 1 << 27
-"""What a task has found is handed over when it takes more bytes than that."""
+"""Bytes from which a task hands over its partial results."""
 
 RESULT_ROWS = 1 << 18
-"""Rows of a batch of results: Spark's strings and lists count in 31 bits."""
+"""Rows per batch of results: Spark's strings and lists have 31-bit sizes."""
 
 FOUND = pa.schema([("shard", pa.int32()), ("payload", pa.binary()), ("labels", pa.binary())])
-"""What is found of a shard, as :func:`encode` writes it."""
+"""Partial results of a shard, written by :func:`encode`."""
 
 TERMS = pa.schema(
     [
@@ -74,24 +75,24 @@ TERMS = pa.schema(
         ("words", pa.int64()),
     ]
 )
-"""Documents that wait to be weighed (``whole``), or words and how many documents hold each; and of how many documents
-and words these are."""
+"""Documents to be weighed (``whole``), or words with their document frequencies; and the numbers of documents and
+words that they cover."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """How rows of batches become documents.
+    """Converts rows of batches to documents.
 
     Parameters
     ----------
     column
-        Name of the column of text, or of cells, for messages: it is the first of a batch.
+        Name of the column of text or cells, for messages: the first one in a batch.
     labels
-        That of the one that labels documents, if any: it is the last.
+        Name of the column that labels documents, if any: the last one.
     packed
-        Whether the column holds cells.
+        Whether the column has cells.
     tokenizer
-        How text is cut.
+        Tokenizer of text.
 
     """
 
@@ -101,7 +102,7 @@ class Rows:
     tokenizer: Tokenizer
 
     def blocks(self, batches: Batches) -> Iterator[tuple[Corpus | pl.Series, pl.Series | None]]:
-        """Give the documents a block at a time, as a corpus or as text, with their labels."""
+        """Yield the documents block by block, as a corpus or as text, with their labels."""
         if self.packed:
             return self._partitions(batches)
         return self._texts(batches)
@@ -129,13 +130,13 @@ class Rows:
                 first = 0
                 for partition in held:
                     stop, corpus = first + partition.document_count, partition.corpus()
-                    if corpus.document_count:  # the grammar of rows that are all null is none
+                    if corpus.document_count:  # rows that are all null have no grammar
                         yield corpus, None if labels is None else labels[first:stop]
                     first = stop
 
 
 def gathered(batches: Batches, place: int, most: int) -> Iterator[pa.Table]:
-    """Put batches together until the column in some place takes so many bytes."""
+    """Concatenate batches until a column reaches ``most`` bytes."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
@@ -147,27 +148,27 @@ def gathered(batches: Batches, place: int, most: int) -> Iterator[pa.Table]:
 
 
 def series(array: pa.Array | pa.ChunkedArray) -> pl.Series:
-    """Make one of Polars."""
+    """Convert an Arrow array to a Polars series."""
     made: Any = pl.from_arrow(array)
     return made.alias("values")  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of a frame.
+    """One analytic call on a frame.
 
     Parameters
     ----------
     analytic
         The analytic.
     rows
-        How its rows are read.
+        Converts its rows.
     shards
-        How many tasks merge what is found.
+        Number of tasks that merge.
     schema
         Columns of the result.
     threads
-        Of each task.
+        Threads per task.
 
     """
 
@@ -178,14 +179,14 @@ class Asked:
     threads: int
 
     def answer(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Answer for documents that no others have to be known for."""
+        """Compute results that need no other documents."""
         with _at_work(self.threads):
             for part, labels in self._parts(batches, in_order=False):
                 total = self.analytic.merge([part])
                 yield from result_batches(self.analytic.result(total, Labels(labels)).to_arrow(), self.schema)
 
     def find(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Answer for the rows of a task, in shards."""
+        """Compute the partial results of a task, in shards."""
         with _at_work(self.threads):
             for found in self._found(batches):
                 for shard, own in enumerate(split_labelled(self.analytic.layout, found, self.shards)):
@@ -193,7 +194,7 @@ class Asked:
                         yield _row(FOUND, shard, encode(own.records), encode_labels(own.labels))
 
     def merge(self, found: pa.Table) -> pa.Table:
-        """Put together what all tasks found of a shard."""
+        """Merge the partial results of all tasks for a shard."""
         with _at_work(self.threads):
             merged = merge_labelled(self.analytic.layout, self._decoded(found))
             total = self.analytic.merge([self.analytic.transport.part(merged.records)])
@@ -201,7 +202,7 @@ class Asked:
             return pa.Table.from_batches(result_batches(made, self.schema), self.schema)
 
     def find_terms(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Count the words of a task's documents, and tell each shard in how many its words are."""
+        """Count the words of a task's documents, and send each shard the document frequencies of its words."""
         context = _task()
         first = 0 if context is None else context.partitionId() << 32
         with _at_work(self.threads):
@@ -216,7 +217,7 @@ class Asked:
                 yield _row(TERMS, shard, number, True, encode(records), encode_labels(found.labels), *of)
 
     def count_documents(self, found: pa.Table) -> pa.Table:
-        """Tell each part in how many documents of all its words are; documents pass through as they are."""
+        """Send each part the document frequencies over all parts; documents pass through unchanged."""
         with _at_work(self.threads):
             asked = found.filter(pc.invert(found["whole"]))
             parts = [decode(FREQUENCIES, cell.as_buffer()) for cell in asked["payload"]]
@@ -232,7 +233,7 @@ class Asked:
             return pa.concat_tables([pa.table(columns, TERMS), found.filter(found["whole"])])
 
     def weigh(self, found: pa.Table) -> pa.Table:
-        """Weigh the words of a part's documents, given in how many of all documents each one is."""
+        """Weigh the words of a part's documents, given the document frequencies over all parts."""
         with _at_work(self.threads):
             told = found.filter(pc.invert(found["whole"]))
             (whole,) = found.filter(found["whole"]).to_batches()
@@ -246,7 +247,7 @@ class Asked:
             return pa.Table.from_batches(result_batches(made, self.schema), self.schema)
 
     def _found(self, batches: Batches) -> Iterator[Labelled]:
-        """Count a task's documents, and merge until it is much."""
+        """Count a task's documents, and merge until the result is large."""
         layout = self.analytic.layout
         held: list[Labelled] = []
         for part, labels in self._parts(batches, in_order=True):
@@ -259,7 +260,7 @@ class Asked:
             yield merge_labelled(layout, held)
 
     def _parts(self, batches: Batches, *, in_order: bool) -> Iterator[tuple[Any, pl.Series | None]]:
-        """Count block by block; returns also the labels of the rows, ascending where they are to be in order."""
+        """Count block by block; return also the labels of the rows, ascending if the order matters."""
         stages = Stages(self.analytic, self.rows.tokenizer)
         for block, labels in self.rows.blocks(batches):
             documents = block
@@ -280,7 +281,7 @@ class Asked:
 
 @contextmanager
 def _at_work(threads: int) -> Iterator[None]:
-    """Keep a task on so many threads."""
+    """Limit a task to ``threads`` threads."""
     _spare_imports()
     with own_threads(threads):
         yield
@@ -288,19 +289,19 @@ def _at_work(threads: int) -> Iterator[None]:
 
 @cache
 def _spare_imports() -> None:
-    """Keep what this worker has imported out of the garbage collection that follows each task: 50 ms of each."""
+    """Exclude this worker's imports from the garbage collection after each task, which takes 50 ms."""
     if _task() is not None:
         gc.freeze()
 
 
 def _task() -> Any | None:
-    """Return what Spark knows of the task that is run, if it is one."""
+    """Return Spark's context of the running task; None outside of one."""
     pyspark = sys.modules.get("pyspark")
     return None if pyspark is None else pyspark.TaskContext.get()
 
 
 def _in_order(corpus: Corpus, order: UInt32) -> Corpus:
-    """Put documents, numbered by their rows, in an order of these."""
+    """Reorder documents, numbered by their rows."""
     numbers = np.empty(len(order), np.int64)
     numbers[order] = np.arange(len(order))
     rows = numbers[corpus.rows]
@@ -317,23 +318,23 @@ def _row(schema: pa.Schema, *values: Any) -> pa.RecordBatch:
 
 
 def result_batches(made: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Give a result's rows in Spark's types, so many at a time."""
+    """Yield a result's rows in Spark's types, in batches."""
     for start in range(0, made.num_rows, RESULT_ROWS):
         yield from made.slice(start, RESULT_ROWS).cast(schema).combine_chunks().to_batches()
 
 
 @dataclass(frozen=True)
 class Compressing:
-    """How a frame's text becomes cells.
+    """Compresses a frame's text into cells.
 
     Parameters
     ----------
     how
-        How to compress.
+        Options of compression.
     place
-        Which column is the text.
+        Position of the text column.
     threads
-        Of each task.
+        Threads per task.
 
     """
 
@@ -342,7 +343,7 @@ class Compressing:
     threads: int
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Compress so much text at a time; other columns become lists."""
+        """Compress a limited amount of text at a time; other columns become lists."""
         with _at_work(self.threads):
             for table in gathered(batches, self.place, GRAMMAR_BYTES):
                 text = series(table.column(self.place))

@@ -1,10 +1,11 @@
-"""Analytics in three rounds of tasks: find in pieces, merge shard by shard, put in order range by range.
+"""Analytics in three stages of tasks: find per split, merge per shard, order per range.
 
-*Find*: a worker counts pieces and merges what it finds, until there are no more or a share of memory is full; then it
-splits that into shards, by the words, and writes each one to a file. *Merge*: what all workers found of one shard is
-merged, put into the order of the result and written in blocks; the first record of each block is reported. From those
-the ranges are chosen: stretches of the result of about equal size. *Order*: the blocks of a range, of all shards,
-become a file of the result. So each round is spread over all workers, and no process ever holds the whole.
+*Find*: a worker counts splits and merges the partial results until there are no more or its share of memory is full;
+then it splits them into shards, by word, and writes each shard to a file. *Merge*: the partial results of all workers
+for one shard are merged, sorted in the order of the result and written in blocks; the first record of each block is
+reported. From these, the driver chooses ranges of the result of about equal size. *Order*: the blocks of one range,
+from all shards, become one file of the result. So every stage is spread over all workers, and no process ever holds the
+whole result.
 """
 
 from __future__ import annotations
@@ -39,32 +40,32 @@ from polars_tadoc.records.packed_records import merge_records
 from polars_tadoc.records.records import Layout, Records, decode, encode, split
 
 MERGING = 6
-"""How many times what was found merging takes, about."""
+"""Memory of merging, as a multiple of the partial results' size, approximately."""
 
 Place = tuple[Any, ...]
-"""Where a record stands in the result, or those of a word or sequence: places compare as the records do."""
+"""Position of a record in the result, or of a word or sequence: places compare like the records."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One call, as workers know it.
+    """One call, as workers see it.
 
     Parameters
     ----------
     folder
-        Where its files are.
+        Folder of its files.
     analytic
-        What is asked.
+        The analytic.
     files
-        What is read.
+        The input files.
     labels
         The column that labels rows, if any.
     shards
-        How many there are.
+        Number of shards.
     room
-        Bytes that a worker may take for what it finds.
+        Maximum bytes of a worker's partial results.
     block
-        Records of a block.
+        Records per block.
 
     """
 
@@ -78,16 +79,16 @@ class Job:
 
     @property
     def layout(self) -> Layout:
-        """What the numbers of records mean."""
+        """The fields of records."""
         return self.analytic.layout
 
     @property
     def found_layout(self) -> Layout:
-        """What the numbers of what is merged mean; to weigh words, that is how many rows hold each."""
+        """The fields of merged records; for weights, of document frequencies."""
         return FREQUENCIES if self.layout.documents else self.layout
 
     def save(self) -> Path:
-        """Write it where workers find it; returns the file."""
+        """Write it to a file for workers; return the path."""
         path = self.folder / "job"
         path.write_bytes(pickle.dumps(self))
         return path
@@ -95,16 +96,16 @@ class Job:
 
 @dataclass(frozen=True)
 class Block:
-    """Records that stand together in the order of the result.
+    """Consecutive records of a shard, in the order of the result.
 
     Parameters
     ----------
     path, start, size
-        The file, and which bytes of it.
+        The file, and the range of bytes in it.
     records
         Number of records.
     place
-        Where the first one stands.
+        Position of its first record.
 
     """
 
@@ -124,14 +125,14 @@ def load(path: Path) -> Job:
 
 @dataclass(frozen=True)
 class Found:
-    """What a worker has handed over.
+    """The result of a worker.
 
     Parameters
     ----------
     files
         Shards and the file of each.
     documents, words
-        How many the pieces have, where they are weighed.
+        Totals over the splits, if they are weighed.
 
     """
 
@@ -141,7 +142,7 @@ class Found:
 
 
 class _Finding:
-    """What this worker has found and not yet handed over."""
+    """The partial results of this worker that are not handed over yet."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -152,7 +153,7 @@ class _Finding:
         self._documents = self._words = 0
 
     def add(self, number: int, found: list[Records], documents: int, words: int) -> Kept | None:
-        """Take what was found in a piece; hands all over where a share of memory is full."""
+        """Add the partial results of a split; hand over all if the share of memory is full."""
         self._tasks.add(number)
         self._fresh += found
         self._documents += documents
@@ -166,7 +167,7 @@ class _Finding:
         return None
 
     def hand_over(self) -> Kept:
-        """Write what was found, a file for each shard that has some."""
+        """Write the partial results, one file per shard that has some."""
         files: list[tuple[int, Path]] = []
         for shard, part in enumerate(split(self.job.found_layout, self._all(), self.job.shards)):
             if len(part):
@@ -195,7 +196,7 @@ def _current(job: Job) -> _Finding:
 
 
 def find(path: Path, number: int) -> Kept | None:
-    """Find what is asked for in one piece."""
+    """Compute the partial result of one split."""
     job = load(path)
     now = _current(job)
     found = [job.analytic.transport.records(part) for part in _parts(job, now.stages, number)]
@@ -204,7 +205,7 @@ def find(path: Path, number: int) -> Kept | None:
 
 
 def find_frequencies(path: Path, number: int) -> Kept | None:
-    """Count the words of each row of one piece, keep that in a file, and find how many rows hold each word."""
+    """Count the words of each row of one split, keep that in a file, and count the rows of each word."""
     job = load(path)
     now = _current(job)
     parts = [job.analytic.transport.records(part) for part in _parts(job, now.stages, number)]
@@ -222,13 +223,13 @@ def _terms_file(job: Job, number: int) -> Path:
 
 
 def hand_over() -> Kept:
-    """Hand over what this worker has found."""
+    """Hand over this worker's partial results."""
     with _lock:
         return Kept(frozenset(), Found([], 0, 0)) if _finding is None else _finding.hand_over()
 
 
 def _parts(job: Job, stages: Stages[Any], number: int) -> Iterator[Any]:
-    """Yield the partial results of one piece: it is read at once, while another piece is counted."""
+    """Yield the partial results of one split; it is prefetched while another split is counted."""
     piece = job.files.pieces[number]
     documents: list[Any]
     if job.files.packed:
@@ -241,7 +242,7 @@ def _parts(job: Job, stages: Stages[Any], number: int) -> Iterator[Any]:
 
 
 def merge_shard(path: Path, shard: int, found: Sequence[Path]) -> list[Block]:
-    """Merge what was found of a shard, and write it in the order of the result; reports the blocks."""
+    """Merge the partial results of a shard, and write them in the order of the result; return the blocks."""
     job = load(path)
     layout, (least, top) = job.found_layout, job.analytic.limits
     merged = merge_records(layout, [decode(layout, _bytes_of(file)) for file in found])
@@ -260,7 +261,7 @@ def merge_shard(path: Path, shard: int, found: Sequence[Path]) -> list[Block]:
 
 
 def order_range(path: Path, number: int, blocks: Sequence[Block], first: Place | None, stop: Place | None) -> Path:
-    """Write a stretch of the result: the records of some blocks from one place on to another."""
+    """Write a range of the result: the records of some blocks between two places."""
     job = load(path)
     parts = []
     for part in _read(job.layout, blocks):
@@ -278,13 +279,13 @@ def order_range(path: Path, number: int, blocks: Sequence[Block], first: Place |
 
 
 def answer_piece(path: Path, number: int) -> Path:
-    """Answer for the rows of one piece, whose results are in the order of rows."""
+    """Compute the result of one split, for results in row order."""
     job = load(path)
     return _finish(job, number, job.analytic.merge(list(_parts(job, _stages(job), number))))
 
 
 def weigh_piece(path: Path, number: int, documents: int, words: int, blocks: Sequence[Block]) -> Path:
-    """Weigh the words of one piece's rows, which were counted, given what was found in all pieces."""
+    """Weigh the words of one split's rows, which were counted before, given the totals of all splits."""
     job = load(path)
     counted = decode(job.layout, _bytes_of(_terms_file(job, number)))
     terms = job.analytic.transport.part(counted)
@@ -301,7 +302,7 @@ def _stages(job: Job) -> Stages[Any]:
 
 
 def _finish(job: Job, number: int, total: Any) -> Path:
-    """Write the result of one piece, with the labels of its rows."""
+    """Write the result of one split, with the labels of its rows."""
     piece = job.files.pieces[number]
     labels = None if job.labels is None else job.files.labels(piece, job.labels)
     made = job.analytic.finish(total, Labels(labels, piece.first_row), _stages(job).batches)
@@ -310,7 +311,7 @@ def _finish(job: Job, number: int, total: Any) -> Path:
 
 @lru_cache(maxsize=1)
 def _frequencies(path: Path, blocks: tuple[Block, ...]) -> pl.DataFrame:
-    """Read in how many rows words are that are in several."""
+    """Read the document frequencies of words that are in several rows."""
     frames = [pl.DataFrame(schema={"word": pl.String, "count": pl.UInt64})]
     for part in _read(FREQUENCIES, blocks):
         word: Any = pl.from_arrow(part.words.take(to_arrow(part.keys[:, 0].copy())))
@@ -326,14 +327,14 @@ def _bytes_of(path: Path) -> pa.Buffer:
 
 def _read(layout: Layout, blocks: Sequence[Block]) -> Iterator[Records]:
     for block in blocks:
-        with pa.OSFile(str(block.path)) as file:  # into Arrow's memory, which is freed without the interpreter
+        with pa.OSFile(str(block.path)) as file:  # Arrow's memory can be freed without the interpreter
             file.seek(block.start)
             yield decode(layout, file.read_buffer(block.size))
 
 
 @lru_cache(maxsize=1)
 def all_labels(path: Path) -> Labels:
-    """Read what all rows are called."""
+    """Read the labels of all rows."""
     job = load(path)
     if job.labels is None:
         return Labels(None)
@@ -342,7 +343,7 @@ def all_labels(path: Path) -> Labels:
 
 
 def ranges(blocks: Sequence[Block], count: int) -> Iterator[tuple[list[Block], Place | None, Place | None]]:
-    """Cut the result into so many stretches of about as many blocks; gives what holds each, and where it lies."""
+    """Cut the result into ``count`` ranges of about equal numbers of blocks; yield the blocks and bounds of each."""
     places = sorted({block.place for block in blocks})
     bounds = [None, *(places[len(places) * number // count] for number in range(1, count)), None]
     of_shards: dict[Path, list[Block]] = {}
@@ -365,7 +366,7 @@ def _write(job: Job, number: int, frame: pl.DataFrame) -> Path:
 
 
 def _order(layout: Layout, records: Records) -> npt.NDArray[np.int64]:
-    """Put records into the order of the result."""
+    """Sort records in the order of the result."""
     if not layout.by_count or records.counts is None:
         return np.arange(len(records))
     return count_order(records.counts)
@@ -379,7 +380,7 @@ def _place(layout: Layout, records: Records, record: int) -> Place:
 
 
 def _before(layout: Layout, records: Records, place: Place) -> npt.NDArray[np.bool_]:
-    """Tell which records stand before a place."""
+    """Tell which records are before a place."""
     less, equal = np.zeros(len(records), np.bool_), np.ones(len(records), np.bool_)
     names: Sequence[str] = place
     if layout.by_count and records.counts is not None:
