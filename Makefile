@@ -1,16 +1,23 @@
-# `make demo` and `make test` set up .venv at the project's root themselves; nothing else is needed than Python 3.11+.
+# `make demo` installs the package alone into .venv at the project's root; the other targets add what they need.
+# Nothing else is needed than Python 3.11+.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LEVELS ?= x86-64-v4 x86-64-v3 x86-64-v2
 
 .PHONY: demo test test-all trials lint docs bench wheel clean
 
-$(BIN)/.installed: pyproject.toml
+$(BIN)/.package: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable ".[test,lint,docs,bench]"
+	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
-demo: $(BIN)/.installed
+$(BIN)/.installed: $(BIN)/.package
+	$(BIN)/python -m pip install --quiet --editable ".[test,lint,docs,bench,wheel]"
+	touch $@
+
+demo: $(BIN)/.package
+	$(BIN)/python -m polars_tadoc warmup --demo
 	$(BIN)/python examples/quickstart.py
 
 # What every change runs: all but tests marked slow, each property with 15 examples.
@@ -37,10 +44,12 @@ bench: $(BIN)/.installed
 	$(BIN)/python -m benchmarks.word_count
 	$(BIN)/python -m benchmarks.compress
 
-# Machine code of all kernels for each level of processors, then a wheel for this Python; without it, for any Python.
+# Machine code of all kernels for each level of processors, then a wheel for this Python, and the source distribution.
+# `make wheel LEVELS=aarch64` compiles for ARM, on any processor.
 wheel: $(BIN)/.installed
-	$(BIN)/python -m polars_tadoc.runtime.machine_code.build
-	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	rm -rf build/lib build/bdist.* dist
+	$(BIN)/python -m polars_tadoc.runtime.machine_code.build --levels $(LEVELS)
+	$(BIN)/python -m build --sdist --wheel --outdir dist
 
 clean:
 	rm -rf $(VENV) build dist polars_tadoc/runtime/_compiled *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

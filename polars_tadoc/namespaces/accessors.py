@@ -18,8 +18,18 @@ CLASSES = {
 
 
 def accessor(name: str) -> Any:
-    """Import an accessor's class."""
-    return getattr(import_module(f"polars_tadoc.namespaces.{CLASSES[name][1]}"), name)
+    """Import an accessor's class.
+
+    Raises
+    ------
+    ImportError
+        Its module can't be imported.
+
+    """
+    try:
+        return getattr(import_module(f"polars_tadoc.namespaces.{CLASSES[name][1]}"), name)
+    except AttributeError as error:  # Polars would say that there is no accessor
+        raise ImportError(f"polars_tadoc cannot be imported: {error}") from error
 
 
 class Accessor:

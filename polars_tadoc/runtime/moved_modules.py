@@ -72,7 +72,7 @@ class _MovedModules(MetaPathFinder, Loader):
             return ModuleSpec(fullname, self)
         spec = PathFinder.find_spec(fullname, path, target) if name in _REQUESTS else None
         if spec is not None:
-            _add_former_name(cast(Any, spec.loader), _REQUESTS[name])
+            _add_former_names(cast(Any, spec.loader))
         return spec
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
@@ -87,14 +87,18 @@ class _MovedModules(MetaPathFinder, Loader):
         module.__spec__ = former.loader_state if former is not None else None
 
 
-def _add_former_name(loader: Any, request: str) -> None:
-    """Let a module that was run have its class ``request`` as ``Request``, too."""
+def _add_former_names(loader: Any) -> None:
+    """Let each of :data:`_REQUESTS` that a loader runs have its class as ``Request``, too; one may run many modules."""
     run = loader.exec_module
+    if hasattr(run, "names_requests"):  # of a zip file: it's the loader of all
+        return
 
     def run_and_name(module: ModuleType) -> None:
         run(module)
-        vars(module)["Request"] = getattr(module, request)
+        if request := _REQUESTS.get(module.__name__.partition(".")[2]):
+            vars(module)["Request"] = getattr(module, request)
 
+    run_and_name.names_requests = True  # type: ignore[attr-defined]
     loader.exec_module = run_and_name
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pickle
 import re
 import shutil
 import stat
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest.mock import patch
@@ -200,6 +202,52 @@ def test_entries_that_nobody_reads_are_deleted(own_folder: Path) -> None:
     folders.writable.cache_clear()
     folders.writable()
     assert (entry.exists(), own.exists(), old.exists()) == (True, True, False)
+
+
+def test_entries_name_no_folder_of_this_machine(own_folder: Path) -> None:
+    compile_twice()
+    (path,) = own_folder.rglob(f"*{entries.SUFFIX}")
+    entry = entries.read(path)
+    assert entry is not None
+    assert str(PACKAGE.parent).encode() not in pickle.dumps(entry.code[1:])
+    assert b"twice" in pickle.dumps(entry.code[1:])
+
+
+def test_what_callers_are_linked_with_is_left_out(own_folder: Path) -> None:
+    compile_twice()
+    (path,) = own_folder.rglob(f"*{entries.SUFFIX}")
+    entry, size = entries.read(path), path.stat().st_size
+    assert entry is not None
+    entries.write(path, entries.unlinked(entry))
+    assert path.stat().st_size < 0.8 * size
+    assert compile_twice() == (1, 0)  # and it returns what it has to
+
+
+ZIPPED = """
+import polars as pl
+import polars_tadoc as tadoc
+df = pl.DataFrame({"text": ["to be or not to be", "to do"]}).tadoc.compress("text")
+assert df.tadoc.word_count("text", top=2).rows() == [("to", 3), ("be", 2)]
+assert df.tadoc.decompress("text")["text"].to_list() == ["to be or not to be", "to do"]
+from polars_tadoc.analytics.word_count import Request, WordCountRequest
+assert Request is WordCountRequest
+print(tadoc.__file__)
+"""
+
+
+@pytest.mark.slow
+def test_an_application_in_one_file_runs(tmp_path: Path) -> None:
+    application = tmp_path / "application.zip"
+    with zipfile.ZipFile(application, "w") as file:
+        for path in PACKAGE.rglob("*"):
+            if path.suffix in (".py", ".json"):
+                file.write(path, path.relative_to(PACKAGE.parent))
+    given = {**os.environ, "PYTHONPATH": str(application)}
+    command = [sys.executable, "-W", "error", "-c", ZIPPED]
+    done = subprocess.run(command, env=given, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(str(application))
+    assert len(done.stderr.splitlines()) <= 1  # that kernels are compiled, where they were not before
 
 
 def test_every_kernel_is_compiled_there() -> None:

@@ -23,6 +23,7 @@ import polars_tadoc as tadoc
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.machine_code import cache, content, entries, folders, targets
 from tests.kernel_samples import compile_twice, twice
+from tests.runtime.test_kernel_cache import NOWHERE, run
 
 PACKAGE = Path(tadoc.__file__).parent
 
@@ -266,6 +267,51 @@ def test_code_of_a_lower_level_is_loaded_from_the_package(
         assert capsys.readouterr().err == ""  # once in a process
     finally:
         cache._shipped.cache_clear()
+
+
+SHIPPED = """
+import warnings
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    from polars_tadoc.runtime.compiled import njit
+    from tests.kernel_samples import twice
+    made = njit(nogil=True)(twice)
+    found = made(4), sum(made._cache_hits.values()), sum(made._cache_misses.values())
+import polars_tadoc
+print(polars_tadoc.__file__, found, [str(one.message) for one in told], sep="\\n")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not runs_level_2() or os.name != "posix", reason="another processor family or system")
+def test_where_nothing_can_be_written_shipped_code_is_loaded_without_a_word(built: Path, tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "polars_tadoc", ignore=shutil.ignore_patterns("__pycache__", "_compiled"))
+    shutil.copytree(built, tmp_path / "polars_tadoc" / "runtime" / "_compiled")
+    (tmp_path / "tests").mkdir()
+    for name in ("__init__.py", "kernel_samples.py"):
+        shutil.copy(PACKAGE.parent / "tests" / name, tmp_path / "tests")
+    before = sorted(tmp_path.rglob("*"))
+    assert run(SHIPPED, tmp_path, NOWHERE) == ["(8, 1, 0)", "[]"]
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.slow
+def test_code_for_arm_is_compiled_on_any_processor(tmp_path: Path) -> None:
+    code = (
+        "from polars_tadoc.runtime.machine_code import targets; targets.compile_for_arm()\n"
+        "from polars_tadoc.runtime.compiled import njit\n"
+        "from tests.kernel_samples import twice\n"
+        "from numba import int64; njit(nogil=True)(twice).compile((int64,))"
+    )
+    given = {**os.environ, **targets.environment_of(targets.ARM), "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], env=given, cwd=PACKAGE.parent, check=True)
+    (path,) = (tmp_path / folders.NAME / targets.ARM).iterdir()
+    entry = entries.read(path)
+    assert entry is not None
+    _, kind, (machine_code, _) = entry.code[0]
+    assert kind == "object"
+    assert machine_code[:4] == b"\x7fELF"
+    assert int.from_bytes(machine_code[18:20], "little") == 183  # AArch64
 
 
 @pytest.mark.slow

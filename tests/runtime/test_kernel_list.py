@@ -38,9 +38,15 @@ def test_types_that_the_list_cannot_hold_are_named() -> None:
         signatures.encode(types.ListType(types.int64))
 
 
+def test_what_the_demo_runs_is_a_part_of_all() -> None:
+    listed, demo = signatures.read(), signatures.read(signatures.DEMO)
+    assert 20 < len(demo) < len(listed) / 3
+    assert [name for name, forms in demo.items() for form in forms if form not in listed.get(name, [])] == []
+
+
 def unlisted() -> list[str]:
-    """Return what was called in this process, and is not listed."""
-    listed, found = signatures.read(), []
+    """Return what was called in this process, and is not listed as a part of the demo."""
+    listed, found = signatures.read(signatures.DEMO), []
     for name, kernels in signatures.kernels().items():
         for one in kernels:
             for given in getattr(one, "overloads", ()):
@@ -55,16 +61,26 @@ def test_the_demo_calls_only_what_is_listed() -> None:
     command = [sys.executable, "-m", "tests.runtime.test_kernel_list"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     *_, last = done.stdout.splitlines()
-    assert json.loads(last) == [], "record again: see signatures.py"
+    assert json.loads(last) == [], f"python -m {build.__name__} --record-demo {DEMO.relative_to(ROOT)}"
+
+
+def test_kernels_that_are_called_are_known() -> None:
+    called = signatures.called()
+    inner = {
+        one.py_func.__name__ for kernels in signatures.kernels().values() for one in kernels if signatures.is_inner(one)
+    }
+    assert len(inner) > 100
+    assert inner - called == set()  # nobody else could call them
+    assert "compress_rows" not in called
 
 
 def test_a_listed_kernel_is_compiled_and_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (name,) = [name for name in signatures.kernels() if name.endswith(".key_of")]
+    (name,) = [name for name in signatures.kernels() if name.endswith("mersenne.power")]
     monkeypatch.setattr(signatures, "LIST", tmp_path / "list.json")
-    signatures.write({"varint.gone": [["uint8"]], name: [["uint32", "uint32"], ["no"]]})
+    signatures.write({"varint.gone": [["uint8"]], name: [["uint64", "int64"], ["no"]]})
     assert build.compile_listed(0, 1) == 1  # a type that there is not
     (kernel,) = [one for one in signatures.kernels()[name] if hasattr(one, "py_func")]
-    assert (types.uint32, types.uint32) in kernel.overloads
+    assert (types.uint64, types.int64) in kernel.overloads
     assert kernel._cache.__class__ is KernelCache
 
 

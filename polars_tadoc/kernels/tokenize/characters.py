@@ -50,9 +50,6 @@ def _fill(classes: npt.NDArray[np.uint8], ranges: str, value: int) -> None:
 
 
 def _two_stage(classes: npt.NDArray[np.uint8]) -> Table:
-    pages, page_of = np.unique(classes.reshape(-1, 256), axis=0, return_inverse=True)
-    first = int(page_of.reshape(-1)[0])  # ASCII goes first, so that kernels index it without a page look-up
-    order = np.arange(len(pages))
-    order[[0, first]] = order[[first, 0]]
-    renumbered = order[page_of.reshape(-1)]
-    return renumbered.astype(np.uint16), np.ascontiguousarray(pages[order].reshape(-1))
+    numbers: dict[bytes, int] = {}  # in order: ASCII is page 0, and kernels index it without a page look-up
+    page_of = [numbers.setdefault(page.tobytes(), len(numbers)) for page in classes.reshape(-1, 256)]
+    return np.array(page_of, np.uint16), np.frombuffer(b"".join(numbers), np.uint8).copy()

@@ -18,6 +18,7 @@ import sysconfig
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +26,20 @@ from numba import types
 
 from polars_tadoc.runtime.machine_code import entries, folders, signatures, targets
 from polars_tadoc.runtime.machine_code.cache import KernelCache
+from polars_tadoc.runtime.machine_code.entries import Entry
 
+_WORK = Path(__file__).parents[3] / "build" / "machine_code"
+"""What builds have compiled: the next one compiles what has changed."""
 _CHILD = "polars_tadoc.runtime.machine_code.build"
 
 
-def compile_listed(share: int, shares: int) -> int:
-    """Compile one share of what is listed, as far as it is not there, and return how many specialisations failed."""
+def compile_listed(share: int, shares: int, path: Path | None = None) -> int:
+    """Compile one share of a list, as far as it is not there, and return how many specialisations failed."""
     from polars_tadoc.runtime.compiled import callback
 
     failed = 0
-    listed = sorted(signatures.specialisations(), key=lambda one: one[0])
-    for name, one, form in listed[share::shares]:
+    listed = [one for one in signatures.specialisations(path) if not signatures.is_inner(one[1])]
+    for name, one, form in sorted(listed, key=lambda one: one[0])[share::shares]:
         try:
             arguments = tuple(signatures.decode(argument) for argument in form)
             if hasattr(one, "py_func"):
@@ -48,8 +52,8 @@ def compile_listed(share: int, shares: int) -> int:
     return failed
 
 
-def compile_all(processes: int, variables: dict[str, str]) -> None:
-    """Compile all that is listed in so many processes with variables of the environment.
+def compile_all(processes: int, variables: dict[str, str], *options: str) -> None:
+    """Compile all that is listed in so many processes with variables of the environment and options of this module.
 
     Raises
     ------
@@ -60,62 +64,83 @@ def compile_all(processes: int, variables: dict[str, str]) -> None:
     root = str(Path(__file__).parents[3])
     paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, **variables, "PYTHONPATH": paths}
-    commands = [[sys.executable, "-m", _CHILD, "--share", str(share), str(processes)] for share in range(processes)]
+    command = [sys.executable, "-m", _CHILD, *options, "--share"]
+    commands = [[*command, str(share), str(processes)] for share in range(processes)]
     running = [subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) for command in commands]
     codes = [one.wait() for one in running]
     if any(codes):
         raise RuntimeError(f"compiling kernels failed, exit codes {codes}: run {' '.join(commands[0])}")
 
 
-def warm_up(processes: int) -> None:
-    """Compile for this processor what is neither shipped nor in the user's cache folder."""
+def warm_up(processes: int, only_demo: bool = False) -> None:
+    """Compile for this processor what is neither shipped nor in the user's cache folder: all, or what the demo runs."""
     started = time.perf_counter()
-    compile_all(processes, {})
+    compile_all(processes, {}, *(["--demo"] if only_demo else []))
     print(f"kernels are compiled, in {folders.writable()}; took {time.perf_counter() - started:.0f} s")
 
 
 def ship(levels: list[str], processes: int) -> None:
-    """Compile for levels into the package."""
+    """Compile for levels into the package, in place of what it held."""
+    shutil.rmtree(folders.SHIPPED, ignore_errors=True)
     for level in levels:
         started = time.perf_counter()
+        options = []
+        if level == targets.ARM:
+            targets.compile_for_arm()  # entries are looked up under its name
+            options = ["--arm"]
         target = folders.SHIPPED / level
-        shutil.rmtree(target, ignore_errors=True)
-        with tempfile.TemporaryDirectory() as work:
-            compile_all(processes, {**targets.environment_of(level), "NUMBA_CACHE_DIR": work})
-            made = Path(work) / folders.NAME / level
-            target.mkdir(parents=True)
-            for path in sorted(made.glob(f"*{entries.SUFFIX}")):
-                shutil.copyfile(path, target / path.name)  # for everybody to read, as the package is
+        target.mkdir(parents=True)
+        compile_all(processes, {**targets.environment_of(level), "NUMBA_CACHE_DIR": str(_WORK)}, *options)
+        for path in (_WORK / folders.NAME / level).glob(f"*{entries.SUFFIX}"):
+            _copy(path, target / path.name)
         files = list(target.iterdir())
         size = sum(path.stat().st_size for path in files)
         print(f"{level}: {len(files)} kernels, {size / 1e6:.1f} MB, {time.perf_counter() - started:.0f} s")
+    python = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+    (folders.SHIPPED / "TAG").write_text(f"{python} none {_platform(levels)}", "utf-8")
 
-    (folders.SHIPPED / "TAG").write_text(f"cp{sys.version_info[0]}{sys.version_info[1]} none {_platform()}", "utf-8")
+
+def _copy(path: Path, target: Path) -> None:
+    """Copy an entry for everybody to read, as the package is: inner kernels are part of those that call them."""
+    entry = entries.read(path)
+    kernels = _kernels_of(path, entry) if entry else []
+    if entry and kernels and not any(map(signatures.is_inner, kernels)):
+        is_called = entry.qualname.rpartition(".")[2] in signatures.called()
+        entries.write(target, entry if is_called and not entry.is_callback else entries.unlinked(entry))
 
 
-def _platform() -> str:
+def _kernels_of(path: Path, entry: Entry) -> list[Any]:
+    """Return the kernels that an entry is the code of, as they are now."""
+    known = signatures.kernels().get(f"{entry.module.rpartition('.')[2]}.{entry.qualname}", [])
+    functions = [(one, getattr(one, "py_func", one)) for one in known if not isinstance(one, type)]
+    is_callback = entry.is_callback
+    return [
+        one for one, function in functions if KernelCache(function, is_callback=is_callback).is_current(path, entry)
+    ]
+
+
+def _platform(levels: list[str]) -> str:
     """Return the platform tag of a wheel; on Linux any glibc that Numba itself runs on will do."""
-    machine = platform.machine()
-    return f"manylinux2014_{machine}" if sys.platform == "linux" else re.sub(r"[-.]", "_", sysconfig.get_platform())
+    if sys.platform != "linux":
+        return re.sub(r"[-.]", "_", sysconfig.get_platform())
+    return f"manylinux2014_{'aarch64' if levels == [targets.ARM] else 'x86_64'}"
 
 
-def recorded() -> dict[str, list[list[Any]]]:
-    """Return what the user's cache folders hold of the kernels as they are now, encoded."""
-    known, found, left_out = signatures.kernels(), {}, Counter()  # type: ignore[var-annotated]
-    for path in sorted(path for folder in folders.readable() for path in folder.glob(f"*/*{entries.SUFFIX}")):
+def recorded(within: Iterable[Path]) -> dict[str, list[list[Any]]]:
+    """Return what cache folders hold of the kernels as they are now, encoded."""
+    found, left_out = {}, Counter()  # type: ignore[var-annotated]
+    for path in sorted(path for folder in within for path in folder.glob(f"*/*{entries.SUFFIX}")):
         entry = entries.read(path)
         if entry is None or not entry.module.startswith("polars_tadoc."):
             continue
-        name = f"{entry.module.rpartition('.')[2]}.{entry.qualname}"
-        functions = [getattr(one, "py_func", one) for one in known.get(name, []) if not isinstance(one, type)]
-        if not any(KernelCache(one, is_callback=entry.is_callback).is_current(path, entry) for one in functions):
+        if not _kernels_of(path, entry):
             continue
         try:
             form = [signatures.encode(one) for one in entry.signature[0]]
         except signatures.UnknownTypeError as error:
             left_out[str(error)] += 1
             continue
-        found.setdefault(name, []).append(form)
+        found.setdefault(f"{entry.module.rpartition('.')[2]}.{entry.qualname}", []).append(form)
     for reason, times in left_out.items():
         print(f"left out {times}: {reason}")
     return found
@@ -126,10 +151,18 @@ def missing() -> list[str]:
     listed = signatures.read()
     return [
         f"{name} {json.dumps(form)}"
-        for name, forms in recorded().items()
+        for name, forms in recorded(folders.readable()).items()
         for form in forms
         if form not in listed.get(name, [])
     ]
+
+
+def record_demo(demo: str) -> None:
+    """Run the demo with nothing compiled, and list what it compiles."""
+    with tempfile.TemporaryDirectory() as work:
+        target = {"NUMBA_CACHE_DIR": work, "NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": "+64bit"}
+        subprocess.run([sys.executable, demo], check=True, env={**os.environ, **target}, stdout=subprocess.DEVNULL)
+        signatures.write(recorded([Path(work) / folders.NAME]), signatures.DEMO)
 
 
 def main() -> int:
@@ -141,16 +174,26 @@ def main() -> int:
     parser.add_argument("--record", action="store_true", help="add what the cache folder holds to the list")
     parser.add_argument("--check", action="store_true", help="fail where the cache folder holds what isn't listed")
     parser.add_argument("--share", nargs=2, type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--record-demo", metavar="PROGRAM", help="list what a program compiles, for `warmup --demo`")
+    parser.add_argument("--demo", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--arm", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if targets.ARM in given.levels and len(given.levels) > 1:
+        parser.error(f"{targets.ARM} needs a wheel of its own")
+    if given.arm:
+        targets.compile_for_arm()
     if given.share:
-        compile_listed(*given.share)
+        share, shares = given.share
+        compile_listed(share, shares, signatures.DEMO if given.demo else None)
+    elif given.record_demo:
+        record_demo(given.record_demo)
     elif given.check:
         print(*missing(), sep="\n")
         return bool(missing())
     elif given.record:
         listed = signatures.read() if signatures.LIST.exists() else {}
         known = signatures.kernels()
-        added = recorded()
+        added = recorded(folders.readable())
         signatures.write(
             {name: listed.get(name, []) + added.get(name, []) for name in {*listed, *added} if name in known}
         )

@@ -78,7 +78,7 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
             return
         target, _ = _targets(data.codegen.magic_tuple())
         path = folder / target / self._file(key, target)
-        entry = Entry(*self._identity, sigutils.normalize_signature(signature), data._reduce())
+        entry = Entry(*self._identity, sigutils.normalize_signature(signature), entries.reduced(data))
         try:
             path.parent.mkdir(PRIVATE_FOLDER, exist_ok=True)
             entries.write(path, entry)

@@ -16,6 +16,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -61,6 +62,14 @@ def content_of(function: FunctionType) -> str:
     sources = {name: source for module in modules for name, source in sources_of(module).items()}
     own = f"{function.__module__}.{function.__qualname__}"
     return _hash(own, _part_of(function).key, *sorted(parts), *(f"{name}={sources[name]}" for name in sorted(sources)))
+
+
+def named_in(function: FunctionType) -> set[str]:
+    """Return the names that a function uses, and those of the functions that it reaches: all that it may call."""
+    used = {name for one in _nested(function.__code__) for name in (*one.co_names, *one.co_freevars)}
+    with suppress(UnknownContentError):
+        used |= {one.__name__ for one in _part_of(function).functions}
+    return used
 
 
 class _Part(NamedTuple):

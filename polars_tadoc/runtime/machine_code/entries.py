@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import llvmlite.binding as llvm
 from numba.core.serialize import dumps
 
 FORMAT = b"TADOC\x00\x00\x01"
@@ -25,6 +26,26 @@ class Entry(NamedTuple):
     is_callback: bool
     signature: Any
     code: Any
+
+
+def reduced(compiled: Any) -> Any:
+    """Return Numba's reduced form without the listing of types: it's for reading, and names folders of this machine."""
+    return tuple("" if isinstance(one, str) else one for one in compiled._reduce())
+
+
+def unlinked(entry: Entry) -> Entry:
+    """Return an entry without the LLVM code that callers are linked with: half of it, for what no kernel calls.
+
+    Numba takes from that code the names of what the machine code defines, so they stay.
+    """
+    (name, kind, (machine_code, linked)), *rest = entry.code
+    module = llvm.parse_bitcode(linked)
+    functions = [f'define void @"{one.name}"() {{ ret void }}' for one in module.functions if not one.is_declaration]
+    defined = (one for one in module.global_variables if not one.is_declaration and not one.name.startswith(".const"))
+    values = [f'@"{one.name}" = global i8 0' for one in defined]
+    described = [f'target triple = "{module.triple}"', f'target datalayout = "{module.data_layout}"']
+    names = llvm.parse_assembly("\n".join((*described, *functions, *values))).as_bitcode()
+    return entry._replace(code=((name, kind, (machine_code, names)), *rest))
 
 
 def read(path: Path) -> Entry | None:

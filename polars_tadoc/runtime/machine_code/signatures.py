@@ -14,14 +14,17 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from numba import types
 from numba.core.dispatcher import Dispatcher
 
-from polars_tadoc.runtime.machine_code.content import ROOTS
+from polars_tadoc.runtime.machine_code.content import ROOTS, named_in
 
 LIST = Path(__file__).with_name("signatures.json")
+DEMO = LIST.with_name("demo.json")
+"""What the demo runs, of these."""
 _SCALARS = (types.Integer, types.Float, types.Boolean, types.NoneType)
 
 
@@ -60,6 +63,18 @@ def kernels() -> dict[str, list[Any]]:
             name = _name_of(function) if hasattr(function, "__qualname__") else ""
             found.setdefault(name, []).append(value)
     return found
+
+
+def is_inner(kernel: Any) -> bool:
+    """Tell whether only kernels can call a kernel: it's compiled into each of them."""
+    return bool(getattr(kernel, "targetoptions", {}).get("no_cpython_wrapper"))
+
+
+@cache
+def called() -> frozenset[str]:
+    """Return the names of all that kernels call, and of some that none calls."""
+    functions = {getattr(one, "py_func", one) for kernels_of_name in kernels().values() for one in kernels_of_name}
+    return frozenset(name for one in functions if isinstance(one, FunctionType) for name in named_in(one))
 
 
 def encode(kind: Any) -> Any:
@@ -112,25 +127,25 @@ def _class_of(name: str) -> Any:
     return found
 
 
-def read() -> dict[str, list[list[Any]]]:
-    """Return the list: what each kernel takes, encoded."""
-    found: dict[str, list[list[Any]]] = json.loads(LIST.read_text("utf-8"))
+def read(path: Path | None = None) -> dict[str, list[list[Any]]]:
+    """Return a list, by default of all: what each kernel takes, encoded."""
+    found: dict[str, list[list[Any]]] = json.loads((path or LIST).read_text("utf-8"))
     return found
 
 
-def write(listed: dict[str, list[list[Any]]]) -> None:
-    """Write the list, a line for each specialisation."""
+def write(listed: dict[str, list[list[Any]]], path: Path | None = None) -> None:
+    """Write a list, a line for each specialisation."""
     lines = []
     for name in sorted(listed):
         forms = sorted({json.dumps(form) for form in listed[name]})
         lines.append(f"{json.dumps(name)}: [\n" + ",\n".join(f"  {form}" for form in forms) + "\n]")
-    LIST.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+    (path or LIST).write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
 
 
-def specialisations() -> Iterator[tuple[str, Any, list[Any]]]:
-    """Yield name, kernel and encoded arguments of all that is listed, as far as it is still there."""
+def specialisations(path: Path | None = None) -> Iterator[tuple[str, Any, list[Any]]]:
+    """Yield name, kernel and encoded arguments of all that a list holds, as far as it is still there."""
     known = kernels()
-    for name, forms in read().items():
+    for name, forms in read(path).items():
         for one in known.get(name, []):
             if not isinstance(one, type):
                 yield from ((name, one, form) for form in forms)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import platform
 import sys
 from typing import Any
 
+import llvmlite.binding as llvm
 import numba as nb
 import numpy as np
 from numba import config
@@ -47,12 +47,20 @@ def targets_of(described: tuple[str, str, str]) -> tuple[str, list[str]]:
     return f"{processor}-{exact}", levels
 
 
+def compile_for_arm() -> None:
+    """Let this process, whatever it runs on, compile for ARM processors; it can't run what it compiles."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    llvm.get_process_triple = lambda: "aarch64-unknown-linux-gnu"
+
+
 def compiler() -> str:
     """Describe what compiles, leaving out the processor; Numba's patches change neither files nor calls."""
     options = {name: str(getattr(config, name, None)) for name in _OPTIONS}
     versions = [".".join(version.split(".")[:2]) for version in (nb.__version__, _llvmlite())]
     python = (sys.implementation.name, *sys.version_info[:2], getattr(sys, "abiflags", ""))
-    return repr((versions, python, np.__version__.split(".")[0], sys.platform, platform.machine(), options))
+    machine = llvm.get_process_triple().partition("-")[0]
+    return repr((versions, python, np.__version__.split(".")[0], sys.platform, machine, options))
 
 
 def _llvmlite() -> str:
