@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypedDict, Unpack
+from typing import ClassVar, Unpack
 
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.analytics.word_count import word_count
 from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.execute import weights
 from polars_tadoc.execute.counting import TextOptions
 from polars_tadoc.execute.weights import schema as schema
-from polars_tadoc.runtime.option_signature import Default, takes_options
+from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.scoring.bm25 import ScoringOptions
 from polars_tadoc.scoring.weighting import BM25
 from polars_tadoc.traversal.options import TopOption, WordOptions
-
-
-class ScoringOptions(TypedDict, total=False):
-    """How rows are scored."""
-
-    scoring: Annotated[str, Default("lucene")]
-    k1: Annotated[float, Default(1.5)]
-    b: Annotated[float, Default(0.75)]
-    delta: Annotated[float, Default(0.5)]
 
 
 class BM25WeightsOnWorkers(ScoringOptions, TopOption, TextOptions, WordOptions, total=False):
@@ -48,7 +42,7 @@ class BM25WeightsRequest(weights.WeightsRequest):
         return cls.weighing(weighting, options)
 
 
-@takes_options
+@documented_by(word_count)
 def bm25_weights(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[BM25WeightsOptions]) -> pa.Table:
     """Weigh each row's words by BM25 (Wakatsuki et al., 2017, in parallel on a GPU, too).
 
@@ -81,17 +75,6 @@ def bm25_weights(column: pl.Series, *, id: pl.Series | None = None, **options: U
     tokenizer
         For a String column: "words" (the default), "whitespace", "xml" or a compiled regex, as for :func:`compress`. A
         compressed column was cut by its own.
-    normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
-        it runs over the vocabulary, once.
-    lowercase
-        Lower-case words (after ``normalize``), and the stop words with them.
-    stopwords
-        Words to leave out, compared after ``normalize`` and lower-casing.
-    strategy
-        "auto", "top_down" or "bottom_up": which way the rules are traversed; the result is the same.
-    engine
-        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
 
     Returns
     -------
@@ -104,10 +87,6 @@ def bm25_weights(column: pl.Series, *, id: pl.Series | None = None, **options: U
     ------
     NotCompressedError
         The series is neither a compressed column nor a String one.
-    InvalidGrammarError, LimitExceededError
-        A payload or a row is damaged or too large.
-    EngineUnavailableError
-        ``engine="gpu"`` cannot run here.
     TypeError
         A constant is no number, ``top`` is no integer, ``dictionary`` no :class:`Dictionary`, ``normalize`` no
         expression, ``lowercase`` no bool or ``stopwords`` no list of strings; ``tokenizer`` is not the one that a

@@ -111,6 +111,8 @@ class GroupRequest:
         numbered in the order of their words, or have the source's ranks.
     columns
         The result's columns, given a vocabulary and word ids, uint32[rows, n].
+    schema
+        Names and types of the result's columns, with the counts.
     sort
         Order by words alone.
     window
@@ -124,8 +126,14 @@ class GroupRequest:
     top: int | None
     symbols: Callable[[Source], tuple[Source, UInt32, Any]]
     columns: Callable[[Vocabulary, UInt32], list[pl.Series]]
+    schema: pl.Schema
     sort: bool = False
     window: int = 1
+
+    @property
+    def dtype(self) -> pl.DataType:
+        """Type of the result."""
+        return pl.List(pl.Struct(self.schema))
 
     def run(self, groups: Groups) -> pl.Series:
         """Count; one list of structs for each group, an empty one where it has no words."""
@@ -227,12 +235,12 @@ def _select(keys: Int64, counts: UInt64, min_count: int, top: int | None, sort: 
 
 def count_words(call: str, request: word_count.WordCountRequest | term_vector.TermVectorRequest) -> GroupRequest:
     """Count each group's words."""
-    return GroupRequest(call, request.options, request.min_count, request.top, _words, _word_columns)
+    return GroupRequest(call, request.options, request.min_count, request.top, _words, _word_columns, word_count.SCHEMA)
 
 
 def sort_words(request: sort.SortRequest) -> GroupRequest:
     """Count each group's words and put them in order."""
-    return GroupRequest("sort", request.options, request.min_count, None, _words, _word_columns, sort=True)
+    return GroupRequest("sort", request.options, request.min_count, None, _words, _word_columns, sort.SCHEMA, sort=True)
 
 
 def count_sequences(request: sequence_count.SequenceCountRequest) -> GroupRequest:
@@ -240,10 +248,12 @@ def count_sequences(request: sequence_count.SequenceCountRequest) -> GroupReques
 
     def sequences(source: Source) -> tuple[Source, UInt32, Any]:
         derive = source.engine.kernels.derive_sequences
-        return _derived(source, derive(source.rules, source.root_offsets, source.roots, request.n, source.rank))
+        return _derived(source, derive(*source.symbols, request.n, source.rank))
 
     call = "sequence_count"
-    return GroupRequest(call, request.options, request.min_count, request.top, sequences, _sequence_columns)
+    return GroupRequest(
+        call, request.options, request.min_count, request.top, sequences, _sequence_columns, sequence_count.SCHEMA
+    )
 
 
 def count_pairs(request: cooccurrence.CooccurrenceRequest) -> GroupRequest:
@@ -251,10 +261,12 @@ def count_pairs(request: cooccurrence.CooccurrenceRequest) -> GroupRequest:
 
     def pairs(source: Source) -> tuple[Source, UInt32, Any]:
         derive = source.engine.kernels.derive_pairs
-        return _derived(source, derive(source.rules, source.root_offsets, source.roots, request.window, source.rank))
+        return _derived(source, derive(*source.symbols, request.window, source.rank))
 
     limits = request.min_count, request.top
-    return GroupRequest("cooccurrence", request.options, *limits, pairs, _pair_columns, window=request.window)
+    return GroupRequest(
+        "cooccurrence", request.options, *limits, pairs, _pair_columns, cooccurrence.SCHEMA, window=request.window
+    )
 
 
 def _words(source: Source) -> tuple[Source, UInt32, Any]:

@@ -10,11 +10,13 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.analytics.word_count import word_count
 from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.execute.sequence_counts import CountsSequences, SequenceCounts
 from polars_tadoc.records.labelled_results import dictionary, to_arrow
 from polars_tadoc.runtime.arguments import require_integer
+from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.traversal.options import (
     MinCountOption,
@@ -61,6 +63,7 @@ class CooccurrenceRequest(CountsSequences[Pairs]):
     """Arguments, checked."""
 
     name: ClassVar[str] = "cooccurrence"
+    schema = SCHEMA
     made = Pairs
     span_option: ClassVar[str] = "window"
     size: ClassVar[int] = 2
@@ -91,7 +94,7 @@ class CooccurrenceRequest(CountsSequences[Pairs]):
         return kernels.pair_counts
 
 
-@takes_options
+@documented_by(word_count)
 def cooccurrence(column: pl.Series, **options: Unpack[CooccurrenceOptions]) -> pa.Table:
     """Count how often two words stand near each other in a row, without expanding any.
 
@@ -99,8 +102,6 @@ def cooccurrence(column: pl.Series, **options: Unpack[CooccurrenceOptions]) -> p
 
     Parameters
     ----------
-    column
-        Compressed column.
     window
         Words from one to the other at most: 1 counts neighbours only.
     top
@@ -110,14 +111,6 @@ def cooccurrence(column: pl.Series, **options: Unpack[CooccurrenceOptions]) -> p
     normalize
         Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
         it runs over the vocabulary, once. Words left out take up no room in a window.
-    lowercase
-        Lower-case words (after ``normalize``), and the stop words with them.
-    stopwords
-        Words to leave out, compared after ``normalize`` and lower-casing.
-    strategy
-        "auto", "top_down" or "bottom_up": which way the rules are traversed; the result is the same.
-    engine
-        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
 
     Returns
     -------
@@ -127,12 +120,8 @@ def cooccurrence(column: pl.Series, **options: Unpack[CooccurrenceOptions]) -> p
 
     Raises
     ------
-    NotCompressedError
-        The series is not a compressed column.
     InvalidGrammarError, LimitExceededError
         A payload or a row is damaged or too large, or a window this wide takes more places than are allowed.
-    EngineUnavailableError
-        ``engine="gpu"`` cannot run here.
     TypeError
         ``window``, ``top`` or ``min_count`` is no integer, ``normalize`` no expression, ``lowercase`` no bool or
         ``stopwords`` no list of strings.

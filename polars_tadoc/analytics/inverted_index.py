@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.analytics.word_count import word_count
 from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.transport import Transport
@@ -20,7 +21,7 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, from_arrow, lists
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
-from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.traversal.options import CountRequest, MinCountOption, WordOptions
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
@@ -97,6 +98,7 @@ class InvertedIndexRequest(CountRequest, Analytic[Postings, InvertedIndex]):
     """Arguments, checked."""
 
     name: ClassVar[str] = "inverted_index"
+    schema = staticmethod(schema)
     transport = PostingsTransport(Layout(("word", "row"), 1, counted=False))
 
     def partial(self, corpus: Corpus, engine: Engine) -> Postings:
@@ -104,9 +106,7 @@ class InvertedIndexRequest(CountRequest, Analytic[Postings, InvertedIndex]):
         source = prepare(corpus, engine, self.options.morphism)
         kernels = engine.kernels
         strategy = choose_strategy(self.options.strategy, source, "inverted_index")
-        offsets, documents, _ = kernels.count_by_terminal(
-            source.rules, source.root_offsets, source.roots, strategy, counted=False
-        )
+        offsets, documents, _ = kernels.count_by_terminal(*source.symbols, strategy, counted=False)
         return Postings(source.words, kernels.to_host(offsets), source.rows_of(kernels.to_host(documents)))
 
     def merge(self, partials: Sequence[Postings]) -> Postings:
@@ -134,7 +134,7 @@ class InvertedIndexRequest(CountRequest, Analytic[Postings, InvertedIndex]):
         return InvertedIndex(labels, total.words, ids, *gather_lists(total.offsets, total.rows, ids))
 
 
-@takes_options
+@documented_by(word_count)
 def inverted_index(
     column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[InvertedIndexOptions]
 ) -> pa.Table:
@@ -148,17 +148,6 @@ def inverted_index(
         What rows are called, one label for each; by default their numbers.
     min_count
         Leave out words that fewer rows hold.
-    normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
-        it runs over the vocabulary, once.
-    lowercase
-        Lower-case words (after ``normalize``), and the stop words with them.
-    stopwords
-        Words to leave out, compared after ``normalize`` and lower-casing.
-    strategy
-        "auto", "top_down" or "bottom_up": which way the rules are traversed; the result is the same.
-    engine
-        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
 
     Returns
     -------
@@ -168,12 +157,6 @@ def inverted_index(
 
     Raises
     ------
-    NotCompressedError
-        The series is not a compressed column.
-    InvalidGrammarError, LimitExceededError
-        A payload or a row is damaged or too large.
-    EngineUnavailableError
-        ``engine="gpu"`` cannot run here.
     TypeError
         ``min_count`` is no integer, ``normalize`` no expression, ``lowercase`` no bool or ``stopwords`` no list of
         strings; ``id`` is not what it should be, or of a type that results cannot hold.

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.analytics.sequence_count import sequence_count
 from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.transport import Transport
@@ -21,7 +22,7 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, from_arrow, lists, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, stretches, word_columns
-from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.traversal.options import (
     MinCountOption,
     RunOption,
@@ -112,6 +113,7 @@ class RankedInvertedIndexRequest(RunRequest, Analytic[Postings, RankedInvertedIn
     """Arguments, checked."""
 
     name: ClassVar[str] = "ranked_inverted_index"
+    schema = staticmethod(schema)
 
     def partial(self, corpus: Corpus, engine: Engine) -> Postings:
         """Index one corpus."""
@@ -121,14 +123,7 @@ class RankedInvertedIndexRequest(RunRequest, Analytic[Postings, RankedInvertedIn
         ids, offsets, documents, counts = (
             kernels.to_host(array)
             for array in kernels.sequence_postings(
-                source.rules,
-                source.root_offsets,
-                source.roots,
-                self.n,
-                source.rank,
-                strategy,
-                self.min_count,
-                self.top,
+                *source.symbols, self.n, source.rank, strategy, self.min_count, self.top
             )
         )
         return Postings(source.words, ids, offsets, source.rows_of(documents), counts)
@@ -162,7 +157,7 @@ class RankedInvertedIndexRequest(RunRequest, Analytic[Postings, RankedInvertedIn
         return RankedInvertedIndex(labels, total)
 
 
-@takes_options
+@documented_by(sequence_count)
 def ranked_inverted_index(
     column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[RankedInvertedIndexOptions]
 ) -> pa.Table:
@@ -174,23 +169,10 @@ def ranked_inverted_index(
         Compressed column; each row is a document.
     id
         What rows are called, one label for each; by default their numbers.
-    n
-        Words of each sequence, 1 or more.
     top
         At most so many rows for each sequence.
     min_count
         Leave out sequences counted less often in all rows together.
-    normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
-        it runs over the vocabulary, once. The neighbours of words left out become neighbours of each other.
-    lowercase
-        Lower-case words (after ``normalize``), and the stop words with them.
-    stopwords
-        Words to leave out, compared after ``normalize`` and lower-casing.
-    strategy
-        "auto", "top_down" or "bottom_up": which way the rules are traversed; the result is the same.
-    engine
-        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
 
     Returns
     -------
@@ -200,12 +182,6 @@ def ranked_inverted_index(
 
     Raises
     ------
-    NotCompressedError
-        The series is not a compressed column.
-    InvalidGrammarError, LimitExceededError
-        A payload or a row is damaged or too large, or runs this long take more places than are allowed.
-    EngineUnavailableError
-        ``engine="gpu"`` cannot run here.
     TypeError
         ``n``, ``top`` or ``min_count`` is no integer, ``normalize`` no expression, ``lowercase`` no bool or
         ``stopwords`` no list of strings; ``id`` is not what it should be, or of a type that results cannot hold.

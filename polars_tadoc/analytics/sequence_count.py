@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Unpack
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.analytics.word_count import word_count
 from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.execute.sequence_counts import CountsSequences, SequenceCounts
 from polars_tadoc.records.labelled_results import sequence_lists, sequence_series, to_arrow
-from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.traversal.options import MinCountOption, RunOption, RunRequest, TopOption, WordOptions
 
 SCHEMA = pl.Schema({"sequence": pl.List(pl.String()), "count": pl.UInt64()})
@@ -44,6 +45,7 @@ class SequenceCountRequest(RunRequest, CountsSequences[Sequences]):
     """Arguments, checked."""
 
     name: ClassVar[str] = "sequence_count"
+    schema = SCHEMA
     made = Sequences
     span_option: ClassVar[str] = "n"
 
@@ -58,7 +60,7 @@ class SequenceCountRequest(RunRequest, CountsSequences[Sequences]):
         return kernels.sequence_counts
 
 
-@takes_options
+@documented_by(word_count)
 def sequence_count(column: pl.Series, **options: Unpack[SequenceCountOptions]) -> pa.Table:
     """Count runs of n words, n-grams, without expanding any row (Zhang et al., ICDE 2021, sections IV-D and V-C).
 
@@ -67,8 +69,6 @@ def sequence_count(column: pl.Series, **options: Unpack[SequenceCountOptions]) -
 
     Parameters
     ----------
-    column
-        Compressed column.
     n
         Words of each sequence, 1 or more.
     top
@@ -78,14 +78,6 @@ def sequence_count(column: pl.Series, **options: Unpack[SequenceCountOptions]) -
     normalize
         Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
         it runs over the vocabulary, once. The neighbours of words left out become neighbours of each other.
-    lowercase
-        Lower-case words (after ``normalize``), and the stop words with them.
-    stopwords
-        Words to leave out, compared after ``normalize`` and lower-casing.
-    strategy
-        "auto", "top_down" or "bottom_up": which way the rules are traversed; the result is the same.
-    engine
-        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
 
     Returns
     -------
@@ -95,12 +87,8 @@ def sequence_count(column: pl.Series, **options: Unpack[SequenceCountOptions]) -
 
     Raises
     ------
-    NotCompressedError
-        The series is not a compressed column.
     InvalidGrammarError, LimitExceededError
         A payload or a row is damaged or too large, or runs this long take more places than are allowed.
-    EngineUnavailableError
-        ``engine="gpu"`` cannot run here.
     TypeError
         ``n``, ``top`` or ``min_count`` is no integer, ``normalize`` no expression, ``lowercase`` no bool or
         ``stopwords`` no list of strings.

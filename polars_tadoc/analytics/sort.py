@@ -10,10 +10,10 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.word_count import SCHEMA as SCHEMA
-from polars_tadoc.analytics.word_count import CountsWords, Selection, WordCounts
+from polars_tadoc.analytics.word_count import CountsWords, Selection, WordCounts, word_count
 from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.records.labelled_results import Labels
-from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.traversal.options import CountRequest, MinCountOption, WordOptions
 
 
@@ -30,6 +30,7 @@ class SortRequest(CountRequest, CountsWords):
     """Arguments, checked."""
 
     name: ClassVar[str] = "sort"
+    schema = SCHEMA
 
     @property
     def limits(self) -> tuple[int, int | None]:
@@ -44,27 +45,9 @@ class SortRequest(CountRequest, CountsWords):
         return Selection(total.words, ids[kept], counts[kept])
 
 
-@takes_options
+@documented_by(word_count)
 def sort(column: pl.Series, **options: Unpack[SortOptions]) -> pa.Table:
     """List the words in code point order with their counts (G-TADOC's sort, Zhang et al., ICDE 2021).
-
-    Parameters
-    ----------
-    column
-        Compressed column.
-    min_count
-        Leave out words counted less often.
-    normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
-        it runs over the vocabulary, once.
-    lowercase
-        Lower-case words (after ``normalize``), and the stop words with them.
-    stopwords
-        Words to leave out, compared after ``normalize`` and lower-casing.
-    strategy
-        "auto", "top_down" or "bottom_up": which way the rules are traversed; the result is the same.
-    engine
-        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
 
     Returns
     -------
@@ -73,12 +56,6 @@ def sort(column: pl.Series, **options: Unpack[SortOptions]) -> pa.Table:
 
     Raises
     ------
-    NotCompressedError
-        The series is not a compressed column.
-    InvalidGrammarError, LimitExceededError
-        A payload or a row is damaged or too large.
-    EngineUnavailableError
-        ``engine="gpu"`` cannot run here.
     TypeError
         ``min_count`` is no integer, ``normalize`` no expression, ``lowercase`` no bool or ``stopwords`` no list of
         strings.

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.analytics.word_count import word_count
 from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.row_order import in_row_order
@@ -20,7 +21,7 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, to_arrow
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, stretches
-from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.traversal.options import MinCountOption, TopOption, TopRequest, WordOptions
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
@@ -105,6 +106,7 @@ class TermVectorRequest(TopRequest, Analytic[DocumentWords, TermVectors]):
     """Arguments, checked."""
 
     name: ClassVar[str] = "term_vector"
+    schema = staticmethod(schema)
     transport = TermVectorTransport(Layout(("row", "word"), 1))
 
     def without_limits(self) -> Self:
@@ -116,9 +118,7 @@ class TermVectorRequest(TopRequest, Analytic[DocumentWords, TermVectors]):
         source = prepare(corpus, engine, self.options.morphism)
         kernels = engine.kernels
         strategy = choose_strategy(self.options.strategy, source, "term_vector")
-        counted = kernels.count_by_document(
-            source.rules, source.root_offsets, source.roots, strategy, source.rank, self.min_count, self.top
-        )
+        counted = kernels.count_by_document(*source.symbols, strategy, source.rank, self.min_count, self.top)
         return DocumentWords(source.words, source.rows, *(kernels.to_host(array) for array in counted))
 
     def merge(self, partials: Sequence[DocumentWords]) -> DocumentWords:
@@ -140,7 +140,7 @@ class TermVectorRequest(TopRequest, Analytic[DocumentWords, TermVectors]):
         return TermVectors(labels, total)
 
 
-@takes_options
+@documented_by(word_count)
 def term_vector(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[TermVectorOptions]) -> pa.Table:
     """Count each row's words (G-TADOC's term vector, Zhang et al., ICDE 2021).
 
@@ -154,17 +154,6 @@ def term_vector(column: pl.Series, *, id: pl.Series | None = None, **options: Un
         At most so many words of each row.
     min_count
         Leave out words that occur less often in the row.
-    normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
-        it runs over the vocabulary, once.
-    lowercase
-        Lower-case words (after ``normalize``), and the stop words with them.
-    stopwords
-        Words to leave out, compared after ``normalize`` and lower-casing.
-    strategy
-        "auto", "top_down" or "bottom_up": which way the rules are traversed; the result is the same.
-    engine
-        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
 
     Returns
     -------
@@ -174,12 +163,6 @@ def term_vector(column: pl.Series, *, id: pl.Series | None = None, **options: Un
 
     Raises
     ------
-    NotCompressedError
-        The series is not a compressed column.
-    InvalidGrammarError, LimitExceededError
-        A payload or a row is damaged or too large.
-    EngineUnavailableError
-        ``engine="gpu"`` cannot run here.
     TypeError
         ``top`` or ``min_count`` is no integer, ``normalize`` no expression, ``lowercase`` no bool or ``stopwords`` no
         list of strings; ``id`` is not what it should be, or of a type that results cannot hold.

@@ -8,10 +8,12 @@ from typing import Annotated, ClassVar, TypedDict, Unpack
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.analytics.bm25_weights import bm25_weights
 from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.execute import weights
 from polars_tadoc.execute.counting import TextOptions
 from polars_tadoc.execute.weights import schema as schema
+from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.scoring.weighting import TFIDF
 from polars_tadoc.traversal.options import TopOption, WordOptions
@@ -53,7 +55,7 @@ class TFIDFRequest(weights.WeightsRequest):
         return cls.weighing(weighting, options)
 
 
-@takes_options
+@documented_by(bm25_weights)
 def tfidf(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[TFIDFOptions]) -> pa.Table:
     r"""Weigh each row's words by TF-IDF, as scikit-learn's ``TfidfTransformer`` does.
 
@@ -67,10 +69,6 @@ def tfidf(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[T
 
     Parameters
     ----------
-    column
-        Compressed column, or a String one, which is cut into words on the way; each row is a document.
-    id
-        What rows are called, one label for each; by default their numbers.
     use_idf
         Multiply counts by the logarithm; without, they stay as they are.
     smooth_idf
@@ -79,25 +77,9 @@ def tfidf(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[T
         Take ``1 + ln(tf)`` for a count ``tf``.
     norm
         What the weights of a row are scaled to: "l2", a sum of squares of 1; "l1", a sum of 1; None, as they are.
-    top
-        At most so many words of each row, the heaviest.
     dictionary
         Only words that it has (after ``normalize`` and lower-casing) are in the result; others are as if they were
         not there.
-    tokenizer
-        For a String column: "words" (the default), "whitespace", "xml" or a compiled regex, as for :func:`compress`. A
-        compressed column was cut by its own.
-    normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
-        it runs over the vocabulary, once.
-    lowercase
-        Lower-case words (after ``normalize``), and the stop words with them.
-    stopwords
-        Words to leave out, compared after ``normalize`` and lower-casing.
-    strategy
-        "auto", "top_down" or "bottom_up": which way the rules are traversed; the result is the same.
-    engine
-        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
 
     Returns
     -------
@@ -108,12 +90,6 @@ def tfidf(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[T
 
     Raises
     ------
-    NotCompressedError
-        The series is neither a compressed column nor a String one.
-    InvalidGrammarError, LimitExceededError
-        A payload or a row is damaged or too large.
-    EngineUnavailableError
-        ``engine="gpu"`` cannot run here.
     TypeError
         ``use_idf``, ``smooth_idf`` or ``sublinear_tf`` is no bool, ``top`` is no integer, ``dictionary`` no
         :class:`Dictionary`, ``normalize`` no expression, ``lowercase`` no bool or ``stopwords`` no list of strings;

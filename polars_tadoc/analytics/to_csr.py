@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from polars_tadoc.analytics.bm25_weights import bm25_weights
 from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.engine.choose import finishing_engine
 from polars_tadoc.engine.device_batches import DeviceBatches
@@ -19,6 +20,7 @@ from polars_tadoc.execute.terms import Terms
 from polars_tadoc.execute.weights import weigh_in_batches
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.traverse.counts_cpu import map_counts
+from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.scoring.weighting import BM25, TFIDF, Weighting
@@ -120,7 +122,7 @@ def _frequent(terms: Terms, least: int) -> Terms:
     return terms.only(map_counts(terms.counts, terms.ids, len(terms.words)) >= np.uint64(least))
 
 
-@takes_options
+@documented_by(bm25_weights)
 def to_csr(column: pl.Series, **options: Unpack[ToCSROptions]) -> tuple[CSR, pl.Series]:
     r"""Count each row's words in a sparse matrix, as scikit-learn takes it, or weigh them.
 
@@ -134,8 +136,6 @@ def to_csr(column: pl.Series, **options: Unpack[ToCSROptions]) -> tuple[CSR, pl.
 
     Parameters
     ----------
-    column
-        Compressed column, or a String one, which is cut into words on the way; each row is a document.
     min_count
         Leave out words that occur less often in all rows together; they still count to rows' lengths. Not together
         with ``dictionary``, whose words are the columns.
@@ -145,20 +145,6 @@ def to_csr(column: pl.Series, **options: Unpack[ToCSROptions]) -> tuple[CSR, pl.
         Its words, all of them in code point order, are the columns, whether they occur or not; words of rows are
         compared with them after ``normalize`` and lower-casing. Others have no column: they count to rows' lengths for
         BM25, and are as if not there for TF-IDF.
-    tokenizer
-        For a String column: "words" (the default), "whitespace", "xml" or a compiled regex, as for :func:`compress`. A
-        compressed column was cut by its own.
-    normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
-        it runs over the vocabulary, once.
-    lowercase
-        Lower-case words (after ``normalize``), and the stop words with them.
-    stopwords
-        Words to leave out, compared after ``normalize`` and lower-casing.
-    strategy
-        "auto", "top_down" or "bottom_up": which way the rules are traversed; the result is the same.
-    engine
-        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
 
     Returns
     -------
@@ -171,12 +157,6 @@ def to_csr(column: pl.Series, **options: Unpack[ToCSROptions]) -> tuple[CSR, pl.
     ------
     ImportError
         SciPy is not installed.
-    NotCompressedError
-        The series is neither a compressed column nor a String one.
-    InvalidGrammarError, LimitExceededError
-        A payload or a row is damaged or too large.
-    EngineUnavailableError
-        ``engine="gpu"`` cannot run here.
     TypeError
         ``min_count`` is no integer, ``weights`` neither :class:`BM25` nor :class:`TFIDF`, ``dictionary`` no
         :class:`Dictionary`, ``normalize`` no expression, ``lowercase`` no bool or ``stopwords`` no list of strings;

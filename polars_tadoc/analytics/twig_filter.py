@@ -74,6 +74,7 @@ class TwigFilterRequest(Analytic[Matches, MatchedRows]):
     """What documents are filtered by, checked when it is made."""
 
     name: ClassVar[str] = "twig_filter"
+    schema = staticmethod(schema)
     transport = MatchTransport(Layout(("row", "query"), 1, counted=False))
     reads_gaps: ClassVar[bool] = True
     takes_text: ClassVar[bool] = True
@@ -106,12 +107,17 @@ class TwigFilterRequest(Analytic[Matches, MatchedRows]):
         cls, column: object, queries: Mapping[str, str] | TwigSet | None, **options: Unpack[TwigFilterOptions]
     ) -> Self:
         """Check the arguments of a frame's call, which names the column; errors as for :func:`twig_filter`."""
+        return cls.from_arguments(cls.required(column, queries), **options)
+
+    @classmethod
+    def required(cls, column: object, queries: Mapping[str, str] | TwigSet | None) -> Mapping[str, str] | TwigSet:
+        """Return the queries of a frame's call; raises ``TypeError`` where the column was not named before them."""
         if queries is None or isinstance(column, Mapping | TwigSet):
             raise TypeError(
                 f"{cls.name}: name the column first, then give the queries: {call_of(cls.name, 'xml')}; "
                 f"where one column is compressed, {cls.name}(queries=queries) takes that"
             )
-        return cls.from_arguments(queries, **options)
+        return queries
 
     @property
     def names(self) -> Sequence[str]:

@@ -130,6 +130,7 @@ class WordCountRequest(TopRequest, CountsWords):
     """Arguments, checked."""
 
     name: ClassVar[str] = "word_count"
+    schema = SCHEMA
     transport = WordTransport(Layout(("word",), 1, by_count=True))
 
     @property

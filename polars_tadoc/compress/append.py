@@ -194,7 +194,7 @@ def encode(tokens: Tokens, recent: RecentGrammar, valid: npt.NDArray[np.bool_]) 
         offsets, data = GapKeys.of(like, grammar.vocabulary_size).encode(grammar.predicted_gaps, offsets, data)
     grammar_of_rows = recent.row.struct.field("grammar")
     gap_data = data if recent.lossless else None
-    return columns.build_rows(grammar_of_rows, root_offsets, roots, offsets, gap_data, None), rows
+    return columns.build(grammar_of_rows, root_offsets, roots, offsets, gap_data, None), rows
 
 
 def row_bytes(column: pl.Series) -> int:

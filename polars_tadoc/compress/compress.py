@@ -54,14 +54,38 @@ class LikeOption(TypedDict, total=False):
     like: Annotated[pl.Series | None, Default(None)]
 
 
-class CompressOnWorkers(TypedDict, total=False):
-    """Options of :func:`compress` where workers settle the engine."""
+class RuleOptions(TypedDict, total=False):
+    """How words are cut and numbered, and how rules are made of them."""
 
     dictionary: Annotated[Dictionary | None, Default(None)]
     tokenizer: Annotated[str | re.Pattern[str] | None, Default(None)]
     method: Annotated[str, Default("batch_repair")]
+
+
+class LosslessLikeOption(TypedDict, total=False):
+    """What is kept, where a grammar that exists may say so."""
+
     lossless: Annotated[bool | None, Default(None)]
+
+
+class LosslessOption(TypedDict, total=False):
+    """What is kept."""
+
+    lossless: Annotated[bool, Default(True)]
+
+
+class RowsOption(TypedDict, total=False):
+    """How many rows share a grammar."""
+
     rows_per_grammar: Annotated[int | None, Default(None)]
+
+
+class CompressOnWorkers(RuleOptions, LosslessLikeOption, RowsOption, total=False):
+    """Options of :func:`compress` where workers settle the engine."""
+
+
+class CompressOnSpark(RuleOptions, LosslessOption, RowsOption, EngineOption, total=False):
+    """Options of :func:`compress` on Spark."""
 
 
 class ProgressOption(TypedDict, total=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import pyarrow as pa
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.host.rows import expand as kernels
-from polars_tadoc.model.column import gather_or_null, require_tadoc, split
+from polars_tadoc.model.column import require_tadoc, scatter_to_rows, split
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.runtime.arrow_memory import allocate, binary_views
 from polars_tadoc.runtime.interrupts import interruptible
@@ -76,12 +76,7 @@ def write_texts(corpora: Sequence[Corpus], name: str, rows: int, call: str) -> p
         raise LimitExceededError(f"{call}: the text does not fit in memory; use fewer rows at a time") from error
     if not texts:
         return pl.Series(name, [None], pl.String).new_from_index(0, rows)
-    if len(texts) == 1 and np.array_equal(corpora[0].rows, np.arange(rows)):
-        return texts[0].alias(name)
-    place = np.full(rows, -1, np.int64)
-    stands = np.concatenate([corpus.rows for corpus in corpora])
-    place[stands] = np.arange(len(stands))
-    return gather_or_null(pl.concat(texts), place).alias(name)
+    return scatter_to_rows(pl.concat(texts).alias(name), corpora, rows)
 
 
 @dataclass(frozen=True)
@@ -90,6 +85,10 @@ class Sizes:
 
     words: npt.NDArray[np.int64]
     bytes: npt.NDArray[np.int64]
+
+    def of_rows(self, rows: tuple[int, int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Those of the documents from one number to before another."""
+        return self.words[slice(*rows)], self.bytes[slice(*rows)]
 
 
 class Allowance:
@@ -125,16 +124,26 @@ def document_sizes(corpus: Corpus, allowance: Allowance) -> Sizes:
         The call's rows have more words than ``Config(expansion_limit=)``, or too many bytes.
 
     """
-    addresses, gap_sizes, owner = binary_views(corpus.gaps)
-    sizes = _bounds(corpus, addresses, gap_sizes, allowance)
-    _tighten(corpus, addresses, gap_sizes, sizes)
-    del owner  # the addresses point into it
+    gaps = _Gaps(corpus)
+    sizes = _bounds(corpus, gaps, allowance)
+    _tighten(corpus, gaps, sizes)
     return sizes
 
 
-def _bounds(
-    corpus: Corpus, addresses: npt.NDArray[np.uint64], gap_sizes: npt.NDArray[np.uint32], allowance: Allowance
-) -> Sizes:
+class _Gaps:
+    """Documents and their gaps, as kernels read them; it owns what the addresses point into."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+        self._addresses, self._sizes, self._owner = binary_views(corpus.gaps)
+
+    def of_rows(self, rows: tuple[int, int]) -> tuple[npt.NDArray[Any], ...]:
+        """Offsets, symbols, addresses and sizes of the documents from one number to before another."""
+        (first, stop), own = rows, slice(*rows)
+        return self._corpus.root_offsets[first : stop + 1], self._corpus.roots, self._addresses[own], self._sizes[own]
+
+
+def _bounds(corpus: Corpus, gaps: _Gaps, allowance: Allowance) -> Sizes:
     """Words of each document and an upper bound of its bytes; checks every gap stream."""
     grammar = corpus.grammar
     sizes = Sizes(np.empty(corpus.document_count, np.int64), np.empty(corpus.document_count, np.int64))
@@ -143,23 +152,18 @@ def _bounds(
     led_bytes, leads = grammar.led_bytes, grammar.leads
 
     def measure(rows: tuple[int, int]) -> tuple[int, int]:
-        first, stop = rows
         code, row = kernels.measure(
             grammar.vocabulary_size,
             expansion_lengths,
             led_bytes,
             leads,
             gap_bytes,
-            corpus.root_offsets[first : stop + 1],
-            corpus.roots,
-            addresses[first:stop],
-            gap_sizes[first:stop],
+            *gaps.of_rows(rows),
             allowance.words_left,
             allowance.bytes_left,
-            sizes.words[first:stop],
-            sizes.bytes[first:stop],
+            *sizes.of_rows(rows),
         )
-        return code, first + row
+        return code, rows[0] + row
 
     chunks = weighted_chunks(corpus.root_offsets)
     outcomes = map_parallel(measure, chunks)
@@ -173,30 +177,19 @@ def _bounds(
     return sizes
 
 
-def _tighten(
-    corpus: Corpus, addresses: npt.NDArray[np.uint64], gap_sizes: npt.NDArray[np.uint32], sizes: Sizes
-) -> None:
+def _tighten(corpus: Corpus, gaps: _Gaps, sizes: Sizes) -> None:
     """Turn bounds of bytes into exact numbers, by a search per gap that was not predicted."""
     grammar = corpus.grammar
     leads = grammar.leads
 
     def tighten(rows: tuple[int, int]) -> None:
-        first, stop = rows
         kernels.replaced_bytes(
-            grammar.vocabulary_size,
-            grammar.rule_offsets,
-            grammar.symbols,
-            grammar.level_count,
-            grammar.expansion_lengths,
+            *grammar.expansion,
             leads,
             grammar.gap_bytes,
             grammar.predicted_gaps,
-            corpus.root_offsets[first : stop + 1],
-            corpus.roots,
-            addresses[first:stop],
-            gap_sizes[first:stop],
-            sizes.words[first:stop],
-            sizes.bytes[first:stop],
+            *gaps.of_rows(rows),
+            *sizes.of_rows(rows),
         )
 
     map_parallel(tighten, weighted_chunks(corpus.root_offsets))
@@ -204,20 +197,19 @@ def _tighten(
 
 def _texts(corpus: Corpus, allowance: Allowance) -> pl.Series:
     grammar = corpus.grammar
-    addresses, gap_sizes, owner = binary_views(corpus.gaps)
-    sizes = _bounds(corpus, addresses, gap_sizes, allowance)
+    gaps = _Gaps(corpus)
+    sizes = _bounds(corpus, gaps, allowance)
     if sizes.bytes.max(initial=0) >= 1 << 32:
-        _tighten(corpus, addresses, gap_sizes, sizes)
+        _tighten(corpus, gaps, sizes)
         if sizes.bytes.max() >= 1 << 32:
             row = corpus.rows[int(sizes.bytes.argmax())]
             raise LimitExceededError(
                 f"{allowance.call}: row {row} expands to {sizes.bytes.max():,} bytes; a String has less than 2^32"
             )
     # held here while kernels read at their addresses: a cached property made on two threads at once keeps one
-    word_offsets, word_data = grammar.words.offsets, grammar.words.data
-    gap_offsets, gap_data = grammar.gaps.offsets, grammar.gaps.data
-    symbol_bytes = grammar.symbol_bytes
-    leads = grammar.leads
+    word_data, gap_data = grammar.words.data, grammar.gaps.data
+    strings = grammar.words.offsets, word_data.ctypes.data, grammar.gaps.offsets, gap_data.ctypes.data
+    symbol_bytes, leads = grammar.symbol_bytes, grammar.leads
     starts = np.concatenate([[0], np.cumsum(sizes.bytes)])
     buffer, data = allocate(int(starts[-1]), np.uint8)
     address = data.ctypes.data
@@ -226,36 +218,24 @@ def _texts(corpus: Corpus, allowance: Allowance) -> pl.Series:
     def write(rows: tuple[int, int]) -> None:
         first, stop = rows
         kernels.write(
-            grammar.vocabulary_size,
-            grammar.rule_offsets,
-            grammar.symbols,
-            grammar.level_count,
-            grammar.expansion_lengths,
+            *grammar.expansion,
             symbol_bytes,
             leads,
             grammar.predicted_gaps,
-            word_offsets,
-            word_data.ctypes.data,
-            gap_offsets,
-            gap_data.ctypes.data,
-            corpus.root_offsets[first : stop + 1],
-            corpus.roots,
-            addresses[first:stop],
-            gap_sizes[first:stop],
-            sizes.words[first:stop],
-            sizes.bytes[first:stop],
+            *strings,
+            *gaps.of_rows(rows),
+            *sizes.of_rows(rows),
             address + int(starts[first]),
             address + int(starts[stop]),
         )
 
     map_parallel(write, chunks)
-    del owner  # the gaps' addresses point into it
     parts = []
     for first, stop in chunks:  # bytes were bounds: there may be unused space between the chunks' text
         offset_buffer, offsets = allocate(stop - first + 1, np.int64)
         offsets[0] = 0
         np.cumsum(sizes.bytes[first:stop], out=offsets[1:])
         text = buffer.slice(int(starts[first]), int(offsets[-1]))
-        strings = pa.LargeStringArray.from_buffers(stop - first, offset_buffer, text)
-        parts.append(cast(pl.Series, pl.from_arrow(strings)))
+        made = pa.LargeStringArray.from_buffers(stop - first, offset_buffer, text)
+        parts.append(cast(pl.Series, pl.from_arrow(made)))
     return pl.concat(parts, rechunk=True)  # moves views, not text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ import pyarrow as pa
 from polars_tadoc.compress.compress import (
     ROWS_PER_GRAMMAR,
     Compression,
+    ProgressOption,
     assemble,
     build_rules,
     cut_grammars,
@@ -20,6 +22,7 @@ from polars_tadoc.compress.compress import (
 )
 from polars_tadoc.compress.decompress import Allowance, document_sizes
 from polars_tadoc.compress.progress_bar import Bar, bar_of
+from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.host.grammars import append as kernels
 from polars_tadoc.kernels.repair.gaps import GapKeys
@@ -33,6 +36,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.text_type import STORAGE, in_form, storage
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.interrupts import interruptible
+from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 UInt32 = npt.NDArray[np.uint32]
@@ -42,15 +46,20 @@ MAX_POSITIONS = 1 << 31
 """Maximum words and row ends per grammar; kernels number them in 32 bits."""
 
 
-def recompress(
-    column: pl.Series,
-    *,
-    tail: bool = False,
-    method: str = "batch_repair",
-    rows_per_grammar: int = ROWS_PER_GRAMMAR,
-    progress: bool = False,
-    engine: str | None = None,
-) -> pl.Series:
+class MergeOptions(TypedDict, total=False):
+    """Which grammars are merged, and how rules are made."""
+
+    tail: Annotated[bool, Default(False)]
+    method: Annotated[str, Default("batch_repair")]
+    rows_per_grammar: Annotated[int, Default(ROWS_PER_GRAMMAR)]
+
+
+class RecompressOptions(MergeOptions, ProgressOption, EngineOption, total=False):
+    """Options of :func:`recompress`."""
+
+
+@takes_options
+def recompress(column: pl.Series, **options: Unpack[RecompressOptions]) -> pl.Series:
     """Merge the grammars of a column into one, and drop words and rules that no row uses.
 
     Use it after many appends, or after a filter that left few rows of each grammar. The result equals compressing the
@@ -102,9 +111,7 @@ def recompress(
     ([1], ['to be', 'or not to be'])
 
     """
-    return Recompression.from_arguments(
-        tail=tail, method=method, rows_per_grammar=rows_per_grammar, progress=progress, engine=engine
-    ).run(column)
+    return Recompression.from_arguments(**options).run(column)
 
 
 @dataclass(frozen=True)
@@ -116,24 +123,17 @@ class Recompression:
     tail: bool
 
     @classmethod
-    def from_arguments(
-        cls, *, tail: bool, method: str, rows_per_grammar: int, progress: bool, engine: str | None
-    ) -> Recompression:
+    @takes_options
+    def from_arguments(cls, **options: Unpack[RecompressOptions]) -> Recompression:
         """Check the arguments of :func:`recompress`; errors as there."""
+        tail = options["tail"]
         if not isinstance(tail, bool):
             raise TypeError(f"tail={tail!r} must be True or False")
-        return cls(
-            Compression.from_arguments(
-                like=None,
-                tokenizer="words",
-                method=method,
-                lossless=True,
-                rows_per_grammar=rows_per_grammar,
-                progress=progress,
-                engine=engine,
-            ),
-            tail,
+        method, rows, progress = options["method"], options["rows_per_grammar"], options["progress"]
+        how = Compression.from_arguments(
+            method=method, rows_per_grammar=rows, progress=progress, engine=options["engine"]
         )
+        return cls(how, tail)
 
     def run(self, column: pl.Series) -> pl.Series:
         """Merge the grammars of a compressed series."""
@@ -306,16 +306,12 @@ def _merge_strings(
 
 def _expand(documents: _Documents, word_ids: UInt32, starts: Int64, sequence: UInt32) -> None:
     grammar = documents.corpus.grammar
-    lengths = grammar.expansion_lengths
+    rules = grammar.expansion
 
     def expand(rows: tuple[int, int]) -> None:
         first, stop = rows
         kernels.expand_rows(
-            grammar.vocabulary_size,
-            grammar.rule_offsets,
-            grammar.symbols,
-            grammar.level_count,
-            lengths,
+            *rules,
             word_ids,
             documents.root_offsets[first : stop + 1],
             documents.corpus.roots,

@@ -16,30 +16,32 @@ Examples
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from polars_tadoc.analytics import bm25_weights as bm25_weights_analytic
-from polars_tadoc.analytics import cooccurrence as cooccurrence_analytic
-from polars_tadoc.analytics import inverted_index as inverted_index_analytic
-from polars_tadoc.analytics import ranked_inverted_index as ranked_inverted_index_analytic
-from polars_tadoc.analytics import sequence_count as sequence_count_analytic
-from polars_tadoc.analytics import sort as sort_analytic
-from polars_tadoc.analytics import term_vector as term_vector_analytic
-from polars_tadoc.analytics import tfidf as tfidf_analytic
-from polars_tadoc.analytics import twig_filter as twig_filter_analytic
-from polars_tadoc.analytics import word_count as word_count_analytic
-from polars_tadoc.compress.compress import Compression
+from polars_tadoc.analytics.bm25_weights import BM25WeightsOptions, BM25WeightsRequest
+from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest
+from polars_tadoc.analytics.inverted_index import InvertedIndexOptions, InvertedIndexRequest
+from polars_tadoc.analytics.ranked_inverted_index import (
+    RankedInvertedIndexOptions,
+    RankedInvertedIndexRequest,
+)
+from polars_tadoc.analytics.sequence_count import SequenceCountOptions, SequenceCountRequest
+from polars_tadoc.analytics.sort import SortOptions, SortRequest
+from polars_tadoc.analytics.term_vector import TermVectorOptions, TermVectorRequest
+from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest
+from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest
+from polars_tadoc.analytics.word_count import WordCountOptions, WordCountRequest
+from polars_tadoc.compress.compress import Compression, CompressOnSpark
 from polars_tadoc.compress.compress import compress as compress_column
-from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.distributed.binary_cells import unpack as unpack
 from polars_tadoc.distributed.spark_tasks import FOUND, TERMS, Asked, Compressing, Rows
 from polars_tadoc.errors import ColumnMissingError
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
-from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.documented import Call, documented_by
 from polars_tadoc.twig.twig_set import TwigSet
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ __all__ = [
     "word_count",
 ]
 
+DF = "DataFrame of Spark."
 COLUMN = "Name of a column of text, or of one that :func:`compress` made."
 TOKENIZER = """For a column of text: "words" (the default), "whitespace", "xml" or a compiled regex, as for
     :func:`compress`."""
@@ -70,35 +73,15 @@ ID = """Name of the column of strings, numbers, dates or times that documents ar
 SHARDS = 200
 """Tasks that merge, where ``spark.sql.shuffle.partitions`` is no number; it is Spark's own default."""
 
-Call = TypeVar("Call", bound=Callable[..., Any])
+
+def _documented(call: Call) -> Call:
+    """Describe the parameters and errors of a call as the analytic of its name does."""
+    analytic = getattr(import_module(f"polars_tadoc.analytics.{call.__name__}"), call.__name__)
+    return documented_by(analytic, df=DF, column=COLUMN, id=ID, tokenizer=TOKENIZER)(call)
 
 
-def _documented(function: Callable[..., Any], **parameters: str | None) -> Callable[[Call], Call]:
-    """Give a call the parameters and errors of the one for columns."""
-    document = documented_by(function, column=COLUMN, **parameters)
-
-    def with_frame(call: Call) -> Call:
-        made = document(call)
-        heading = "Parameters\n----------\n"
-        made.__doc__ = (made.__doc__ or "").replace(heading, f"{heading}df\n    DataFrame of Spark.\n", 1)
-        inspect.unwrap(made).__doc__ = made.__doc__  # of which the reference pages are made
-        return made
-
-    return with_frame
-
-
-@_documented(compress_column, like=None, progress=None, text=None)
-def compress(
-    df: DataFrame,
-    column: str,
-    *,
-    dictionary: Dictionary | None = None,
-    tokenizer: str | re.Pattern[str] | None = None,
-    method: str = "batch_repair",
-    lossless: bool = True,
-    rows_per_grammar: int | None = None,
-    engine: str | None = None,
-) -> DataFrame:
+@documented_by(compress_column, df=DF, column=COLUMN)
+def compress(df: DataFrame, column: str, **options: Unpack[CompressOnSpark]) -> DataFrame:
     """Compress a column of text, so that other calls take it instead of the text.
 
     Each task makes a row of each 64 MB of its text, or of ``rows_per_grammar`` rows: the rows' documents share a
@@ -130,29 +113,16 @@ def compress(
     kind = _type(df, column, "compress")
     if not isinstance(kind, StringType):
         raise TypeError(f'compress: column "{column}" is {kind.simpleString()}, not string; cast it first')
-    how = Compression.from_arguments(
-        like=None,
-        dictionary=dictionary,
-        tokenizer=tokenizer,
-        method=method,
-        lossless=lossless,
-        rows_per_grammar=rows_per_grammar,
-        progress=False,
-        engine=engine,
-    )
+    how = Compression.from_arguments(**options)
     task, read = Compressing(how, df.columns.index(column), _threads(df)), _plainly_named(df)
     types = [BinaryType() if field.name == column else ArrayType(field.dataType) for field in df.schema]
     made = StructType([StructField(name, kind) for name, kind in zip(read.columns, types, strict=True)])
     return read.mapInArrow(lambda batches: task(batches), made).toDF(*df.columns)
 
 
-@_documented(word_count_analytic.word_count, tokenizer=TOKENIZER)
+@_documented
 def word_count(
-    df: DataFrame,
-    column: str,
-    *,
-    tokenizer: str | re.Pattern[str] | None = None,
-    **options: Unpack[word_count_analytic.WordCountOptions],
+    df: DataFrame, column: str, *, tokenizer: str | re.Pattern[str] | None = None, **options: Unpack[WordCountOptions]
 ) -> DataFrame:
     """Count words.
 
@@ -169,17 +139,13 @@ def word_count(
     [('the', 3), ('dog', 2)]
 
     """
-    request = word_count_analytic.WordCountRequest.from_arguments(**options)
+    request = WordCountRequest.from_arguments(**options)
     return _best(_merged(df, request, column, None, tokenizer, "word string, count bigint"), request.top, "word")
 
 
-@_documented(sort_analytic.sort, tokenizer=TOKENIZER)
+@_documented
 def sort(
-    df: DataFrame,
-    column: str,
-    *,
-    tokenizer: str | re.Pattern[str] | None = None,
-    **options: Unpack[sort_analytic.SortOptions],
+    df: DataFrame, column: str, *, tokenizer: str | re.Pattern[str] | None = None, **options: Unpack[SortOptions]
 ) -> DataFrame:
     """Count words, in code point order.
 
@@ -196,17 +162,17 @@ def sort(
     [('be', 2), ('do', 1), ('not', 1), ('or', 1), ('to', 3)]
 
     """
-    request = sort_analytic.SortRequest.from_arguments(**options)
+    request = SortRequest.from_arguments(**options)
     return _merged(df, request, column, None, tokenizer, "word string, count bigint").orderBy("word")
 
 
-@_documented(sequence_count_analytic.sequence_count, tokenizer=TOKENIZER)
+@_documented
 def sequence_count(
     df: DataFrame,
     column: str,
     *,
     tokenizer: str | re.Pattern[str] | None = None,
-    **options: Unpack[sequence_count_analytic.SequenceCountOptions],
+    **options: Unpack[SequenceCountOptions],
 ) -> DataFrame:
     """Count runs of n words.
 
@@ -224,19 +190,19 @@ def sequence_count(
     [Row(sequence=['to', 'be'], count=2)]
 
     """
-    request = sequence_count_analytic.SequenceCountRequest.from_arguments(**options)
+    request = SequenceCountRequest.from_arguments(**options)
     return _best(
         _merged(df, request, column, None, tokenizer, "sequence array<string>, count bigint"), request.top, "sequence"
     )
 
 
-@_documented(cooccurrence_analytic.cooccurrence, tokenizer=TOKENIZER)
+@_documented
 def cooccurrence(
     df: DataFrame,
     column: str,
     *,
     tokenizer: str | re.Pattern[str] | None = None,
-    **options: Unpack[cooccurrence_analytic.CooccurrenceOptions],
+    **options: Unpack[CooccurrenceOptions],
 ) -> DataFrame:
     """Count pairs of words that stand near each other.
 
@@ -253,19 +219,19 @@ def cooccurrence(
     [('be', 'to', 2)]
 
     """
-    request = cooccurrence_analytic.CooccurrenceRequest.from_arguments(**options)
+    request = CooccurrenceRequest.from_arguments(**options)
     pairs = _merged(df, request, column, None, tokenizer, "word string, other string, count bigint")
     return _best(pairs, request.top, "word", "other")
 
 
-@_documented(inverted_index_analytic.inverted_index, id=ID, tokenizer=TOKENIZER)
+@_documented
 def inverted_index(
     df: DataFrame,
     column: str,
     *,
     id: str,
     tokenizer: str | re.Pattern[str] | None = None,
-    **options: Unpack[inverted_index_analytic.InvertedIndexOptions],
+    **options: Unpack[InvertedIndexOptions],
 ) -> DataFrame:
     """List the documents that hold each word.
 
@@ -282,18 +248,18 @@ def inverted_index(
     [Row(word='to', documents=[1, 2])]
 
     """
-    request = inverted_index_analytic.InvertedIndexRequest.from_arguments(**options)
+    request = InvertedIndexRequest.from_arguments(**options)
     return _merged(df, request, column, id, tokenizer, "word string, documents array<{id}>")
 
 
-@_documented(ranked_inverted_index_analytic.ranked_inverted_index, id=ID, tokenizer=TOKENIZER)
+@_documented
 def ranked_inverted_index(
     df: DataFrame,
     column: str,
     *,
     id: str,
     tokenizer: str | re.Pattern[str] | None = None,
-    **options: Unpack[ranked_inverted_index_analytic.RankedInvertedIndexOptions],
+    **options: Unpack[RankedInvertedIndexOptions],
 ) -> DataFrame:
     """List the documents that hold each run of n words, the ones that hold it most often first.
 
@@ -311,19 +277,19 @@ def ranked_inverted_index(
     [Row(sequence=['to', 'be'], documents=[Row(id=2, count=2), Row(id=1, count=1)])]
 
     """
-    request = ranked_inverted_index_analytic.RankedInvertedIndexRequest.from_arguments(**options)
+    request = RankedInvertedIndexRequest.from_arguments(**options)
     result = "sequence array<string>, documents array<struct<id: {id}, count: bigint>>"
     return _merged(df, request, column, id, tokenizer, result)
 
 
-@_documented(term_vector_analytic.term_vector, id=ID, tokenizer=TOKENIZER)
+@_documented
 def term_vector(
     df: DataFrame,
     column: str,
     *,
     id: str,
     tokenizer: str | re.Pattern[str] | None = None,
-    **options: Unpack[term_vector_analytic.TermVectorOptions],
+    **options: Unpack[TermVectorOptions],
 ) -> DataFrame:
     """Count each document's words; nothing is shuffled.
 
@@ -340,18 +306,13 @@ def term_vector(
     [(1, 'be', 2), (1, 'to', 2)]
 
     """
-    request = term_vector_analytic.TermVectorRequest.from_arguments(**options)
+    request = TermVectorRequest.from_arguments(**options)
     return _by_document(df, request, column, id, tokenizer, "id {id}, word string, count bigint")
 
 
-@_documented(twig_filter_analytic.twig_filter, id=ID)
+@_documented
 def twig_filter(
-    df: DataFrame,
-    column: str,
-    queries: Mapping[str, str] | TwigSet,
-    *,
-    id: str,
-    **options: Unpack[twig_filter_analytic.TwigFilterOptions],
+    df: DataFrame, column: str, queries: Mapping[str, str] | TwigSet, *, id: str, **options: Unpack[TwigFilterOptions]
 ) -> DataFrame:
     """Find out which of many XPath queries each document matches; nothing is shuffled.
 
@@ -369,14 +330,12 @@ def twig_filter(
     [(1, 'both'), (2, 'one')]
 
     """
-    request = twig_filter_analytic.TwigFilterRequest.of_frame(column, queries, **options)
+    request = TwigFilterRequest.of_frame(column, queries, **options)
     return _by_document(df, request, column, id, None, "id {id}, query string")
 
 
-@_documented(bm25_weights_analytic.bm25_weights, id=ID, tokenizer=TOKENIZER)
-def bm25_weights(
-    df: DataFrame, column: str, *, id: str, **options: Unpack[bm25_weights_analytic.BM25WeightsOptions]
-) -> DataFrame:
+@_documented
+def bm25_weights(df: DataFrame, column: str, *, id: str, **options: Unpack[BM25WeightsOptions]) -> DataFrame:
     """Weigh each document's words by BM25.
 
     Documents are read once; their words go to where it is counted how many documents hold each, and come back.
@@ -395,12 +354,12 @@ def bm25_weights(
     [(1, 'be', 0.6287), (2, 'do', 0.6591)]
 
     """
-    request = bm25_weights_analytic.BM25WeightsRequest.from_arguments(**options)
+    request = BM25WeightsRequest.from_arguments(**options)
     return _weighed(df, request, column, id, options["tokenizer"])
 
 
-@_documented(tfidf_analytic.tfidf, id=ID, tokenizer=TOKENIZER)
-def tfidf(df: DataFrame, column: str, *, id: str, **options: Unpack[tfidf_analytic.TFIDFOptions]) -> DataFrame:
+@_documented
+def tfidf(df: DataFrame, column: str, *, id: str, **options: Unpack[TFIDFOptions]) -> DataFrame:
     """Weigh each document's words by TF-IDF, in the way of :func:`bm25_weights`.
 
     Returns
@@ -417,7 +376,7 @@ def tfidf(df: DataFrame, column: str, *, id: str, **options: Unpack[tfidf_analyt
     [(1, 'be', 0.3688), (2, 'do', 0.5843)]
 
     """
-    request = tfidf_analytic.TFIDFRequest.from_arguments(**options)
+    request = TFIDFRequest.from_arguments(**options)
     return _weighed(df, request, column, id, options["tokenizer"])
 
 

@@ -14,16 +14,20 @@ from typing import Any, Unpack
 
 import polars as pl
 
-from polars_tadoc.analytics import bm25_weights as bm25_weights_analytic
-from polars_tadoc.analytics import cooccurrence as cooccurrence_analytic
-from polars_tadoc.analytics import inverted_index as inverted_index_analytic
-from polars_tadoc.analytics import ranked_inverted_index as ranked_inverted_index_analytic
-from polars_tadoc.analytics import sequence_count as sequence_count_analytic
-from polars_tadoc.analytics import sort as sort_analytic
-from polars_tadoc.analytics import term_vector as term_vector_analytic
-from polars_tadoc.analytics import tfidf as tfidf_analytic
-from polars_tadoc.analytics import twig_filter as twig_filter_analytic
-from polars_tadoc.analytics import word_count as word_count_analytic
+from polars_tadoc.analytics.bm25_weights import BM25WeightsOnWorkers, BM25WeightsRequest, bm25_weights
+from polars_tadoc.analytics.cooccurrence import CooccurrenceOnWorkers, CooccurrenceRequest, cooccurrence
+from polars_tadoc.analytics.inverted_index import InvertedIndexOnWorkers, InvertedIndexRequest, inverted_index
+from polars_tadoc.analytics.ranked_inverted_index import (
+    RankedInvertedIndexOnWorkers,
+    RankedInvertedIndexRequest,
+    ranked_inverted_index,
+)
+from polars_tadoc.analytics.sequence_count import SequenceCountOnWorkers, SequenceCountRequest, sequence_count
+from polars_tadoc.analytics.sort import SortOnWorkers, SortRequest, sort
+from polars_tadoc.analytics.term_vector import TermVectorOnWorkers, TermVectorRequest, term_vector
+from polars_tadoc.analytics.tfidf import TFIDFOnWorkers, TFIDFRequest, tfidf
+from polars_tadoc.analytics.twig_filter import TwigFilterOnWorkers, TwigFilterRequest, twig_filter
+from polars_tadoc.analytics.word_count import WordCountOnWorkers, WordCountRequest, word_count
 from polars_tadoc.compress.compress import Compression, CompressOnWorkers, compress
 from polars_tadoc.config import EngineName, settings
 from polars_tadoc.distributed import worker_tasks as answering
@@ -177,9 +181,6 @@ class Workers:
 
     @documented_by(
         compress,
-        like=None,
-        engine=None,
-        progress=None,
         source="Parquet files of text: a file, a folder, a glob pattern, or several of them.",
         column="The String column; all others are kept beside it.",
         target="The folder, which must not be there, or be empty.",
@@ -214,9 +215,9 @@ class Workers:
             self._pool.run("compress", compress_piece, tasks)
         return scan_packed(target)
 
-    @documented_by(word_count_analytic.word_count, engine=None, source=SOURCE, column=COLUMN)
+    @documented_by(word_count, source=SOURCE, column=COLUMN)
     def word_count(
-        self, source: Source, column: str | None = None, **options: Unpack[word_count_analytic.WordCountOnWorkers]
+        self, source: Source, column: str | None = None, **options: Unpack[WordCountOnWorkers]
     ) -> pl.LazyFrame:
         """Count the words.
 
@@ -226,13 +227,10 @@ class Workers:
             ``word: String, count: UInt64``, by count falling, then word in code point order.
 
         """
-        request = word_count_analytic.WordCountRequest.from_arguments(**options)
-        return self._answer(request, source, column)
+        return self._answer(WordCountRequest.from_arguments(**options), source, column)
 
-    @documented_by(sort_analytic.sort, engine=None, source=SOURCE, column=COLUMN)
-    def sort(
-        self, source: Source, column: str | None = None, **options: Unpack[sort_analytic.SortOnWorkers]
-    ) -> pl.LazyFrame:
+    @documented_by(sort, source=SOURCE, column=COLUMN)
+    def sort(self, source: Source, column: str | None = None, **options: Unpack[SortOnWorkers]) -> pl.LazyFrame:
         """List the words in order.
 
         Returns
@@ -241,17 +239,16 @@ class Workers:
             ``word: String, count: UInt64``, by word in code point order.
 
         """
-        request = sort_analytic.SortRequest.from_arguments(**options)
-        return self._answer(request, source, column)
+        return self._answer(SortRequest.from_arguments(**options), source, column)
 
-    @documented_by(inverted_index_analytic.inverted_index, engine=None, source=SOURCE, column=COLUMN, id=LABELS)
+    @documented_by(inverted_index, source=SOURCE, column=COLUMN, id=LABELS)
     def inverted_index(
         self,
         source: Source,
         column: str | None = None,
         *,
         id: str | None = None,
-        **options: Unpack[inverted_index_analytic.InvertedIndexOnWorkers],
+        **options: Unpack[InvertedIndexOnWorkers],
     ) -> pl.LazyFrame:
         """List the rows that hold each word.
 
@@ -261,17 +258,16 @@ class Workers:
             ``word: String, documents: List(id)``, by word in code point order; documents ascending.
 
         """
-        request = inverted_index_analytic.InvertedIndexRequest.from_arguments(**options)
-        return self._answer(request, source, column, id)
+        return self._answer(InvertedIndexRequest.from_arguments(**options), source, column, id)
 
-    @documented_by(term_vector_analytic.term_vector, engine=None, source=SOURCE, column=COLUMN, id=LABELS)
+    @documented_by(term_vector, source=SOURCE, column=COLUMN, id=LABELS)
     def term_vector(
         self,
         source: Source,
         column: str | None = None,
         *,
         id: str | None = None,
-        **options: Unpack[term_vector_analytic.TermVectorOnWorkers],
+        **options: Unpack[TermVectorOnWorkers],
     ) -> pl.LazyFrame:
         """Count the words of each row.
 
@@ -281,15 +277,11 @@ class Workers:
             ``id, word: String, count: UInt64``, in row order, each row's words by count falling, then word.
 
         """
-        request = term_vector_analytic.TermVectorRequest.from_arguments(**options)
-        return self._answer(request, source, column, id)
+        return self._answer(TermVectorRequest.from_arguments(**options), source, column, id)
 
-    @documented_by(sequence_count_analytic.sequence_count, engine=None, source=SOURCE, column=COLUMN)
+    @documented_by(sequence_count, source=SOURCE, column=COLUMN)
     def sequence_count(
-        self,
-        source: Source,
-        column: str | None = None,
-        **options: Unpack[sequence_count_analytic.SequenceCountOnWorkers],
+        self, source: Source, column: str | None = None, **options: Unpack[SequenceCountOnWorkers]
     ) -> pl.LazyFrame:
         """Count the runs of n words.
 
@@ -299,19 +291,16 @@ class Workers:
             ``sequence: List(String), count: UInt64``, by count falling, then words in code point order.
 
         """
-        request = sequence_count_analytic.SequenceCountRequest.from_arguments(**options)
-        return self._answer(request, source, column)
+        return self._answer(SequenceCountRequest.from_arguments(**options), source, column)
 
-    @documented_by(
-        ranked_inverted_index_analytic.ranked_inverted_index, engine=None, source=SOURCE, column=COLUMN, id=LABELS
-    )
+    @documented_by(ranked_inverted_index, source=SOURCE, column=COLUMN, id=LABELS)
     def ranked_inverted_index(
         self,
         source: Source,
         column: str | None = None,
         *,
         id: str | None = None,
-        **options: Unpack[ranked_inverted_index_analytic.RankedInvertedIndexOnWorkers],
+        **options: Unpack[RankedInvertedIndexOnWorkers],
     ) -> pl.LazyFrame:
         """List the rows that hold each run of n words, those with most first.
 
@@ -322,12 +311,11 @@ class Workers:
             documents by count falling, then in row order.
 
         """
-        request = ranked_inverted_index_analytic.RankedInvertedIndexRequest.from_arguments(**options)
-        return self._answer(request, source, column, id)
+        return self._answer(RankedInvertedIndexRequest.from_arguments(**options), source, column, id)
 
-    @documented_by(cooccurrence_analytic.cooccurrence, engine=None, source=SOURCE, column=COLUMN)
+    @documented_by(cooccurrence, source=SOURCE, column=COLUMN)
     def cooccurrence(
-        self, source: Source, column: str | None = None, **options: Unpack[cooccurrence_analytic.CooccurrenceOnWorkers]
+        self, source: Source, column: str | None = None, **options: Unpack[CooccurrenceOnWorkers]
     ) -> pl.LazyFrame:
         """Count the pairs of words that stand near each other.
 
@@ -337,17 +325,16 @@ class Workers:
             ``word: String, other: String, count: UInt64``, by count falling, then word and other in code point order.
 
         """
-        request = cooccurrence_analytic.CooccurrenceRequest.from_arguments(**options)
-        return self._answer(request, source, column)
+        return self._answer(CooccurrenceRequest.from_arguments(**options), source, column)
 
-    @documented_by(bm25_weights_analytic.bm25_weights, engine=None, source=SOURCE, column=COLUMN, id=LABELS)
+    @documented_by(bm25_weights, source=SOURCE, column=COLUMN, id=LABELS)
     def bm25_weights(
         self,
         source: Source,
         column: str | None = None,
         *,
         id: str | None = None,
-        **options: Unpack[bm25_weights_analytic.BM25WeightsOnWorkers],
+        **options: Unpack[BM25WeightsOnWorkers],
     ) -> pl.LazyFrame:
         """Weigh each row's words by BM25.
 
@@ -357,17 +344,11 @@ class Workers:
             ``id, word: String, weight: Float64``, in row order, words as :func:`polars_tadoc.bm25_weights` orders them.
 
         """
-        request = bm25_weights_analytic.BM25WeightsRequest.from_arguments(**options)
-        return self._answer(request, source, column, id)
+        return self._answer(BM25WeightsRequest.from_arguments(**options), source, column, id)
 
-    @documented_by(tfidf_analytic.tfidf, engine=None, source=SOURCE, column=COLUMN, id=LABELS)
+    @documented_by(tfidf, source=SOURCE, column=COLUMN, id=LABELS)
     def tfidf(
-        self,
-        source: Source,
-        column: str | None = None,
-        *,
-        id: str | None = None,
-        **options: Unpack[tfidf_analytic.TFIDFOnWorkers],
+        self, source: Source, column: str | None = None, *, id: str | None = None, **options: Unpack[TFIDFOnWorkers]
     ) -> pl.LazyFrame:
         """Weigh each row's words by TF-IDF.
 
@@ -377,10 +358,9 @@ class Workers:
             ``id, word: String, weight: Float64``, in row order, words as :func:`polars_tadoc.tfidf` orders them.
 
         """
-        request = tfidf_analytic.TFIDFRequest.from_arguments(**options)
-        return self._answer(request, source, column, id)
+        return self._answer(TFIDFRequest.from_arguments(**options), source, column, id)
 
-    @documented_by(twig_filter_analytic.twig_filter, engine=None, source=SOURCE, column=COLUMN, id=LABELS)
+    @documented_by(twig_filter, source=SOURCE, column=COLUMN, id=LABELS)
     def twig_filter(
         self,
         source: Source,
@@ -388,7 +368,7 @@ class Workers:
         queries: Mapping[str, str] | TwigSet | None = None,
         *,
         id: str | None = None,
-        **options: Unpack[twig_filter_analytic.TwigFilterOnWorkers],
+        **options: Unpack[TwigFilterOnWorkers],
     ) -> pl.LazyFrame:
         """Find out which of many XPath queries each row's XML document matches.
 
@@ -398,7 +378,7 @@ class Workers:
             ``id, query: String``, in row order, each row's queries in the order of the set.
 
         """
-        request = twig_filter_analytic.TwigFilterRequest.of_frame(column, queries, **options)
+        request = TwigFilterRequest.of_frame(column, queries, **options)
         return self._answer(request, source, column, id)
 
     @apart
@@ -408,7 +388,7 @@ class Workers:
         self._pool.require_open(analytic.name)
         files = Files.find(source, column, analytic.name)
         files.require_labels(id, analytic.name)
-        if isinstance(analytic, twig_filter_analytic.TwigFilterRequest):
+        if isinstance(analytic, TwigFilterRequest):
             analytic = replace(analytic, column=files.column)
         folder = Path(tempfile.mkdtemp(prefix=f"{analytic.name}-", dir=self._folder.path))
         shards = SHARDS * len(self)

@@ -41,20 +41,11 @@ class Analytic(Aggregation[Part], Generic[Part, Made]):
 
     reads_gaps: ClassVar[bool] = False
     """Whether the separators of words matter."""
+    schema: ClassVar[pl.Schema | staticmethod[[pl.DataType | None], pl.Schema]]
+    """Columns of the frame, given the type of the labels if it has some."""
 
     def run(self, column: pl.Series, id: pl.Series | None = None) -> Made:
-        """Count in a column held in memory.
-
-        Raises
-        ------
-        NotCompressedError
-            The series is not a compressed column, nor a String one for calls that take text.
-        InvalidGrammarError, LimitExceededError
-            A payload or a row is damaged or too large.
-        EngineUnavailableError
-            ``engine="gpu"`` cannot run here.
-
-        """
+        """Count in a column held in memory; errors as for :func:`polars_tadoc.word_count`."""
         stages = Stages(self)
         with interruptible():
             return self.finish(stages.all(column), Labels.of(column, id, self.name), stages.batches)

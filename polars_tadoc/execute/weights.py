@@ -105,6 +105,7 @@ class WeightsRequest(Analytic[Terms, WeightedWords]):
     """Arguments, checked; each call has its own subclass."""
 
     takes_text: ClassVar[bool] = True
+    schema = staticmethod(schema)
     transport = WeightTransport(Layout(("row", "word"), 1, documents=True))
     weighting: Weighting
     top: int | None

@@ -87,7 +87,7 @@ def require_string(name: str, dtype: object, call: str) -> None:
 
 
 def build(
-    encoded: str,
+    grammar: str | pl.Series,
     root_offsets: npt.NDArray[np.int64],
     roots: npt.NDArray[np.uint32],
     gap_offsets: npt.NDArray[np.int64],
@@ -98,8 +98,8 @@ def build(
 
     Parameters
     ----------
-    encoded
-        The grammar's payload.
+    grammar
+        The grammar's payload, or a ``grammar`` field of one row.
     root_offsets, roots
         Each row's symbols: int64 offsets, length rows + 1, into uint32 symbols.
     gap_offsets, gap_data
@@ -108,19 +108,8 @@ def build(
         Boolean series, false for null rows; None if no row is null.
 
     """
-    grammar = pl.Series("grammar", [encoded], STORAGE.fields[0].dtype)
-    return build_rows(grammar, root_offsets, roots, gap_offsets, gap_data, valid)
-
-
-def build_rows(
-    grammar: pl.Series,
-    root_offsets: npt.NDArray[np.int64],
-    roots: npt.NDArray[np.uint32],
-    gap_offsets: npt.NDArray[np.int64],
-    gap_data: npt.NDArray[np.uint8] | None,
-    valid: pl.Series | None,
-) -> pl.Series:
-    """Build the rows that share one grammar, given as a ``grammar`` field of length one; otherwise as :func:`build`."""
+    if isinstance(grammar, str):
+        grammar = pl.Series("grammar", [grammar], STORAGE.fields[0].dtype)
     rows = len(root_offsets) - 1
     values = pa.UInt32Array.from_buffers(pa.uint32(), len(roots), [None, owned(roots)])
     symbols = pa.LargeListArray.from_buffers(
@@ -145,7 +134,7 @@ def gather_or_null(values: pl.Series, places: npt.NDArray[np.int64]) -> pl.Serie
 
 def scatter_to_rows(values: pl.Series, corpora: Sequence[Corpus], rows: int) -> pl.Series:
     """Scatter per-document values, corpus after corpus, to the documents' rows; null in other rows."""
-    if len(corpora) == 1 and len(values) == rows:
+    if len(corpora) == 1 and np.array_equal(corpora[0].rows, np.arange(rows)):
         return values
     places = np.full(rows, -1, np.int64)
     stands = np.concatenate([np.zeros(0, np.int64), *(corpus.rows for corpus in corpora)])

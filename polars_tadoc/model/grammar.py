@@ -126,6 +126,11 @@ class Grammar:
             raise InvalidGrammarError("grammar: " + _WRONG[code].format(where=where))
         return lengths
 
+    @property
+    def expansion(self) -> tuple[int, npt.NDArray[np.uint32], npt.NDArray[np.uint32], int, npt.NDArray[np.uint64]]:
+        """What kernels that expand rules read: words, rule offsets, symbols, levels and lengths."""
+        return self.vocabulary_size, self.rule_offsets, self.symbols, self.level_count, self.expansion_lengths
+
     @cached_property
     def short_lengths(self) -> npt.NDArray[np.uint8]:
         """Words in each symbol's expansion, capped at 255; uint8 by symbol, so that all fit in fast memory."""

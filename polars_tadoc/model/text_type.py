@@ -16,6 +16,7 @@ import polars.selectors as cs
 
 from polars_tadoc.config import settings
 from polars_tadoc.errors import COLUMN_FIELDS, NotCompressedError
+from polars_tadoc.runtime.documented import documented_by
 
 NAME = "polars_tadoc.text"
 """Name of the type in Polars and Arrow, and in files."""
@@ -166,28 +167,17 @@ def as_text(data: Data) -> Data:
     return _converted(data, "as_text", as_extension=True)
 
 
+@documented_by(as_text)
 def as_storage(data: Data) -> Data:
     """Convert compressed columns in any form to structs of type ``tadoc.STORAGE``, without a copy.
 
     All calls of this package accept the struct, too. Its fields can be read (``.struct.field``), and tools without
     extension types, and releases before ``tadoc.Text``, accept it.
 
-    Parameters
-    ----------
-    data
-        A compressed Series; or a frame, eager or lazy, whose compressed columns are all converted.
-
     Returns
     -------
     Series, DataFrame or LazyFrame
         The same kind as ``data``; other columns of a frame are unchanged.
-
-    Raises
-    ------
-    NotCompressedError
-        A Series is not a compressed column.
-    TypeError
-        ``data`` is not a Series, DataFrame or LazyFrame.
 
     Examples
     --------

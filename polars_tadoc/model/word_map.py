@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,15 @@ from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.arguments import require_text
 from polars_tadoc.runtime.cached_property import cached_property
+from polars_tadoc.runtime.option_signature import Default
+
+
+class MorphismOptions(TypedDict, total=False):
+    """Which words are taken for equal, and which are left out."""
+
+    normalize: Annotated[pl.Expr | None, Default(None)]
+    lowercase: Annotated[bool, Default(False)]
+    stopwords: Annotated[Iterable[str] | None, Default(None)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +79,8 @@ class Morphism:
         return {"normalize": normalize, "lowercase": self.lowercase, "stopwords": sorted(self.stopwords)}
 
     @classmethod
-    def from_arguments(
-        cls, normalize: pl.Expr | None, lowercase: bool, stopwords: Iterable[str] | None
-    ) -> Morphism | None:
-        """Make a morphism of an analytic's arguments; None if they change nothing.
+    def of(cls, options: MorphismOptions) -> Morphism | None:
+        """Make a morphism of the options of a call, which may have more; None if they change nothing.
 
         Raises
         ------
@@ -83,6 +90,7 @@ class Morphism:
             ``normalize`` reads columns instead of ``pl.element()``.
 
         """
+        normalize, lowercase, stopwords = options["normalize"], options["lowercase"], options["stopwords"]
         if normalize is not None and not isinstance(normalize, pl.Expr):
             raise TypeError(
                 f"normalize is {type(normalize).__name__}, not a Polars expression over one word such as "

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, Unpack
 
 import polars as pl
 
-from polars_tadoc.analytics import bm25_weights as bm25_weights_analytic
-from polars_tadoc.analytics import cooccurrence as cooccurrence_analytic
-from polars_tadoc.analytics import inverted_index as inverted_index_analytic
-from polars_tadoc.analytics import ranked_inverted_index as ranked_inverted_index_analytic
-from polars_tadoc.analytics import sequence_count as sequence_count_analytic
-from polars_tadoc.analytics import sort as sort_analytic
-from polars_tadoc.analytics import term_vector as term_vector_analytic
-from polars_tadoc.analytics import tfidf as tfidf_analytic
 from polars_tadoc.analytics import to_csr as to_csr_analytic
-from polars_tadoc.analytics import twig_filter as twig_filter_analytic
-from polars_tadoc.analytics import word_count as word_count_analytic
+from polars_tadoc.analytics.bm25_weights import BM25WeightsOptions, BM25WeightsRequest, bm25_weights
+from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest, cooccurrence
 from polars_tadoc.analytics.info import info
-from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, CompressOptions, compress
+from polars_tadoc.analytics.inverted_index import InvertedIndexOptions, InvertedIndexRequest, inverted_index
+from polars_tadoc.analytics.ranked_inverted_index import (
+    RankedInvertedIndexOptions,
+    RankedInvertedIndexRequest,
+    ranked_inverted_index,
+)
+from polars_tadoc.analytics.sequence_count import SequenceCountOptions, SequenceCountRequest, sequence_count
+from polars_tadoc.analytics.sort import SortOptions, SortRequest, sort
+from polars_tadoc.analytics.term_vector import TermVectorOptions, TermVectorRequest, term_vector
+from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest, tfidf
+from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest, twig_filter
+from polars_tadoc.analytics.word_count import WordCountOptions, WordCountRequest, word_count
+from polars_tadoc.compress.compress import CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
-from polars_tadoc.compress.recompress import recompress
+from polars_tadoc.compress.recompress import RecompressOptions, recompress
 from polars_tadoc.errors import ColumnMissingError
+from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.columns import (
     compressed_column,
     label_column,
@@ -32,7 +37,7 @@ from polars_tadoc.execute.columns import (
     string_column,
     text_column,
 )
-from polars_tadoc.index.construct.build import build_index
+from polars_tadoc.index.construct.build import IndexColumnOptions, build_index
 from polars_tadoc.index.index import Index
 from polars_tadoc.packed.pack import pack, pack_stream, packed_schema
 from polars_tadoc.packed.unpack import unpack
@@ -77,6 +82,10 @@ class TadocFrame:
         df = self._df
         return None if id is None else df[label_column(df.schema, id, call)]
 
+    def _answer(self, request: Analytic[Any, Any], column: str | None, id: str | None = None) -> pl.DataFrame:
+        texts = (self._text if request.takes_text else self._column)(request.name, column)
+        return request.frame(texts, self._labels(request.name, id))
+
     @documented_by(compress)
     def compress(self, column: str, **options: Unpack[CompressOptions]) -> pl.DataFrame:
         """Replace a String column by its compressed form.
@@ -97,16 +106,7 @@ class TadocFrame:
         return df.with_columns(compress(df[name], **options))
 
     @documented_by(recompress)
-    def recompress(
-        self,
-        column: str | None = None,
-        *,
-        tail: bool = False,
-        method: str = "batch_repair",
-        rows_per_grammar: int = ROWS_PER_GRAMMAR,
-        progress: bool = False,
-        engine: str | None = None,
-    ) -> pl.DataFrame:
+    def recompress(self, column: str | None = None, **options: Unpack[RecompressOptions]) -> pl.DataFrame:
         """Merge the grammars of a compressed column (may be left out where there is one).
 
         Examples
@@ -118,17 +118,7 @@ class TadocFrame:
         [1]
 
         """
-        df = self._df
-        return df.with_columns(
-            recompress(
-                df[compressed_column(df.schema, column, "recompress")],
-                tail=tail,
-                method=method,
-                rows_per_grammar=rows_per_grammar,
-                progress=progress,
-                engine=engine,
-            )
-        )
+        return self._df.with_columns(recompress(self._column("recompress", column), **options))
 
     @documented_by(decompress)
     def decompress(self, column: str | None = None) -> pl.DataFrame:
@@ -142,8 +132,7 @@ class TadocFrame:
         [('to be',)]
 
         """
-        df = self._df
-        return df.with_columns(decompress(df[compressed_column(df.schema, column, "decompress")]))
+        return self._df.with_columns(decompress(self._column("decompress", column)))
 
     def preview(self, rows: int = ROWS, words: int = WORDS) -> pl.DataFrame:
         """Take the first rows, with the first words of each in place of every compressed column, for printing.
@@ -348,10 +337,8 @@ class TadocFrame:
         """
         self._df.lazy().tadoc.sink_parquet(path, partition_by=partition_by, **options)  # type: ignore[attr-defined]
 
-    @documented_by(word_count_analytic.word_count)
-    def word_count(
-        self, column: str | None = None, **options: Unpack[word_count_analytic.WordCountOptions]
-    ) -> pl.DataFrame:
+    @documented_by(word_count)
+    def word_count(self, column: str | None = None, **options: Unpack[WordCountOptions]) -> pl.DataFrame:
         """Count the words of a compressed column (may be left out where there is one).
 
         Returns
@@ -368,11 +355,10 @@ class TadocFrame:
         [('cat', 1), ('dog', 1)]
 
         """
-        request = word_count_analytic.WordCountRequest.from_arguments(**options)
-        return request.run(self._column("word_count", column)).to_frame()
+        return self._answer(WordCountRequest.from_arguments(**options), column)
 
-    @documented_by(sort_analytic.sort)
-    def sort(self, column: str | None = None, **options: Unpack[sort_analytic.SortOptions]) -> pl.DataFrame:
+    @documented_by(sort)
+    def sort(self, column: str | None = None, **options: Unpack[SortOptions]) -> pl.DataFrame:
         """List the words of a compressed column (may be left out where there is one) in order.
 
         Returns
@@ -389,16 +375,11 @@ class TadocFrame:
         [('be', 2), ('not', 1), ('to', 2)]
 
         """
-        request = sort_analytic.SortRequest.from_arguments(**options)
-        return request.run(self._column("sort", column)).to_frame()
+        return self._answer(SortRequest.from_arguments(**options), column)
 
-    @documented_by(inverted_index_analytic.inverted_index, id=LABELS)
+    @documented_by(inverted_index, id=LABELS)
     def inverted_index(
-        self,
-        column: str | None = None,
-        *,
-        id: str | None = None,
-        **options: Unpack[inverted_index_analytic.InvertedIndexOptions],
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[InvertedIndexOptions]
     ) -> pl.DataFrame:
         """List the rows that hold each word of a compressed column (may be left out where there is one).
 
@@ -416,8 +397,7 @@ class TadocFrame:
         [('be', ['mon']), ('do', ['tue']), ('to', ['mon', 'tue'])]
 
         """
-        request = inverted_index_analytic.InvertedIndexRequest.from_arguments(**options)
-        return request.run(self._column("inverted_index", column), self._labels("inverted_index", id)).to_frame()
+        return self._answer(InvertedIndexRequest.from_arguments(**options), column, id)
 
     @documented_by(
         build_index,
@@ -425,18 +405,7 @@ class TadocFrame:
         metadata="Names of columns of the frame that filters may read.",
     )
     def build_index(
-        self,
-        column: str | None = None,
-        *,
-        id: str | None = None,
-        codec: str = "pfordelta",
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        metadata: Iterable[str] | None = None,
-        store: bool = True,
-        strategy: str = "auto",
-        engine: str | None = None,
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[IndexColumnOptions]
     ) -> Index:
         """Build a search index of a compressed column (may be left out where there is one).
 
@@ -452,22 +421,10 @@ class TadocFrame:
         [3]
 
         """
-        return build_index(
-            self._column("build_index", column),
-            id=self._labels("build_index", id),
-            codec=codec,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            metadata=None if metadata is None else self._metadata(metadata),
-            store=store,
-            strategy=strategy,
-            engine=engine,
-        )
-
-    def _metadata(self, names: Iterable[str]) -> pl.DataFrame | None:
-        listed = metadata_columns(self._df.columns, names, "build_index")
-        return self._df[listed] if listed else None
+        call, names = "build_index", options["metadata"]
+        listed = [] if names is None else metadata_columns(self._df.columns, names, call)
+        own: Any = {**options, "metadata": self._df[listed] if listed else None}
+        return build_index(self._column(call, column), id=self._labels(call, id), **own)
 
     def append_to(
         self,
@@ -536,13 +493,9 @@ class TadocFrame:
         metadata = None if known is None else self._df.select(known.columns)
         return index.append(texts, id=ids, metadata=metadata, upsert=upsert, strategy=strategy, engine=engine)
 
-    @documented_by(term_vector_analytic.term_vector, id=LABELS)
+    @documented_by(term_vector, id=LABELS)
     def term_vector(
-        self,
-        column: str | None = None,
-        *,
-        id: str | None = None,
-        **options: Unpack[term_vector_analytic.TermVectorOptions],
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[TermVectorOptions]
     ) -> pl.DataFrame:
         """Count the words of each row of a compressed column (may be left out where there is one).
 
@@ -560,16 +513,11 @@ class TadocFrame:
         [('mon', 'be', 2), ('tue', 'do', 1)]
 
         """
-        request = term_vector_analytic.TermVectorRequest.from_arguments(**options)
-        return request.run(self._column("term_vector", column), self._labels("term_vector", id)).to_frame()
+        return self._answer(TermVectorRequest.from_arguments(**options), column, id)
 
-    @documented_by(bm25_weights_analytic.bm25_weights, id=LABELS)
+    @documented_by(bm25_weights, id=LABELS)
     def bm25_weights(
-        self,
-        column: str | None = None,
-        *,
-        id: str | None = None,
-        **options: Unpack[bm25_weights_analytic.BM25WeightsOptions],
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[BM25WeightsOptions]
     ) -> pl.DataFrame:
         """Weigh each row's words by BM25, compressed or String (may be left out where one is compressed).
 
@@ -588,12 +536,11 @@ class TadocFrame:
         [('mon', 'be', 0.3412), ('tue', 'do', 0.3578)]
 
         """
-        request = bm25_weights_analytic.BM25WeightsRequest.from_arguments(**options)
-        return request.run(self._text("bm25_weights", column), self._labels("bm25_weights", id)).to_frame()
+        return self._answer(BM25WeightsRequest.from_arguments(**options), column, id)
 
-    @documented_by(tfidf_analytic.tfidf, id=LABELS)
+    @documented_by(tfidf, id=LABELS)
     def tfidf(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[tfidf_analytic.TFIDFOptions]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[TFIDFOptions]
     ) -> pl.DataFrame:
         """Weigh each row's words by TF-IDF, compressed or String (may be left out where one is compressed).
 
@@ -612,17 +559,16 @@ class TadocFrame:
         [('mon', 'be', 0.706), ('tue', 'do', 0.8148)]
 
         """
-        request = tfidf_analytic.TFIDFRequest.from_arguments(**options)
-        return request.run(self._text("tfidf", column), self._labels("tfidf", id)).to_frame()
+        return self._answer(TFIDFRequest.from_arguments(**options), column, id)
 
-    @documented_by(twig_filter_analytic.twig_filter, id=LABELS)
+    @documented_by(twig_filter, id=LABELS)
     def twig_filter(
         self,
         column: str | None = None,
         queries: Mapping[str, str] | TwigSet | None = None,
         *,
         id: str | None = None,
-        **options: Unpack[twig_filter_analytic.TwigFilterOptions],
+        **options: Unpack[TwigFilterOptions],
     ) -> pl.DataFrame:
         """Find out which of many XPath queries each row's XML document matches, compressed or String.
 
@@ -643,8 +589,7 @@ class TadocFrame:
         [('x', 'both'), ('x', 'any'), ('y', 'any')]
 
         """
-        request = twig_filter_analytic.TwigFilterRequest.of_frame(column, queries, **options)
-        return request.run(self._text("twig_filter", column), self._labels("twig_filter", id)).to_frame()
+        return self._answer(TwigFilterRequest.of_frame(column, queries, **options), column, id)
 
     @documented_by(to_csr_analytic.to_csr)
     def to_csr(
@@ -670,10 +615,8 @@ class TadocFrame:
         """
         return to_csr_analytic.to_csr(self._text("to_csr", column), **options)
 
-    @documented_by(sequence_count_analytic.sequence_count)
-    def sequence_count(
-        self, column: str | None = None, **options: Unpack[sequence_count_analytic.SequenceCountOptions]
-    ) -> pl.DataFrame:
+    @documented_by(sequence_count)
+    def sequence_count(self, column: str | None = None, **options: Unpack[SequenceCountOptions]) -> pl.DataFrame:
         """Count the runs of n words in a compressed column (may be left out where there is one).
 
         Returns
@@ -690,16 +633,11 @@ class TadocFrame:
         [(['to', 'be'], 2), (['be', 'or'], 1)]
 
         """
-        request = sequence_count_analytic.SequenceCountRequest.from_arguments(**options)
-        return request.run(self._column("sequence_count", column)).to_frame()
+        return self._answer(SequenceCountRequest.from_arguments(**options), column)
 
-    @documented_by(ranked_inverted_index_analytic.ranked_inverted_index, id=LABELS)
+    @documented_by(ranked_inverted_index, id=LABELS)
     def ranked_inverted_index(
-        self,
-        column: str | None = None,
-        *,
-        id: str | None = None,
-        **options: Unpack[ranked_inverted_index_analytic.RankedInvertedIndexOptions],
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[RankedInvertedIndexOptions]
     ) -> pl.DataFrame:
         """List the rows that hold each run of n words of a compressed column, those with most first.
 
@@ -718,15 +656,10 @@ class TadocFrame:
         [(['to', 'be'], [{'id': 'tue', 'count': 2}, {'id': 'mon', 'count': 1}])]
 
         """
-        request = ranked_inverted_index_analytic.RankedInvertedIndexRequest.from_arguments(**options)
-        return request.run(
-            self._column("ranked_inverted_index", column), self._labels("ranked_inverted_index", id)
-        ).to_frame()
+        return self._answer(RankedInvertedIndexRequest.from_arguments(**options), column, id)
 
-    @documented_by(cooccurrence_analytic.cooccurrence)
-    def cooccurrence(
-        self, column: str | None = None, **options: Unpack[cooccurrence_analytic.CooccurrenceOptions]
-    ) -> pl.DataFrame:
+    @documented_by(cooccurrence)
+    def cooccurrence(self, column: str | None = None, **options: Unpack[CooccurrenceOptions]) -> pl.DataFrame:
         """Count the pairs of words that stand near each other in a compressed column.
 
         Returns
@@ -743,8 +676,7 @@ class TadocFrame:
         [('be', 'to', 2)]
 
         """
-        request = cooccurrence_analytic.CooccurrenceRequest.from_arguments(**options)
-        return request.run(self._column("cooccurrence", column)).to_frame()
+        return self._answer(CooccurrenceRequest.from_arguments(**options), column)
 
     @documented_by(info)
     def info(self, column: str | None = None) -> pl.DataFrame:

@@ -9,30 +9,35 @@ from typing import Unpack
 import polars as pl
 import polars.selectors as cs
 
-from polars_tadoc.analytics import by_group, index_by_group
-from polars_tadoc.analytics import cooccurrence as cooccurrence_analytic
-from polars_tadoc.analytics import info as info_analytic
-from polars_tadoc.analytics import inverted_index as inverted_index_analytic
-from polars_tadoc.analytics import ranked_inverted_index as ranked_inverted_index_analytic
-from polars_tadoc.analytics import sequence_count as sequence_count_analytic
-from polars_tadoc.analytics import sort as sort_analytic
-from polars_tadoc.analytics import term_vector as term_vector_analytic
-from polars_tadoc.analytics import twig_filter_rows as twig_filter_call
-from polars_tadoc.analytics import word_count as word_count_analytic
+from polars_tadoc.analytics import index_by_group
+from polars_tadoc.analytics.by_group import GroupRequest, count_pairs, count_sequences, count_words, sort_words
+from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest, cooccurrence
+from polars_tadoc.analytics.info import SCHEMA as INFO_SCHEMA
+from polars_tadoc.analytics.info import info, info_by_group
+from polars_tadoc.analytics.inverted_index import InvertedIndexOptions, InvertedIndexRequest, inverted_index
+from polars_tadoc.analytics.ranked_inverted_index import (
+    RankedInvertedIndexOptions,
+    RankedInvertedIndexRequest,
+    ranked_inverted_index,
+)
+from polars_tadoc.analytics.sequence_count import SequenceCountOptions, SequenceCountRequest, sequence_count
+from polars_tadoc.analytics.sort import SortOptions, SortRequest, sort
+from polars_tadoc.analytics.term_vector import TermVectorOptions, TermVectorRequest, term_vector
 from polars_tadoc.analytics.twig_filter import twig_filter
-from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT
-from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, CompressOptions, compress
+from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT, TwigFilterRowsOptions, TwigFilterRowsRequest
+from polars_tadoc.analytics.word_count import WordCountOptions, WordCountRequest, word_count
+from polars_tadoc.compress.compress import Compression, CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
-from polars_tadoc.compress.recompress import Recompression, recompress
-from polars_tadoc.model.word_map import Morphism
-from polars_tadoc.rows import bm25 as bm25_call
-from polars_tadoc.rows import phrases as phrase_calls
+from polars_tadoc.compress.recompress import Recompression, RecompressOptions, recompress
+from polars_tadoc.model.word_map import MorphismOptions
+from polars_tadoc.rows.bm25 import BM25Options, BM25Request, bm25
 from polars_tadoc.rows.content_hash import DTYPE as HASH_DTYPE
 from polars_tadoc.rows.content_hash import content_hash
 from polars_tadoc.rows.equals import EqualsRequest as Comparison
 from polars_tadoc.rows.equals import WithLiteral, equals
 from polars_tadoc.rows.expressions import by_row, elementwise
 from polars_tadoc.rows.extract import extract, head, tail
+from polars_tadoc.rows.phrases import PhraseRequest, contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.fork import require_threads
@@ -96,15 +101,7 @@ class TadocExpr:
         return elementwise(replace(how, cached=False).run, how.dtype, self._expr)
 
     @documented_by(recompress)
-    def recompress(
-        self,
-        *,
-        tail: bool = False,
-        method: str = "batch_repair",
-        rows_per_grammar: int = ROWS_PER_GRAMMAR,
-        progress: bool = False,
-        engine: str | None = None,
-    ) -> pl.Expr:
+    def recompress(self, **options: Unpack[RecompressOptions]) -> pl.Expr:
         """Merge the grammars of a compressed column, which is held in memory as a whole.
 
         Examples
@@ -116,9 +113,7 @@ class TadocExpr:
         [1]
 
         """
-        how = Recompression.from_arguments(
-            tail=tail, method=method, rows_per_grammar=rows_per_grammar, progress=progress, engine=engine
-        )
+        how = Recompression.from_arguments(**options)
         return self._expr.map_batches(at_work()(how.run), return_dtype=pl.self_dtype())
 
     @documented_by(decompress)
@@ -178,7 +173,6 @@ class TadocExpr:
 
     @documented_by(
         equals,
-        b=None,
         other="Text (a literal, as in Polars' ``eq``), an expression or a series, compressed or String.",
     )
     def eq(self, other: str | pl.Expr | pl.Series, *, nulls_equal: bool = False) -> pl.Expr:
@@ -270,15 +264,8 @@ class TadocExpr:
         """
         return by_row(tail, self._expr, pl.String, n=n)
 
-    @documented_by(phrase_calls.count_phrase)
-    def count_phrase(
-        self,
-        phrase: str,
-        *,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-    ) -> pl.Expr:
+    @documented_by(count_phrase)
+    def count_phrase(self, phrase: str, **options: Unpack[MorphismOptions]) -> pl.Expr:
         """Count how often each row holds a phrase: row-aligned, null where the row is.
 
         Returns
@@ -295,18 +282,10 @@ class TadocExpr:
         [2, 0, None]
 
         """
-        morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
-        return self._find(phrase_calls.PhraseRequest.of_phrase("count_phrase", phrase, morphism))
+        return self._find(PhraseRequest.of_phrase("count_phrase", phrase, options))
 
-    @documented_by(phrase_calls.contains_phrase)
-    def contains_phrase(
-        self,
-        phrase: str,
-        *,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-    ) -> pl.Expr:
+    @documented_by(contains_phrase)
+    def contains_phrase(self, phrase: str, **options: Unpack[MorphismOptions]) -> pl.Expr:
         """Tell which rows hold a phrase: row-aligned, null where the row is.
 
         Returns
@@ -323,18 +302,10 @@ class TadocExpr:
         [1]
 
         """
-        morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
-        return self._find(phrase_calls.PhraseRequest.of_phrase("contains_phrase", phrase, morphism))
+        return self._find(PhraseRequest.of_phrase("contains_phrase", phrase, options))
 
-    @documented_by(phrase_calls.contains_any)
-    def contains_any(
-        self,
-        phrases: Iterable[str],
-        *,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-    ) -> pl.Expr:
+    @documented_by(contains_any)
+    def contains_any(self, phrases: Iterable[str], **options: Unpack[MorphismOptions]) -> pl.Expr:
         """Tell which rows hold at least one of several phrases: row-aligned, null where the row is.
 
         Returns
@@ -351,25 +322,13 @@ class TadocExpr:
         [2]
 
         """
-        morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
-        return self._find(phrase_calls.PhraseRequest.of_phrases(phrases, morphism))
+        return self._find(PhraseRequest.of_phrases(phrases, options))
 
-    def _find(self, request: phrase_calls.PhraseRequest) -> pl.Expr:
+    def _find(self, request: PhraseRequest) -> pl.Expr:
         return elementwise(request.run, request.dtype, self._expr)
 
-    @documented_by(bm25_call.bm25)
-    def bm25(
-        self,
-        query: str,
-        *,
-        scoring: str = "lucene",
-        k1: float = 1.5,
-        b: float = 0.75,
-        delta: float = 0.5,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-    ) -> pl.Expr:
+    @documented_by(bm25)
+    def bm25(self, query: str, **options: Unpack[BM25Options]) -> pl.Expr:
         """Score each row for a query with BM25: row-aligned, null where the row is.
 
         How rare words are is counted over the rows that Polars hands over: all of a column in ``select``,
@@ -390,17 +349,15 @@ class TadocExpr:
         [2, 1]
 
         """
-        request = bm25_call.BM25Request.from_arguments(query, scoring, k1, b, delta, normalize, lowercase, stopwords)
+        request = BM25Request.from_arguments(query, **options)
         # rows become one value for each group, and all groups are handed over at once
         scores = self._expr.implode().map_batches(
             request.run_lists, return_dtype=pl.List(pl.Float32), is_elementwise=True
         )
         return scores.explode(empty_as_null=False, keep_nulls=False)
 
-    @documented_by(twig_filter, id=None, as_struct=AS_STRUCT)
-    def twig_filter(
-        self, queries: Mapping[str, str] | TwigSet, **options: Unpack[twig_filter_call.TwigFilterRowsOptions]
-    ) -> pl.Expr:
+    @documented_by(twig_filter, as_struct=AS_STRUCT)
+    def twig_filter(self, queries: Mapping[str, str] | TwigSet, **options: Unpack[TwigFilterRowsOptions]) -> pl.Expr:
         """Find out which of many XPath queries each row's XML document matches: row-aligned, null where the row is.
 
         It is elementwise: it streams, and takes all groups at once. A :class:`TwigSet` is taken as it is when the
@@ -425,11 +382,11 @@ class TadocExpr:
         [1]
 
         """
-        request = twig_filter_call.TwigFilterRowsRequest.from_arguments(queries, **options)
+        request = TwigFilterRowsRequest.from_arguments(queries, **options)
         return elementwise(request.run_part, request.dtype, self._expr)
 
-    @documented_by(word_count_analytic.word_count)
-    def word_count(self, **options: Unpack[word_count_analytic.WordCountOptions]) -> pl.Expr:
+    @documented_by(word_count)
+    def word_count(self, **options: Unpack[WordCountOptions]) -> pl.Expr:
         """Count the words of each group of rows: one list for each group, or one of all rows.
 
         Returns
@@ -447,11 +404,10 @@ class TadocExpr:
         [(1, 'be', 2), (1, 'to', 2), (2, 'do', 1), (2, 'to', 1)]
 
         """
-        request = word_count_analytic.WordCountRequest.from_arguments(**options)
-        return self._by_group(by_group.count_words("word_count", request), word_count_analytic.SCHEMA)
+        return self._by_group(count_words("word_count", WordCountRequest.from_arguments(**options)))
 
-    @documented_by(sort_analytic.sort)
-    def sort(self, **options: Unpack[sort_analytic.SortOptions]) -> pl.Expr:
+    @documented_by(sort)
+    def sort(self, **options: Unpack[SortOptions]) -> pl.Expr:
         """List the words of each group of rows in order: one list for each group, or one of all rows.
 
         Returns
@@ -468,13 +424,10 @@ class TadocExpr:
         [(1, 'be', 2), (1, 'not', 1), (1, 'to', 2)]
 
         """
-        request = sort_analytic.SortRequest.from_arguments(**options)
-        return self._by_group(by_group.sort_words(request), sort_analytic.SCHEMA)
+        return self._by_group(sort_words(SortRequest.from_arguments(**options)))
 
-    @documented_by(inverted_index_analytic.inverted_index, id=LABEL)
-    def inverted_index(
-        self, *, id: str | pl.Expr | None = None, **options: Unpack[inverted_index_analytic.InvertedIndexOptions]
-    ) -> pl.Expr:
+    @documented_by(inverted_index, id=LABEL)
+    def inverted_index(self, *, id: str | pl.Expr | None = None, **options: Unpack[InvertedIndexOptions]) -> pl.Expr:
         """List the rows of each group that hold each word: one list for each group, or one of all rows.
 
         Returns
@@ -494,15 +447,12 @@ class TadocExpr:
         [(1, 'be', ['a', 'c']), (1, 'not', ['c'])]
 
         """
-        request = inverted_index_analytic.InvertedIndexRequest.from_arguments(**options)
+        request = InvertedIndexRequest.from_arguments(**options)
         return self._index(index_by_group.InvertedIndex(request), id, index_by_group.index_dtype)
 
-    @documented_by(ranked_inverted_index_analytic.ranked_inverted_index, id=LABEL)
+    @documented_by(ranked_inverted_index, id=LABEL)
     def ranked_inverted_index(
-        self,
-        *,
-        id: str | pl.Expr | None = None,
-        **options: Unpack[ranked_inverted_index_analytic.RankedInvertedIndexOptions],
+        self, *, id: str | pl.Expr | None = None, **options: Unpack[RankedInvertedIndexOptions]
     ) -> pl.Expr:
         """List the rows of each group that hold each run of n words, those with most first.
 
@@ -522,11 +472,11 @@ class TadocExpr:
         [(1, ['to', 'be'], [{'id': 1, 'count': 2}, {'id': 0, 'count': 1}])]
 
         """
-        request = ranked_inverted_index_analytic.RankedInvertedIndexRequest.from_arguments(**options)
+        request = RankedInvertedIndexRequest.from_arguments(**options)
         return self._index(index_by_group.RankedInvertedIndex(request), id, index_by_group.ranked_dtype)
 
-    @documented_by(term_vector_analytic.term_vector, id=None)
-    def term_vector(self, **options: Unpack[term_vector_analytic.TermVectorOptions]) -> pl.Expr:
+    @documented_by(term_vector)
+    def term_vector(self, **options: Unpack[TermVectorOptions]) -> pl.Expr:
         """Count the words of each row: row-aligned, null where the row is.
 
         Returns
@@ -543,11 +493,12 @@ class TadocExpr:
         [[{'word': 'be', 'count': 2}], None]
 
         """
-        request = term_vector_analytic.TermVectorRequest.from_arguments(**options)
-        return self._by_row(by_group.count_words("term_vector", request), word_count_analytic.SCHEMA)
+        request = TermVectorRequest.from_arguments(**options)
+        how = count_words("term_vector", request)
+        return elementwise(how.run_rows, how.dtype, self._expr)
 
-    @documented_by(sequence_count_analytic.sequence_count)
-    def sequence_count(self, **options: Unpack[sequence_count_analytic.SequenceCountOptions]) -> pl.Expr:
+    @documented_by(sequence_count)
+    def sequence_count(self, **options: Unpack[SequenceCountOptions]) -> pl.Expr:
         """Count the runs of n words in each group of rows: one list for each group, or one of all rows.
 
         Returns
@@ -565,11 +516,10 @@ class TadocExpr:
         [(1, ['to', 'be'], 2), (2, ['to', 'do'], 1)]
 
         """
-        request = sequence_count_analytic.SequenceCountRequest.from_arguments(**options)
-        return self._by_group(by_group.count_sequences(request), sequence_count_analytic.SCHEMA)
+        return self._by_group(count_sequences(SequenceCountRequest.from_arguments(**options)))
 
-    @documented_by(cooccurrence_analytic.cooccurrence)
-    def cooccurrence(self, **options: Unpack[cooccurrence_analytic.CooccurrenceOptions]) -> pl.Expr:
+    @documented_by(cooccurrence)
+    def cooccurrence(self, **options: Unpack[CooccurrenceOptions]) -> pl.Expr:
         """Count the pairs of words that stand near each other in each group of rows, or in all rows.
 
         Returns
@@ -587,10 +537,9 @@ class TadocExpr:
         [(1, 'be', 'to', 2), (2, 'do', 'to', 1)]
 
         """
-        request = cooccurrence_analytic.CooccurrenceRequest.from_arguments(**options)
-        return self._by_group(by_group.count_pairs(request), cooccurrence_analytic.SCHEMA)
+        return self._by_group(count_pairs(CooccurrenceRequest.from_arguments(**options)))
 
-    @documented_by(info_analytic.info)
+    @documented_by(info)
     def info(self) -> pl.Expr:
         """Describe each group of rows, or all rows, in a struct; fields as :func:`polars_tadoc.info`'s columns.
 
@@ -607,7 +556,7 @@ class TadocExpr:
 
         """
         return self._expr.implode().map_batches(
-            at_work()(info_analytic.info_by_group), return_dtype=pl.Struct(info_analytic.SCHEMA), is_elementwise=True
+            at_work()(info_by_group), return_dtype=pl.Struct(INFO_SCHEMA), is_elementwise=True
         )
 
     def _index(
@@ -624,11 +573,6 @@ class TadocExpr:
         rows = pl.struct(self._expr, labels.alias(index_by_group.LABEL))  # has the name of its first field
         return rows.implode().map_batches(how.run_labelled, return_dtype=dtype(labels), is_elementwise=True)
 
-    def _by_group(self, how: by_group.GroupRequest, schema: pl.Schema) -> pl.Expr:
+    def _by_group(self, how: GroupRequest) -> pl.Expr:
         # a group's rows become one value, and all groups are handed over at once
-        return self._expr.implode().map_batches(
-            how.run_lists, return_dtype=pl.List(pl.Struct(schema)), is_elementwise=True
-        )
-
-    def _by_row(self, how: by_group.GroupRequest, schema: pl.Schema) -> pl.Expr:
-        return elementwise(how.run_rows, pl.List(pl.Struct(schema)), self._expr)
+        return self._expr.implode().map_batches(how.run_lists, return_dtype=how.dtype, is_elementwise=True)

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, BinaryIO, Unpack
+from functools import partial
+from typing import Annotated, Any, BinaryIO, TypedDict, Unpack
 
 import polars as pl
 import polars.selectors as cs
 
-from polars_tadoc.analytics import bm25_weights as bm25_weights_analytic
-from polars_tadoc.analytics import cooccurrence as cooccurrence_analytic
-from polars_tadoc.analytics import info as info_analytic
-from polars_tadoc.analytics import inverted_index as inverted_index_analytic
-from polars_tadoc.analytics import ranked_inverted_index as ranked_inverted_index_analytic
-from polars_tadoc.analytics import sequence_count as sequence_count_analytic
-from polars_tadoc.analytics import sort as sort_analytic
-from polars_tadoc.analytics import term_vector as term_vector_analytic
-from polars_tadoc.analytics import tfidf as tfidf_analytic
-from polars_tadoc.analytics import twig_filter as twig_filter_analytic
-from polars_tadoc.analytics import word_count as word_count_analytic
-from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, Compression, CompressOptions, compress
+from polars_tadoc.analytics.bm25_weights import BM25WeightsOptions, BM25WeightsRequest
+from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest
+from polars_tadoc.analytics.info import SCHEMA as INFO_SCHEMA
+from polars_tadoc.analytics.info import InfoRequest, info
+from polars_tadoc.analytics.inverted_index import InvertedIndexOptions, InvertedIndexRequest
+from polars_tadoc.analytics.ranked_inverted_index import (
+    RankedInvertedIndexOptions,
+    RankedInvertedIndexRequest,
+)
+from polars_tadoc.analytics.sequence_count import SequenceCountOptions, SequenceCountRequest
+from polars_tadoc.analytics.sort import SortOptions, SortRequest
+from polars_tadoc.analytics.term_vector import TermVectorOptions, TermVectorRequest
+from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest
+from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest
+from polars_tadoc.analytics.word_count import WordCountOptions, WordCountRequest
+from polars_tadoc.compress.compress import Compression, CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
-from polars_tadoc.compress.recompress import recompress
+from polars_tadoc.compress.recompress import RecompressOptions, recompress
 from polars_tadoc.compress.stream import compress_stream
 from polars_tadoc.engine.host_memory import share_out, telling_share
 from polars_tadoc.execute.analytic import Analytic
@@ -46,12 +51,13 @@ from polars_tadoc.execute.partitioned_sink import (
 from polars_tadoc.execute.plan import CHECKPOINTED, ask, read_columns, require_always_the_same
 from polars_tadoc.execute.windows import question_of, windows_of
 from polars_tadoc.index.codecs import require_codec
-from polars_tadoc.index.construct.build import build_index
+from polars_tadoc.index.construct.build import IndexColumnOptions, build_index
 from polars_tadoc.index.construct.sink import sink_index
 from polars_tadoc.index.construct.sink_documents import DocumentsWriter
 from polars_tadoc.index.store.place import index_folder
 from polars_tadoc.model.word_map import Morphism
-from polars_tadoc.namespaces.dataframe import LABELS
+from polars_tadoc.namespaces.dataframe import TadocFrame
+from polars_tadoc.namespaces.expr import TadocExpr
 from polars_tadoc.packed.pack import pack_stream, packed_schema
 from polars_tadoc.packed.plan import pack_plan, unpack_plan
 from polars_tadoc.packed.pushdown import most_partitions
@@ -61,6 +67,7 @@ from polars_tadoc.runtime.arguments import require_bool, require_integer, requir
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.runtime.io_source import batches
+from polars_tadoc.runtime.option_signature import Default
 from polars_tadoc.runtime.writer_thread import apart
 from polars_tadoc.storage.addresses import Address
 from polars_tadoc.storage.find import one_file
@@ -79,6 +86,56 @@ MEMORY_LIMIT = """Bytes, or a number with a unit ("2GB", "512MiB"): the plan run
 CHECKPOINT = """Folder of this machine where what was found in finished partitions of a packed scan is kept. The same
     call with the same folder goes on behind them, or answers from it; it stays until it is deleted. Needs
     ``memory_limit``, and a scan that raises errors (``on_error="raise"``)."""
+
+
+_documented = partial(documented_by, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
+
+
+class PlanOptions(TypedDict, total=False):
+    """How much memory a plan takes, and where what it found is kept."""
+
+    memory_limit: Annotated[int | str | None, Default(None)]
+    checkpoint: Annotated[str | os.PathLike[str] | None, Default(None)]
+
+
+class WordCountInPlans(WordCountOptions, PlanOptions, total=False):
+    """Options of the call in a lazy plan."""
+
+
+class SortInPlans(SortOptions, PlanOptions, total=False):
+    """Options of the call in a lazy plan."""
+
+
+class InvertedIndexInPlans(InvertedIndexOptions, PlanOptions, total=False):
+    """Options of the call in a lazy plan."""
+
+
+class TermVectorInPlans(TermVectorOptions, PlanOptions, total=False):
+    """Options of the call in a lazy plan."""
+
+
+class SequenceCountInPlans(SequenceCountOptions, PlanOptions, total=False):
+    """Options of the call in a lazy plan."""
+
+
+class RankedInvertedIndexInPlans(RankedInvertedIndexOptions, PlanOptions, total=False):
+    """Options of the call in a lazy plan."""
+
+
+class CooccurrenceInPlans(CooccurrenceOptions, PlanOptions, total=False):
+    """Options of the call in a lazy plan."""
+
+
+class BM25WeightsInPlans(BM25WeightsOptions, PlanOptions, total=False):
+    """Options of the call in a lazy plan."""
+
+
+class TFIDFInPlans(TFIDFOptions, PlanOptions, total=False):
+    """Options of the call in a lazy plan."""
+
+
+class TwigFilterInPlans(TwigFilterOptions, PlanOptions, total=False):
+    """Options of the call in a lazy plan."""
 
 
 class TadocLazyFrame:
@@ -123,16 +180,7 @@ class TadocLazyFrame:
         return compress_stream(lf, schema, string_column(schema, column, "compress"), how)
 
     @documented_by(recompress)
-    def recompress(
-        self,
-        column: str | None = None,
-        *,
-        tail: bool = False,
-        method: str = "batch_repair",
-        rows_per_grammar: int = ROWS_PER_GRAMMAR,
-        progress: bool = False,
-        engine: str | None = None,
-    ) -> pl.LazyFrame:
+    def recompress(self, column: str | None = None, **options: Unpack[RecompressOptions]) -> pl.LazyFrame:
         """Merge the grammars of a compressed column (may be left out where there is one).
 
         All rows of the column are held in memory, compressed.
@@ -146,15 +194,8 @@ class TadocLazyFrame:
         [1]
 
         """
-        lf = self._lf
-        name = compressed_column(lf.collect_schema(), column, "recompress")
-        return lf.with_columns(
-            cs.by_name(name)
-            .as_expr()
-            .tadoc.recompress(  # type: ignore[attr-defined]
-                tail=tail, method=method, rows_per_grammar=rows_per_grammar, progress=progress, engine=engine
-            )
-        )
+        name = compressed_column(self._lf.collect_schema(), column, "recompress")
+        return self._lf.with_columns(TadocExpr(cs.by_name(name).as_expr()).recompress(**options))
 
     @documented_by(decompress)
     def decompress(self, column: str | None = None) -> pl.LazyFrame:
@@ -168,26 +209,14 @@ class TadocLazyFrame:
         [('to be',)]
 
         """
-        lf = self._lf
-        name = compressed_column(lf.collect_schema(), column, "decompress")
-        return lf.with_columns(cs.by_name(name).as_expr().tadoc.decompress())  # type: ignore[attr-defined]
+        name = compressed_column(self._lf.collect_schema(), column, "decompress")
+        return self._lf.with_columns(TadocExpr(cs.by_name(name).as_expr()).decompress())
 
+    @documented_by(TadocFrame.pack)
     def pack(self, column: str | None = None) -> pl.LazyFrame:
         """Make one row of each run of rows that share a grammar; see ``df.tadoc.pack``.
 
         The plan's rows stream through: memory is needed for one run at a time.
-
-        Parameters
-        ----------
-        column
-            The compressed column; may be left out where there is one.
-
-        Raises
-        ------
-        ColumnMissingError, NotCompressedError
-            There is no such column, or it is not compressed.
-        TypeError
-            A column of Python objects, which no list can hold.
 
         Examples
         --------
@@ -202,18 +231,9 @@ class TadocLazyFrame:
         schema = lf.collect_schema()
         return pack_plan(lf, schema, compressed_column(schema, column, "pack"))
 
+    @documented_by(TadocFrame.unpack)
     def unpack(self, column: str | None = None) -> pl.LazyFrame:
         """Give back the rows that were packed, in their order; see ``df.tadoc.unpack``.
-
-        Parameters
-        ----------
-        column
-            The packed column; may be left out where there is one.
-
-        Raises
-        ------
-        ColumnMissingError, NotPackedError
-            There is no such column, it is not packed, or one beside it is no list.
 
         Examples
         --------
@@ -228,6 +248,7 @@ class TadocLazyFrame:
         schema = lf.collect_schema()
         return unpack_plan(lf, schema, packed_column(schema, column, "unpack"))
 
+    @documented_by(TadocFrame.write_packed)
     @apart
     def sink_packed(
         self,
@@ -242,36 +263,6 @@ class TadocLazyFrame:
         One run of rows that share a grammar is held at a time and becomes one row group, so that
         ``pl.scan_parquet("big.parquet").tadoc.compress("text").tadoc.sink_packed("big.tadoc.parquet")`` needs memory
         for a few blocks only.
-
-        Parameters
-        ----------
-        path
-            The file. It appears under its name when it is complete; one that is there is replaced. Until then it is
-            ``.NAME.….tmp`` beside it, which stays behind where the process is killed, and may be deleted. Or the
-            address of an object (``s3://bucket/texts.parquet``), which is made when all of it was sent, or an open file
-            that takes bytes.
-        column
-            The compressed column; may be left out where there is one.
-        storage_options
-            How an object store is reached, as for :func:`polars_tadoc.scan_packed`.
-        credential_provider
-            Likewise.
-
-        Raises
-        ------
-        ColumnMissingError, NotCompressedError
-            There is no such column, or it is not compressed.
-        LimitExceededError, InvalidGrammarError
-            As for ``df.tadoc.pack``.
-        TypeError
-            A column is of a type that Parquet has not (Python objects, integers of 128 bits), or ``path`` is no path.
-        ValueError
-            ``path`` is an address of an unknown kind.
-        OSError
-            The path is a folder, a device or in no folder, found before any row is asked for; an object store cannot be
-            reached.
-        ModuleNotFoundError
-            An object store needs the package ``obstore``: ``pip install "polars-tadoc[cloud]"``.
 
         Examples
         --------
@@ -391,21 +382,9 @@ class TadocLazyFrame:
         with writing(place_of_file, call, access, late=True) as temporary:
             self._lf.sink_parquet(temporary, **{"engine": "streaming", **row_groups(self._lf), **options})
 
-    @documented_by(word_count_analytic.word_count, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
-    def word_count(
-        self,
-        column: str | None = None,
-        *,
-        memory_limit: int | str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        **options: Unpack[word_count_analytic.WordCountOptions],
-    ) -> pl.LazyFrame:
+    @_documented(TadocFrame.word_count)
+    def word_count(self, column: str | None = None, **options: Unpack[WordCountInPlans]) -> pl.LazyFrame:
         """Count the words of a compressed column; only that column is read.
-
-        Returns
-        -------
-        LazyFrame
-            ``word: String, count: UInt64``, by count falling, then word in code point order.
 
         Examples
         --------
@@ -416,24 +395,11 @@ class TadocLazyFrame:
         [('the', 2)]
 
         """
-        request = word_count_analytic.WordCountRequest.from_arguments(**options)
-        return self._analytic(request, column, word_count_analytic.SCHEMA, None, memory_limit, checkpoint)
+        return self._plan(WordCountRequest.from_arguments, options, column)
 
-    @documented_by(sort_analytic.sort, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
-    def sort(
-        self,
-        column: str | None = None,
-        *,
-        memory_limit: int | str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        **options: Unpack[sort_analytic.SortOptions],
-    ) -> pl.LazyFrame:
+    @_documented(TadocFrame.sort)
+    def sort(self, column: str | None = None, **options: Unpack[SortInPlans]) -> pl.LazyFrame:
         """List the words of a compressed column in order; only that column is read.
-
-        Returns
-        -------
-        LazyFrame
-            ``word: String, count: UInt64``, by word in code point order.
 
         Examples
         --------
@@ -444,25 +410,13 @@ class TadocLazyFrame:
         [('be', 2), ('not', 1), ('to', 2)]
 
         """
-        request = sort_analytic.SortRequest.from_arguments(**options)
-        return self._analytic(request, column, sort_analytic.SCHEMA, None, memory_limit, checkpoint)
+        return self._plan(SortRequest.from_arguments, options, column)
 
-    @documented_by(inverted_index_analytic.inverted_index, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
+    @_documented(TadocFrame.inverted_index)
     def inverted_index(
-        self,
-        column: str | None = None,
-        *,
-        id: str | None = None,
-        memory_limit: int | str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        **options: Unpack[inverted_index_analytic.InvertedIndexOptions],
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[InvertedIndexInPlans]
     ) -> pl.LazyFrame:
         """List the rows that hold each word of a compressed column; only that column and ``id`` are read.
-
-        Returns
-        -------
-        LazyFrame
-            ``word: String, documents: List`` of labels or row numbers, in row order; by word in code point order.
 
         Examples
         --------
@@ -473,25 +427,13 @@ class TadocLazyFrame:
         [('be', ['mon']), ('do', ['tue']), ('to', ['mon', 'tue'])]
 
         """
-        request = inverted_index_analytic.InvertedIndexRequest.from_arguments(**options)
-        return self._analytic(request, column, inverted_index_analytic.schema, id, memory_limit, checkpoint)
+        return self._plan(InvertedIndexRequest.from_arguments, options, column, id)
 
-    @documented_by(term_vector_analytic.term_vector, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
+    @_documented(TadocFrame.term_vector)
     def term_vector(
-        self,
-        column: str | None = None,
-        *,
-        id: str | None = None,
-        memory_limit: int | str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        **options: Unpack[term_vector_analytic.TermVectorOptions],
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[TermVectorInPlans]
     ) -> pl.LazyFrame:
         """Count the words of each row of a compressed column; only that column and ``id`` are read.
-
-        Returns
-        -------
-        LazyFrame
-            ``id, word: String, count: UInt64``; rows in their order, each one's words by count falling, then word.
 
         Examples
         --------
@@ -502,26 +444,13 @@ class TadocLazyFrame:
         [('mon', 'be', 2), ('tue', 'do', 1)]
 
         """
-        request = term_vector_analytic.TermVectorRequest.from_arguments(**options)
-        return self._analytic(request, column, term_vector_analytic.schema, id, memory_limit, checkpoint)
+        return self._plan(TermVectorRequest.from_arguments, options, column, id)
 
-    @documented_by(bm25_weights_analytic.bm25_weights, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
+    @_documented(TadocFrame.bm25_weights)
     def bm25_weights(
-        self,
-        column: str | None = None,
-        *,
-        id: str | None = None,
-        memory_limit: int | str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        **options: Unpack[bm25_weights_analytic.BM25WeightsOptions],
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[BM25WeightsInPlans]
     ) -> pl.LazyFrame:
         """Weigh each row's words by BM25, of a compressed column or a String one; only it and ``id`` are read.
-
-        Returns
-        -------
-        LazyFrame
-            ``id, word: String, weight: Float64``; rows in their order, each one's words in code point order, with
-            ``top`` by weight falling.
 
         Examples
         --------
@@ -532,26 +461,13 @@ class TadocLazyFrame:
         [('mon', 'be'), ('tue', 'do')]
 
         """
-        request = bm25_weights_analytic.BM25WeightsRequest.from_arguments(**options)
-        return self._analytic(request, column, bm25_weights_analytic.schema, id, memory_limit, checkpoint, text=True)
+        return self._plan(BM25WeightsRequest.from_arguments, options, column, id)
 
-    @documented_by(tfidf_analytic.tfidf, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
+    @_documented(TadocFrame.tfidf)
     def tfidf(
-        self,
-        column: str | None = None,
-        *,
-        id: str | None = None,
-        memory_limit: int | str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        **options: Unpack[tfidf_analytic.TFIDFOptions],
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[TFIDFInPlans]
     ) -> pl.LazyFrame:
         """Weigh each row's words by TF-IDF, of a compressed column or a String one; only it and ``id`` are read.
-
-        Returns
-        -------
-        LazyFrame
-            ``id, word: String, weight: Float64``; rows in their order, each one's words in code point order, with
-            ``top`` by weight falling.
 
         Examples
         --------
@@ -562,30 +478,21 @@ class TadocLazyFrame:
         [('mon', 'be'), ('tue', 'do')]
 
         """
-        request = tfidf_analytic.TFIDFRequest.from_arguments(**options)
-        return self._analytic(request, column, tfidf_analytic.schema, id, memory_limit, checkpoint, text=True)
+        return self._plan(TFIDFRequest.from_arguments, options, column, id)
 
-    @documented_by(twig_filter_analytic.twig_filter, id=LABELS, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
+    @_documented(TadocFrame.twig_filter)
     def twig_filter(
         self,
         column: str | None = None,
         queries: Mapping[str, str] | TwigSet | None = None,
         *,
         id: str | None = None,
-        memory_limit: int | str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        **options: Unpack[twig_filter_analytic.TwigFilterOptions],
+        **options: Unpack[TwigFilterInPlans],
     ) -> pl.LazyFrame:
         """Find out which of many XPath queries each row's XML document matches; only it and ``id`` are read.
 
         The column may be left out where there is one compressed column: ``twig_filter(queries=…)``. A :class:`TwigSet`
         is taken as it is when the call is made, not as it is when the plan runs.
-
-        Returns
-        -------
-        LazyFrame
-            ``id, query: String``, a row for each match; documents in their order, each one's queries in the order of
-            the set.
 
         Examples
         --------
@@ -596,26 +503,12 @@ class TadocLazyFrame:
         [('x', 'both'), ('x', 'any'), ('y', 'any')]
 
         """
-        request = twig_filter_analytic.TwigFilterRequest.of_frame(column, queries, **options)
-        name = text_column(self._lf.collect_schema(), column, request.name)
-        named = replace(request, column=name)
-        return self._analytic(named, name, twig_filter_analytic.schema, id, memory_limit, checkpoint, text=True)
+        required = TwigFilterRequest.required(column, queries)
+        return self._plan(partial(TwigFilterRequest.from_arguments, required), options, column, id)
 
-    @documented_by(sequence_count_analytic.sequence_count, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
-    def sequence_count(
-        self,
-        column: str | None = None,
-        *,
-        memory_limit: int | str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        **options: Unpack[sequence_count_analytic.SequenceCountOptions],
-    ) -> pl.LazyFrame:
+    @_documented(TadocFrame.sequence_count)
+    def sequence_count(self, column: str | None = None, **options: Unpack[SequenceCountInPlans]) -> pl.LazyFrame:
         """Count the runs of n words in a compressed column; only that column is read.
-
-        Returns
-        -------
-        LazyFrame
-            ``sequence: List(String), count: UInt64``, by count falling, then words in code point order.
 
         Examples
         --------
@@ -626,31 +519,13 @@ class TadocLazyFrame:
         [(['to', 'be'], 2), (['be', 'or'], 1)]
 
         """
-        request = sequence_count_analytic.SequenceCountRequest.from_arguments(**options)
-        return self._analytic(request, column, sequence_count_analytic.SCHEMA, None, memory_limit, checkpoint)
+        return self._plan(SequenceCountRequest.from_arguments, options, column)
 
-    @documented_by(
-        ranked_inverted_index_analytic.ranked_inverted_index,
-        id=LABELS,
-        memory_limit=MEMORY_LIMIT,
-        checkpoint=CHECKPOINT,
-    )
+    @_documented(TadocFrame.ranked_inverted_index)
     def ranked_inverted_index(
-        self,
-        column: str | None = None,
-        *,
-        id: str | None = None,
-        memory_limit: int | str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        **options: Unpack[ranked_inverted_index_analytic.RankedInvertedIndexOptions],
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[RankedInvertedIndexInPlans]
     ) -> pl.LazyFrame:
         """List the rows that hold each run of n words of a compressed column, those with most first.
-
-        Returns
-        -------
-        LazyFrame
-            ``sequence: List(String), documents: List(Struct{id, count: UInt64})``; by words in code point order,
-            documents by count falling, then in row order.
 
         Examples
         --------
@@ -661,24 +536,11 @@ class TadocLazyFrame:
         [(['to', 'be'], [{'id': 'tue', 'count': 2}, {'id': 'mon', 'count': 1}])]
 
         """
-        request = ranked_inverted_index_analytic.RankedInvertedIndexRequest.from_arguments(**options)
-        return self._analytic(request, column, ranked_inverted_index_analytic.schema, id, memory_limit, checkpoint)
+        return self._plan(RankedInvertedIndexRequest.from_arguments, options, column, id)
 
-    @documented_by(cooccurrence_analytic.cooccurrence, memory_limit=MEMORY_LIMIT, checkpoint=CHECKPOINT)
-    def cooccurrence(
-        self,
-        column: str | None = None,
-        *,
-        memory_limit: int | str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        **options: Unpack[cooccurrence_analytic.CooccurrenceOptions],
-    ) -> pl.LazyFrame:
+    @_documented(TadocFrame.cooccurrence)
+    def cooccurrence(self, column: str | None = None, **options: Unpack[CooccurrenceInPlans]) -> pl.LazyFrame:
         """Count the pairs of words that stand near each other in a compressed column; only that column is read.
-
-        Returns
-        -------
-        LazyFrame
-            ``word: String, other: String, count: UInt64``, by count falling, then word and other in code point order.
 
         Examples
         --------
@@ -689,10 +551,9 @@ class TadocLazyFrame:
         [('be', 'to', 2)]
 
         """
-        request = cooccurrence_analytic.CooccurrenceRequest.from_arguments(**options)
-        return self._analytic(request, column, cooccurrence_analytic.SCHEMA, None, memory_limit, checkpoint)
+        return self._plan(CooccurrenceRequest.from_arguments, options, column)
 
-    @documented_by(info_analytic.info)
+    @documented_by(info)
     def info(self, column: str | None = None) -> pl.LazyFrame:
         """Describe a compressed column in one row; columns as :func:`polars_tadoc.info`'s.
 
@@ -707,7 +568,7 @@ class TadocLazyFrame:
         """
         lf = self._lf
         name = compressed_column(lf.collect_schema(), column, "info")
-        return read_columns(lf, info_analytic.InfoRequest(), name, None, info_analytic.SCHEMA)
+        return read_columns(lf, InfoRequest(), name, None, INFO_SCHEMA)
 
     @documented_by(
         build_index,
@@ -734,19 +595,12 @@ class TadocLazyFrame:
         column: str | None = None,
         *,
         id: str | None = None,
-        codec: str = "pfordelta",
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        metadata: Iterable[str] | None = None,
-        store: bool = True,
-        strategy: str = "auto",
-        engine: str | None = None,
         memory_limit: int | str = "1GB",
         checkpoint: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
         storage_options: Mapping[str, Any] | None = None,
         credential_provider: Any = "auto",
+        **options: Unpack[IndexColumnOptions],
     ) -> None:
         """Run the plan and save a search index of its rows as a folder, for :func:`polars_tadoc.load_index`.
 
@@ -770,10 +624,8 @@ class TadocLazyFrame:
         lf, call = self._lf, "sink_index"
         schema = lf.collect_schema()
         name = compressed_column(schema, column, call)
-        how = require_codec(codec)
-        options = Options.from_arguments(
-            normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
-        )
+        how, metadata, store = require_codec(options["codec"]), options["metadata"], options["store"]
+        counting = Options.of(options)
         require_bool("store", store, call)
         require_bool("overwrite", overwrite, call)
         access = Access(storage_options, credential_provider)
@@ -784,8 +636,8 @@ class TadocLazyFrame:
         labels = None if id is None else label_column(schema, id, call)
         listed = None if metadata is None else metadata_columns(list(schema), metadata, call)
         documents = DocumentsWriter(labels, listed or None, store, schema)
-        own_engine, room = share_out(engine, limit, call)
-        options = replace(options, engine=own_engine)
+        own_engine, room = share_out(options["engine"], limit, call)
+        counting = replace(counting, engine=own_engine)
         windows, kept = windows_of(lf, name, documents.columns, room, gaps=store), None
         if checkpoint is not None:
             path_of_checkpoint = require_path("checkpoint", checkpoint, call)
@@ -793,26 +645,26 @@ class TadocLazyFrame:
             if question is None:
                 raise ValueError(f"{call}: {CHECKPOINTED}")
             require_always_the_same(question, call)
-            asked = {"call": call, **(options.morphism or Morphism()).described, **question.asked}
+            asked = {"call": call, **(counting.morphism or Morphism()).described, **question.asked}
             kept = Checkpoint(path_of_checkpoint, asked, call, most_partitions(asked))
         with telling_share(limit, room), index_folder(place, overwrite, call, access) as (folder, replaces):
-            sink_index(windows, folder, replaces, documents, options, how, room, kept)
+            sink_index(windows, folder, replaces, documents, counting, how, room, kept)
 
-    def _analytic(
-        self,
-        analytic: Analytic[Any, Any],
-        column: str | None,
-        schema: pl.Schema | Callable[[pl.DataType | None], pl.Schema],
-        id: str | None,
-        memory_limit: int | str | None,
-        checkpoint: str | os.PathLike[str] | None,
-        text: bool = False,
+    def _plan(
+        self, make: Callable[..., Analytic[Any, Any]], options: Any, column: str | None, id: str | None = None
     ) -> pl.LazyFrame:
+        """Make a node of an analytic, whose request is made of the options but those of :class:`PlanOptions`."""
+        own = dict(options)
+        memory_limit, checkpoint = own.pop("memory_limit"), own.pop("checkpoint")
+        analytic = make(**own)
         limit = require_memory_limit(memory_limit)
         lf = self._lf
         columns = lf.collect_schema()
-        name = (text_column if text else compressed_column)(columns, column, analytic.name)
+        name = (text_column if analytic.takes_text else compressed_column)(columns, column, analytic.name)
+        if isinstance(analytic, TwigFilterRequest):
+            analytic = replace(analytic, column=name)
         labels = None if id is None else label_column(columns, id, analytic.name)
+        schema = analytic.schema
         if not isinstance(schema, pl.Schema):
             schema = schema(None if labels is None else columns[labels])
         folder = None if checkpoint is None else require_path("checkpoint", checkpoint, analytic.name)

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Unpack
 
 import polars as pl
 
-from polars_tadoc.analytics import bm25_weights as bm25_weights_analytic
-from polars_tadoc.analytics import cooccurrence as cooccurrence_analytic
-from polars_tadoc.analytics import inverted_index as inverted_index_analytic
-from polars_tadoc.analytics import ranked_inverted_index as ranked_inverted_index_analytic
-from polars_tadoc.analytics import sequence_count as sequence_count_analytic
-from polars_tadoc.analytics import sort as sort_analytic
-from polars_tadoc.analytics import term_vector as term_vector_analytic
-from polars_tadoc.analytics import tfidf as tfidf_analytic
 from polars_tadoc.analytics import to_csr as to_csr_analytic
-from polars_tadoc.analytics import twig_filter_rows as twig_filter_call
-from polars_tadoc.analytics import word_count as word_count_analytic
+from polars_tadoc.analytics.bm25_weights import BM25WeightsOptions, BM25WeightsRequest
+from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest
 from polars_tadoc.analytics.info import info
+from polars_tadoc.analytics.inverted_index import InvertedIndexOptions, InvertedIndexRequest
+from polars_tadoc.analytics.ranked_inverted_index import (
+    RankedInvertedIndexOptions,
+    RankedInvertedIndexRequest,
+)
+from polars_tadoc.analytics.sequence_count import SequenceCountOptions, SequenceCountRequest
+from polars_tadoc.analytics.sort import SortOptions, SortRequest
+from polars_tadoc.analytics.term_vector import TermVectorOptions, TermVectorRequest
+from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest
 from polars_tadoc.analytics.twig_filter import twig_filter
-from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT
-from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR, CompressOptions, compress
+from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT, TwigFilterRowsOptions, TwigFilterRowsRequest
+from polars_tadoc.analytics.word_count import WordCountOptions, WordCountRequest
+from polars_tadoc.compress.compress import CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
-from polars_tadoc.compress.recompress import recompress
-from polars_tadoc.index.construct.build import build_index
+from polars_tadoc.compress.recompress import RecompressOptions, recompress
+from polars_tadoc.index.construct.build import IndexOptions, build_index
 from polars_tadoc.index.index import Index
-from polars_tadoc.rows.bm25 import bm25
+from polars_tadoc.model.word_map import MorphismOptions
+from polars_tadoc.namespaces.dataframe import TadocFrame
+from polars_tadoc.rows.bm25 import BM25Options, bm25
 from polars_tadoc.rows.content_hash import content_hash
 from polars_tadoc.rows.equals import EqualsRequest as Comparison
 from polars_tadoc.rows.equals import equals
@@ -37,6 +42,8 @@ from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.twig.twig_set import TwigSet
+
+_documented = partial(documented_by, id="What rows are called, one label for each; by default their numbers.")
 
 
 class TadocSeries:
@@ -70,15 +77,7 @@ class TadocSeries:
         return compress(self._series, **options)
 
     @documented_by(recompress)
-    def recompress(
-        self,
-        *,
-        tail: bool = False,
-        method: str = "batch_repair",
-        rows_per_grammar: int = ROWS_PER_GRAMMAR,
-        progress: bool = False,
-        engine: str | None = None,
-    ) -> pl.Series:
+    def recompress(self, **options: Unpack[RecompressOptions]) -> pl.Series:
         """Merge the grammars of a compressed series.
 
         Examples
@@ -90,14 +89,7 @@ class TadocSeries:
         [1]
 
         """
-        return recompress(
-            self._series,
-            tail=tail,
-            method=method,
-            rows_per_grammar=rows_per_grammar,
-            progress=progress,
-            engine=engine,
-        )
+        return recompress(self._series, **options)
 
     @documented_by(decompress)
     def decompress(self) -> pl.Series:
@@ -170,7 +162,7 @@ class TadocSeries:
         """
         return content_hash(self._series)
 
-    @documented_by(equals, b=None, other="Text, or a series, compressed or String.")
+    @documented_by(equals, other="Text, or a series, compressed or String.")
     def eq(self, other: str | pl.Series, *, nulls_equal: bool = False) -> pl.Series:
         """Tell which rows hold a text, or the one that another series holds there; as :func:`polars_tadoc.equals`.
 
@@ -227,14 +219,7 @@ class TadocSeries:
         return tail(self._series, n)
 
     @documented_by(count_phrase)
-    def count_phrase(
-        self,
-        phrase: str,
-        *,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-    ) -> pl.Series:
+    def count_phrase(self, phrase: str, **options: Unpack[MorphismOptions]) -> pl.Series:
         """Count how often each row holds a phrase; result as :func:`polars_tadoc.count_phrase`'s.
 
         Examples
@@ -245,17 +230,10 @@ class TadocSeries:
         [2, 0, None]
 
         """
-        return count_phrase(self._series, phrase, normalize=normalize, lowercase=lowercase, stopwords=stopwords)
+        return count_phrase(self._series, phrase, **options)
 
     @documented_by(contains_phrase)
-    def contains_phrase(
-        self,
-        phrase: str,
-        *,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-    ) -> pl.Series:
+    def contains_phrase(self, phrase: str, **options: Unpack[MorphismOptions]) -> pl.Series:
         """Tell which rows hold a phrase; result as :func:`polars_tadoc.contains_phrase`'s.
 
         Examples
@@ -266,17 +244,10 @@ class TadocSeries:
         [True, False, None]
 
         """
-        return contains_phrase(self._series, phrase, normalize=normalize, lowercase=lowercase, stopwords=stopwords)
+        return contains_phrase(self._series, phrase, **options)
 
     @documented_by(contains_any)
-    def contains_any(
-        self,
-        phrases: Iterable[str],
-        *,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-    ) -> pl.Series:
+    def contains_any(self, phrases: Iterable[str], **options: Unpack[MorphismOptions]) -> pl.Series:
         """Tell which rows hold at least one of several phrases; result as :func:`polars_tadoc.contains_any`'s.
 
         Examples
@@ -287,21 +258,10 @@ class TadocSeries:
         [False, True]
 
         """
-        return contains_any(self._series, phrases, normalize=normalize, lowercase=lowercase, stopwords=stopwords)
+        return contains_any(self._series, phrases, **options)
 
     @documented_by(bm25)
-    def bm25(
-        self,
-        query: str,
-        *,
-        scoring: str = "lucene",
-        k1: float = 1.5,
-        b: float = 0.75,
-        delta: float = 0.5,
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-    ) -> pl.Series:
+    def bm25(self, query: str, **options: Unpack[BM25Options]) -> pl.Series:
         """Score each row for a query with BM25; result as :func:`polars_tadoc.bm25`'s.
 
         Examples
@@ -312,22 +272,10 @@ class TadocSeries:
         [0.28, 0.0]
 
         """
-        return bm25(
-            self._series,
-            query,
-            scoring=scoring,
-            k1=k1,
-            b=b,
-            delta=delta,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-        )
+        return bm25(self._series, query, **options)
 
-    @documented_by(twig_filter, id=None, as_struct=AS_STRUCT)
-    def twig_filter(
-        self, queries: Mapping[str, str] | TwigSet, **options: Unpack[twig_filter_call.TwigFilterRowsOptions]
-    ) -> pl.Series:
+    @documented_by(twig_filter, as_struct=AS_STRUCT)
+    def twig_filter(self, queries: Mapping[str, str] | TwigSet, **options: Unpack[TwigFilterRowsOptions]) -> pl.Series:
         """Find out which of many XPath queries each row's XML document matches: row-aligned, null where the row is.
 
         Returns
@@ -345,12 +293,11 @@ class TadocSeries:
         [['both', 'any'], ['any']]
 
         """
-        request = twig_filter_call.TwigFilterRowsRequest.from_arguments(queries, **options)
-        return request.run(self._series)
+        return TwigFilterRowsRequest.from_arguments(queries, **options).run(self._series)
 
-    @documented_by(word_count_analytic.word_count)
-    def word_count(self, **options: Unpack[word_count_analytic.WordCountOptions]) -> pl.DataFrame:
-        """Count words: ``word: String, count: UInt64``.
+    @_documented(TadocFrame.word_count)
+    def word_count(self, **options: Unpack[WordCountOptions]) -> pl.DataFrame:
+        """Count the words.
 
         Examples
         --------
@@ -360,17 +307,11 @@ class TadocSeries:
         [('to', 2), ('be', 1), ('do', 1)]
 
         """
-        request = word_count_analytic.WordCountRequest.from_arguments(**options)
-        return request.run(self._series).to_frame()
+        return WordCountRequest.from_arguments(**options).run(self._series).to_frame()
 
-    @documented_by(sort_analytic.sort)
-    def sort(self, **options: Unpack[sort_analytic.SortOptions]) -> pl.DataFrame:
+    @_documented(TadocFrame.sort)
+    def sort(self, **options: Unpack[SortOptions]) -> pl.DataFrame:
         """List the words in order.
-
-        Returns
-        -------
-        DataFrame
-            ``word: String, count: UInt64``, by word in code point order.
 
         Examples
         --------
@@ -381,19 +322,11 @@ class TadocSeries:
         [('be', 2), ('not', 1), ('to', 2)]
 
         """
-        request = sort_analytic.SortRequest.from_arguments(**options)
-        return request.run(self._series).to_frame()
+        return SortRequest.from_arguments(**options).run(self._series).to_frame()
 
-    @documented_by(inverted_index_analytic.inverted_index)
-    def inverted_index(
-        self, *, id: pl.Series | None = None, **options: Unpack[inverted_index_analytic.InvertedIndexOptions]
-    ) -> pl.DataFrame:
+    @_documented(TadocFrame.inverted_index)
+    def inverted_index(self, *, id: pl.Series | None = None, **options: Unpack[InvertedIndexOptions]) -> pl.DataFrame:
         """List the rows that hold each word.
-
-        Returns
-        -------
-        DataFrame
-            ``word: String, documents: List`` of labels or row numbers, in row order; by word in code point order.
 
         Examples
         --------
@@ -404,23 +337,10 @@ class TadocSeries:
         [('be', [0]), ('do', [1]), ('to', [0, 1])]
 
         """
-        request = inverted_index_analytic.InvertedIndexRequest.from_arguments(**options)
-        return request.run(self._series, id).to_frame()
+        return InvertedIndexRequest.from_arguments(**options).run(self._series, id).to_frame()
 
     @documented_by(build_index)
-    def build_index(
-        self,
-        *,
-        id: pl.Series | None = None,
-        codec: str = "pfordelta",
-        normalize: pl.Expr | None = None,
-        lowercase: bool = False,
-        stopwords: Iterable[str] | None = None,
-        metadata: pl.DataFrame | None = None,
-        store: bool = True,
-        strategy: str = "auto",
-        engine: str | None = None,
-    ) -> Index:
+    def build_index(self, *, id: pl.Series | None = None, **options: Unpack[IndexOptions]) -> Index:
         """Build a search index, as :func:`polars_tadoc.build_index`.
 
         Examples
@@ -432,29 +352,11 @@ class TadocSeries:
         [0, 2]
 
         """
-        return build_index(
-            self._series,
-            id=id,
-            codec=codec,
-            normalize=normalize,
-            lowercase=lowercase,
-            stopwords=stopwords,
-            metadata=metadata,
-            store=store,
-            strategy=strategy,
-            engine=engine,
-        )
+        return build_index(self._series, id=id, **options)
 
-    @documented_by(term_vector_analytic.term_vector)
-    def term_vector(
-        self, *, id: pl.Series | None = None, **options: Unpack[term_vector_analytic.TermVectorOptions]
-    ) -> pl.DataFrame:
+    @_documented(TadocFrame.term_vector)
+    def term_vector(self, *, id: pl.Series | None = None, **options: Unpack[TermVectorOptions]) -> pl.DataFrame:
         """Count the words of each row.
-
-        Returns
-        -------
-        DataFrame
-            ``id, word: String, count: UInt64``; rows in their order, each one's words by count falling, then word.
 
         Examples
         --------
@@ -465,20 +367,11 @@ class TadocSeries:
         [(0, 'be', 2), (1, 'do', 1)]
 
         """
-        request = term_vector_analytic.TermVectorRequest.from_arguments(**options)
-        return request.run(self._series, id).to_frame()
+        return TermVectorRequest.from_arguments(**options).run(self._series, id).to_frame()
 
-    @documented_by(bm25_weights_analytic.bm25_weights)
-    def bm25_weights(
-        self, *, id: pl.Series | None = None, **options: Unpack[bm25_weights_analytic.BM25WeightsOptions]
-    ) -> pl.DataFrame:
+    @_documented(TadocFrame.bm25_weights)
+    def bm25_weights(self, *, id: pl.Series | None = None, **options: Unpack[BM25WeightsOptions]) -> pl.DataFrame:
         """Weigh each row's words by BM25.
-
-        Returns
-        -------
-        DataFrame
-            ``id, word: String, weight: Float64``; rows in their order, each one's words in code point order, with
-            ``top`` by weight falling.
 
         Examples
         --------
@@ -489,18 +382,11 @@ class TadocSeries:
         True
 
         """
-        request = bm25_weights_analytic.BM25WeightsRequest.from_arguments(**options)
-        return request.run(self._series, id).to_frame()
+        return BM25WeightsRequest.from_arguments(**options).run(self._series, id).to_frame()
 
-    @documented_by(tfidf_analytic.tfidf)
-    def tfidf(self, *, id: pl.Series | None = None, **options: Unpack[tfidf_analytic.TFIDFOptions]) -> pl.DataFrame:
+    @_documented(TadocFrame.tfidf)
+    def tfidf(self, *, id: pl.Series | None = None, **options: Unpack[TFIDFOptions]) -> pl.DataFrame:
         """Weigh each row's words by TF-IDF.
-
-        Returns
-        -------
-        DataFrame
-            ``id, word: String, weight: Float64``; rows in their order, each one's words in code point order, with
-            ``top`` by weight falling.
 
         Examples
         --------
@@ -511,8 +397,7 @@ class TadocSeries:
         True
 
         """
-        request = tfidf_analytic.TFIDFRequest.from_arguments(**options)
-        return request.run(self._series, id).to_frame()
+        return TFIDFRequest.from_arguments(**options).run(self._series, id).to_frame()
 
     @documented_by(to_csr_analytic.to_csr)
     def to_csr(self, **options: Unpack[to_csr_analytic.ToCSROptions]) -> tuple[to_csr_analytic.CSR, pl.Series]:
@@ -535,14 +420,9 @@ class TadocSeries:
         """
         return to_csr_analytic.to_csr(self._series, **options)
 
-    @documented_by(sequence_count_analytic.sequence_count)
-    def sequence_count(self, **options: Unpack[sequence_count_analytic.SequenceCountOptions]) -> pl.DataFrame:
+    @_documented(TadocFrame.sequence_count)
+    def sequence_count(self, **options: Unpack[SequenceCountOptions]) -> pl.DataFrame:
         """Count the runs of n words.
-
-        Returns
-        -------
-        DataFrame
-            ``sequence: List(String), count: UInt64``, by count falling, then words in code point order.
 
         Examples
         --------
@@ -553,23 +433,13 @@ class TadocSeries:
         [(['to', 'be'], 2), (['be', 'or'], 1)]
 
         """
-        request = sequence_count_analytic.SequenceCountRequest.from_arguments(**options)
-        return request.run(self._series).to_frame()
+        return SequenceCountRequest.from_arguments(**options).run(self._series).to_frame()
 
-    @documented_by(ranked_inverted_index_analytic.ranked_inverted_index)
+    @_documented(TadocFrame.ranked_inverted_index)
     def ranked_inverted_index(
-        self,
-        *,
-        id: pl.Series | None = None,
-        **options: Unpack[ranked_inverted_index_analytic.RankedInvertedIndexOptions],
+        self, *, id: pl.Series | None = None, **options: Unpack[RankedInvertedIndexOptions]
     ) -> pl.DataFrame:
         """List the rows that hold each run of n words, those with most first.
-
-        Returns
-        -------
-        DataFrame
-            ``sequence: List(String), documents: List(Struct{id, count: UInt64})``; by words in code point order,
-            documents by count falling, then in row order.
 
         Examples
         --------
@@ -580,17 +450,11 @@ class TadocSeries:
         [(['to', 'be'], [{'id': 1, 'count': 2}, {'id': 0, 'count': 1}])]
 
         """
-        request = ranked_inverted_index_analytic.RankedInvertedIndexRequest.from_arguments(**options)
-        return request.run(self._series, id).to_frame()
+        return RankedInvertedIndexRequest.from_arguments(**options).run(self._series, id).to_frame()
 
-    @documented_by(cooccurrence_analytic.cooccurrence)
-    def cooccurrence(self, **options: Unpack[cooccurrence_analytic.CooccurrenceOptions]) -> pl.DataFrame:
+    @_documented(TadocFrame.cooccurrence)
+    def cooccurrence(self, **options: Unpack[CooccurrenceOptions]) -> pl.DataFrame:
         """Count the pairs of words that stand near each other.
-
-        Returns
-        -------
-        DataFrame
-            ``word: String, other: String, count: UInt64``, by count falling, then word and other in code point order.
 
         Examples
         --------
@@ -601,8 +465,7 @@ class TadocSeries:
         [('be', 'to', 2)]
 
         """
-        request = cooccurrence_analytic.CooccurrenceRequest.from_arguments(**options)
-        return request.run(self._series).to_frame()
+        return CooccurrenceRequest.from_arguments(**options).run(self._series).to_frame()
 
     @documented_by(info)
     def info(self) -> pl.DataFrame:

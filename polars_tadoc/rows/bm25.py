@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +15,18 @@ from polars_tadoc.compress.compress import named_tokenizer, require_known
 from polars_tadoc.kernels.host.rows.term_counts import score_rows
 from polars_tadoc.model.column import require_tadoc, scatter_to_rows, split
 from polars_tadoc.model.corpus import Corpus, require_countable
-from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.model.word_map import Morphism, MorphismOptions
 from polars_tadoc.records.labelled_results import from_arrow, lists
 from polars_tadoc.rows.phrase_words import PhraseWords
+from polars_tadoc.rows.phrases import count_phrase
 from polars_tadoc.rows.term_counts import TermCounts, Terms, count_terms, document_lengths
 from polars_tadoc.runtime.arguments import require_text
 from polars_tadoc.runtime.arrow_memory import allocate
+from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.io_source import at_work
-from polars_tadoc.scoring.bm25 import Scoring
+from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.scoring.bm25 import Scoring, ScoringOptions
 
 Float32 = npt.NDArray[np.float32]
 Int64 = npt.NDArray[np.int64]
@@ -36,18 +38,12 @@ MANY = 64
 """Minimum terms for sorting postings before summing; with fewer, they are ordered row by row."""
 
 
-def bm25(
-    column: pl.Series,
-    query: str,
-    *,
-    scoring: str = "lucene",
-    k1: float = 1.5,
-    b: float = 0.75,
-    delta: float = 0.5,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-) -> pl.Series:
+class BM25Options(ScoringOptions, MorphismOptions, total=False):
+    """Options of :func:`bm25`."""
+
+
+@documented_by(count_phrase)
+def bm25(column: pl.Series, query: str, **options: Unpack[BM25Options]) -> pl.Series:
     """Score each row for a query with BM25, without an index and without decompressing rows.
 
     Scores equal those of :meth:`Index.search`, bit for bit: document frequencies and the average length are counted
@@ -56,8 +52,6 @@ def bm25(
 
     Parameters
     ----------
-    column
-        Compressed column.
     query
         Text, cut into words like the column's text. A repeated word counts repeatedly. Quotes have no meaning: for
         phrases, filter with :func:`contains_phrase`.
@@ -73,10 +67,6 @@ def bm25(
     normalize
         Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty string drops the
         word. Applied to the words of text and query.
-    lowercase
-        Whether to lower-case words (after ``normalize``) and stop words.
-    stopwords
-        Words to drop, compared after ``normalize`` and lower-casing.
 
     Returns
     -------
@@ -85,12 +75,6 @@ def bm25(
 
     Raises
     ------
-    NotCompressedError
-        The series is not a compressed column.
-    InvalidGrammarError
-        A payload or a row is damaged, or this release lacks its tokenizer.
-    LimitExceededError
-        The rows have more words than 64 bits can count.
     TypeError
         ``query`` is not a string, a constant not a number, ``normalize`` not an expression, ``lowercase`` not a bool or
         ``stopwords`` not a list of strings.
@@ -108,7 +92,7 @@ def bm25(
 
     """
     column = require_tadoc(column, "bm25")  # before the arguments, which the caller may have swapped
-    return BM25Request.from_arguments(query, scoring, k1, b, delta, normalize, lowercase, stopwords).run(column)
+    return BM25Request.from_arguments(query, **options).run(column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,23 +104,14 @@ class BM25Request:
     morphism: Morphism | None
 
     @classmethod
-    def from_arguments(
-        cls,
-        query: object,
-        scoring: str,
-        k1: float,
-        b: float,
-        delta: float,
-        normalize: pl.Expr | None,
-        lowercase: bool,
-        stopwords: Iterable[str] | None,
-    ) -> BM25Request:
+    @takes_options
+    def from_arguments(cls, query: object, **options: Unpack[BM25Options]) -> BM25Request:
         """Check the arguments; errors as for :func:`bm25`."""
         if not isinstance(query, str):
             raise TypeError(f"bm25: query must be a string, not {type(query).__name__}")
         require_text(query, "bm25: query")
-        morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
-        return cls(query, Scoring(scoring, k1, b, delta), morphism)
+        morphism = Morphism.of(options)
+        return cls(query, Scoring.of(options), morphism)
 
     @ends_on_interrupt
     def run(self, column: pl.Series) -> pl.Series:

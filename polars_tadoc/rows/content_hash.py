@@ -17,8 +17,10 @@ from polars_tadoc.model.column import require_series, scatter_to_rows, split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.text_type import is_tadoc
+from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.cache import ByteLRU
+from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
@@ -32,6 +34,7 @@ _POWERS, _LIMBS = kernels.POWERS, kernels.LIMBS
 
 
 @ends_on_interrupt
+@documented_by(token_count)
 def content_hash(column: pl.Series) -> pl.Series:
     """Hash the text of each row: a key for ``unique``, ``group_by`` and ``join``.
 
@@ -62,10 +65,6 @@ def content_hash(column: pl.Series) -> pl.Series:
     ------
     NotCompressedError
         The series is neither a compressed column nor String.
-    InvalidGrammarError
-        A payload or a row is damaged.
-    LimitExceededError
-        The rows have more words than 64 bits can count.
 
     Examples
     --------

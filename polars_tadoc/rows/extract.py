@@ -14,6 +14,7 @@ from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.rows.cut import cut_words
 from polars_tadoc.rows.numbers import MOST, TO_THE_END, Numbers, common_rows, lengths_of
 from polars_tadoc.rows.token_count import document_words, token_count
+from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 
 Int64 = npt.NDArray[np.int64]
@@ -73,13 +74,12 @@ def extract(column: pl.Series, offset: int | pl.Series, length: int | pl.Series 
     return _Cuts("extract", offsets, lengths).run(column, rows)
 
 
+@documented_by(extract)
 def head(column: pl.Series, n: int | pl.Series = 5) -> pl.Series:
     """Return the first words of each row, with the separators between them.
 
     Parameters
     ----------
-    column
-        Compressed column.
     n
         Number of words; a negative number drops that many at the end. An integer, or integers by row.
 
@@ -90,8 +90,6 @@ def head(column: pl.Series, n: int | pl.Series = 5) -> pl.Series:
 
     Raises
     ------
-    NotCompressedError, InvalidGrammarError, LimitExceededError
-        As for :func:`extract`.
     TypeError
         ``n`` is neither an integer nor a series of integers.
     ValueError
@@ -116,13 +114,12 @@ def head(column: pl.Series, n: int | pl.Series = 5) -> pl.Series:
     return _Cuts("head", Numbers(np.zeros(1, np.int64), numbers.valid), counts.astype(np.uint64)).run(column, rows)
 
 
+@documented_by(head)
 def tail(column: pl.Series, n: int | pl.Series = 5) -> pl.Series:
     """Return the last words of each row, with the separators between them.
 
     Parameters
     ----------
-    column
-        Compressed column.
     n
         Number of words; a negative number drops that many at the start. An integer, or integers by row.
 
@@ -130,15 +127,6 @@ def tail(column: pl.Series, n: int | pl.Series = 5) -> pl.Series:
     -------
     String series
         As for :func:`extract`; null if the row or ``n`` is null.
-
-    Raises
-    ------
-    NotCompressedError, InvalidGrammarError, LimitExceededError
-        As for :func:`extract`.
-    TypeError
-        ``n`` is neither an integer nor a series of integers.
-    ValueError
-        Series differ in length.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import cast
+from typing import Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,12 @@ from polars_tadoc.kernels.host.rows.word_map import map_roots, map_rules
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.model.column import require_tadoc, scatter_to_rows, split
 from polars_tadoc.model.corpus import Corpus, require_countable
-from polars_tadoc.model.word_map import Morphism, encode
+from polars_tadoc.model.word_map import Morphism, MorphismOptions, encode
 from polars_tadoc.rows.matching import Target
 from polars_tadoc.rows.phrase_words import PhraseWords
+from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.runtime.arrow_memory import allocate
+from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 
 UInt32 = npt.NDArray[np.uint32]
@@ -31,14 +33,8 @@ SHOWN = 80
 """Characters of a phrase shown in messages."""
 
 
-def count_phrase(
-    column: pl.Series,
-    phrase: str,
-    *,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-) -> pl.Series:
+@documented_by(token_count)
+def count_phrase(column: pl.Series, phrase: str, **options: Unpack[MorphismOptions]) -> pl.Series:
     """Count how often each row contains a phrase, without decompressing it.
 
     The phrase is cut into words like the column's text; separators between the words do not matter. Occurrences may
@@ -48,8 +44,6 @@ def count_phrase(
 
     Parameters
     ----------
-    column
-        Compressed column.
     phrase
         Adjacent words.
     normalize
@@ -67,12 +61,8 @@ def count_phrase(
 
     Raises
     ------
-    NotCompressedError
-        The series is not a compressed column.
     InvalidGrammarError
         A payload or a row is damaged, or this release lacks its tokenizer.
-    LimitExceededError
-        The rows have more words than 64 bits can count.
     TypeError
         ``phrase`` is not a string, ``normalize`` not an expression, ``lowercase`` not a bool or ``stopwords`` not a
         list of strings.
@@ -90,43 +80,17 @@ def count_phrase(
 
     """
     column = require_tadoc(column, "count_phrase")  # before the arguments, which the caller may have swapped
-    morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
-    return PhraseRequest.of_phrase("count_phrase", phrase, morphism).run(column)
+    return PhraseRequest.of_phrase("count_phrase", phrase, options).run(column)
 
 
-def contains_phrase(
-    column: pl.Series,
-    phrase: str,
-    *,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-) -> pl.Series:
+@documented_by(count_phrase)
+def contains_phrase(column: pl.Series, phrase: str, **options: Unpack[MorphismOptions]) -> pl.Series:
     """Tell which rows contain a phrase, with the rules of :func:`count_phrase`.
-
-    Parameters
-    ----------
-    column
-        Compressed column.
-    phrase
-        Adjacent words.
-    normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty string drops the
-        word. Applied to the words of text and phrase, as for :func:`count_phrase`.
-    lowercase
-        Whether to lower-case words (after ``normalize``) and stop words.
-    stopwords
-        Words to drop, compared after ``normalize`` and lower-casing.
 
     Returns
     -------
     Boolean series
         One value per row; null for null rows.
-
-    Raises
-    ------
-    NotCompressedError, InvalidGrammarError, LimitExceededError, TypeError, ValueError
-        As for :func:`count_phrase`.
 
     Examples
     --------
@@ -138,33 +102,17 @@ def contains_phrase(
 
     """
     column = require_tadoc(column, "contains_phrase")  # before the arguments, which the caller may have swapped
-    morphism = Morphism.from_arguments(normalize, lowercase, stopwords)
-    return PhraseRequest.of_phrase("contains_phrase", phrase, morphism).run(column)
+    return PhraseRequest.of_phrase("contains_phrase", phrase, options).run(column)
 
 
-def contains_any(
-    column: pl.Series,
-    phrases: Iterable[str],
-    *,
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-) -> pl.Series:
+@documented_by(contains_phrase)
+def contains_any(column: pl.Series, phrases: Iterable[str], **options: Unpack[MorphismOptions]) -> pl.Series:
     """Tell which rows contain at least one of several phrases, in one pass.
 
     Parameters
     ----------
-    column
-        Compressed column.
     phrases
         The phrases; if the list is empty, no row matches.
-    normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty string drops the
-        word. Applied to the words of text and phrase, as for :func:`count_phrase`.
-    lowercase
-        Whether to lower-case words (after ``normalize``) and stop words.
-    stopwords
-        Words to drop, compared after ``normalize`` and lower-casing.
 
     Returns
     -------
@@ -173,8 +121,12 @@ def contains_any(
 
     Raises
     ------
-    NotCompressedError, InvalidGrammarError, LimitExceededError, TypeError, ValueError
-        As for :func:`count_phrase`; but a phrase without a word, unless empty or blank, matches nothing.
+    TypeError
+        ``phrases`` is not a list of strings, ``normalize`` not an expression, ``lowercase`` not a bool or ``stopwords``
+        not a list of strings.
+    ValueError
+        A phrase is empty or blank (any other phrase without a word matches nothing), or ``normalize`` reads columns or
+        does not give one String or null per word.
 
     Examples
     --------
@@ -186,7 +138,7 @@ def contains_any(
 
     """
     column = require_tadoc(column, "contains_any")
-    return PhraseRequest.of_phrases(phrases, Morphism.from_arguments(normalize, lowercase, stopwords)).run(column)
+    return PhraseRequest.of_phrases(phrases, options).run(column)
 
 
 def _require_phrase(phrase: object, call: str, what: str) -> str:
@@ -224,13 +176,15 @@ class PhraseRequest:
     once: bool
 
     @classmethod
-    def of_phrase(cls, call: str, phrase: object, morphism: Morphism | None) -> PhraseRequest:
+    def of_phrase(cls, call: str, phrase: object, options: MorphismOptions) -> PhraseRequest:
         """Make a request for one phrase; errors as for :func:`count_phrase`."""
+        morphism = Morphism.of(options)
         return cls(call, (_require_phrase(phrase, call, "phrase"),), morphism, once=call != "count_phrase")
 
     @classmethod
-    def of_phrases(cls, phrases: object, morphism: Morphism | None) -> PhraseRequest:
+    def of_phrases(cls, phrases: object, options: MorphismOptions) -> PhraseRequest:
         """Make a request for any of several phrases; errors as for :func:`contains_any`."""
+        morphism = Morphism.of(options)
         if isinstance(phrases, str) or not isinstance(phrases, Iterable):
             raise TypeError(f"contains_any: phrases must be a list of strings, not {type(phrases).__name__}")
         checked = tuple(_require_phrase(own, "contains_any", f"phrases[{place}]") for place, own in enumerate(phrases))

@@ -6,14 +6,17 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.kernels.host.rows import extract as kernels
 from polars_tadoc.model.column import require_tadoc, scatter_to_rows, split
 from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 
 @ends_on_interrupt
+@documented_by(decompress)
 def token_count(column: pl.Series) -> pl.Series:
     """Count the words of each row.
 
@@ -29,10 +32,6 @@ def token_count(column: pl.Series) -> pl.Series:
 
     Raises
     ------
-    NotCompressedError
-        The series is not a compressed column.
-    InvalidGrammarError
-        A payload or a row is damaged.
     LimitExceededError
         The rows have more words than 64 bits can count.
 

@@ -1,4 +1,4 @@
-"""Gives a namespace's method the parameters and errors of the function that it hands its arguments to."""
+"""Describes a call's parameters and errors in the words of the function that it hands its arguments to."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from polars_tadoc.runtime.option_signature import takes_options
 
 _ORDER = ("Parameters", "Returns", "Raises", "Warns", "Notes", "Examples")
 
-Method = TypeVar("Method", bound=Callable[..., Any])
+Call = TypeVar("Call", bound=Callable[..., Any])
 
 
-def documented_by(function: Callable[..., Any], **parameters: str | None) -> Callable[[Method], Method]:
-    """Give a method a function's Parameters (but the first, the column) and Raises, where it has none of its own.
+def documented_by(function: Callable[..., Any], **parameters: str) -> Callable[[Call], Call]:
+    """Describe the parameters and errors of a call as a function does, where its own docstring says nothing of them.
 
-    A method that takes ``**options: Unpack[…]`` shows each option in its signature: in the function's place, before
-    parameters of its own that the function has not.
+    Parameters that the call does not have are left out, and of a method also the function's first one, the column. What
+    a method returns is described as another method does, but for its type. A call that takes
+    ``**options: Unpack[…]`` shows each option in its signature: in the function's place, before parameters of its own
+    that the function has not.
 
     Parameters
     ----------
     function
         The function.
     **parameters
-        What to say of parameters that the function has not, or that mean something else here; None where there is no
-        such parameter.
+        What to say of parameters that the function has not, or that mean something else here.
 
     Examples
     --------
@@ -36,23 +37,32 @@ def documented_by(function: Callable[..., Any], **parameters: str | None) -> Cal
     True
 
     """
-    _, sections = _sections(function)
     known = inspect.signature(function).parameters
-    first, own_ones = next(iter(known)), parameters.keys() - known.keys()
-    for name, meaning in {first: None, **parameters}.items():
-        said = f"{name}\n    {meaning}\n" if meaning else ""
-        found = re.subn(rf"^{name}\n(?:    .*\n?)+", said, sections["Parameters"], flags=re.MULTILINE)
-        sections["Parameters"] = found[0] if found[1] else f"{found[0].rstrip()}\n{said}".rstrip()
-    taken = {name: sections[name].strip("\n") for name in ("Parameters", "Raises") if sections.get(name)}
+    _, sections = _sections(function)
+    of_method = sections.get("Returns") if "self" in known else None
+    described, errors = _entries(sections["Parameters"]), _entries(sections.get("Raises", ""))
 
-    def document(method: Method) -> Method:
-        summary, own = _sections(method)
-        given = taken | own
-        order = sorted(given, key=lambda name: _ORDER.index(name))
-        method.__doc__ = "\n\n".join([summary, *(f"{name}\n{'-' * len(name)}\n{given[name]}" for name in order)]) + "\n"
-        last = list(inspect.signature(method).parameters.values())[-1:]
+    def document(call: Call) -> Call:
+        last = list(inspect.signature(call).parameters.values())[-1:]
         spelled = last and last[0].kind is inspect.Parameter.VAR_KEYWORD and "Unpack[" in str(last[0].annotation)
-        return takes_options(method, own_ones) if spelled else method
+        made = takes_options(call, parameters.keys() - known.keys()) if spelled else call
+        places = {name: place for place, name in enumerate(inspect.signature(made).parameters)}
+        summary, own = _sections(call)
+        entries = dict(described)
+        if "self" in places:
+            entries.pop(next(iter(known)), None)
+        entries |= {name: f"    {meaning}" for name, meaning in parameters.items()} | _entries(
+            own.get("Parameters", "")
+        )
+        shown = sorted((name for name in entries if _first(name) in places), key=lambda name: places[_first(name)])
+        own["Parameters"] = _joined({name: entries[name] for name in shown})
+        own["Raises"] = _joined(errors | _entries(own.get("Raises", "")))
+        if of_method is not None and "Returns" not in own:
+            own["Returns"] = re.sub("^.*", str(inspect.signature(made).return_annotation).rpartition(".")[2], of_method)
+        written = [f"{name}\n{'-' * len(name)}\n{own[name]}" for name in _ORDER if own.get(name)]
+        made.__doc__ = "\n\n".join([summary, *written]) + "\n"
+        inspect.unwrap(made).__doc__ = made.__doc__  # of which the reference pages are made
+        return made
 
     return document
 
@@ -62,3 +72,18 @@ def _sections(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     summary, *parts = re.split(r"^(\w+)\n-{3,}\n", inspect.getdoc(function) or "", flags=re.MULTILINE)
     named = zip(parts[::2], parts[1::2], strict=True)
     return summary.rstrip(), {name: body.strip("\n") for name, body in named}
+
+
+def _entries(section: str) -> dict[str, str]:
+    """Return what a section says of each parameter or error, by its heading."""
+    parts = re.split(r"^(\S.*)\n", section, flags=re.MULTILINE)
+    return {heading: body.rstrip() for heading, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def _joined(entries: dict[str, str]) -> str:
+    return "\n".join(f"{heading}\n{body}" for heading, body in entries.items())
+
+
+def _first(heading: str) -> str:
+    """Return the first parameter that a heading names."""
+    return heading.partition(",")[0].lstrip("*")

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
+
+from polars_tadoc.runtime.option_signature import Default
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -33,6 +35,15 @@ IDFS: dict[str, Idf] = {
 """Inverse document frequency of words that ``df`` of ``n`` documents hold, by form; none is negative.
 
 The last is that of Wakatsuki et al., whose weights of words are otherwise those of "atire"."""
+
+
+class ScoringOptions(TypedDict, total=False):
+    """How rows are scored."""
+
+    scoring: Annotated[str, Default("lucene")]
+    k1: Annotated[float, Default(1.5)]
+    b: Annotated[float, Default(0.75)]
+    delta: Annotated[float, Default(0.5)]
 
 
 def contribution(weight: Any, count: Any, norm: Any) -> Any:
@@ -69,6 +80,11 @@ class Scoring:
     k1: float
     b: float
     delta: float
+
+    @classmethod
+    def of(cls, options: ScoringOptions) -> Scoring:
+        """Take the options of a call, which may have more."""
+        return cls(options["scoring"], options["k1"], options["b"], options["delta"])
 
     def __post_init__(self) -> None:
         if self.name not in tuple(IDFS):  # which takes what has no hash, too

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal, Self, TypedDict, Unpack, get_args
 
-import polars as pl
-
 from polars_tadoc.engine.choose import EngineOption, require_engine
-from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.model.word_map import Morphism, MorphismOptions
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.option_signature import Default, takes_options
 
@@ -48,13 +45,14 @@ class RunOption(TypedDict, total=False):
     n: Annotated[int, Default(3)]
 
 
-class WordOptions(TypedDict, total=False):
-    """Which words count, and which way rules are traversed."""
+class StrategyOption(TypedDict, total=False):
+    """Which way rules are traversed."""
 
-    normalize: Annotated[pl.Expr | None, Default(None)]
-    lowercase: Annotated[bool, Default(False)]
-    stopwords: Annotated[Iterable[str] | None, Default(None)]
     strategy: Annotated[str, Default("auto")]
+
+
+class WordOptions(MorphismOptions, StrategyOption, total=False):
+    """Which words count, and which way rules are traversed."""
 
 
 class TraversalOptions(WordOptions, EngineOption, total=False):
@@ -80,8 +78,7 @@ class Options:
         """Check the options of a call, which may have more; errors as the analytics'."""
         require_engine(options["engine"])
         require_strategy(options["strategy"])
-        morphism = Morphism.from_arguments(options["normalize"], options["lowercase"], options["stopwords"])
-        return cls(morphism, options["strategy"], options["engine"])
+        return cls(Morphism.of(options), options["strategy"], options["engine"])
 
 
 class CountOptions(MinCountOption, TraversalOptions, total=False):

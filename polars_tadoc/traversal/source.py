@@ -48,6 +48,11 @@ class PreparedRows:
     roots: Any
     rows: npt.NDArray[np.int64]
 
+    @property
+    def symbols(self) -> tuple[Rules, Any, Any]:
+        """The rules, and the documents' offsets and symbols."""
+        return self.rules, self.root_offsets, self.roots
+
 
 @dataclass(frozen=True, eq=False)
 class Source(PreparedRows):
@@ -85,28 +90,9 @@ class Source(PreparedRows):
 
 
 def sources(column: pl.Series, call: str, options: Options, window: int = 1) -> list[Source]:
-    """Make each corpus of a compressed column ready, on the engine chosen for all of them.
+    """Make each corpus of a compressed column ready for a call, on the engine chosen for all of them.
 
-    Parameters
-    ----------
-    column
-        Compressed column.
-    call
-        The call's name, for messages.
-    options
-        Which words, where.
-    window
-        Words that each word is counted with.
-
-    Raises
-    ------
-    NotCompressedError
-        The series is not a compressed column.
-    InvalidGrammarError, LimitExceededError
-        A payload or a row is damaged or too large.
-    EngineUnavailableError
-        ``engine="gpu"`` cannot run here.
-
+    A word is counted with ``window`` others. Errors are those of :func:`polars_tadoc.word_count`.
     """
     column = require_tadoc(column, call)
     corpora = split(column)

@@ -198,7 +198,7 @@ def test_errors_of_arguments_are_documented(accessor: type) -> None:
     for name, method in methods(accessor).items():
         text = inspect.getdoc(method) or ""
         for argument in {"n", "window", "top", "min_count"} & set(inspect.signature(method).parameters):
-            assert re.search(rf"^TypeError\n +.*``{argument}``.* no integer", text, re.MULTILINE), (name, argument)
+            assert re.search(rf"^TypeError\n +.*``{argument}``.*\binteger", text, re.MULTILINE), (name, argument)
         if "strategy" in inspect.signature(method).parameters:
             assert re.search(r"^ValueError\n( +.*\n)* +.*``strategy``", text, re.MULTILINE), name
 

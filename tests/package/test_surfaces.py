@@ -91,6 +91,27 @@ def test_help_says_of_options_what_the_function_says(surface: str) -> None:
     assert compared > 40
 
 
+def returned(call: Callable[..., Any]) -> str:
+    """What help says of the result."""
+    text = re.search(r"^Returns\n-+\n(.*?)(?=\n\n\w+\n---|\Z)", inspect.getdoc(call) or "", re.MULTILINE | re.DOTALL)
+    assert text, call
+    return text[1].strip()
+
+
+@pytest.mark.parametrize("name", ["word_count", "inverted_index", "tfidf", "twig_filter", "cooccurrence", "pack"])
+def test_plans_return_what_frames_return(name: str) -> None:
+    frame, plan = returned(getattr(TadocFrame, name)), returned(getattr(TadocLazyFrame, name))
+    assert frame.startswith("DataFrame\n")
+    assert plan == f"LazyFrame\n{frame.partition(chr(10))[2]}"
+
+
+def test_help_names_no_parameter_that_a_call_lacks() -> None:
+    for calls in surfaces().values():
+        for name, call in calls.items():
+            described = {one.strip(" *") for names in documented(call) for one in names.split(",")}
+            assert name == "__init__" or described <= inspect.signature(call).parameters.keys(), name
+
+
 @pytest.mark.parametrize("surface", surfaces())
 def test_no_call_takes_what_its_signature_does_not_show(surface: str) -> None:
     for call in surfaces()[surface].values():

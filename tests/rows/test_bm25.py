@@ -85,7 +85,7 @@ def test_columns(case: Case, data: Any, scoring: str) -> None:
     query = drawn_query(data, case.documents)
     if oracle.tokenize([" ".join(query)]) != [query]:  # a normalised word may be two
         return
-    morphism = Morphism.from_arguments(**{"normalize": None, "lowercase": False, "stopwords": None, **case.arguments})
+    morphism = Morphism.of({"normalize": None, "lowercase": False, "stopwords": None, **case.arguments})
     terms = query if morphism is None else morphism.images(pl.Series(query, dtype=pl.String)).drop_nulls().to_list()
     got = tadoc.bm25(case.column, " ".join(query), scoring=scoring, **arguments, **case.arguments)
     agree(got, expected(case.documents, terms, scoring, **arguments))

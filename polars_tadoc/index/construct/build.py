@@ -3,32 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated, TypedDict, Unpack
 
 import polars as pl
 
+from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.index.codecs import require_codec
 from polars_tadoc.index.construct.collect import document_rows, documents_of, make_segment, require_rows
 from polars_tadoc.index.index import Index
 from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.model.column import require_tadoc, split
+from polars_tadoc.model.word_map import MorphismOptions
 from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.interrupts import interruptible
-from polars_tadoc.traversal.options import Options
+from polars_tadoc.runtime.option_signature import Default, takes_options
+from polars_tadoc.traversal.options import Options, StrategyOption
 
 
-def build_index(
-    column: pl.Series,
-    *,
-    id: pl.Series | None = None,
-    codec: str = "pfordelta",
-    normalize: pl.Expr | None = None,
-    lowercase: bool = False,
-    stopwords: Iterable[str] | None = None,
-    metadata: pl.DataFrame | None = None,
-    store: bool = True,
-    strategy: str = "auto",
-    engine: str | None = None,
-) -> Index:
+class CodecOption(TypedDict, total=False):
+    """How postings are kept."""
+
+    codec: Annotated[str, Default("pfordelta")]
+
+
+class MetadataOption(TypedDict, total=False):
+    """What filters read, as a frame."""
+
+    metadata: Annotated[pl.DataFrame | None, Default(None)]
+
+
+class MetadataColumnsOption(TypedDict, total=False):
+    """What filters read, as columns of the frame that is indexed."""
+
+    metadata: Annotated[Iterable[str] | None, Default(None)]
+
+
+class StoreOption(TypedDict, total=False):
+    """Whether the text stays with the index."""
+
+    store: Annotated[bool, Default(True)]
+
+
+class IndexOptions(
+    CodecOption, MorphismOptions, MetadataOption, StoreOption, StrategyOption, EngineOption, total=False
+):
+    """Options of :func:`build_index`."""
+
+
+class IndexColumnOptions(
+    CodecOption, MorphismOptions, MetadataColumnsOption, StoreOption, StrategyOption, EngineOption, total=False
+):
+    """Options of the same call on a column of a frame."""
+
+
+@takes_options
+def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[IndexOptions]) -> Index:
     """Build a search index of a compressed column (Ding et al., WWW 2009).
 
     Words are counted on the compressed form; nothing is decompressed. Each row that is not null is a document.
@@ -90,16 +119,14 @@ def build_index(
     [2, 1]
 
     """
-    how = require_codec(codec)
-    options = Options.from_arguments(
-        normalize=normalize, lowercase=lowercase, stopwords=stopwords, strategy=strategy, engine=engine
-    )
+    how, metadata, store = require_codec(options["codec"]), options["metadata"], options["store"]
+    counting = Options.of(options)
     column = require_tadoc(column, "build_index")
     require_bool("store", store, "build_index")
     require_rows(column, id, metadata)
     with interruptible():
         corpora = split(column)
-        analyzer = Analyzer.of(corpora, options.morphism)
+        analyzer = Analyzer.of(corpora, counting.morphism)
         rows = document_rows(corpora)
-        segment = make_segment(corpora, rows, options, how)
+        segment = make_segment(corpora, rows, counting, how)
         return Index((segment,), analyzer, documents_of(column, rows, id, metadata, store), how.name)

@@ -64,7 +64,7 @@ def test_columns(case: Case, data: Any, mode: str, engine: str) -> None:
         return
     query = " ".join(f'"{" ".join(words)}"' if len(words) > 1 or data.draw(st.booleans()) else words[0]
                      for words in units)  # fmt: skip
-    morphism = Morphism.from_arguments(**{"normalize": None, "lowercase": False, "stopwords": None, **case.arguments})
+    morphism = Morphism.of({"normalize": None, "lowercase": False, "stopwords": None, **case.arguments})
     image = lambda word: word if morphism is None else morphism.images(pl.Series([word]))[0]  # noqa: E731
     images = [tuple(own for word in words if (own := image(word)) is not None) for words in units]
     index = tadoc.build_index(case.column, **case.arguments)
