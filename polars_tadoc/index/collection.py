@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +24,7 @@ class Collection:
     stored: Documents
     codec: str
     """Name of the codec of its postings."""
-    prepared: OrderedDict[Any, Any] = field(default_factory=OrderedDict, init=False)
+    prepared: dict[Any, Any] = field(default_factory=dict, init=False)
     """What searches keep for the next ones (:mod:`polars_tadoc.index.query.prepared`)."""
 
     @cached_property

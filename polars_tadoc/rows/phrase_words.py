@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_tadoc.kernels.host.rows import phrase_words as kernels
 from polars_tadoc.kernels.tokenize import characters
-from polars_tadoc.kernels.tokenize.tokenize_cpu import BLOCK, SEPARATOR
+from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from polars_tadoc.model.vocabulary import Vocabulary
 
@@ -56,7 +56,6 @@ class PhraseWords:
             data,
             np.cumsum([0, *map(len, encoded)]),
             characters.classes(tokenizer.name),
-            np.empty(BLOCK, np.uint8),
             spans,
             offsets,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -13,12 +13,10 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.compress.compress import named_tokenizer, require_known
-from polars_tadoc.index.segment import SoughtTerms, sought_terms
-from polars_tadoc.kernels.host.rows import phrase_words
-from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, copy_words, find_terms, number_words, word_keys
+from polars_tadoc.index.segment import Segment, SoughtTerms, sought_terms
+from polars_tadoc.kernels.host.rows.query_words import analyze_words, copy_words, find_lists, number_words, word_keys
 from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.tokenize import characters
-from polars_tadoc.kernels.tokenize.tokenize_cpu import BLOCK
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary
@@ -80,18 +78,14 @@ class QueryWords:
         data, spans = self.data.tobytes(), self.spans.tolist()
         return [data[start:stop].decode() for start, stop in zip(spans[::2], spans[1::2], strict=True)]
 
-    def find(self, terms: SoughtTerms) -> Int64:
-        """Return the number of each distinct word among ascending terms, int64, ``UNKNOWN`` where it is not there."""
-        numbers = np.empty(self.distinct, np.int64)
-        find_terms(self.data, self.spans, self._order, *terms, numbers)
-        return numbers
+    def find(self, segment: Segment, totals: Int64) -> Int64:
+        """Return the number of each distinct word's list, int64, ``UNKNOWN`` where a segment has none.
 
-    def without(self, gone: Bool) -> QueryWords:
-        """Leave out some of the distinct words; they keep their numbers."""
-        if not gone.any():
-            return self
-        stays = ~gone[self.words]
-        return replace(self, words=self.words[stays], offsets=np.append(0, np.cumsum(stays))[self.offsets])
+        The live documents that hold a word are added to its total.
+        """
+        numbers = np.empty(self.distinct, np.int64)
+        find_lists(self.data, self.spans, self._order, *segment.sought, segment.live_frequencies, numbers, totals)
+        return numbers
 
     def series(self) -> pl.Series:
         """Return the distinct words as a String series."""
@@ -153,33 +147,52 @@ class Analyzer:
 
     def analyze(self, queries: str | pl.Series) -> QueryWords:
         """Cut queries into words, and apply the morphism to each distinct one; a null query has none."""
-        data, spans, offsets = self._cut(queries)
-        morphism = self.morphism
-        if morphism is None:
-            return QueryWords.numbered(data, spans, offsets)
-        text = data.tobytes()
-        if morphism.normalize is None and text.isascii():  # words need no strings
-            data = np.frombuffer(text.lower(), np.uint8) if text and morphism.lowercase else data
-            words = QueryWords.numbered(data, spans, offsets)
-            return words.without(words.find(sought_strings(morphism.deleted)) != UNKNOWN)
-        words = QueryWords.numbered(data, spans, offsets)
-        images = morphism.images(words.series())
-        data, ends = _bytes(images)
-        mapped = QueryWords.numbered(data, _spans(ends), ends)
+        if self.tokenizer.has_classes:
+            words, is_mapped = self._cut(*_bytes(queries))
+        else:
+            cut = PhraseWords.cut(
+                (queries,) if isinstance(queries, str) else tuple(queries.fill_null("")), self.tokenizer
+            )
+            words, is_mapped = QueryWords.numbered(cut.data, cut.spans, cut.offsets), self.morphism is None
+        if is_mapped or self.morphism is None:
+            return words
+        images = self.morphism.images(words.series())
+        mapped = QueryWords.of(images)
         gone = np.zeros(mapped.distinct, np.bool_)
         gone[mapped.words[images.is_null().to_numpy()]] = True
-        return replace(mapped, offsets=offsets, words=mapped.words[words.words]).without(gone)
+        stays = ~gone[mapped.words][words.words]
+        offsets = np.append(0, np.cumsum(stays))[words.offsets]
+        return QueryWords(offsets, mapped.words[words.words][stays], mapped.data, mapped.spans)
 
-    def _cut(self, queries: str | pl.Series) -> tuple[UInt8, Int64, Int64]:
-        if not self.tokenizer.has_classes:
-            texts = (queries,) if isinstance(queries, str) else tuple(queries.fill_null(""))
-            cut = PhraseWords.cut(texts, self.tokenizer)
-            return cut.data, cut.spans, cut.offsets
-        data, ends = _bytes(queries)
-        spans, offsets = np.empty(2 * len(data), np.int64), np.empty(len(ends), np.int64)
-        classes = characters.classes(self.tokenizer.name)
-        count = phrase_words.cut_words(data, ends, classes, np.empty(BLOCK, np.uint8), spans, offsets)
-        return data, spans[: 2 * count], offsets
+    def _cut(self, data: UInt8, ends: Int64) -> tuple[QueryWords, bool]:
+        """Cut queries into words, and tell whether the morphism was applied: most need no strings for that."""
+        classes, morphism = characters.classes(self.tokenizer.name), self.morphism
+        maps = morphism is None or morphism.normalize is None
+        size = len(data)
+        lowered, room, numbers = (
+            np.empty(size, np.uint8),
+            np.empty(6 * size + 2, np.int64),
+            np.empty(3 * size, np.int64),
+        )
+        offsets = np.empty(len(ends), np.int64)
+        words, spans = numbers[:size], numbers[size:]
+        count, distinct, is_mapped = analyze_words(
+            data,
+            ends,
+            classes.page_of,
+            classes.pages,
+            int(classes.firsts),
+            int(classes.widths),
+            maps,
+            morphism is not None and morphism.lowercase,
+            *sought_strings(frozenset() if morphism is None else morphism.deleted),
+            lowered,
+            room,
+            words,
+            offsets,
+            spans,
+        )
+        return QueryWords(offsets, words[:count], lowered, spans[: 2 * distinct]), is_mapped or morphism is None
 
 
 def has_quotes(texts: str | pl.Series) -> bool:
@@ -189,7 +202,7 @@ def has_quotes(texts: str | pl.Series) -> bool:
 
 @lru_cache(maxsize=16)
 def sought_strings(strings: frozenset[str]) -> SoughtTerms:
-    """Return strings, such as stop words, as :meth:`QueryWords.find` looks for words among them."""
+    """Return strings, such as stop words, as words are looked for among them."""
     return sought_terms(Vocabulary.copied(pl.Series(sorted(strings, key=str.encode), dtype=pl.String)))
 
 

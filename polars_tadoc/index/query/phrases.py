@@ -185,7 +185,7 @@ def _in_segment(
 def _candidates(segment: Segment, phrases: Sequence[tuple[str, ...]]) -> list[Int64]:
     """Documents that hold all words of each phrase, ascending; none that is deleted."""
     words = sorted({word for phrase in phrases for word in phrase})
-    places = QueryWords.of(pl.Series("word", words, pl.String)).find(segment.sought)
+    places = QueryWords.of(pl.Series("word", words, pl.String)).find(segment, np.zeros(len(words), np.int64))
     known = places != UNKNOWN
     offsets, documents, _ = decode_lists(segment.postings, places[known].astype(np.uint32))
     number = np.cumsum(known) - 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +12,13 @@ import polars as pl
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.query.analyzer import QueryWords, has_quotes
 from polars_tadoc.index.query.phrases import Phrases, phrase_lists, take_phrases
-from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, add_frequencies, weigh_words
+from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, weigh_words
 from polars_tadoc.kernels.postings.coded import Lists, Queries
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.scoring.bm25 import Scoring
+
+MAX_TABLE = 1 << 16
+"""Documents of an index up to which weights are kept by document frequency: most queries then compute none."""
 
 Bool = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
@@ -92,11 +96,8 @@ def plan(index: Collection, texts: str | pl.Series, scoring: Scoring, call: str)
     """Find the words and phrases of queries in all segments, and weigh them by their documents in the whole index."""
     phrases = take_phrases(texts, index.analyzer, call) if has_quotes(texts) else None
     words = index.analyzer.analyze(texts if phrases is None else phrases.texts)
-    offsets, items, numbers, frequencies = words.offsets, words.words, [], np.zeros(words.distinct, np.int64)
-    for segment in index.segments:
-        own = words.find(segment.sought)
-        add_frequencies(own, segment.live_frequencies, frequencies)
-        numbers.append(own)
+    offsets, items, frequencies = words.offsets, words.words, np.zeros(words.distinct, np.int64)
+    numbers = [words.find(segment, frequencies) for segment in index.segments]
     extra: list[Lists | None] = [None] * len(numbers)
     if phrases is not None and phrases.words:
         offsets, items = _join(words, phrases)
@@ -124,25 +125,49 @@ def _weighed(
     if index.live is not None:
         for own in numbers:
             own[frequencies == 0] = UNKNOWN  # all its documents were deleted
-    known, documents = np.maximum(frequencies, 1), max(index.documents, 1)  # words of no document weigh nothing
-    bases = scoring.bases(documents, known) if scoring.has_base else _NONE
+    weights, bases, places = _worth(scoring, index.documents, frequencies)
     totals = np.zeros(len(offsets) - 1, np.float32) if scoring.has_base else None
     entry_offsets, entries = np.empty(len(offsets), np.int64), np.empty(len(items), np.int64)
-    weights = np.empty(len(items), np.float32)
+    entry_weights = np.empty(len(items), np.float32)
     count = weigh_words(
         offsets,
         items,
         words.data,
         words.spans,
         frequencies,
-        scoring.weights(documents, known),
+        weights,
         bases,
+        places,
         entry_offsets,
         entries,
-        weights,
+        entry_weights,
         _NO_TOTALS if totals is None else totals,
     )
-    return Plan(entry_offsets, entries[:count], weights[:count], numbers, totals, extra, frequencies, words, phrases)
+    return Plan(
+        entry_offsets, entries[:count], entry_weights[:count], numbers, totals, extra, frequencies, words, phrases
+    )
+
+
+def _worth(scoring: Scoring, documents: int, frequencies: Int64) -> tuple[Float64, Float64, Int64]:
+    """Return weights and bases, and the place of each word's: those of all frequencies are kept if they are few."""
+    if documents <= MAX_TABLE:
+        return *_table(scoring, documents), frequencies
+    return *_values(scoring, documents, frequencies), np.arange(len(frequencies))
+
+
+@lru_cache(maxsize=16)
+def _table(scoring: Scoring, documents: int) -> tuple[Float64, Float64]:
+    return _values(scoring, documents, np.arange(documents + 1))
+
+
+def _values(scoring: Scoring, documents: int, frequencies: Int64) -> tuple[Float64, Float64]:
+    """Return words' weights, and what they add to all documents; 0 where no document holds one."""
+    known = frequencies > 0
+    weights, bases = np.zeros(len(known)), np.zeros(len(known) if scoring.has_base else 0)
+    weights[known] = scoring.weights(documents, frequencies[known])
+    if scoring.has_base:
+        bases[known] = scoring.bases(documents, frequencies[known])
+    return weights, bases
 
 
 def _join(words: QueryWords, phrases: Phrases) -> tuple[Int64, Int64]:
@@ -154,5 +179,4 @@ def _join(words: QueryWords, phrases: Phrases) -> tuple[Int64, Int64]:
     return offsets, np.append(words.words, words.distinct + phrases.items)[order]
 
 
-_NONE: Float64 = np.zeros(0)
 _NO_TOTALS: Float32 = np.zeros(0, np.float32)

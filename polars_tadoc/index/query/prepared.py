@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from polars_tadoc.config import settings
 from polars_tadoc.engine.choose import Engine
+from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.postings.coded import Postings, Queries
@@ -82,23 +83,15 @@ def prepare_segment(index: Collection, number: int, scoring: Scoring, engine: En
 
     """
     segment, kernels = index.segments[number], engine.kernels
-    place = (engine.name, segment.key, scoring, index.average_length)
+    has_bounds = bounded and kernels.READS_BOUNDS
+    kept = index.prepared if engine.uses_cpu_threads else {}  # a device keeps its arrays itself
+    found: Prepared | None = kept.get((number, scoring, has_bounds))
+    if found is not None:
+        return found
 
     def keep(name: str, make: Callable[[], Any]) -> Any:
-        def with_index(make: Callable[[], _Kept]) -> _Kept:
-            key = (*place, name)
-            with _lock:
-                found: _Kept | None = index.prepared.get(key)
-            if found is None:
-                found = make()
-            with _lock:
-                index.prepared[key] = found
-                index.prepared.move_to_end(key)
-                while len(index.prepared) > 2 * SCORINGS * len(index.segments):
-                    index.prepared.popitem(last=False)
-            return found
-
-        return engine.keep(lambda: ":".join(map(str, (*place[1:], name))), lambda: _kept(make()), with_index).value
+        key = f"{segment.key}:{scoring}:{index.average_length}:{name}"
+        return engine.keep(key, lambda: _kept(make()), lambda make: make()).value
 
     def make_postings() -> _Kept:
         share = POSTINGS_SHARE * segment.nbytes / sum(one.nbytes for one in index.segments)
@@ -106,10 +99,19 @@ def prepare_segment(index: Collection, number: int, scoring: Scoring, engine: En
 
     own = _Kept(segment.postings, 0)
     postings = engine.keep(f"{segment.key}:postings", make_postings, lambda _: own).value
-    norms = keep("norms", lambda: kernels.load_array(scoring.norms(segment.lengths, index.average_length)))
-    has_bounds = bounded and kernels.READS_BOUNDS
+    other: Prepared | None = kept.get((number, scoring, not has_bounds))
+    norms = other.norms if other else keep("norms", lambda: _norms(index, segment, scoring, kernels))
     bounds = keep("bounds", lambda: kernels.block_bounds(postings, norms)) if has_bounds else None
-    return Prepared(postings, norms, bounds)
+    ready = Prepared(postings, norms, bounds)
+    with _lock:
+        kept[number, scoring, has_bounds] = ready
+        while len(kept) > 2 * SCORINGS * len(index.segments):
+            kept.pop(next(iter(kept)))
+    return ready
+
+
+def _norms(index: Collection, segment: Segment, scoring: Scoring, kernels: Kernels) -> Any:
+    return kernels.load_array(scoring.norms(segment.lengths, index.average_length))
 
 
 def missing_bytes(segment: Segment, lists: npt.NDArray[np.int64], engine: Engine) -> npt.NDArray[np.float64]:

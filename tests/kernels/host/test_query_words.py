@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -11,14 +12,16 @@ from hypothesis import strategies as st
 
 from polars_tadoc.kernels.host.rows.query_words import (
     UNKNOWN,
-    add_frequencies,
+    analyze_words,
     copy_words,
     fill_keys,
+    find_lists,
     find_terms,
     number_words,
     weigh_words,
     word_keys,
 )
+from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.model.vocabulary import Vocabulary
 
 pieces = st.lists(st.sampled_from([b"", b"a", b"ab", b"\x00", b"\xff", b"common prefix", "日本".encode()]), max_size=4)
@@ -67,19 +70,45 @@ def test_find_terms(terms: set[str], words: list[str]) -> None:
         numbers = np.empty(len(words), np.int64)
         find_terms(data, spans, order, vocabulary.offsets, vocabulary.data, keys, numbers)
         assert numbers.tolist() == [ascending.index(word) if word in terms else UNKNOWN for word in words]
+        frequencies = np.arange(len(ascending), dtype=np.uint32) + np.uint32(1 << 31)
+        totals, again = np.arange(len(words)), np.empty(len(words), np.int64)
+        find_lists(data, spans, order, vocabulary.offsets, vocabulary.data, keys, frequencies, again, totals)
+        assert again.tolist() == numbers.tolist()
+        assert totals.tolist() == [
+            i + (int(frequencies[number]) if number != UNKNOWN else 0) for i, number in enumerate(numbers.tolist())
+        ]
 
 
-@given(data=st.data())
-def test_add_frequencies(data: st.DataObject) -> None:
-    numbers = data.draw(st.lists(st.integers(-1, 4), max_size=8))
-    frequencies = np.array(data.draw(st.lists(st.integers(0, 2**32 - 1), min_size=5, max_size=5)), np.uint32)
-    before = data.draw(st.lists(st.integers(0, 100), min_size=len(numbers), max_size=len(numbers)))
-    totals = np.array(before, np.int64)
-    add_frequencies(np.array(numbers, np.int64), frequencies, totals)
-    assert totals.tolist() == [
-        total + (int(frequencies[number]) if number != UNKNOWN else 0)
-        for total, number in zip(before, numbers, strict=True)
-    ]
+@given(
+    queries=st.lists(st.text(st.sampled_from("aBc zZé日_-9@[`{"), max_size=20), max_size=5),
+    stop=st.sets(st.sampled_from(["", "a", "B", "b", "bc", "é", "zz"])),
+    maps=st.booleans(),
+    lowers=st.booleans(),
+)
+def test_analyze_words(queries: list[str], stop: set[str], maps: bool, lowers: bool) -> None:
+    """Against a regular expression and Python's lower()."""
+    data, spans = spans_of([query.encode() for query in queries])
+    ends = np.append(spans[::2], len(data)).astype(np.int64)
+    stops = Vocabulary(pa.array(sorted(stop, key=str.encode), pa.large_string()))
+    keys = np.empty(len(stop), np.uint64)
+    fill_keys(stops.offsets, stops.data, keys)
+    classes = characters.classes("words")
+    size = len(data)
+    lowered, room, words = np.empty(size, np.uint8), np.empty(6 * size + 2, np.int64), np.empty(size, np.int64)
+    offsets, distinct = np.empty(len(ends), np.int64), np.empty(2 * size, np.int64)
+    count, found, is_mapped = analyze_words(
+        data, ends, classes.page_of, classes.pages, int(classes.firsts), int(classes.widths), maps, lowers,
+        stops.offsets, stops.data, keys, lowered, room, words, offsets, distinct,
+    )  # fmt: skip
+    assert is_mapped == (maps and "".join(queries).isascii())
+    cut = [re.findall(r"日|\w+?(?=日|\W|$)", query) for query in queries]
+    if is_mapped:
+        cut = [[word.lower() if lowers else word for word in own] for own in cut]
+    names = [lowered[start:end].tobytes().decode() for start, end in distinct[: 2 * found].reshape(-1, 2)]
+    assert names == list(dict.fromkeys(word for own in cut for word in own))
+    left = [[word for word in own if word not in stop] for own in cut] if is_mapped else cut
+    assert count == sum(map(len, left))
+    assert [[names[word] for word in words[a:b]] for a, b in pairwise(offsets)] == left
 
 
 @given(data=st.data(), names=st.lists(texts, max_size=30, unique=True), phrases=st.integers(0, 3), based=st.booleans())
@@ -91,6 +120,7 @@ def test_weigh_words(data: st.DataObject, names: list[str], phrases: int, based:
     few = st.lists(st.integers(0, 3), min_size=known, max_size=known)
     reals = st.lists(st.floats(0, 10), min_size=known, max_size=known)
     frequencies, weights, bases = data.draw(few), data.draw(reals), data.draw(reals)
+    places = data.draw(st.permutations(range(known)))
     encoded, spans = spans_of([name.encode() for name in names])
 
     def term(word: int) -> tuple[bool, bytes, int]:
@@ -99,12 +129,12 @@ def test_weigh_words(data: st.DataObject, names: list[str], phrases: int, based:
     expected, sums = [], []
     for query in queries:
         distinct = sorted(set(query), key=lambda word: (frequencies[word], term(word)))
-        worth = [query.count(word) * weights[word] if frequencies[word] else 0.0 for word in distinct]
+        worth = [query.count(word) * weights[places[word]] for word in distinct]
         expected.append(list(zip(distinct, np.array(worth, np.float32).tolist(), strict=True)))
         total = 0.0
         for word in sorted(set(query), key=term):
-            total += query.count(word) * bases[word] if frequencies[word] else 0.0
-        sums.append(np.float32(total) if based else np.float32(7))
+            total += query.count(word) * bases[places[word]]
+        sums.append(np.float32(total) if based and known else np.float32(7))
     flat = np.array([word for query in queries for word in query], np.int64)
     offsets = np.append(0, np.cumsum([len(query) for query in queries])).astype(np.int64)
     at, entries, own = np.empty(len(offsets), np.int64), np.empty(len(flat), np.int64), np.empty(len(flat), np.float32)
@@ -112,8 +142,9 @@ def test_weigh_words(data: st.DataObject, names: list[str], phrases: int, based:
     given_bases = np.array(bases if based else [], np.float64)
     numbers = np.array(frequencies, np.int64)
     count = weigh_words(
-        offsets, flat, encoded, spans, numbers, np.array(weights, np.float64), given_bases, at, entries, own, totals
-    )
+        offsets, flat, encoded, spans, numbers, np.array(weights, np.float64), given_bases, np.array(places, np.int64),
+        at, entries, own, totals,
+    )  # fmt: skip
     assert count == at[-1]
     got = [list(zip(entries[a:b].tolist(), own[a:b].tolist(), strict=True)) for a, b in pairwise(at)]
     assert got == expected

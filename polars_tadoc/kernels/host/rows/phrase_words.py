@@ -6,7 +6,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.tokenize.tokenize_cpu import GAP, Classes, classify, word_end_from
+from polars_tadoc.kernels.tokenize.tokenize_cpu import BLOCK, GAP, Classes, classify, word_end_from
 from polars_tadoc.runtime.compiled import njit
 
 UInt8 = npt.NDArray[np.uint8]
@@ -18,7 +18,7 @@ UNKNOWN = 0xFFFFFFFF
 
 
 @njit(nogil=True)
-def cut_words(data: UInt8, offsets: Int64, classes: Classes, tail: UInt8, spans: Int64, word_offsets: Int64) -> int:
+def cut_words(data: UInt8, offsets: Int64, classes: Classes, spans: Int64, word_offsets: Int64) -> int:
     """Cut texts into words, as the tokenizer cuts rows.
 
     Parameters
@@ -27,8 +27,6 @@ def cut_words(data: UInt8, offsets: Int64, classes: Classes, tail: UInt8, spans:
         The texts' UTF-8 bytes, one after another, and where each starts.
     classes
         Character classes of the tokenizer.
-    tail
-        Work space of ``BLOCK`` bytes.
     spans
         Filled: where each word starts and ends in the bytes; room for two numbers a byte.
     word_offsets
@@ -40,6 +38,7 @@ def cut_words(data: UInt8, offsets: Int64, classes: Classes, tail: UInt8, spans:
         The number of words.
 
     """
+    tail = np.empty(BLOCK, np.uint8)
     base = nb.uint64(data.ctypes.data)
     page_of, pages = nb.uint64(classes.page_of.ctypes.data), nb.uint64(classes.pages.ctypes.data)
     words = 0

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.host.rows.phrase_words import cut_words
+from polars_tadoc.kernels.tokenize.tokenize_cpu import Classes
 from polars_tadoc.runtime.compiled import njit
 
 UInt8 = npt.NDArray[np.uint8]
@@ -158,11 +160,99 @@ def word_keys(data: UInt8, spans: Int64, keys: UInt64) -> None:
 
 
 @njit(nogil=True)
-def add_frequencies(numbers: Int64, frequencies: Any, totals: Int64) -> None:
-    """Add to each word's total how many documents of a segment hold it."""
+def find_lists(
+    data: UInt8,
+    spans: Int64,
+    order: Int64,
+    offsets: Any,
+    terms: Any,
+    keys: Any,
+    frequencies: Any,
+    numbers: Int64,
+    totals: Int64,
+) -> None:
+    """Find words as :func:`find_terms`, and add to each word's total how many documents hold it."""
+    find_terms(data, spans, order, offsets, terms, keys, numbers)
     for word in range(len(numbers)):
         if numbers[word] != UNKNOWN:
             totals[word] += frequencies[numbers[word]]
+
+
+@njit(nogil=True)
+def analyze_words(
+    data: UInt8,
+    ends: Int64,
+    page_of: Any,
+    pages: Any,
+    firsts: int,
+    widths: int,
+    maps: bool,
+    lowers: bool,
+    stop_offsets: Any,
+    stop_terms: Any,
+    stop_keys: Any,
+    lowered: UInt8,
+    room: Int64,
+    words: Int64,
+    offsets: Int64,
+    distinct: Int64,
+) -> tuple[int, int, bool]:
+    """Cut texts into words, lower-case these, number them, and leave stop words out; texts are ASCII, or only cut.
+
+    Parameters
+    ----------
+    data, ends
+        The texts' UTF-8 bytes, one after another, and where each starts.
+    page_of, pages, firsts, widths
+        Character classes of the tokenizer.
+    maps
+        Whether to lower-case and to leave out stop words where all bytes are ASCII.
+    lowers
+        Whether to lower-case then.
+    stop_offsets, stop_terms, stop_keys
+        Stop words, as the terms of :func:`find_terms`.
+    lowered
+        Filled: the bytes, lower-cased if so told.
+    room
+        Work space of five times the bytes, and 16.
+    words, offsets
+        Filled: the words' numbers, and where each text's words start; room for a number a byte.
+    distinct
+        Filled: where the first word of each number starts and ends; room for two numbers a byte.
+
+    Returns
+    -------
+    (int, int, bool)
+        How many words and distinct words there are, and whether they were mapped.
+
+    """
+    size = len(data)
+    spans, classes = room[: 2 * size], Classes(page_of, pages, np.uint32(firsts), np.uint32(widths))
+    count = cut_words(data, ends, classes, spans, offsets)
+    for i in range(size):
+        maps = maps and data[i] < 128
+    for i in range(size):
+        is_upper = maps and lowers and 65 <= data[i] <= 90
+        lowered[i] = data[i] + np.uint8(32) if is_upper else data[i]
+    slots = 2
+    while slots < 2 * count + 1:
+        slots *= 2
+    found = number_words(lowered, spans, room[2 * size : 2 * size + slots], words[:count], distinct)
+    if maps and len(stop_keys) and count:
+        order, gone = room[:found], room[found : 2 * found]
+        for word in range(found):
+            order[word] = word
+        find_terms(lowered, distinct, order, stop_offsets, stop_terms, stop_keys, gone)
+        count, at = 0, 0
+        for text in range(len(ends) - 1):
+            stop = offsets[text + 1]
+            while at < stop:
+                if gone[words[at]] == UNKNOWN:
+                    words[count] = words[at]
+                    count += 1
+                at += 1
+            offsets[text + 1] = count
+    return count, found, maps
 
 
 @njit(nogil=True)
@@ -201,6 +291,7 @@ def weigh_words(
     frequencies: Int64,
     weights: Float64,
     bases: Float64,
+    places: Int64,
     entry_offsets: Int64,
     entries: Int64,
     entry_weights: Float32,
@@ -217,11 +308,13 @@ def weigh_words(
     frequencies
         By number: how many documents hold it. The rarest comes first, of equal ones as terms ascend.
     weights
-        By number: what it adds to a score at most; times its occurrences in the query it is the entry's weight.
+        By place: what it adds to a score at most; times its occurrences in the query it is the entry's weight.
     bases
-        By number: what it adds to the scores of all documents; empty where nothing does.
+        By place: what it adds to the scores of all documents; empty where nothing does.
+    places
+        By number: its place in ``weights`` and ``bases``; beyond, as of a damaged index, the last one is taken.
     entry_offsets, entries, entry_weights
-        Filled: where each query's entries start; their numbers; their weights, 0 where no document holds one.
+        Filled: where each query's entries start; their numbers; their weights.
     totals
         By query: what is added to the scores of all documents, summed as terms ascend; ``bases`` empty: left as it is.
 
@@ -242,7 +335,7 @@ def weigh_words(
                 stop = i + 1
                 while stop < len(own) and own[stop] == own[i]:
                     stop += 1
-                total += (stop - i) * (bases[own[i]] if frequencies[own[i]] else 0.0)
+                total += (stop - i) * bases[min(places[own[i]], len(bases) - 1)]
                 i = stop
             totals[query] = np.float32(total)
         _sort(own, data, spans, frequencies)
@@ -252,7 +345,7 @@ def weigh_words(
             while stop < len(own) and own[stop] == own[i]:
                 stop += 1
             entries[at] = own[i]
-            entry_weights[at] = np.float32((stop - i) * (weights[own[i]] if frequencies[own[i]] else 0.0))
+            entry_weights[at] = np.float32((stop - i) * weights[min(places[own[i]], len(weights) - 1)])
             at += 1
             i = stop
         entry_offsets[query + 1] = at
