@@ -26,6 +26,8 @@ class Collection:
     """Name of the codec of its postings."""
     prepared: dict[Any, Any] = field(default_factory=dict, init=False)
     """What searches keep for the next ones (:mod:`polars_tadoc.index.query.prepared`)."""
+    texts: dict[int, Any] = field(default_factory=dict, init=False)
+    """By segment, the text that phrases are counted in (:mod:`polars_tadoc.index.query.segment_text`)."""
 
     @cached_property
     def documents(self) -> int:

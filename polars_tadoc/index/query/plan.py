@@ -101,7 +101,7 @@ def plan(index: Collection, texts: str | pl.Series, scoring: Scoring, call: str)
     extra: list[Lists | None] = [None] * len(numbers)
     if phrases is not None and phrases.words:
         offsets, items = _join(words, phrases)
-        lists = phrase_lists(index, phrases.words, call)
+        lists = phrase_lists(index, phrases, call)
         sizes = [np.diff(own.offsets) for own in lists]
         for number, segment in enumerate(index.segments):
             named = len(segment.postings.frequencies) + np.arange(len(phrases.words))

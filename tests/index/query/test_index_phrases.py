@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import polars as pl
@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
+from polars_tadoc.index.query import segment_text
 from polars_tadoc.kernels.host.rows.phrases_reference import count_phrase
 from polars_tadoc.model.word_map import Morphism
 from tests import oracle
@@ -70,6 +71,27 @@ def test_columns(case: Case, data: Any, mode: str, engine: str) -> None:
     index = tadoc.build_index(case.column, **case.arguments)
     wanted = expected(case.documents, [own for own in images if own], mode, scoring)
     check(index, query, wanted, mode=mode, scoring=scoring, engine=engine)
+
+
+WAYS = {
+    "word by word": {},
+    "by rules": {"FEW_WORDS": 0},
+    "many threads": {"FEW_ROWS": 1},
+    "not kept": {"KEPT_SHARE": 1 << 60},
+}
+
+
+@pytest.fixture(scope="module", params=WAYS, autouse=True)
+def way(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Each way in which candidates are read gives the same."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in WAYS[request.param].items():
+            patched.setattr(segment_text, name, value)
+        INDEX.texts.clear()
+        yield request.param
+        kept = [text for text in INDEX.texts.values() if text is not None]
+        assert bool(kept) == (request.param != "not kept")
+    INDEX.texts.clear()
 
 
 TEXTS = ["out of memory", "memory is out of order", None, "the out-of memory, out of memory killer", "Out of memory"]
@@ -134,6 +156,15 @@ def test_many_phrases_at_once() -> None:
     for number, phrase in enumerate(phrases):
         own = found.filter(pl.col("query") == number)
         assert dict(own.select("id", "score").rows()) == pytest.approx(expected(documents, [phrase]), rel=1e-5)
+
+
+def test_matches_overlap_and_words_that_are_left_out_do_not_part() -> None:
+    texts = ["a a a a", "a b a b a", "b a", "x y x y x"]
+    column = tadoc.compress(pl.Series(["a the a a the the a", *texts[1:]]))
+    index = tadoc.build_index(column, stopwords=["the"])
+    documents = [text.split() for text in texts]
+    for phrase in [("a", "a"), ("a", "b", "a"), ("a", "a", "a"), ("b", "a"), ("x", "y", "x")]:
+        check(index, f'"{" ".join(phrase)}"', expected(documents, [phrase]))
 
 
 def test_what_is_wrong_is_said() -> None:

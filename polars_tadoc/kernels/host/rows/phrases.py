@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from polars_tadoc.runtime.addresses import trailing_zeros
 from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.interrupts import interrupts, polled
 
 UInt8 = npt.NDArray[np.uint8]
 UInt32 = npt.NDArray[np.uint32]
@@ -25,6 +26,9 @@ Int64 = npt.NDArray[np.int64]
 
 HOLDS = 1
 LEAVES = 2
+
+LEFT_OUT = -2
+"""Term of a word that is left out as if it were not there."""
 
 
 class Automaton(NamedTuple):
@@ -358,3 +362,69 @@ def find_rows(touched: UInt8, root_offsets: UInt64, roots: UInt32, pending: UInt
             width >>= one
         pending[row >> nb.uint64(6)] |= one << (row & nb.uint64(63))
         at = root_offsets[row + one]
+
+
+@polled
+@njit(nogil=True)
+def count_in_rows(
+    terminals: int,
+    rule_offsets: Int64,
+    symbols: UInt32,
+    levels: int,
+    terms: Int64,
+    root_offsets: Int64,
+    roots: UInt32,
+    documents: Int64,
+    phrase: Int64,
+    borders: Int64,
+    counts: UInt64,
+) -> None:
+    """Count the places of a few documents where a phrase is, word by word (Knuth, Morris and Pratt, 1977).
+
+    Parameters
+    ----------
+    terminals, rule_offsets, symbols, levels
+        The rules.
+    terms
+        int64 by terminal: the term that it is, ``UNKNOWN`` or ``LEFT_OUT``.
+    root_offsets, roots
+        The documents' symbols.
+    documents
+        int64: which ones are read.
+    phrase
+        Its terms.
+    borders
+        By number of words read: how many of the last ones are the first ones, too.
+    counts
+        Filled by document that is read.
+
+    """
+    began = interrupts()
+    position, end = np.empty(levels + 1, np.int64), np.empty(levels + 1, np.int64)
+    for row in range(len(documents)):
+        if interrupts() != began:
+            return
+        position[0], end[0] = root_offsets[documents[row]], root_offsets[documents[row] + 1]
+        depth, read, count = 0, 0, 0
+        while depth >= 0:
+            if position[depth] == end[depth]:
+                depth -= 1
+                continue
+            inside = position[depth]
+            position[depth] = inside + 1
+            symbol = nb.int64(roots[inside]) if depth == 0 else nb.int64(symbols[inside])
+            if symbol >= terminals:
+                depth += 1
+                position[depth] = rule_offsets[symbol - terminals]
+                end[depth] = rule_offsets[symbol - terminals + 1]
+                continue
+            term = terms[symbol]
+            if term == LEFT_OUT:
+                continue
+            while read > 0 and phrase[read] != term:
+                read = borders[read]
+            read += nb.int64(phrase[read] == term)
+            if read == len(phrase):
+                count += 1
+                read = borders[read]
+        counts[row] = count

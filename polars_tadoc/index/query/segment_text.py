@@ -1,0 +1,201 @@
+"""The text of a segment's documents as phrases are counted in it: rows of grammars, words as the segment's terms."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_tadoc.config import settings
+from polars_tadoc.index.collection import Collection
+from polars_tadoc.index.query.analyzer import Analyzer, QueryWords
+from polars_tadoc.index.segment import Segment
+from polars_tadoc.kernels.host.rows.phrases import LEFT_OUT, count_in_rows
+from polars_tadoc.kernels.host.rows.word_map import map_roots, map_rules
+from polars_tadoc.kernels.primitives.codes import DELETED
+from polars_tadoc.kernels.traverse.results_cpu import load_rules
+from polars_tadoc.model.column import split
+from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.rows.matching import Target, forget_links
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+
+Int64 = npt.NDArray[np.int64]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+
+KEPT_SHARE = 8
+"""The host's cache budget by this is how many bytes of text, decoded, an index keeps for phrases."""
+
+FEW_WORDS = 1 << 18
+"""Words of candidates that are read one by one; more are matched rule by rule."""
+
+FEW_ROWS = 1 << 9
+"""Rows that are worth another thread."""
+
+_keys = itertools.count()
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Documents of one grammar.
+
+    Parameters
+    ----------
+    corpus
+        The documents.
+    terms
+        int64 by word id: the segment's term that the word is, or ``LEFT_OUT``.
+
+    """
+
+    corpus: Corpus
+    terms: Int64
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds."""
+        return self.corpus.grammar.nbytes + self.corpus.roots.nbytes + self.terms.nbytes
+
+    def count(self, rows: Int64, phrase: Int64, words: int) -> UInt64:
+        """Count a phrase in some of the documents, of so many words."""
+        counts = np.empty(len(rows), np.uint64)
+        if words > FEW_WORDS:
+            return self._match(rows, phrase)
+        rules, corpus, borders = load_rules(self.corpus.grammar), self.corpus, _borders(phrase.tolist())
+
+        def count(chunk: tuple[int, int]) -> None:
+            count_in_rows(
+                rules.terminals,
+                rules.rule_offsets,
+                rules.symbols,
+                len(rules.level_offsets),
+                self.terms,
+                corpus.root_offsets,
+                corpus.roots,
+                rows[slice(*chunk)],
+                phrase,
+                borders,
+                counts[slice(*chunk)],
+            )
+
+        map_parallel(count, even_chunks(len(rows), FEW_ROWS))
+        return counts
+
+    def _match(self, rows: Int64, phrase: Int64) -> UInt64:
+        """Match all rules and documents, each rule once."""
+        rules, corpus, terms, key = load_rules(self.corpus.grammar), self.corpus, self.terms, self.corpus.key
+        root_offsets, roots = corpus.root_offsets, corpus.roots
+        left_out = bool((terms == LEFT_OUT).any())
+        if left_out:
+            image = np.where(terms == LEFT_OUT, DELETED, np.arange(len(terms))).astype(np.uint32)
+            rules, plain = map_rules(rules, image, len(image)), rules
+            root_offsets, roots = map_roots(plain, root_offsets, roots, image, rules)
+            key = f"phrases:{next(_keys)}"
+        distinct, names = np.unique(phrase, return_inverse=True)
+        words = np.flatnonzero(np.isin(terms, distinct))
+        called = words.astype(np.uint32), np.searchsorted(distinct, terms[words]).astype(np.uint32)
+        found = np.zeros(corpus.document_count, np.uint64)
+        try:
+            target = Target(rules, root_offsets, roots, key, called)
+            target.count(names.astype(np.uint32), np.array([0, len(phrase)], np.int64), False, found)
+        finally:
+            if left_out:
+                forget_links(key)
+        return found[rows]
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentText:
+    """Documents of a segment, by grammar.
+
+    Parameters
+    ----------
+    parts
+        The grammars.
+    owners, rows
+        int64 by document: the part that it is in, and its row there.
+    lengths
+        uint32 by document: its words.
+    documents
+        int64, ascending: which of the segment's documents these are; None where they are all.
+
+    """
+
+    parts: list[_Part]
+    owners: Int64
+    rows: Int64
+    lengths: UInt32
+    documents: Int64 | None
+
+    @classmethod
+    def of(cls, segment: Segment, text: pl.Series, analyzer: Analyzer, documents: Int64 | None) -> SegmentText:
+        """Take the text of some documents, or of all."""
+        corpora = split(text)
+        require_countable(corpora)
+        owners, rows = np.zeros((2, len(text)), np.int64)
+        for number, corpus in enumerate(corpora):
+            owners[corpus.rows], rows[corpus.rows] = number, np.arange(len(corpus.rows))
+        parts = [_Part(corpus, _terms(corpus, segment, analyzer)) for corpus in corpora]
+        lengths = segment.lengths if documents is None else segment.lengths[documents]
+        return cls(parts, owners, rows, lengths, documents)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds."""
+        return sum(part.nbytes for part in self.parts) + self.owners.nbytes + self.rows.nbytes
+
+    def count(self, documents: Int64, phrase: Int64) -> UInt64:
+        """Count a phrase, given as terms, in some documents, ascending."""
+        places = documents if self.documents is None else self.documents.searchsorted(documents)
+        rows, words = self.rows[places], int(self.lengths[places].sum(dtype=np.int64))
+        if len(self.parts) == 1:
+            return self.parts[0].count(rows, phrase, words)
+        counts, owners = np.zeros(len(rows), np.uint64), self.owners[places]
+        for number in np.unique(owners).tolist():
+            own = owners == number
+            counts[own] = self.parts[number].count(rows[own], phrase, words)
+        return counts
+
+
+def segment_text(index: Collection, number: int, documents: Int64) -> SegmentText:
+    """Return the text of some documents of a segment: that of all of them, kept for the next call, unless it is large.
+
+    Raises
+    ------
+    InvalidGrammarError
+        A row is damaged.
+
+    """
+    segment, text = index.segments[number], index.stored.text
+    assert text is not None
+    budget = settings().host_cache_bytes // KEPT_SHARE
+    kept, start = index.texts.get(number), sum(other.size for other in index.segments[:number])
+    if kept is None and number not in index.texts and text.estimated_size() <= budget:
+        kept = SegmentText.of(segment, text.slice(start, segment.size), index.analyzer, None)
+        held = sum(other.nbytes for other in index.texts.values() if other)
+        index.texts[number] = kept if held + kept.nbytes <= budget else None
+    return kept or SegmentText.of(segment, text.gather(documents + start), index.analyzer, documents)
+
+
+def _terms(corpus: Corpus, segment: Segment, analyzer: Analyzer) -> Int64:
+    """Return the term that each word of a grammar is under the index's morphism."""
+    words = corpus.grammar.words.series
+    images = words if analyzer.morphism is None else analyzer.morphism.images(words)
+    named = QueryWords.of(images)
+    terms = named.find(segment, np.zeros(named.distinct, np.int64))[named.words]
+    terms[images.is_null().to_numpy()] = LEFT_OUT
+    return terms
+
+
+def _borders(phrase: list[int]) -> Int64:
+    """Return for each number of a phrase's first words how many of their last ones are first ones, too."""
+    borders = [0, 0]
+    for place in range(1, len(phrase)):
+        length = borders[place]
+        while length and phrase[length] != phrase[place]:
+            length = borders[length]
+        borders.append(length + 1 if phrase[length] == phrase[place] else 0)
+    return np.array(borders, np.int64)
