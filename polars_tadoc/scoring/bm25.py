@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
+from polars_tadoc.runtime.array_types import Float32, Float64
 from polars_tadoc.runtime.option_signature import Default
-
-Float32 = npt.NDArray[np.float32]
-Float64 = npt.NDArray[np.float64]
 
 MOST = 1e9
 """Largest k1 and delta: beyond, weights would leave what float32 holds."""

@@ -24,12 +24,10 @@ from polars_tadoc.kernels.tokenize.xml_words import xml_words
 from polars_tadoc.kernels.twigs.arrays import CLOSE, DOUBTFUL, EMPTY, NOTHING, OPEN, SHUT, TEXT, WordEvents
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.twig.alphabet import Alphabet
 from polars_tadoc.twig.tags import DECLARES, Numbers, Tags, parse_tags
 
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 MAX_CONTEXTS = 16

@@ -8,12 +8,9 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
+from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.compiled import njit
-
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 
 LONGEST = 16
 """Symbols up to which a document is compared with others: longer ones are seldom equal and cost more to hash."""

@@ -9,16 +9,11 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.traverse.tables_cpu import LANES, WIDE, copy_scaled, copy_wide, nonzero_bits
 from polars_tadoc.runtime.addresses import prefetch, trailing_zeros
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 BLOCK = 512
 """Terminals of tables that are gathered at a time: they stay in the nearest cache. Longer tables are read in place."""

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.runtime.addresses import trailing_zeros
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 
 def terms_of_text(

@@ -13,15 +13,13 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.runtime.addresses import prefetch
+from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
-Int64 = npt.NDArray[np.int64]
-UInt64 = npt.NDArray[np.uint64]
 Shares = list[tuple[int, int]]
 """Stretches of an array of keys, one for each thread."""
 

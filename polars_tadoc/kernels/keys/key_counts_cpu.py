@@ -10,7 +10,6 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.keys.key_buckets_cpu import (
     AHEAD,
@@ -22,12 +21,10 @@ from polars_tadoc.kernels.keys.key_buckets_cpu import (
     spread_keys,
 )
 from polars_tadoc.runtime.addresses import prefetch
+from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
-
-Int64 = npt.NDArray[np.int64]
-UInt64 = npt.NDArray[np.uint64]
 
 SLOTS = 1 << 15
 """Of a bucket's table, at first: half a core's cache."""

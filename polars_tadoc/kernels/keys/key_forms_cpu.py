@@ -9,17 +9,13 @@ from dataclasses import dataclass
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.keys.key_buckets_cpu import AHEAD
 from polars_tadoc.runtime.addresses import prefetch
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
-
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
 
 _1 = np.uint64(1)
 _AHEAD = np.uint64(AHEAD)

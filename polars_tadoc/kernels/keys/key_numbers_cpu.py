@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.keys.key_buckets_cpu import AHEAD, NOTHING, bucket_count, hash_key, spread_keys
 from polars_tadoc.kernels.keys.key_counts_cpu import count_buckets
 from polars_tadoc.kernels.keys.key_order_cpu import ascending
 from polars_tadoc.runtime.addresses import prefetch
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
-
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
 
 _1, _2 = (np.uint64(number) for number in (1, 2))
 _AHEAD = np.uint64(AHEAD)

@@ -14,12 +14,10 @@ import numpy.typing as npt
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.keys.key_buckets_cpu import NOTHING
 from polars_tadoc.kernels.keys.key_counts_cpu import Counted
+from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
-
-Int64 = npt.NDArray[np.int64]
-UInt64 = npt.NDArray[np.uint64]
 
 CLASSES = 64
 """Counts below this have a class each, whose keys are sorted by themselves; larger ones are class 0."""

@@ -11,12 +11,9 @@ from polars_tadoc.kernels.keys.key_forms_cpu import Ranks, unpack
 from polars_tadoc.kernels.keys.key_numbers_cpu import dense_ids
 from polars_tadoc.kernels.keys.key_order_cpu import in_result_order, order_of
 from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 
 def sum_sequences(

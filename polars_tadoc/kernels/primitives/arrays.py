@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Int64 = npt.NDArray[np.int64]
+from polars_tadoc.runtime.array_types import Int64
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

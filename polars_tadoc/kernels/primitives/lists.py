@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.runtime.array_types import Int64
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import kernel
-
-Int64 = npt.NDArray[np.int64]
 
 
 def running_sum(sizes: npt.NDArray[np.integer]) -> Int64:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 import numpy as np
 import numpy.typing as npt
 
-UInt32 = npt.NDArray[np.uint32]
+from polars_tadoc.runtime.array_types import UInt32
 
 
 def load_symbols(symbols: UInt32) -> UInt32:

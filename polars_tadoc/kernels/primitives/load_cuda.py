@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.device import device_errors
-
-UInt32 = npt.NDArray[np.uint32]
 
 
 def load_symbols(symbols: UInt32) -> Any:

@@ -24,18 +24,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.repair import batch_repair_cpu as kernels
 from polars_tadoc.kernels.repair import pairs_cpu as counting
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 POSITIONS_AT_A_TIME = 1 << 20
 """Positions, at most, that are counted between two meetings of the threads; 27 bytes each."""

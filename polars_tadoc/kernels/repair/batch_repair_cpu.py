@@ -10,17 +10,13 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.repair.pairs_cpu import ALIVE, DEAD, FIELDS, HASH, NONE, SELECTED, TALLY, hash_pair, pair_of
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.addresses import atomic_add, atomic_min, move, prefetch
+from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
 
 PENDING = 1 << 10
 """Entries whose selections a thread adds up before it tells the others: hot ones would go to and fro between cores."""

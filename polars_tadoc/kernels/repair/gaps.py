@@ -15,11 +15,8 @@ import numpy.typing as npt
 from polars_tadoc.kernels.repair import gaps_cpu as kernels
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import Tokens
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

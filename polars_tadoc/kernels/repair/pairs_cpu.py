@@ -14,15 +14,10 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.runtime.addresses import atomic_add, prefetch
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 DEAD, ALIVE, SELECTED = 0, 1, 2
 """State of a position: whether the pair that starts there may still occur twice, or is to be replaced."""

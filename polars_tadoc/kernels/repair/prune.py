@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from polars_tadoc.kernels.repair import prune_cpu as kernels
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
+from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
-
-UInt32 = npt.NDArray[np.uint32]
 
 MARGIN = 1
 """A kept rule also costs one offset."""

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
+from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.compiled import njit
 
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 

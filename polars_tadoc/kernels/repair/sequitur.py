@@ -8,13 +8,11 @@ twice, so rules are as long as what repeats, and grammars may be thousands of le
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.repair import sequitur_cpu as kernels
 from polars_tadoc.kernels.repair.prune import LevelledRules
-
-UInt32 = npt.NDArray[np.uint32]
+from polars_tadoc.runtime.array_types import UInt32
 
 
 def build(sequence: UInt32, vocabulary_size: int, rows: int) -> LevelledRules:

@@ -13,15 +13,12 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.addresses import prefetch
+from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
-
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 
 FIELDS = 3
 SYMBOL, BEFORE, AFTER = range(FIELDS)

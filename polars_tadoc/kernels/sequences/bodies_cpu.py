@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.config import settings
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.primitives.arrays import sums_before
 from polars_tadoc.kernels.traverse.results_cpu import rule_weights
 from polars_tadoc.kernels.traverse.rules import Rules
-
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 
 ROOM = 8
 """Part of the expansion limit that heads and tails, and windows that are given ids, may have in places."""

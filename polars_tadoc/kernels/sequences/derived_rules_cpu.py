@@ -19,11 +19,9 @@ from polars_tadoc.kernels.sequences.bodies_cpu import Bodies, require_room
 from polars_tadoc.kernels.sequences.owned_windows_cpu import OwnedWindows, Pieces, Windows
 from polars_tadoc.kernels.sequences.windows_cpu import FlatWindows
 from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
-
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
 
 _1 = np.uint64(1)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.primitives.arrays import read_only, sums_before
 from polars_tadoc.kernels.sequences.bodies_cpu import Bodies
@@ -15,12 +14,9 @@ from polars_tadoc.kernels.sequences.rule_ends_cpu import Ends, head_sizes, head_
 from polars_tadoc.kernels.sequences.windows_cpu import AHEAD, count_windows
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.addresses import prefetch
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
-
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
 
 MOSTLY = 0.75
 """Own windows by word from which on documents are expanded: rules save less then than reading them costs."""

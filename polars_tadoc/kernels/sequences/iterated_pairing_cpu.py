@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from polars_tadoc.kernels.keys.key_forms_cpu import Form, Ranks, Spread
 from polars_tadoc.kernels.sequences.bodies_cpu import Bodies
 from polars_tadoc.kernels.sequences.derived_rules_cpu import Derived
@@ -12,8 +9,7 @@ from polars_tadoc.kernels.sequences.expanded_documents_cpu import expand_documen
 from polars_tadoc.kernels.sequences.owned_windows_cpu import Windows
 from polars_tadoc.kernels.sequences.rule_ends_cpu import SIZE, rank_bits
 from polars_tadoc.kernels.sequences.windows_cpu import FlatWindows, PackedWindows, SpreadWindows
-
-UInt32 = npt.NDArray[np.uint32]
+from polars_tadoc.runtime.array_types import UInt32
 
 
 def sequence_windows(bodies: Bodies, rank: UInt32 | None, n: int) -> tuple[Windows, Bodies]:

@@ -15,11 +15,8 @@ from polars_tadoc.kernels.primitives.arrays import read_only, sums_before
 from polars_tadoc.kernels.sequences.bodies_cpu import Bodies
 from polars_tadoc.kernels.sequences.windows_cpu import Bounds, FlatWindows, PackedWindows, SpreadWindows
 from polars_tadoc.kernels.sequences.word_pairs_cpu import PairWindows, hot_pairs
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
-
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
 
 BATCH = 1 << 23
 """Keys for each thread that are counted at a time, 64 MiB: fewer would slow down what fits memory easily."""

@@ -12,16 +12,12 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.primitives.arrays import sums_before
 from polars_tadoc.kernels.sequences.bodies_cpu import require_room
 from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
-
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
 
 SIZE = np.uint64(58)
 """Bits that packed words may take where their number, six bits, stands above them."""

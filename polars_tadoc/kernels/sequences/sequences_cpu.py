@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.keys.key_counts_cpu import Counted
 from polars_tadoc.kernels.keys.key_forms_cpu import Form, Ranks, words_of
@@ -17,10 +16,7 @@ from polars_tadoc.kernels.sequences.rule_ends_cpu import rank_bits
 from polars_tadoc.kernels.sequences.word_pairs_cpu import PairWindows
 from polars_tadoc.kernels.traverse.results_cpu import count_by_terminal, terminal_counts
 from polars_tadoc.kernels.traverse.rules import Rules
-
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 
 
 def sequence_counts(

@@ -11,18 +11,15 @@ from dataclasses import dataclass
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.keys.key_forms_cpu import Form, Ranks, Spread
 from polars_tadoc.kernels.sequences.rule_ends_cpu import SIZE, Ends, head_sizes, head_spans, pack_ends, rank_bits
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.addresses import prefetch
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
 Chunk = tuple[int, int]
 Bounds = tuple[Int64, Int64, Int64]
 """Of each piece of a body: the first symbol read, the first one whose words windows end at, and the end."""

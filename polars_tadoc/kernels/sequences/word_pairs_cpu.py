@@ -10,18 +10,14 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.keys.key_forms_cpu import Ranks
 from polars_tadoc.kernels.sequences.bodies_cpu import Bodies, longest_document
 from polars_tadoc.kernels.sequences.rule_ends_cpu import Ends, head_spans, rank_bits
 from polars_tadoc.kernels.sequences.windows_cpu import Bounds, Chunk
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
-
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
 
 HOT = 8
 """Bits that number the first words, the most frequent ones of a text: counters of their pairs take 256 KiB."""

@@ -8,15 +8,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.kernels.tokenize.text_words_cpu import keep_words
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, cut, number
+from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.parallel import map_parallel
-
-UInt32 = npt.NDArray[np.uint32]
 
 
 class Known(NamedTuple):

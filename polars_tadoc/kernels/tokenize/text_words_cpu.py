@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from polars_tadoc.kernels.primitives.codes import DELETED, UNKNOWN
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR_ID
+from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.compiled import njit
-
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 
 
 @njit(nogil=True)

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.primitives.varint import read_own_varint, varint_size, write_varint
 from polars_tadoc.runtime.addresses import (
@@ -24,13 +23,8 @@ from polars_tadoc.runtime.addresses import (
     store_u64,
     trailing_zeros,
 )
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt16, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
-
-UInt8 = npt.NDArray[np.uint8]
-UInt16 = npt.NDArray[np.uint16]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 GAP, SINGLE, WORD, MARK = 0, 1, 2, 3
 """Character classes: SINGLE is a word of one character (with the marks that follow it); those above it go on a word."""

@@ -17,13 +17,9 @@ from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize import tokenize_cpu as kernels
 from polars_tadoc.kernels.tokenize.xml_words import xml_words
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate, binary_views, view
 from polars_tadoc.runtime.parallel import map_parallel
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 PIECE_BYTES = 1 << 19
 """Text that a thread takes on at a time: a thread that was held up leaves the rest to the others."""

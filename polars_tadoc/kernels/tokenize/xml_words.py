@@ -5,15 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize import xml_words_cpu as kernels
 from polars_tadoc.kernels.tokenize.tokenize_cpu import Matches
+from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.parallel import map_parallel
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
 
 CHUNK_BYTES = 1 << 20
 """Text that a thread takes on at a time."""

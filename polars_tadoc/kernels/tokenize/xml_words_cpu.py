@@ -14,11 +14,8 @@ import numpy.typing as npt
 
 from polars_tadoc.kernels.tokenize.tokenize_cpu import GAP, MARK, SINGLE, Classes, classify
 from polars_tadoc.runtime.addresses import load_u8
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.jit import inner, kernel
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 _TAB, _NEWLINE, _RETURN, _SPACE = 0x09, 0x0A, 0x0D, 0x20
 _EXCLAMATION, _QUOTE, _HASH, _AMPERSAND, _APOSTROPHE, _DASH = 0x21, 0x22, 0x23, 0x26, 0x27, 0x2D

@@ -10,11 +10,9 @@ import numpy.typing as npt
 
 from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.kernels.traverse.rules import GrammarArrays, RankedWords
+from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
 
 
 @njit(nogil=True)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.primitives.load_cuda import load_symbols
 from polars_tadoc.kernels.primitives.primitives_cuda import radix_sort
 from polars_tadoc.kernels.traverse import fuse_levels_cuda as fuse_levels
 from polars_tadoc.kernels.traverse.rules import GrammarArrays, RankedWords
+from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.device import (
     device_attribute,
     device_errors,
@@ -21,9 +21,6 @@ from polars_tadoc.runtime.device import (
     launch_each,
     launch_resident,
 )
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,11 @@ import threading
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary, finalize
 
-import numpy as np
-import numpy.typing as npt
-
 from polars_tadoc.config import settings
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.traverse.tables_cpu import Tables, build_tables, plan_tables
+from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.cache import ByteLRU
-
-UInt32 = npt.NDArray[np.uint32]
 
 kept: ByteLRU[Tables] = ByteLRU(lambda: settings().host_cache_bytes, lambda tables: tables.nbytes)
 """Tables of rules that are in use: they are the same for any rows."""

@@ -10,7 +10,6 @@ from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.documents import documents_cpu as _documents
@@ -28,12 +27,9 @@ from polars_tadoc.kernels.traverse import counts_cpu as _counts
 from polars_tadoc.kernels.traverse.kept_tables_cpu import load_tables
 from polars_tadoc.kernels.traverse.rules import GrammarArrays, Rules
 from polars_tadoc.kernels.traverse.tables_cpu import LANES, add_tables, count_type
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 ARENA = 1 << 20
 """Terminals that one arena holds: pages that are never written cost nothing."""

@@ -18,13 +18,10 @@ from numba import types
 from numba.extending import intrinsic
 
 from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 SHORT = 32

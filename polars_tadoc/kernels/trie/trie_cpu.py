@@ -27,13 +27,9 @@ from polars_tadoc.kernels.trie.trie_spelling_cpu import (
     write_words,
 )
 from polars_tadoc.kernels.trie.trie_words_cpu import LANES, look_up_words
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 GATHERS_SPELLED = True
 """Spelling each word once, in the trie's order, and gathering them is faster than spelling more ids than words."""

@@ -6,17 +6,12 @@ from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.trie.arrays import BLOCK, CHILDREN, COUNTED, FIRST, INNER, NO_PARENT, TAILED, TAILS, WORDS
 from polars_tadoc.runtime.addresses import count_ones
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 _POLLED = 0xFFFF
 """Words or edges after which a kernel looks for interrupts: 3 ms; the other kernels take 12 ms a million words."""

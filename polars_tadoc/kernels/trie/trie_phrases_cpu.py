@@ -16,15 +16,10 @@ import numpy.typing as npt
 
 from polars_tadoc.kernels.trie.arrays import LONGEST_PHRASE
 from polars_tadoc.runtime.addresses import bit_length
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt16, UInt32, UInt64
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
-
-UInt8 = npt.NDArray[np.uint8]
-UInt16 = npt.NDArray[np.uint16]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 SAMPLE = 1 << 20
 """Tails that phrases are chosen by."""

@@ -6,7 +6,6 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.trie.arrays import Trie
 from polars_tadoc.kernels.trie.trie_walk_cpu import (
@@ -29,12 +28,8 @@ from polars_tadoc.kernels.trie.trie_walk_cpu import (
     word_at,
 )
 from polars_tadoc.runtime.addresses import load_u8, store_u8
+from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.jit import inner, kernel
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 _0, _1, _2, _3, _6, _7 = (np.uint64(number) for number in (0, 1, 2, 3, 6, 7))
 _63, _255 = (np.uint64(number) for number in (63, 255))

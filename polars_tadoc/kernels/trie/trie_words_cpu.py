@@ -6,7 +6,6 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.trie.arrays import Trie
 from polars_tadoc.kernels.trie.trie_walk_cpu import (
@@ -24,11 +23,8 @@ from polars_tadoc.kernels.trie.trie_walk_cpu import (
     word_at,
 )
 from polars_tadoc.runtime.addresses import load_u8, prefetch
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.jit import inner, kernel
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 LANES = 32
 """Words looked up at once: 64 are a tenth slower (ten million runs of words, benchmarks/dictionary.py)."""

@@ -8,11 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.twigs.twig_pruning_cpu import PrunedGrammar
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.jit import kernel
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 
 _MANY = np.int64(1 << 61)
 _1 = np.uint64(1)

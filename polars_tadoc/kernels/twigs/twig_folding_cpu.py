@@ -9,12 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.jit import inner, kernel
-
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 
 FEWEST = 4
 """Uses that make a pair worth a rule."""

@@ -17,11 +17,8 @@ from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.twigs.arrays import WordEvents
 from polars_tadoc.kernels.twigs.twig_folding_cpu import fold
 from polars_tadoc.kernels.twigs.twig_pruning_cpu import Documents, PrunedGrammar, prune, prune_documents
+from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.cache import ByteLRU
-
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
-
 
 MAX_WORDS = 16
 """Word events that rules are kept with: those of as many sets of namespaces, or of sets of twigs."""

@@ -14,17 +14,13 @@ import secrets
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.primitives.lists import gather_lists
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.twigs.arrays import NOTHING, TEXT, WordEvents
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.jit import inner, kernel
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 
 PROBES = 32
 """Places looked at for what is equal: half of all are free, so more are hardly ever needed."""

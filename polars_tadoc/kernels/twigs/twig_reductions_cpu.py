@@ -22,9 +22,8 @@ import numpy.typing as npt
 
 from polars_tadoc.kernels.twigs.arrays import DOUBTFUL, EMPTY, OPEN, SHUT, TEXT
 from polars_tadoc.kernels.twigs.twig_automaton_cpu import FULL, NONE_FOUND, close, union
+from polars_tadoc.runtime.array_types import UInt64
 from polars_tadoc.runtime.jit import inner, kernel
-
-UInt64 = npt.NDArray[np.uint64]
 
 MAX_LEVELS = (1 << 28) - 1
 """Levels that a value has room for."""

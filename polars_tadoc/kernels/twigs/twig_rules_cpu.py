@@ -35,12 +35,8 @@ from polars_tadoc.kernels.twigs.twig_reductions_cpu import (
     states_of,
 )
 from polars_tadoc.kernels.twigs.twig_walks_cpu import DOCUMENT, USED, gather_lists, list_states
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 MatchEvents = Callable[[Events], tuple[Int64, UInt32]]
 

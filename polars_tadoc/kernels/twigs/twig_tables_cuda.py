@@ -20,9 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.twigs.arrays import NO_ENTRY, NO_NODE, OTHER, Twigs
-
-Int64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from polars_tadoc.runtime.array_types import Bools, Int64
 
 WORD = 64
 

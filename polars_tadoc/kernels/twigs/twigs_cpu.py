@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.traverse.rules import Rules
@@ -31,13 +30,9 @@ from polars_tadoc.kernels.twigs.twig_walks_cpu import (
     walk_nodes,
     walk_states,
 )
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 MAX_BYTES = 64 << 20
 """What the states and steps that a thread remembers may take; beyond it all are forgotten."""

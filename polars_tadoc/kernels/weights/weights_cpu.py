@@ -7,19 +7,14 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.runtime.array_types import Float64, Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 NORMS = {None: 0, "l1": 1, "l2": 2}
 """How documents are scaled, as the kernel takes it."""

@@ -11,13 +11,9 @@ import numpy.typing as npt
 from polars_tadoc.kernels.primitives.varint import read_own_varint, read_varint, varint_size, write_varint
 from polars_tadoc.kernels.tokenize.tokenize_cpu import EMPTY_ID, SPACE_ID
 from polars_tadoc.runtime.addresses import load_u32, load_u64, store_u32, store_u64
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 UNKNOWN = 0xFFFFFFFE
 """Stands for a word or gap that the grammar does not have."""

@@ -8,12 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from polars_tadoc.runtime.array_types import Int64, UInt8
 from polars_tadoc.runtime.compiled import njit
-
-UInt8 = npt.NDArray[np.uint8]
-Int64 = npt.NDArray[np.int64]
 
 MOST = (1 << 31) - 1
 """Longest string, and most values, that a page can have."""

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import numba as nb
-import numpy as np
-import numpy.typing as npt
 
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.compiled import njit
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 
 MAX_SHARED = 255
 """Bytes that a string may share with the one before it: one byte says how many."""

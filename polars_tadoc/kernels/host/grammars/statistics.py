@@ -12,11 +12,8 @@ import numpy.typing as npt
 
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.traverse.tables_cpu import SHORT
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 DOCUMENTS, ROOTS = 1024, 64
 """Most documents that are looked at, and top-level symbols of each: 2^16 symbols in all."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.primitives.arrays import sums_before
+from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.jit import kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
-
-Int64 = npt.NDArray[np.int64]
-UInt64 = npt.NDArray[np.uint64]
 
 SMALL = 1 << 12
 """Counts below are sorted by counting; the few above by comparing."""

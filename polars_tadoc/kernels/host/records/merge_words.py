@@ -10,11 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.runtime.addresses import byte_swapped, load_u8, load_u64
+from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.arrow_memory import lent
 from polars_tadoc.runtime.jit import inner, kernel
-
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 
 MAX_WORDS = 1 << 32
 """Words are numbered in 32 bits."""

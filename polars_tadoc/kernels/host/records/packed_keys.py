@@ -10,16 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.runtime.addresses import load_u64
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 LIMB_BITS = 63
 """One less than a limb has: files hold limbs as signed numbers in the same order."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.jit import kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
-
-Int64 = npt.NDArray[np.int64]
-UInt64 = npt.NDArray[np.uint64]
 
 _K1, _K2 = np.uint64(0x100000001B3), np.uint64(0xD6E8FEB86659FD93)
 _START, _32 = np.uint64(0xCBF29CE484222325), np.uint64(32)

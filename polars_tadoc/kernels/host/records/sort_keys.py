@@ -8,14 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.runtime.addresses import prefetch
+from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
-
-Int64 = npt.NDArray[np.int64]
-UInt64 = npt.NDArray[np.uint64]
 
 BUCKET_BITS = 11
 """Bits of the first digit: as many streams as the processor follows while keys are spread."""

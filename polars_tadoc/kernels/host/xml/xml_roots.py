@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.jit import kernel
-
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 
 
 def first_in_rules(of_words: Int64, rule_offsets: UInt32, symbols: UInt32) -> Int64:
