@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polars_tadoc.runtime.arguments import require_bool
+from polars_tadoc.runtime.array_types import Float64
 from polars_tadoc.scoring.bm25 import Scoring
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    pass
 
 SCALES = ("l1", "l2", None)
 """To what TF-IDF weights of a document are scaled."""
@@ -113,12 +114,12 @@ class TFIDF:
         if not isinstance(self.norm, str | None) or self.norm not in SCALES:
             raise ValueError(f'TF-IDF: norm={self.norm!r}: use "l1", "l2" or None')
 
-    def idf(self, documents: int, frequencies: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
+    def idf(self, documents: int, frequencies: Float64) -> Float64 | None:
         """Return what counts of words are multiplied by, given how many of all documents hold each; None for 1."""
         if not self.use_idf:
             return None
         more = float(self.smooth_idf)
-        factors: npt.NDArray[np.float64] = np.log((documents + more) / (frequencies + more)) + 1.0
+        factors: Float64 = np.log((documents + more) / (frequencies + more)) + 1.0
         return factors
 
 

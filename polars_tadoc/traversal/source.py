@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.engine.choose import Engine, choose
@@ -18,6 +17,7 @@ from polars_tadoc.model.column import require_tadoc, split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.traversal.options import Options
 
@@ -46,7 +46,7 @@ class PreparedRows:
     rules: Rules
     root_offsets: Any
     roots: Any
-    rows: npt.NDArray[np.int64]
+    rows: Int64
 
     @property
     def symbols(self) -> tuple[Rules, Any, Any]:
@@ -68,7 +68,7 @@ class Source(PreparedRows):
     """
 
     key: str | None
-    host: tuple[Rules, npt.NDArray[np.int64], npt.NDArray[np.uint32]]
+    host: tuple[Rules, Int64, UInt32]
 
     @cached_property
     def statistics(self) -> Statistics:
@@ -82,7 +82,7 @@ class Source(PreparedRows):
             return self.engine.kernels.load_array(self.words.rank)
         return self.engine.keep(f"{self.key}:rank", lambda: self.engine.kernels.load_array(self.words.rank))
 
-    def rows_of(self, documents: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    def rows_of(self, documents: UInt32) -> UInt32:
         """Rows of some documents, uint32; the same array where they are numbered alike."""
         if len(self.rows) == 0 or self.rows[-1] == len(self.rows) - 1:
             return documents

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -17,6 +16,7 @@ from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.traversal.source import PreparedRows
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def prepare_text(
 def _choice(engine: Engine, morphism: Morphism | None, dictionary: Dictionary | None) -> Choice:
     """Name the words of a text by a morphism, then a dictionary."""
 
-    def choose(strings: pa.LargeStringArray) -> tuple[Vocabulary, npt.NDArray[np.uint32] | None]:
+    def choose(strings: pa.LargeStringArray) -> tuple[Vocabulary, UInt32 | None]:
         words = Vocabulary(strings)
         if morphism is None and dictionary is None:
             return words, None

@@ -5,11 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from polars_tadoc.engine.choose import CPU, Engine
 from polars_tadoc.kernels.twigs.arrays import Twigs
+from polars_tadoc.runtime.array_types import Bools, UInt32
 from polars_tadoc.twig.alphabet import Alphabet
 
 
@@ -29,9 +27,7 @@ class CompiledTwigs:
 
     """
 
-    def __init__(
-        self, alphabet: Alphabet, twigs: Twigs, names: tuple[str, ...], text_twigs: npt.NDArray[np.bool_]
-    ) -> None:
+    def __init__(self, alphabet: Alphabet, twigs: Twigs, names: tuple[str, ...], text_twigs: Bools) -> None:
         self.alphabet = alphabet
         self.twigs = twigs
         self.names = names
@@ -43,9 +39,7 @@ class CompiledTwigs:
         """Leave the matchers behind: they are made where they are used."""
         return CompiledTwigs, (self.alphabet, self.twigs, self.names, self.text_twigs)
 
-    def asking(
-        self, names: tuple[str, ...], roots: npt.NDArray[np.uint32], text_twigs: npt.NDArray[np.bool_]
-    ) -> CompiledTwigs:
+    def asking(self, names: tuple[str, ...], roots: UInt32, text_twigs: Bools) -> CompiledTwigs:
         """Return others of the same twigs, by their roots, with what was learnt of them on the CPU."""
         other = CompiledTwigs(self.alphabet, self.twigs._replace(roots=roots), names, text_twigs)
         with self._lock:

@@ -33,6 +33,7 @@ from polars_tadoc.kernels.host.xml.xml_names import ENTRY
 from polars_tadoc.kernels.host.xml.xml_prolog import DEFAULTS, ENTITIES, FINE, check_prologs
 from polars_tadoc.kernels.twigs.arrays import CLOSE, Events
 from polars_tadoc.model.blocks import cut_blocks
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 from polars_tadoc.twig.alphabet import Alphabet
@@ -71,13 +72,13 @@ class Parsed(NamedTuple):
 class Documents(NamedTuple):
     """What is known of each row; arrays of one length."""
 
-    addresses: npt.NDArray[np.uint64]
-    lengths: npt.NDArray[np.uint32]
-    codes: npt.NDArray[np.uint8]
+    addresses: UInt64
+    lengths: UInt32
+    codes: UInt8
     """0 for what is to be parsed, and afterwards for what could be."""
-    lines: npt.NDArray[np.uint64]
-    columns: npt.NDArray[np.uint64]
-    counts: npt.NDArray[np.int64]
+    lines: UInt64
+    columns: UInt64
+    counts: Int64
     """Events."""
 
 

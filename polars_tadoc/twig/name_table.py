@@ -6,7 +6,6 @@ import threading
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.host.xml.xml_names import (
     ATTRIBUTES,
@@ -18,17 +17,16 @@ from polars_tadoc.kernels.host.xml.xml_names import (
     move_names,
     put_names,
 )
+from polars_tadoc.runtime.array_types import UInt8, UInt64
 from polars_tadoc.twig.expat import SEPARATOR
-
-Bytes = npt.NDArray[np.uint8]
 
 
 class Names(NamedTuple):
     """A table as it is now; valid as long as the alphabet is in use that it belongs to."""
 
-    table: npt.NDArray[np.uint64]
-    keys: tuple[Bytes, ...]
-    """Bytes that the table refers to."""
+    table: UInt64
+    keys: tuple[UInt8, ...]
+    """UInt8 that the table refers to."""
     has_attributes: bool
     most_text: int
     """No text that is named has more bytes."""
@@ -58,7 +56,7 @@ class NameTable:
         self._lock = threading.Lock()
         self._table = np.zeros(ENTRY, np.uint64)
         self._entries = 0  # those without a meaning among them
-        self._keys: tuple[Bytes, ...] = (np.zeros(0, np.uint8),)
+        self._keys: tuple[UInt8, ...] = (np.zeros(0, np.uint8),)
         self._used = 0  # bytes of the last one
         self._waiting: dict[tuple[int, str], int] = {}
         self._attributes: dict[tuple[str, str], _Attribute] = {}

@@ -10,9 +10,9 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.twigs.arrays import CLOSE, OTHER
+from polars_tadoc.runtime.array_types import Bools, UInt32
 from polars_tadoc.twig.alphabet import Alphabet
 from polars_tadoc.twig.prefixes import XML
 
@@ -65,12 +65,12 @@ class Tags:
 
     """
 
-    sound: npt.NDArray[np.bool_]
-    elements: npt.NDArray[np.uint32]
+    sound: Bools
+    elements: UInt32
     declarations: dict[int, dict[str, str]]
-    attribute_tags: npt.NDArray[np.uint32]
-    attribute_names: npt.NDArray[np.uint32]
-    attribute_values: npt.NDArray[np.uint32]
+    attribute_tags: UInt32
+    attribute_names: UInt32
+    attribute_values: UInt32
     names: Numbers
     values: Numbers
     stand_ins: dict[str, str]
@@ -83,15 +83,15 @@ class Tags:
             12 * len(self.attribute_tags) + 8 * len(self.sound) + 150 * (len(self.names) + len(self.values)) + strings
         )
 
-    def symbols_of_elements(self, alphabet: Alphabet) -> npt.NDArray[np.uint32]:
+    def symbols_of_elements(self, alphabet: Alphabet) -> UInt32:
         """Symbol of each name as an element's."""
         return _symbols(self.names, {self._name(*key): symbol for key, symbol in alphabet.elements.items()}, OTHER)
 
-    def symbols_of_attributes(self, alphabet: Alphabet) -> npt.NDArray[np.uint32]:
+    def symbols_of_attributes(self, alphabet: Alphabet) -> UInt32:
         """Symbol of each name as an attribute's, ``CLOSE`` where no twig asks for it."""
         return _symbols(self.names, {self._name(*key): symbol for key, symbol in alphabet.attributes.items()}, CLOSE)
 
-    def symbols_of_values(self, alphabet: Alphabet) -> npt.NDArray[np.uint32]:
+    def symbols_of_values(self, alphabet: Alphabet) -> UInt32:
         """Symbol of each name and value, ``CLOSE`` where no twig asks for them."""
         asked = {
             (self._name(uri, local), value): symbol for (uri, local, value), symbol in alphabet.attribute_values.items()
@@ -106,7 +106,7 @@ class Tags:
         return None if known is None else f"{known}{_SEPARATOR}{local}"
 
 
-def _symbols(numbers: Numbers, asked: Mapping[Any, int], otherwise: int) -> npt.NDArray[np.uint32]:
+def _symbols(numbers: Numbers, asked: Mapping[Any, int], otherwise: int) -> UInt32:
     symbols = np.full(len(numbers), otherwise, np.uint32)
     for key, symbol in asked.items():
         if key in numbers:

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.errors import InvalidTwigSetError, TwigMissingError
 from polars_tadoc.runtime.arguments import require_path, require_text
+from polars_tadoc.runtime.array_types import Bools, UInt32
 from polars_tadoc.runtime.writer_thread import apart
 from polars_tadoc.twig import file, prefixes
 from polars_tadoc.twig.compiled import CompiledTwigs
@@ -69,7 +69,7 @@ class _Places:
         self._roots[place] = _GAP
         self.gaps += 1
 
-    def arrays(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_]]:
+    def arrays(self) -> tuple[UInt32, Bools]:
         """Return a copy of both, without gaps."""
         roots = np.array(self._roots, np.uint32)
         held = roots != _GAP

@@ -24,11 +24,9 @@ from polars_tadoc.kernels.tokenize.xml_words import xml_words
 from polars_tadoc.kernels.twigs.arrays import CLOSE, DOUBTFUL, EMPTY, NOTHING, OPEN, SHUT, TEXT, WordEvents
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.vocabulary import Vocabulary
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32
 from polars_tadoc.twig.alphabet import Alphabet
 from polars_tadoc.twig.tags import DECLARES, Numbers, Tags, parse_tags
-
-Bool = npt.NDArray[np.bool_]
 
 MAX_CONTEXTS = 16
 """Sets of namespaces that a grammar's words are judged for; rows that declare rarer ones are left to a parser."""
@@ -92,12 +90,14 @@ class JudgedWords:
     vocabulary: pa.LargeStringArray
     kinds: UInt8
     names: UInt32
-    any_text: Bool
+    any_text: Bools
     tag_words: UInt32
     tags: Tags
 
     @classmethod
-    def of(cls, vocabulary: pa.LargeStringArray, namespaces: dict[str, str], miscut: Bool | None = None) -> JudgedWords:
+    def of(
+        cls, vocabulary: pa.LargeStringArray, namespaces: dict[str, str], miscut: Bools | None = None
+    ) -> JudgedWords:
         """Judge words where namespaces are declared, by prefix ("" for the default one).
 
         What :func:`miscut_words` finds is doubtful; it depends on no namespaces, and is found here if it is not given.
@@ -278,7 +278,7 @@ class _Listed:
         pairs = np.stack([symbols, np.full(len(symbols), CLOSE)], axis=1)
         self.add(np.repeat(owners, 2), pairs.reshape(-1))
 
-    def by_word(self, kept: Bool) -> tuple[UInt32, UInt32]:
+    def by_word(self, kept: Bools) -> tuple[UInt32, UInt32]:
         """Return where the events of each word start, and all events, those of kept words only."""
         owners = np.concatenate(self.owners).astype(np.uint32)
         symbols = np.concatenate(self.symbols).astype(np.uint32)
@@ -301,11 +301,11 @@ def _special(vocabulary: Vocabulary) -> tuple[Int64, list[bytes]]:
     return words, [raw[start:end] for start, end in zip(starts[words].tolist(), ends, strict=True)]
 
 
-def miscut_words(vocabulary: pa.LargeStringArray, gaps: pa.LargeStringArray | None = None) -> Bool:
+def miscut_words(vocabulary: pa.LargeStringArray, gaps: pa.LargeStringArray | None = None) -> Bools:
     """Tell which words the tokenizer would have cut otherwise; all of them if one of the gaps holds words for it."""
     if gaps is not None and (_words_in(gaps) != _NONE).any():
         return np.ones(len(vocabulary), np.bool_)
-    miscut: Bool = _words_in(vocabulary) != _WHOLE
+    miscut: Bools = _words_in(vocabulary) != _WHOLE
     words = np.flatnonzero(miscut)
     written = Vocabulary(vocabulary).series.gather(words)
     # it is no word within an element, which is how words are cut here

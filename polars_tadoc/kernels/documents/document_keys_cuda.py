@@ -13,12 +13,12 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.documents.marked_documents_cuda import offered_shared
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.traverse.tables_cuda import NARROW, Tables, device_levels
+from polars_tadoc.runtime.array_types import Int64
 from polars_tadoc.runtime.device import launch_each, launch_resident
 
 SCRATCH = 26 << 20
@@ -369,7 +369,7 @@ def scratch_bytes(rules: Rules, roots: Any, tables: Tables | None) -> int:
     return scratch if tables is None or not tables.resident else max(scratch - tables.nbytes, scratch // 3)
 
 
-def _cut(before: npt.NDArray[np.int64], most: int) -> list[tuple[int, int]]:
+def _cut(before: Int64, most: int) -> list[tuple[int, int]]:
     """Cut documents so that each part has at most so many terminals, or one document."""
     cuts = [0]
     while cuts[-1] < len(before) - 1:

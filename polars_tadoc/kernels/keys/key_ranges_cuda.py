@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.keys.keys_cuda import Packing
 from polars_tadoc.kernels.sequences.bodies_cuda import Text
 from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.device import even_blocks, launch
 
 WORKING_MEMORY = 30 << 20
@@ -58,7 +58,7 @@ class Survey:
         self._defines = defines
         self._seen: Any = None
 
-    def count(self, low: int, shift: int, buckets: int) -> npt.NDArray[np.int64]:
+    def count(self, low: int, shift: int, buckets: int) -> Int64:
         """Count the entries of ranges of 2^shift first columns from ``low`` on."""
         import cupy
 
@@ -72,7 +72,7 @@ class Survey:
                     *(*some, *arguments, shift, buckets, counts, self._seen),
                     defines=self._defines,
                 )
-        found: npt.NDArray[np.uint64] = counts.get()  # synchronize!
+        found: UInt64 = counts.get()  # synchronize!
         return found.astype(np.int64)
 
     def distinct(self) -> tuple[int, int]:
@@ -83,7 +83,7 @@ class Survey:
         return _distinct(seen[:_SKETCH]), _distinct(seen[_SKETCH:])
 
 
-def _distinct(sketch: npt.NDArray[np.uint32]) -> int:
+def _distinct(sketch: UInt32) -> int:
     """Estimate how much a sketch has seen (HyperLogLog; linear counting where it is little)."""
     by_zeros = np.bincount(sketch, minlength=65)
     nothing = int(by_zeros[0])

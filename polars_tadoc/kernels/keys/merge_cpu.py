@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.keys.key_buckets_cpu import NOTHING
 from polars_tadoc.kernels.keys.key_counts_cpu import count
@@ -11,7 +10,7 @@ from polars_tadoc.kernels.keys.key_forms_cpu import Ranks, unpack
 from polars_tadoc.kernels.keys.key_numbers_cpu import dense_ids
 from polars_tadoc.kernels.keys.key_order_cpu import in_result_order, order_of
 from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
-from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
@@ -148,7 +147,7 @@ def _starts(sequences: UInt32, rank: UInt32, bits: int) -> UInt64:
     return starts
 
 
-def _mixed(sequences: UInt32, column: int, rows: Int64, groups: UInt32, many: int) -> npt.NDArray[np.bool_]:
+def _mixed(sequences: UInt32, column: int, rows: Int64, groups: UInt32, many: int) -> Bools:
     """Tell the groups whose rows differ from ``column`` on."""
     examples = np.empty(many, np.int64)
     examples[groups] = rows
@@ -168,7 +167,7 @@ def _compare(
     examples: Int64,
     first: int,
     stop: int,
-    mixed: npt.NDArray[np.bool_],
+    mixed: Bools,
 ) -> None:
     """Mark the groups that have a row unlike their example."""
     for i in range(first, stop):

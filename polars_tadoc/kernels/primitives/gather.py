@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.runtime.addresses import copy_bytes
+from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.compiled import njit
 
 
 @njit(nogil=True)
-def gather_bytes(
-    addresses: npt.NDArray[np.uint64], before: npt.NDArray[np.int64], first: int, stop: int, to: int
-) -> None:
+def gather_bytes(addresses: UInt64, before: Int64, first: int, stop: int, to: int) -> None:
     """Copy bytes ``first`` to ``stop`` of the rows, as they stand one after another, to an address.
 
     ``before`` holds the bytes before each row, and all; length rows + 1.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.runtime.array_types import Int64
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import kernel
 
@@ -61,12 +61,12 @@ def _gather(
 @kernel
 def append_lists(
     offsets: Int64,
-    documents: npt.NDArray[np.uint32],
-    counts: npt.NDArray[np.uint64],
-    owners: npt.NDArray[np.uint32],
+    documents: UInt32,
+    counts: UInt64,
+    owners: UInt32,
     free: Int64,
-    all_documents: npt.NDArray[np.uint32],
-    all_counts: npt.NDArray[np.uint64],
+    all_documents: UInt32,
+    all_counts: UInt64,
 ) -> None:
     """Copy lists of documents and counts behind what their owners have already.
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from polars_tadoc.runtime.array_types import UInt32
 
 
 class PrimitiveKernels(Protocol):
@@ -34,7 +35,7 @@ class PrimitiveKernels(Protocol):
     def release_memory(self) -> None:
         """Give memory that no array takes any more back to the device."""
 
-    def load_symbols(self, symbols: npt.NDArray[np.uint32]) -> Any:
+    def load_symbols(self, symbols: UInt32) -> Any:
         """Make symbols resident."""
 
     def load_array(self, array: npt.NDArray[Any]) -> Any:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.kernels.primitives.arrays import read_only
+from polars_tadoc.runtime.array_types import Int64
 from polars_tadoc.runtime.arrow_memory import allocate, buffer_under
 from polars_tadoc.runtime.jit import kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
@@ -27,7 +28,7 @@ def _spread(values: Any, offsets: Any, document: Any, first: Any, stop: Any, to:
         document += 1
 
 
-def spread(values: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64]) -> pa.Array:
+def spread(values: npt.NDArray[np.integer], offsets: Int64) -> pa.Array:
     """Repeat each document's value for each of its terms.
 
     Parameters

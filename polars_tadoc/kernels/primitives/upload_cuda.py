@@ -6,10 +6,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.primitives.gather import gather_bytes
+from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.parallel import map_parallel
 
 PADDING = 32
@@ -22,7 +22,7 @@ _CHUNK = 1 << 22
 _MAX_WORKERS = 8
 
 
-def upload_rows(addresses: npt.NDArray[np.uint64], before: npt.NDArray[np.int64]) -> Any:
+def upload_rows(addresses: UInt64, before: Int64) -> Any:
     """Copy rows to the device through pinned memory, several threads at a time.
 
     The driver copies pageable memory by itself at a fraction of the bus' rate.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.kernels.repair import batch_repair, compressed, sequitur
@@ -13,6 +11,7 @@ from polars_tadoc.kernels.repair.compressed import Compressed
 from polars_tadoc.kernels.repair.gaps import predict_gaps
 from polars_tadoc.kernels.repair.prune import LevelledRules, prune
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
+from polars_tadoc.runtime.array_types import UInt32
 
 RULE_METHODS = compressed.METHODS
 """Ways to make rules that the CPU has: all."""
@@ -50,7 +49,7 @@ def compress_rows(
 
 
 def build_rules(
-    sequence: npt.NDArray[np.uint32],
+    sequence: UInt32,
     vocabulary_size: int,
     rows: int,
     *,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.kernels.repair import batch_repair_cuda as batch_repair
@@ -13,6 +12,7 @@ from polars_tadoc.kernels.repair.compressed import Compressed
 from polars_tadoc.kernels.repair.gaps_cuda import predict_gaps
 from polars_tadoc.kernels.repair.prune_cuda import prune
 from polars_tadoc.kernels.tokenize.tokenize_cuda import tokenize
+from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.device import device_errors
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def compress_rows(
 
 
 def build_rules(
-    sequence: npt.NDArray[np.uint32],
+    sequence: UInt32,
     vocabulary_size: int,
     rows: int,
     *,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.kernels.repair.prune import LevelledRules
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 
 METHODS: tuple[str, ...] = ("batch_repair", "sequitur")
 """Ways to make rules."""
@@ -21,6 +20,6 @@ class Compressed:
     vocabulary: pa.LargeStringArray
     gap_vocabulary: pa.LargeStringArray
     rules: LevelledRules
-    predicted_gaps: npt.NDArray[np.uint32]
-    gap_offsets: npt.NDArray[np.int64]
-    gap_data: npt.NDArray[np.uint8]
+    predicted_gaps: UInt32
+    gap_offsets: Int64
+    gap_data: UInt8

@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.repair import gaps_cpu as kernels
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import Tokens
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 
@@ -63,7 +62,7 @@ class GapKeys:
     def predict(self, gap_offsets: Int64, gap_data: UInt8) -> UInt32:
         """Find each key's prevailing gap code, uint32 by key; the gaps are listed as the tokenizer does."""
 
-        def list_seen(chunk: tuple[int, int]) -> tuple[UInt32, npt.NDArray[np.uint64]]:
+        def list_seen(chunk: tuple[int, int]) -> tuple[UInt32, UInt64]:
             own, offsets = slice(*chunk), gap_offsets[chunk[0] : chunk[1] + 1]
             totals = np.zeros(self.size, np.uint32)
             seen = np.empty(int(offsets[-1] - offsets[0]) // 2, np.uint64)

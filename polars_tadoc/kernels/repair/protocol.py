@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.kernels.repair.compressed import Compressed
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.runtime.array_types import UInt32
 
 
 class RepairKernels(Protocol):
@@ -34,7 +33,7 @@ class RepairKernels(Protocol):
 
     def build_rules(
         self,
-        sequence: npt.NDArray[np.uint32],
+        sequence: UInt32,
         vocabulary_size: int,
         rows: int,
         *,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.repair import prune_cpu as kernels
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
-from polars_tadoc.runtime.array_types import UInt32
+from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 MARGIN = 1
@@ -26,7 +25,7 @@ class LevelledRules:
     rule_offsets: UInt32
     symbols: UInt32
     level_offsets: UInt32
-    root_offsets: npt.NDArray[np.int64]
+    root_offsets: Int64
     roots: UInt32
 
 
@@ -66,10 +65,10 @@ def prune(rules: BinaryRules, vocabulary_size: int, rows: int, margin: int = MAR
     return LevelledRules(rule_offsets, symbols, level_offsets, root_offsets, roots)
 
 
-def _count_uses(sequence: UInt32, vocabulary_size: int, rules: int) -> npt.NDArray[np.int64]:
+def _count_uses(sequence: UInt32, vocabulary_size: int, rules: int) -> Int64:
     """Count how often the rows name each rule."""
 
-    def count(stretch: tuple[int, int]) -> npt.NDArray[np.int64]:
+    def count(stretch: tuple[int, int]) -> Int64:
         uses = np.zeros(rules, np.int64)
         kernels.count_uses(sequence[stretch[0] : stretch[1]], vocabulary_size, uses)
         return uses

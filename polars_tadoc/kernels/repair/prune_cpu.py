@@ -6,13 +6,10 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
-from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.compiled import njit
-
-Bool = npt.NDArray[np.bool_]
 
 
 @njit(nogil=True)
@@ -25,7 +22,7 @@ def count_uses(sequence: UInt32, vocabulary_size: int, uses: Int64) -> None:
 
 
 @njit(nogil=True, inline="always")
-def _body_length(left: int, right: int, vocabulary_size: int, kept: Bool, lengths: Int64) -> Any:
+def _body_length(left: int, right: int, vocabulary_size: int, kept: Bools, lengths: Int64) -> Any:
     length = nb.int64(0)
     for symbol in (left, right):
         child = nb.int64(symbol) - vocabulary_size
@@ -38,7 +35,7 @@ def _body_length(left: int, right: int, vocabulary_size: int, kept: Bool, length
 
 @njit(nogil=True)
 def decide(
-    left: UInt32, right: UInt32, vocabulary_size: int, root_uses: Int64, margin: int, kept: Bool, lengths: Int64
+    left: UInt32, right: UInt32, vocabulary_size: int, root_uses: Int64, margin: int, kept: Bools, lengths: Int64
 ) -> int:
     """Drop rules where ``length * uses <= length + uses + margin``; returns how many were dropped.
 
@@ -62,14 +59,14 @@ def decide(
 
 
 @njit(nogil=True)
-def measure(left: UInt32, right: UInt32, vocabulary_size: int, kept: Bool, lengths: Int64) -> None:
+def measure(left: UInt32, right: UInt32, vocabulary_size: int, kept: Bools, lengths: Int64) -> None:
     """Fill each rule's body length with the dropped rules inlined."""
     for r in range(len(left)):
         lengths[r] = _body_length(left[r], right[r], vocabulary_size, kept, lengths)
 
 
 @njit(nogil=True)
-def order_by_level(left: UInt32, right: UInt32, vocabulary_size: int, kept: Bool, numbers: UInt32) -> Any:
+def order_by_level(left: UInt32, right: UInt32, vocabulary_size: int, kept: Bools, numbers: UInt32) -> Any:
     """Number the kept rules level by level, older first within one; returns the levels' offsets.
 
     ``numbers[r]`` becomes the rule's symbol (words come first) where rule r is kept.
@@ -105,7 +102,7 @@ def _write_inlined(
     left: UInt32,
     right: UInt32,
     vocabulary_size: int,
-    kept: Bool,
+    kept: Bools,
     numbers: UInt32,
     stack: Any,
     out: Any,
@@ -136,7 +133,7 @@ def write_bodies(
     left: UInt32,
     right: UInt32,
     vocabulary_size: int,
-    kept: Bool,
+    kept: Bools,
     numbers: UInt32,
     order: UInt32,
     rule_offsets: UInt32,
@@ -153,7 +150,7 @@ def write_bodies(
 
 
 @njit(nogil=True)
-def measure_rows(sequence: UInt32, vocabulary_size: int, kept: Bool, lengths: Int64) -> Any:
+def measure_rows(sequence: UInt32, vocabulary_size: int, kept: Bools, lengths: Int64) -> Any:
     """Count a stretch's symbols with the dropped rules inlined, and the rows that end in it."""
     rows = size = nb.int64(0)
     for i in range(len(sequence)):
@@ -172,7 +169,7 @@ def write_rows(
     left: UInt32,
     right: UInt32,
     vocabulary_size: int,
-    kept: Bool,
+    kept: Bools,
     numbers: UInt32,
     stack_size: int,
     at: int,

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.keys.key_forms_cpu import Numbered, words_of
@@ -19,7 +18,7 @@ from polars_tadoc.kernels.sequences.bodies_cpu import Bodies, require_room
 from polars_tadoc.kernels.sequences.owned_windows_cpu import OwnedWindows, Pieces, Windows
 from polars_tadoc.kernels.sequences.windows_cpu import FlatWindows
 from polars_tadoc.kernels.traverse.rules import Rules
-from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
@@ -30,7 +29,7 @@ _1 = np.uint64(1)
 def _write_derived(
     terminals: int,
     symbols: UInt32,
-    long: npt.NDArray[np.bool_],
+    long: Bools,
     spans: UInt32,
     reach: int,
     ids: UInt32,
@@ -75,7 +74,7 @@ def _write_derived(
 def _count_children(
     symbols: UInt32,
     terminals: int,
-    long: npt.NDArray[np.bool_],
+    long: Bools,
     firsts: Int64,
     stops: Int64,
     first: int,
@@ -130,12 +129,10 @@ class _Derivation:
 
     terminals: int
     windows: Windows
-    long: npt.NDArray[np.bool_]
+    long: Bools
     distinct: int
 
-    def __call__(
-        self, pieces: Pieces, ids: UInt32, unused: npt.NDArray[np.bool_] | None = None
-    ) -> tuple[Int64, UInt32]:
+    def __call__(self, pieces: Pieces, ids: UInt32, unused: Bools | None = None) -> tuple[Int64, UInt32]:
         """Return offsets and symbols; bodies of ``unused`` owners are empty."""
         _, firsts, stops = pieces.bounds
         sizes = pieces.counts.copy()

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.keys.key_buckets_cpu import Shares
@@ -15,7 +14,7 @@ from polars_tadoc.kernels.primitives.arrays import read_only, sums_before
 from polars_tadoc.kernels.sequences.bodies_cpu import Bodies
 from polars_tadoc.kernels.sequences.windows_cpu import Bounds, FlatWindows, PackedWindows, SpreadWindows
 from polars_tadoc.kernels.sequences.word_pairs_cpu import PairWindows, hot_pairs
-from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 BATCH = 1 << 23
@@ -46,7 +45,7 @@ class Pieces:
     owners: Int64
 
     @classmethod
-    def of(cls, windows: Windows, offsets: Int64, symbols: UInt32, used: npt.NDArray[np.bool_] | None = None) -> Pieces:
+    def of(cls, windows: Windows, offsets: Int64, symbols: UInt32, used: Bools | None = None) -> Pieces:
         """Make each body, or each that is used, a piece."""
         symbols = read_only(symbols)
         bounds = offsets[:-1], offsets[:-1], offsets[1:]

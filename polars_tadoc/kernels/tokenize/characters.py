@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.tokenize import unicode_ranges
 from polars_tadoc.kernels.tokenize.tokenize_cpu import GAP, MARK, SINGLE, WORD, Classes
+from polars_tadoc.runtime.array_types import UInt8, UInt16
 
-Table = tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint8]]
+Table = tuple[UInt16, UInt8]
 
 WHITESPACE = "9-d 1c-20 85 a0 1680 2000-200a 2028-2029 202f 205f 3000"
 """What Python's ``str.split()`` splits on."""
@@ -43,13 +43,13 @@ def whitespace_table() -> Table:
     return _two_stage(classes)
 
 
-def _fill(classes: npt.NDArray[np.uint8], ranges: str, value: int) -> None:
+def _fill(classes: UInt8, ranges: str, value: int) -> None:
     for item in ranges.split():
         first, _, last = item.partition("-")
         classes[int(first, 16) : int(last or first, 16) + 1] = value
 
 
-def _two_stage(classes: npt.NDArray[np.uint8]) -> Table:
+def _two_stage(classes: UInt8) -> Table:
     numbers: dict[bytes, int] = {}  # in order: ASCII is page 0, and kernels index it without a page look-up
     page_of = [numbers.setdefault(page.tobytes(), len(numbers)) for page in classes.reshape(-1, 256)]
     return np.array(page_of, np.uint16), np.frombuffer(b"".join(numbers), np.uint8).copy()

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -18,7 +17,7 @@ from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize.intern_cuda import intern
 from polars_tadoc.kernels.tokenize.tokenize_cpu import Classes, Matches
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, found_words, require_utf8
-from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.device import device_errors, launch, launch_each
 
@@ -101,7 +100,7 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
         return DeviceTokens(words.distinct, words.ids, spans.row_tokens, gaps)
 
 
-def text_rows(text: pl.Series, mend: str) -> tuple[npt.NDArray[np.uint64], Int64, object]:
+def text_rows(text: pl.Series, mend: str) -> tuple[UInt64, Int64, object]:
     """Find the rows of a String series; null rows count as empty.
 
     Parameters

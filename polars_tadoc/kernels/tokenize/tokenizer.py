@@ -8,7 +8,6 @@ from itertools import pairwise
 from queue import SimpleQueue
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +16,7 @@ from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize import tokenize_cpu as kernels
 from polars_tadoc.kernels.tokenize.xml_words import xml_words
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate, binary_views, view
 from polars_tadoc.runtime.parallel import map_parallel
 
@@ -389,7 +388,7 @@ def number(tables: list[_Table], *, by_count: bool = True) -> tuple[pa.LargeStri
     return _strings(merged.arrays, order), [final[own] for own in ids]
 
 
-def _sort_ties(table: kernels.Table, order: UInt32, equal: npt.NDArray[np.bool_]) -> None:
+def _sort_ties(table: kernels.Table, order: UInt32, equal: Bools) -> None:
     """Sort runs of strings that the sort keys do not tell apart; ``equal[i]``: string i + 1 goes with string i."""
     run = np.concatenate([[0], np.cumsum(~equal)])
     tied = np.concatenate([[False], equal]) | np.concatenate([equal, [False]])

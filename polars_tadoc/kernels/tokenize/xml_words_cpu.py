@@ -10,11 +10,10 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.tokenize.tokenize_cpu import GAP, MARK, SINGLE, Classes, classify
 from polars_tadoc.runtime.addresses import load_u8
-from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.jit import inner, kernel
 
 _TAB, _NEWLINE, _RETURN, _SPACE = 0x09, 0x0A, 0x0D, 0x20
@@ -54,7 +53,7 @@ def _is_white(byte: int) -> bool:
 
 
 @inner
-def _begins(base: int, at: int, stop: int, string: npt.NDArray[np.uint8]) -> bool:
+def _begins(base: int, at: int, stop: int, string: UInt8) -> bool:
     i = 0
     while i < len(string) and at + i < stop and _byte(base, at + i) == string[i]:
         i += 1

@@ -6,11 +6,10 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.kernels.traverse.rules import GrammarArrays, RankedWords
-from polars_tadoc.runtime.array_types import UInt32, UInt64
+from polars_tadoc.runtime.array_types import Bools, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
@@ -51,7 +50,7 @@ def scatter_add(counts: UInt64, image: UInt32, sums: UInt64) -> None:
 
 
 @njit(nogil=True)
-def is_ordered(counts: UInt64, ascending: npt.NDArray[np.bool_]) -> Any:
+def is_ordered(counts: UInt64, ascending: Bools) -> Any:
     """Tell whether counts fall, equal ones in word order."""
     for w in range(len(counts) - 1):
         if counts[w] < counts[w + 1] or (counts[w] == counts[w + 1] and counts[w] != 0 and not ascending[w]):

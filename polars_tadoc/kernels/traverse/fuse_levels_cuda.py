@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.compiled import njit
 
 GROWTH = 1 << 17
@@ -21,11 +21,11 @@ GROWTH = 1 << 17
 
 def fuse_levels(
     vocabulary_size: int,
-    rule_offsets: npt.NDArray[np.uint32],
-    symbols: npt.NDArray[np.uint32],
-    level_offsets: npt.NDArray[np.uint32],
+    rule_offsets: UInt32,
+    symbols: UInt32,
+    level_offsets: UInt32,
     growth: int = GROWTH,
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+) -> tuple[UInt32, UInt32, UInt32]:
     """Return bodies and steps that give the same word counts as the grammar's bodies and levels.
 
     Parameters
@@ -65,13 +65,13 @@ def fuse_levels(
 @njit(nogil=True)
 def _plan(
     vocabulary_size: int,
-    rule_offsets: npt.NDArray[np.uint32],
-    symbols: npt.NDArray[np.uint32],
-    level_offsets: npt.NDArray[np.uint32],
+    rule_offsets: UInt32,
+    symbols: UInt32,
+    level_offsets: UInt32,
     growth: int,
     budget: int,
-    lengths: npt.NDArray[np.int64],
-    first_rules: npt.NDArray[np.int64],
+    lengths: Int64,
+    first_rules: Int64,
 ) -> Any:
     """Fill the lengths of the fused bodies and each step's first rule; return the number of steps.
 
@@ -110,11 +110,11 @@ def _plan(
 @njit(nogil=True)
 def _write(
     vocabulary_size: int,
-    rule_offsets: npt.NDArray[np.uint32],
-    symbols: npt.NDArray[np.uint32],
-    first_rules: npt.NDArray[np.int64],
-    offsets: npt.NDArray[np.int64],
-    fused: npt.NDArray[np.uint32],
+    rule_offsets: UInt32,
+    symbols: UInt32,
+    first_rules: Int64,
+    offsets: Int64,
+    fused: UInt32,
 ) -> None:
     """Write the fused bodies; a rule comes after those it inlines."""
     for step in range(len(first_rules) - 1):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from polars_tadoc.kernels.traverse.rules import GrammarArrays, RankedWords, Rules
+from polars_tadoc.runtime.array_types import UInt32, UInt64
 
 
 class TraverseKernels(Protocol):
@@ -26,11 +24,9 @@ class TraverseKernels(Protocol):
     def terminal_counts(self, rules: Rules, roots: Any, strategy: str) -> Any:
         """Count each terminal over all documents: uint64 by terminal."""
 
-    def map_counts(self, counts: Any, image: npt.NDArray[np.uint32], size: int) -> Any:
+    def map_counts(self, counts: Any, image: UInt32, size: int) -> Any:
         """Sum counts by image, which is in host memory: uint64 by new id."""
 
-    def select(
-        self, counts: Any, words: RankedWords, min_count: int, top: int | None
-    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
+    def select(self, counts: Any, words: RankedWords, min_count: int, top: int | None) -> tuple[UInt32, UInt64]:
         """Pick the words of a result, in its order: ids and counts, in host memory."""
         ...

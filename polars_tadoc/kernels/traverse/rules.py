@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64
 
 
 class GrammarArrays(Protocol):
@@ -25,19 +24,19 @@ class GrammarArrays(Protocol):
         """Number of levels of rules."""
 
     @property
-    def rule_offsets(self) -> npt.NDArray[np.uint32]:
+    def rule_offsets(self) -> UInt32:
         """Where each body starts in ``symbols``, rules + 1."""
 
     @property
-    def symbols(self) -> npt.NDArray[np.uint32]:
+    def symbols(self) -> UInt32:
         """The bodies one after another."""
 
     @property
-    def level_offsets(self) -> npt.NDArray[np.uint32]:
+    def level_offsets(self) -> UInt32:
         """The first rule of each level, levels + 1."""
 
     @property
-    def expansion_lengths(self) -> npt.NDArray[np.uint64]:
+    def expansion_lengths(self) -> UInt64:
         """Words by rule."""
 
 
@@ -45,14 +44,14 @@ class RankedWords(Protocol):
     """The order of a vocabulary's words, in host memory, as kernels read it."""
 
     @property
-    def rank(self) -> npt.NDArray[np.uint32]:
+    def rank(self) -> UInt32:
         """Place of each word in code point order."""
 
     @property
-    def ascending(self) -> npt.NDArray[np.bool_]:
+    def ascending(self) -> Bools:
         """For each word but the last, whether the next one has a higher rank."""
 
-    def rank_of(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    def rank_of(self, ids: UInt32) -> UInt32:
         """Return the places of some words in code point order."""
 
 
@@ -81,7 +80,7 @@ class Rules:
     terminals: int
     rule_offsets: Any
     symbols: Any
-    level_offsets: npt.NDArray[np.int64]
+    level_offsets: Int64
     lengths: Any
 
     @property

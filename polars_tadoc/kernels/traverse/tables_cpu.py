@@ -12,17 +12,14 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from polars_tadoc.kernels.traverse.rules import Rules
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
-
-Bool = npt.NDArray[np.bool_]
 
 SHORT = 32
 """Terminals up to which a rule is written out in the bodies that name it, where weights go down: reading so many takes
@@ -141,14 +138,14 @@ def nonzero_bits(typing_context: Any, array: Any, start: Any) -> Any:
 
 
 @njit(nogil=True)
-def mark_symbols(symbols: UInt32, marked: Bool) -> None:
+def mark_symbols(symbols: UInt32, marked: Bools) -> None:
     """Mark each of the symbols."""
     for i in range(len(symbols)):
         marked[symbols[i]] = True
 
 
 @njit(nogil=True)
-def mark_reached(terminals: int, rule_offsets: Int64, symbols: UInt32, reached: Bool) -> None:
+def mark_reached(terminals: int, rule_offsets: Int64, symbols: UInt32, reached: Bools) -> None:
     """Mark the symbols that a marked rule names."""
     for r in range(len(rule_offsets) - 2, -1, -1):
         if reached[terminals + r]:
@@ -163,7 +160,7 @@ def bound_tables(
     symbols: UInt32,
     lengths: UInt64,
     longest: int,
-    reached: Bool,
+    reached: Bools,
     bounds: Int64,
 ) -> Any:
     """Bound each reached rule's table by its children's bounds, its length and the terminals.
@@ -201,7 +198,7 @@ def fill_tables(
     symbols: UInt32,
     lengths: UInt64,
     longest: int,
-    reached: Bool,
+    reached: Bools,
     weights: Any,
     touched: UInt32,
     starts: Any,
@@ -276,7 +273,7 @@ def count_type(most: int) -> Any:
 class Plan:
     """What is to be built: which symbols are reached, what is written out, and how much room it takes at most."""
 
-    reached: Bool
+    reached: Bools
     longest: int
     total: int
     children: int

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.kernels.trie.arrays import Trie
 from polars_tadoc.kernels.trie.trie_cpu import look_up
+from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.arrow_memory import copied_strings
 
 
-def look_up_rows(trie: Trie, words: pl.Series) -> npt.NDArray[np.uint32]:
+def look_up_rows(trie: Trie, words: pl.Series) -> UInt32:
     """Return the id of each word, uint32: the number of words where the trie has it not, any for a null."""
     data, offsets = copied_strings(words)
     return look_up(trie, data, offsets[:-1], offsets[1:])

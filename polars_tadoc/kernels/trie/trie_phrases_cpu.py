@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.trie.arrays import LONGEST_PHRASE
 from polars_tadoc.runtime.addresses import bit_length
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt16, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt16, UInt32, UInt64
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
@@ -226,7 +225,7 @@ def _room(lengths: UInt32) -> Parsed:
     return Parsed(np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.uint32))
 
 
-def _largest(phrases: UInt64, gains: Int64, limit: Int64) -> npt.NDArray[np.bool_]:
+def _largest(phrases: UInt64, gains: Int64, limit: Int64) -> Bools:
     """Choose of the phrases after each byte as many as ``limit`` says of it, by gain falling."""
     before = phrases & _255
     order = np.lexsort((phrases, -gains, before))

@@ -14,11 +14,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.twigs.arrays import NO_ENTRY, OTHER, Twigs
 from polars_tadoc.kernels.twigs.twig_folds_cpu import Folds, fold, keep_whole, make_folds
+from polars_tadoc.runtime.array_types import UInt64
 from polars_tadoc.runtime.jit import inner, kernel
 
 FULL = -1
@@ -131,7 +131,7 @@ def forget(automaton: Automaton) -> None:
     automaton.made[STATES] = 1
 
 
-def _wider(steps: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _wider(steps: UInt64) -> UInt64:
     wider = np.zeros(_GROWTH * steps.size, np.uint64)
     _copy_steps(steps, wider)
     return wider

@@ -18,11 +18,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.twigs.arrays import DOUBTFUL, EMPTY, OPEN, SHUT, TEXT
 from polars_tadoc.kernels.twigs.twig_automaton_cpu import FULL, NONE_FOUND, close, union
-from polars_tadoc.runtime.array_types import UInt64
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt64
 from polars_tadoc.runtime.jit import inner, kernel
 
 MAX_LEVELS = (1 << 28) - 1
@@ -61,18 +60,18 @@ class Reductions(NamedTuple):
     """uint32, room for what is open: ``symbol, name, state of its parent`` each."""
 
 
-def states_of(values: UInt64) -> npt.NDArray[np.int64]:
+def states_of(values: UInt64) -> Int64:
     """Return the states of balanced runs."""
     return (values & _STATE).astype(np.int64)
 
 
-def are_documents(values: UInt64) -> npt.NDArray[np.bool_]:
+def are_documents(values: UInt64) -> Bools:
     """Tell which runs are balanced and one element."""
-    documents: npt.NDArray[np.bool_] = (values & _OUTSIDE) == _ONE_ELEMENT
+    documents: Bools = (values & _OUTSIDE) == _ONE_ELEMENT
     return documents
 
 
-def heights_of(values: UInt64) -> npt.NDArray[np.int64]:
+def heights_of(values: UInt64) -> Int64:
     """Return how many elements are open at once."""
     return (values >> _HEIGHT & _MAX_LEVELS).astype(np.int64)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.config import settings
 from polars_tadoc.kernels.primitives.arrays import read_only, sums_before
@@ -35,7 +34,7 @@ from polars_tadoc.kernels.twigs.twig_reductions_cpu import (
     states_of,
 )
 from polars_tadoc.kernels.twigs.twig_walks_cpu import DOCUMENT, USED, gather_lists, list_states
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 MatchEvents = Callable[[Events], tuple[Int64, UInt32]]
@@ -143,7 +142,7 @@ class Part:
         none = np.zeros(len(self.unsound) - self.reached, np.int64)
         self.add(np.ones(len(none), np.bool_), none, none, np.empty(0, np.uint32))
 
-    def add(self, unsound: npt.NDArray[np.bool_], starts: Int64, lengths: Int64, lists: UInt32) -> None:
+    def add(self, unsound: Bools, starts: Int64, lengths: Int64, lists: UInt32) -> None:
         """Note what was found of the documents from ``reached`` on; ``starts`` refer to ``lists``."""
         own = slice(self.reached, self.reached + len(unsound))
         self.unsound[own], self.starts[own], self.lengths[own] = unsound, starts + len(self.lists), lengths

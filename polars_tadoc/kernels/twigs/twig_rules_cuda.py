@@ -13,13 +13,13 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.config import settings
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, expand
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.traverse.tables_cuda import device_levels
 from polars_tadoc.kernels.twigs.arrays import Events, WordEvents
+from polars_tadoc.runtime.array_types import Int64
 from polars_tadoc.runtime.device import device_errors, launch_each, launch_resident
 
 MatchEvents = Callable[[Events], tuple[Any, Any]]
@@ -238,7 +238,7 @@ def _parts(documents: _Documents) -> Iterator[tuple[_Documents, _Layout]]:
         yield part, _lay_out(part)
 
 
-def _stretches(offsets: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+def _stretches(offsets: Int64) -> Iterator[tuple[int, int]]:
     first = 0
     while first < len(offsets) - 1:
         stop = max(first + 1, int(np.searchsorted(offsets, offsets[first] + EXPANDED, "right")) - 1)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.twigs.arrays import NO_ENTRY, NO_NODE, OTHER, Twigs
-from polars_tadoc.runtime.array_types import Bools, Int64
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt64
 
 WORD = 64
 
@@ -178,7 +178,7 @@ def make_tables(twigs: Twigs, nodes: Nodes, layout: Layout, column: int) -> dict
     own = own[own >= columns]  # the first rows are any element's
     rows[own] |= rows[row_columns[own]]
 
-    def mask(bits: Int64) -> npt.NDArray[np.uint64]:
+    def mask(bits: Int64) -> UInt64:
         words = np.zeros(columns * column, np.uint64)
         np.bitwise_or.at(words, bits // WORD, _bit(bits))
         return words
@@ -224,11 +224,11 @@ def _name_entries(twigs: Twigs) -> Int64:
     return symbols
 
 
-def _flags(words: npt.NDArray[np.uint64]) -> Bools:
+def _flags(words: UInt64) -> Bools:
     return np.unpackbits(words.view(np.uint8), bitorder="little").view(bool)
 
 
-def _bit(bits: Int64) -> npt.NDArray[np.uint64]:
+def _bit(bits: Int64) -> UInt64:
     return np.uint64(1) << (bits % WORD).astype(np.uint64)
 
 

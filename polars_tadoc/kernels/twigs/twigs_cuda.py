@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.primitives.upload_cuda import upload_rows
 from polars_tadoc.kernels.traverse.rules import Rules
@@ -25,6 +24,7 @@ from polars_tadoc.kernels.twigs.twig_tables_cuda import (
     list_nodes,
     make_tables,
 )
+from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.device import device_attribute, device_errors, launch
 
 TWIG_KERNELS = ("bits", "nodes")
@@ -284,7 +284,7 @@ def _spilling(blocks: int, size: int) -> tuple[int, Any]:
     return blocks, cupy.empty(blocks * size, np.uint8)
 
 
-def _personalities(nodes: Nodes, layout: Layout) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+def _personalities(nodes: Nodes, layout: Layout) -> tuple[UInt32, UInt32]:
     """Return each node's personality and the lanes of its children (see ``twig_nodes.cu``)."""
     fitting = nodes.used[layout.fitting]
     at = layout.found[fitting]

@@ -6,12 +6,11 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.primitives.varint import read_own_varint, read_varint, varint_size, write_varint
 from polars_tadoc.kernels.tokenize.tokenize_cpu import EMPTY_ID, SPACE_ID
 from polars_tadoc.runtime.addresses import load_u32, load_u64, store_u32, store_u64
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 
@@ -238,7 +237,7 @@ def build_trie(
     edges: UInt32,
     rules: UInt32,
     onward: UInt64,
-    begins: npt.NDArray[np.bool_],
+    begins: Bools,
 ) -> None:
     """Build the trie of all bodies; node 0 is its root.
 
@@ -276,7 +275,7 @@ def parse_rows(
     edges: UInt32,
     rules: UInt32,
     onward: UInt64,
-    begins: npt.NDArray[np.bool_],
+    begins: Bools,
     starts: Int64,
     symbols: UInt32,
     sizes: Int64,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 
 OK = 0
@@ -23,11 +23,11 @@ TOO_SHORT = 8
 @njit(nogil=True)
 def check(
     vocabulary_size: int,
-    rule_offsets: npt.NDArray[np.uint32],
-    symbols: npt.NDArray[np.uint32],
-    level_offsets: npt.NDArray[np.uint32],
+    rule_offsets: UInt32,
+    symbols: UInt32,
+    level_offsets: UInt32,
     limit: int,
-    expansion_lengths: npt.NDArray[np.uint64],
+    expansion_lengths: UInt64,
 ) -> Any:
     """Check every claim that later kernels rely on; fill the words each rule stands for.
 
@@ -76,9 +76,9 @@ def check(
 @njit(nogil=True)
 def inherit_from_first(
     vocabulary_size: int,
-    rule_offsets: npt.NDArray[np.uint32],
-    symbols: npt.NDArray[np.uint32],
-    values: npt.NDArray[np.uint32],
+    rule_offsets: UInt32,
+    symbols: UInt32,
+    values: UInt32,
 ) -> None:
     """Give each rule the value of the first symbol of its body (rules ascending: children first)."""
     for rule in range(len(rule_offsets) - 1):
@@ -88,10 +88,10 @@ def inherit_from_first(
 @njit(nogil=True)
 def sum_bytes(
     vocabulary_size: int,
-    rule_offsets: npt.NDArray[np.uint32],
-    symbols: npt.NDArray[np.uint32],
-    gap_bytes: npt.NDArray[np.uint64],
-    sums: npt.NDArray[np.uint64],
+    rule_offsets: UInt32,
+    symbols: UInt32,
+    gap_bytes: UInt64,
+    sums: UInt64,
 ) -> None:
     """Fill the rules' part of ``sums`` (bytes by symbol): the body's symbols and the gaps between them.
 

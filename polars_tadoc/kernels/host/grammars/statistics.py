@@ -8,11 +8,10 @@ from weakref import WeakKeyDictionary
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.traverse.tables_cpu import SHORT
-from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Float64, Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 
 DOCUMENTS, ROOTS = 1024, 64
@@ -85,7 +84,7 @@ def measure_rules(
 
 @njit(nogil=True)
 def sample_documents(
-    terminals: int, root_offsets: Int64, roots: UInt32, bounds: Int64, nodes: Int64, sums: npt.NDArray[np.float64]
+    terminals: int, root_offsets: Int64, roots: UInt32, bounds: Int64, nodes: Int64, sums: Float64
 ) -> None:
     """Estimate the rules pushed, terminals merged and terminals found over all documents from evenly spaced ones."""
     documents = len(root_offsets) - 1

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.runtime.addresses import byte_swapped, load_u8, load_u64
-from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import lent
 from polars_tadoc.runtime.jit import inner, kernel
 
@@ -65,7 +64,7 @@ def _merge_two(one: pa.LargeStringArray, other: pa.LargeStringArray) -> tuple[pa
     return pa.concat_arrays([one, other]).take(lent(sources[:size])), [of_one, of_other]
 
 
-def _bounds(words: pa.LargeStringArray) -> npt.NDArray[np.uint64]:
+def _bounds(words: pa.LargeStringArray) -> UInt64:
     """Addresses of where each word starts, and where the last one ends."""
     _, offsets, data = words.buffers()
     if len(words) == 0:
@@ -106,8 +105,8 @@ def _compare(a: Any, a_end: Any, b: Any, b_end: Any) -> Any:
 
 @kernel
 def _merge(
-    ones: npt.NDArray[np.uint64],
-    others: npt.NDArray[np.uint64],
+    ones: UInt64,
+    others: UInt64,
     of_one: UInt32,
     of_other: UInt32,
     sources: Int64,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from polars_tadoc.runtime.array_types import Int64, UInt64
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.jit import kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
@@ -13,7 +12,7 @@ _K1, _K2 = np.uint64(0x100000001B3), np.uint64(0xD6E8FEB86659FD93)
 _START, _32 = np.uint64(0xCBF29CE484222325), np.uint64(32)
 
 
-def hash_words(offsets: Int64, data: npt.NDArray[np.uint8]) -> UInt64:
+def hash_words(offsets: Int64, data: UInt8) -> UInt64:
     """Hash the bytes of each word, the same way on every machine (FNV-1a, its bits mixed).
 
     Parameters
@@ -33,7 +32,7 @@ def hash_words(offsets: Int64, data: npt.NDArray[np.uint8]) -> UInt64:
 
 
 @kernel
-def _hash_words(offsets: Int64, data: npt.NDArray[np.uint8], hashes: UInt64) -> None:
+def _hash_words(offsets: Int64, data: UInt8, hashes: UInt64) -> None:
     for word in range(len(hashes)):
         h = _START
         for at in range(offsets[word], offsets[word + 1]):
@@ -42,14 +41,14 @@ def _hash_words(offsets: Int64, data: npt.NDArray[np.uint8], hashes: UInt64) -> 
         hashes[word] = h ^ (h >> _32)
 
 
-def mark(keys: npt.NDArray[np.uint32], columns: list[bool], used: npt.NDArray[np.bool_]) -> None:
+def mark(keys: UInt32, columns: list[bool], used: Bools) -> None:
     """Mark the numbers that are in some columns of keys, uint32[keys, columns]; ``used`` is bool by number."""
     own = np.flatnonzero(columns)
     map_parallel(lambda chunk: _mark(keys, own, used, *chunk), even_chunks(len(keys)))
 
 
 @kernel
-def _mark(keys: npt.NDArray[np.uint32], columns: Int64, used: npt.NDArray[np.bool_], first: int, stop: int) -> None:
+def _mark(keys: UInt32, columns: Int64, used: Bools, first: int, stop: int) -> None:
     for i in range(first, stop):
         for column in columns:
             used[keys[i, column]] = True

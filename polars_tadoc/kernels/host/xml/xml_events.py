@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -19,6 +18,7 @@ from numba.extending import intrinsic
 from polars_tadoc.kernels.host.xml.xml_names import ATTRIBUTES, ELEMENTS, TEXTS, VALUES, find_name
 from polars_tadoc.kernels.twigs.arrays import CLOSE, OTHER
 from polars_tadoc.runtime.addresses import copy_bytes, load_u8, load_u64, store_u8, store_u16, store_u32, store_u64
+from polars_tadoc.runtime.array_types import UInt64
 from polars_tadoc.runtime.jit import address_of, inner, kernel
 
 PIECE_BYTES = 8 << 20
@@ -195,7 +195,7 @@ def handlers() -> Sequence[np.uint64]:
 def read_documents(
     expat: Any,
     handlers: Any,
-    state: npt.NDArray[np.uint64],
+    state: UInt64,
     documents: Any,
     start: int,
     stop: int,
