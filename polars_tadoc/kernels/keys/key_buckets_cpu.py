@@ -106,8 +106,7 @@ def spread_keys(keys: UInt64, weights: UInt64, buckets: int, shares: Shares | No
     bucketed, bucketed_weights = np.empty(before[-1], np.uint64), np.empty(len(weights), np.uint64)
     filled = places.copy()
     map_parallel(
-        lambda k: _scatter(keys, weights, *shares[k], shift, filled[k], bucketed, bucketed_weights),
-        range(len(shares)),
+        lambda k: _scatter(keys, weights, *shares[k], shift, filled[k], bucketed, bucketed_weights), range(len(shares))
     )
     return Buckets(shift, bucketed, bucketed_weights, offsets, shares, places)
 

@@ -160,14 +160,7 @@ def _mixed(sequences: UInt32, column: int, rows: Int64, groups: UInt32, many: in
 
 @njit(nogil=True)
 def _compare(
-    sequences: UInt32,
-    column: int,
-    rows: Int64,
-    groups: UInt32,
-    examples: Int64,
-    first: int,
-    stop: int,
-    mixed: Bools,
+    sequences: UInt32, column: int, rows: Int64, groups: UInt32, examples: Int64, first: int, stop: int, mixed: Bools
 ) -> None:
     """Mark the groups that have a row unlike their example."""
     for i in range(first, stop):

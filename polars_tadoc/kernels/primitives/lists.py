@@ -42,11 +42,7 @@ def gather_lists(offsets: Int64, values: npt.NDArray[np.generic], order: npt.NDA
 @polled
 @kernel
 def _gather(
-    offsets: Int64,
-    values: npt.NDArray[np.generic],
-    order: Int64,
-    taken: Int64,
-    gathered: npt.NDArray[np.generic],
+    offsets: Int64, values: npt.NDArray[np.generic], order: Int64, taken: Int64, gathered: npt.NDArray[np.generic]
 ) -> None:
     began = interrupts()
     for k in range(len(order)):

@@ -49,12 +49,7 @@ def compress_rows(
 
 
 def build_rules(
-    sequence: UInt32,
-    vocabulary_size: int,
-    rows: int,
-    *,
-    method: str,
-    on_round: Callable[[int, int], None],
+    sequence: UInt32, vocabulary_size: int, rows: int, *, method: str, on_round: Callable[[int, int], None]
 ) -> LevelledRules:
     """Make the rules of word ids, ``SEPARATOR`` after each row; ``sequence`` is overwritten."""
     if method == "sequitur":

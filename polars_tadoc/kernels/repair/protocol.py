@@ -32,13 +32,7 @@ class RepairKernels(Protocol):
         ...
 
     def build_rules(
-        self,
-        sequence: UInt32,
-        vocabulary_size: int,
-        rows: int,
-        *,
-        method: str,
-        on_round: Callable[[int, int], None],
+        self, sequence: UInt32, vocabulary_size: int, rows: int, *, method: str, on_round: Callable[[int, int], None]
     ) -> LevelledRules:
         """Make the rules of word ids, ``SEPARATOR`` after each row; ``sequence`` is overwritten."""
         ...

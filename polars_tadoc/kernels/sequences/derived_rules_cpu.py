@@ -72,14 +72,7 @@ def _write_derived(
 
 @njit(nogil=True)
 def _count_children(
-    symbols: UInt32,
-    terminals: int,
-    long: Bools,
-    firsts: Int64,
-    stops: Int64,
-    first: int,
-    stop: int,
-    sizes: Int64,
+    symbols: UInt32, terminals: int, long: Bools, firsts: Int64, stops: Int64, first: int, stop: int, sizes: Int64
 ) -> None:
     """Add the children that have ids themselves to the sizes of derived bodies."""
     rules_from = nb.uint64(terminals)

@@ -27,13 +27,7 @@ _0, _1, _2 = (np.uint64(number) for number in (0, 1, 2))
 
 @njit(nogil=True)
 def _fill_ends(
-    terminals: int,
-    rule_offsets: Int64,
-    symbols: UInt32,
-    rank: UInt32,
-    sizes: Int64,
-    starts: Int64,
-    words: UInt32,
+    terminals: int, rule_offsets: Int64, symbols: UInt32, rank: UInt32, sizes: Int64, starts: Int64, words: UInt32
 ) -> None:
     """Write each rule's head, and its tail where that is not the same, lowest rule first.
 

@@ -174,14 +174,7 @@ def _write_windows(
 @polled
 @njit(nogil=True)
 def _write_flat(
-    symbols: UInt32,
-    lags: Int64,
-    bits: int,
-    stops: Int64,
-    places: Int64,
-    first: int,
-    stop: int,
-    keys: UInt64,
+    symbols: UInt32, lags: Int64, bits: int, stops: Int64, places: Int64, first: int, stop: int, keys: UInt64
 ) -> None:
     """Write the windows of pieces that name no rules: of each, the symbols ``lags`` before its last one, packed."""
     began = interrupts()

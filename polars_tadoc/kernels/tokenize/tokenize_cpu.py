@@ -565,11 +565,7 @@ def scan(
 
 @njit(nogil=True)
 def _addresses(table: Table) -> Any:
-    return (
-        nb.uint64(table.slots.ctypes.data),
-        nb.uint64(table.hot.ctypes.data),
-        nb.uint64(table.cold.ctypes.data),
-    )
+    return (nb.uint64(table.slots.ctypes.data), nb.uint64(table.hot.ctypes.data), nb.uint64(table.cold.ctypes.data))
 
 
 @njit(nogil=True)

@@ -20,11 +20,7 @@ GROWTH = 1 << 17
 
 
 def fuse_levels(
-    vocabulary_size: int,
-    rule_offsets: UInt32,
-    symbols: UInt32,
-    level_offsets: UInt32,
-    growth: int = GROWTH,
+    vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32, growth: int = GROWTH
 ) -> tuple[UInt32, UInt32, UInt32]:
     """Return bodies and steps that give the same word counts as the grammar's bodies and levels.
 
@@ -109,12 +105,7 @@ def _plan(
 
 @njit(nogil=True)
 def _write(
-    vocabulary_size: int,
-    rule_offsets: UInt32,
-    symbols: UInt32,
-    first_rules: Int64,
-    offsets: Int64,
-    fused: UInt32,
+    vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, first_rules: Int64, offsets: Int64, fused: UInt32
 ) -> None:
     """Write the fused bodies; a rule comes after those it inlines."""
     for step in range(len(first_rules) - 1):

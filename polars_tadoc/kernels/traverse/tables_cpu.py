@@ -155,13 +155,7 @@ def mark_reached(terminals: int, rule_offsets: Int64, symbols: UInt32, reached: 
 
 @njit(nogil=True)
 def bound_tables(
-    terminals: int,
-    rule_offsets: Int64,
-    symbols: UInt32,
-    lengths: UInt64,
-    longest: int,
-    reached: Bools,
-    bounds: Int64,
+    terminals: int, rule_offsets: Int64, symbols: UInt32, lengths: UInt64, longest: int, reached: Bools, bounds: Int64
 ) -> Any:
     """Bound each reached rule's table by its children's bounds, its length and the terminals.
 

@@ -61,13 +61,7 @@ def load_word_events(words: WordEvents) -> WordEvents:
 
 
 def match_rules(
-    match: MatchEvents,
-    wide: bool,
-    rules: Rules,
-    root_offsets: Any,
-    roots: Any,
-    words: WordEvents,
-    most_levels: int,
+    match: MatchEvents, wide: bool, rules: Rules, root_offsets: Any, roots: Any, words: WordEvents, most_levels: int
 ) -> tuple[Any, Any, Any]:
     """Find the twigs that match each document of a grammar.
 

@@ -271,14 +271,7 @@ def build_trie(
 @polled
 @njit(nogil=True)
 def parse_rows(
-    seed: int,
-    edges: UInt32,
-    rules: UInt32,
-    onward: UInt64,
-    begins: Bools,
-    starts: Int64,
-    symbols: UInt32,
-    sizes: Int64,
+    seed: int, edges: UInt32, rules: UInt32, onward: UInt64, begins: Bools, starts: Int64, symbols: UInt32, sizes: Int64
 ) -> None:
     """Replace each row's words by the fewest words and rules that stand for them.
 

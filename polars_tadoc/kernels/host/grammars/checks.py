@@ -74,25 +74,14 @@ def check(
 
 
 @njit(nogil=True)
-def inherit_from_first(
-    vocabulary_size: int,
-    rule_offsets: UInt32,
-    symbols: UInt32,
-    values: UInt32,
-) -> None:
+def inherit_from_first(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, values: UInt32) -> None:
     """Give each rule the value of the first symbol of its body (rules ascending: children first)."""
     for rule in range(len(rule_offsets) - 1):
         values[vocabulary_size + rule] = values[symbols[rule_offsets[rule]]]
 
 
 @njit(nogil=True)
-def sum_bytes(
-    vocabulary_size: int,
-    rule_offsets: UInt32,
-    symbols: UInt32,
-    gap_bytes: UInt64,
-    sums: UInt64,
-) -> None:
+def sum_bytes(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, gap_bytes: UInt64, sums: UInt64) -> None:
     """Fill the rules' part of ``sums`` (bytes by symbol): the body's symbols and the gaps between them.
 
     Sums saturate at 2^62, so that no grammar makes them wrap.

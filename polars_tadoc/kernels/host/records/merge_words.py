@@ -104,13 +104,7 @@ def _compare(a: Any, a_end: Any, b: Any, b_end: Any) -> Any:
 
 
 @kernel
-def _merge(
-    ones: UInt64,
-    others: UInt64,
-    of_one: UInt32,
-    of_other: UInt32,
-    sources: Int64,
-) -> int:
+def _merge(ones: UInt64, others: UInt64, of_one: UInt32, of_other: UInt32, sources: Int64) -> int:
     i, j, at = 0, 0, 0
     i_end, j_end = len(ones) - 1, len(others) - 1
     x = _prefix(ones[0], ones[1]) if i_end else np.uint64(0)

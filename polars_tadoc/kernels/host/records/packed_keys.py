@@ -349,13 +349,6 @@ def _merge_slices(
                 )
             left, side = (left + 1) // 2, 1 - side
         at = _merge_two(
-            scratch[side],
-            scratch_counts[side],
-            edges[side, 0],
-            edges[side, 1],
-            edges[side, 2],
-            made,
-            made_counts,
-            at,
+            scratch[side], scratch_counts[side], edges[side, 0], edges[side, 1], edges[side, 2], made, made_counts, at
         )
     return at

@@ -192,14 +192,7 @@ def handlers() -> Sequence[np.uint64]:
 
 
 @kernel
-def read_documents(
-    expat: Any,
-    handlers: Any,
-    state: UInt64,
-    documents: Any,
-    start: int,
-    stop: int,
-) -> int:
+def read_documents(expat: Any, handlers: Any, state: UInt64, documents: Any, start: int, stop: int) -> int:
     """Append the events of documents; returns the first one that had no room any more, or ``stop``.
 
     ``documents`` has addresses, lengths, codes, lines, columns and counts of events by row. Those with a code are
