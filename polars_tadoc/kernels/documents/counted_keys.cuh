@@ -2,6 +2,21 @@
 #ifndef POLARS_TADOC_COUNTED_KEYS
 #define POLARS_TADOC_COUNTED_KEYS
 
+#ifndef TOP_DOWN
+#define TOP_DOWN 0
+#endif
+
+// Whether tables count in 64 bits.
+#ifndef WIDE_TABLES
+#define WIDE_TABLES WIDE
+#endif
+
+#if WIDE_TABLES
+using TableCount = u64;
+#else
+using TableCount = u32;
+#endif
+
 #ifndef KEY
 #define KEY u64
 #endif

@@ -8,21 +8,6 @@
 #include "traverse/terminal_table.cuh"
 #include "documents/counted_keys.cuh"
 
-#ifndef TOP_DOWN
-#define TOP_DOWN 0
-#endif
-
-// Whether tables count in 64 bits.
-#ifndef WIDE_TABLES
-#define WIDE_TABLES WIDE
-#endif
-
-#if WIDE_TABLES
-using TableCount = u64;
-#else
-using TableCount = u32;
-#endif
-
 constexpr u32 PROBES = 64;  // of a table that may be too small, before it is given up
 
 // One document's terminals: in a table where they can only be few of all, else with a counter each.

@@ -7,21 +7,6 @@
 #include "traverse/spans.cuh"
 #include "documents/counted_keys.cuh"
 
-#ifndef TOP_DOWN
-#define TOP_DOWN 0
-#endif
-
-// Whether tables count in 64 bits.
-#ifndef WIDE_TABLES
-#define WIDE_TABLES WIDE
-#endif
-
-#if WIDE_TABLES
-using TableCount = u64;
-#else
-using TableCount = u32;
-#endif
-
 constexpr u32 THREADS = 512;
 
 constexpr u32 GROUP = 64;  // documents, at most, that have a row at a time

@@ -1,6 +1,5 @@
 // Keys of windows in order: runs of equal ones, their numbers, their words.
 #include "primitives/counters.cuh"
-#include "primitives/block_scan.cuh"
 #include "primitives/scan.cuh"
 
 constexpr u32 THREADS = 256;

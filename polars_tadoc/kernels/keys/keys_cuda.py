@@ -15,12 +15,12 @@ from polars_tadoc.runtime.device import even_blocks, launch, launch_each
 
 THREADS = 256
 _RUN_TILE = 8 * THREADS
-_STRUCT = np.dtype(7 * "u4,")  # Packing of packing.cuh
+_STRUCT = np.dtype(7 * "u4,")  # Packing of own_windows.cuh
 
 
 @dataclass(frozen=True)
 class Packing:
-    """How a key is written: see ``packing.cuh``."""
+    """How a key is written: see ``own_windows.cuh``."""
 
     words: int
     bits: int

@@ -66,6 +66,26 @@ __device__ __forceinline__ Number take_room(Number* taken, bool wants)
     return __shfl_sync(ALL_LANES, first, 0) + __popc(members & ((1u << threadIdx.x % 32) - 1));
 }
 
+// Sum over the threads before this one; `all` is the sum over all of them. Every thread calls it, once per kernel
+// or with a barrier in between.
+template <u32 THREADS>
+__device__ __forceinline__ u32 block_before(u32 own, u32& all)
+{
+    __shared__ u32 warps[THREADS / 32];
+    const u32 in_warp = lanes_before(own);
+    if (threadIdx.x % 32 == 31)
+        warps[threadIdx.x / 32] = in_warp + own;
+    __syncthreads();
+    u32 before = 0;
+    all = 0;
+    for (u32 warp = 0; warp < THREADS / 32; ++warp) {
+        if (warp < threadIdx.x / 32)
+            before += warps[warp];
+        all += warps[warp];
+    }
+    return before + in_warp;
+}
+
 // Blocks take tiles in the order in which they start, so that nobody waits for a block that is yet to start.
 __device__ __forceinline__ u32 take_tile(u32* taken)
 {

@@ -5,11 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import numba as nb
 import numpy as np
 
 from polars_tadoc.config import thread_count
-from polars_tadoc.kernels.primitives.gather import gather_bytes
+from polars_tadoc.runtime.addresses import copy_bytes
 from polars_tadoc.runtime.array_types import Int64, UInt64
+from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.parallel import map_parallel
 
 PADDING = 32
@@ -56,7 +58,7 @@ def upload_rows(addresses: UInt64, before: Int64) -> Any:
             for turn, (first, stop) in enumerate(chunks[worker::workers]):
                 staged = pinned.ptr + (2 * worker + turn % 2) * _CHUNK
                 copied[turn % 2].synchronize()
-                gather_bytes(addresses, before, first, stop, staged)
+                _gather_bytes(addresses, before, first, stop, staged)
                 cupy.cuda.runtime.memcpyAsync(
                     text.data.ptr + first, staged, stop - first, cupy.cuda.runtime.memcpyHostToDevice, stream.ptr
                 )
@@ -66,3 +68,21 @@ def upload_rows(addresses: UInt64, before: Int64) -> Any:
 
     map_parallel(work, range(workers))
     return text
+
+
+@njit(nogil=True)
+def _gather_bytes(addresses: UInt64, before: Int64, first: int, stop: int, to: int) -> None:
+    """Copy bytes ``first`` to ``stop`` of the rows, as they stand one after another, to an address.
+
+    ``before`` holds the bytes before each row, and all; length rows + 1.
+    """
+    row = np.searchsorted(before, first, side="right") - 1
+    target = nb.uint64(to)
+    at = first
+    while at < stop:
+        source = addresses[row] + nb.uint64(at - before[row])
+        count = nb.uint64(min(stop, before[row + 1]) - at)
+        copy_bytes(target, source, count)
+        target += count
+        at += nb.int64(count)
+        row += 1

@@ -2,7 +2,6 @@
 #include "primitives/counters.cuh"
 #include "primitives/segments.cuh"
 #include "primitives/bitmap.cuh"
-#include "primitives/held_counts.cuh"
 
 constexpr u32 THREADS = 512;
 

@@ -2,9 +2,8 @@
 #include "primitives/counters.cuh"
 #include "primitives/segments.cuh"
 #include "sequences/bodies.cuh"
-#include "sequences/packing.cuh"
 #include "sequences/own_windows.cuh"
-#include "primitives/block_scan.cuh"
+#include "primitives/scan.cuh"
 
 // What the terminals are: Windows or Pairs.
 #ifndef KIND

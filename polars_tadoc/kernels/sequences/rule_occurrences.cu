@@ -2,9 +2,8 @@
 #include "primitives/counters.cuh"
 #include "primitives/segments.cuh"
 #include "sequences/bodies.cuh"
-#include "primitives/block_scan.cuh"
+#include "primitives/scan.cuh"
 #include "primitives/grid_barrier.cuh"
-#include "primitives/held_counts.cuh"
 
 constexpr u32 THREADS = 256;
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from polars_tadoc.kernels.keys.key_counts_cpu import Counted
-from polars_tadoc.kernels.keys.key_forms_cpu import Form, Ranks, words_of
+from polars_tadoc.kernels.keys.key_forms_cpu import Form, Ranks, Spread, words_of
 from polars_tadoc.kernels.keys.key_order_cpu import in_result_order
 from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
 from polars_tadoc.kernels.sequences.bodies_cpu import Bodies, longest_document
 from polars_tadoc.kernels.sequences.derived_rules_cpu import Derived
-from polars_tadoc.kernels.sequences.iterated_pairing_cpu import sequence_windows
+from polars_tadoc.kernels.sequences.expanded_documents_cpu import expand_documents
 from polars_tadoc.kernels.sequences.owned_windows_cpu import OwnedWindows, Windows
-from polars_tadoc.kernels.sequences.rule_ends_cpu import rank_bits
+from polars_tadoc.kernels.sequences.rule_ends_cpu import SIZE, rank_bits
+from polars_tadoc.kernels.sequences.windows_cpu import FlatWindows, PackedWindows, SpreadWindows
 from polars_tadoc.kernels.sequences.word_pairs_cpu import PairWindows
 from polars_tadoc.kernels.traverse.results_cpu import count_by_terminal, terminal_counts
 from polars_tadoc.kernels.traverse.rules import Rules
@@ -59,7 +60,7 @@ def sequence_counts(
         counts = terminal_counts(rules, roots, strategy)
         keys = np.arange(rules.terminals, dtype=np.uint64) if rank is None else rank.astype(np.uint64)
         return _chosen(Counted.of(keys, counts), Ranks(1, rank_bits(rules.terminals)), rank, min_count, top)
-    windows, bodies = sequence_windows(bodies, rank, n)
+    windows, bodies = _sequence_windows(bodies, rank, n)
     return _window_counts(windows, bodies, rank, strategy, min_count, top)
 
 
@@ -124,7 +125,7 @@ def sequence_postings(
     bodies = Bodies.of(rules, root_offsets, roots)
     if n > longest_document(bodies, n):
         return np.zeros((0, n), np.uint32), np.zeros(1, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint64)
-    derived = Derived.by(*sequence_windows(bodies, rank, n))
+    derived = Derived.by(*_sequence_windows(bodies, rank, n))
     bodies = derived.bodies
     offsets, documents, counts = count_by_terminal(
         bodies.rules, bodies.root_offsets, bodies.roots, strategy, counted=True
@@ -153,7 +154,7 @@ def derive_sequences(
     """
     bodies = Bodies.of(rules, root_offsets, roots)
     n = min(n, longest_document(bodies, n) + 1)  # of more words there are none
-    return Derived.by(*sequence_windows(bodies, rank, n)).parts(rank)
+    return Derived.by(*_sequence_windows(bodies, rank, n)).parts(rank)
 
 
 def derive_pairs(
@@ -191,3 +192,33 @@ def _chosen(
 ) -> tuple[UInt32, UInt64]:
     keys, counts = in_result_order(counted, min_count, top)
     return words_of(keys, form, rank), counts
+
+
+def _sequence_windows(bodies: Bodies, rank: UInt32 | None, n: int) -> tuple[Windows, Bodies]:
+    """Make runs of n words keys of 64 bits (iterated pairing).
+
+    Where the words' ranks do not fit, runs of fewer words become the terminals, and two or three of these, which may
+    overlap, tell the words of a run.
+    """
+    bits = rank_bits(bodies.rules.terminals)
+    if n > 1 and n * bits <= 64 and (n - 1) * bits <= SIZE:
+        return PackedWindows.of(bodies.rules, rank, n), bodies
+    expanded = expand_documents(bodies, rank, n) if n > 1 else None
+    if expanded is not None:
+        bodies, rank = expanded, None
+    terminal: Form = Ranks(1, bits)
+    parts = 3
+    while Spread.of(terminal, n).width > 64:
+        words = max(min(-(-n // parts), 64 // terminal.width * terminal.words), terminal.words + 1)
+        if terminal.words == 1 and expanded is None:
+            derived = Derived.by(*_sequence_windows(bodies, rank, words))
+        else:
+            derived = Derived.by(_window_kind(bodies, None, words, terminal), bodies)
+        bodies, terminal, parts = derived.bodies, derived.form, 2
+    return _window_kind(bodies, rank if terminal.words == 1 else None, n, terminal), bodies
+
+
+def _window_kind(bodies: Bodies, rank: UInt32 | None, n: int, terminal: Form) -> Windows:
+    if bodies.rules.rule_count == 0 and rank is None:
+        return FlatWindows.of(n, terminal)
+    return SpreadWindows.of(bodies.rules, rank, n, terminal)

@@ -6,10 +6,9 @@
 #include "primitives/counters.cuh"
 #include "primitives/segments.cuh"
 #include "sequences/bodies.cuh"
-#include "sequences/packing.cuh"
 #include "sequences/own_windows.cuh"
 #include "sequences/survey.cuh"
-#include "primitives/block_scan.cuh"
+#include "primitives/scan.cuh"
 
 constexpr u32 THREADS = 256;
 

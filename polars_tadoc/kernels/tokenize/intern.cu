@@ -1,7 +1,6 @@
 // Interns byte strings exactly, orders the distinct ones and numbers them.
 #include "primitives/counters.cuh"
 #include "primitives/bytes.cuh"
-#include "primitives/held_counts.cuh"
 
 constexpr u32 THREADS = 512;
 
