@@ -1,4 +1,4 @@
-"""BM25 weights: what each word adds to the score of each row that holds it."""
+"""BM25 weights: each word's contribution to the score of each row that contains it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class BM25WeightsOptions(BM25WeightsOnWorkers, EngineOption, total=False):
 
 @dataclass(frozen=True)
 class BM25WeightsRequest(weights.WeightsRequest):
-    """What is to be weighed, checked when it is made."""
+    """The checked arguments of a call."""
 
     name: ClassVar[str] = "bm25_weights"
 
@@ -44,57 +44,57 @@ class BM25WeightsRequest(weights.WeightsRequest):
 
 @documented_by(word_count)
 def bm25_weights(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[BM25WeightsOptions]) -> pa.Table:
-    """Weigh each row's words by BM25 (Wakatsuki et al., 2017, in parallel on a GPU, too).
+    """Weigh each row's words by BM25 (in parallel on a GPU as in Wakatsuki et al., 2017).
 
-    The weight of a word is what it adds to the row's score for a query of this word alone (:func:`bm25`,
-    :class:`Index`), in float64. So a row's score for any query is the sum of its words' weights; with "bm25+" and
-    "bm25l" words that the row does not hold add something, too. How many rows hold a word is counted over all of them,
-    and lengths are counted in words that ``normalize`` and ``stopwords`` keep.
+    The weight of a word is the row's score for a query of this word alone (:func:`bm25`, :class:`Index`), in float64.
+    So a row's score for any query is the sum of its words' weights; with "bm25+" and "bm25l", words that the row lacks
+    add something, too. Document frequencies are counted over all rows, and lengths in words that ``normalize`` and
+    ``stopwords`` keep.
 
     Parameters
     ----------
     column
-        Compressed column, or a String one, which is cut into words on the way; each row is a document.
+        Compressed column, or a String one, which is tokenized first; each row is a document.
     id
-        What rows are called, one label for each; by default their numbers.
+        Labels of the rows, one for each; default: row numbers.
     scoring
-        "robertson", "lucene", "atire", "bm25+" or "bm25l", as Kamphuis et al. (ECIR 2020) name them, or "wakatsuki":
-        ``log((N + 0.5) / (df + 0.5)) * (k1 + 1) * tf / (k1 * ((1 - b) + b * L / Lave) + tf)`` for ``tf`` words in a
-        row of ``L`` words (``Lave`` on average), and ``df`` rows of all ``N`` that hold the word.
+        "robertson", "lucene", "atire", "bm25+" or "bm25l", named as in Kamphuis et al. (ECIR 2020), or "wakatsuki":
+        ``log((N + 0.5) / (df + 0.5)) * (k1 + 1) * tf / (k1 * ((1 - b) + b * L / Lave) + tf)`` for a word that occurs
+        ``tf`` times in a row of ``L`` words (``Lave`` on average), and in ``df`` of all ``N`` rows.
     k1
-        How slowly repetition saturates, from 0 to 1e9.
+        How slowly repetitions saturate, from 0 to 1e9.
     b
-        How much long rows are held back, from 0 to 1.
+        How strongly long rows are penalised, from 0 to 1.
     delta
-        For "bm25+" and "bm25l": what a word is worth in any row, from 0 to 1e9.
+        For "bm25+" and "bm25l": a word's minimum weight in rows that contain it, from 0 to 1e9.
     top
-        At most so many words of each row, the heaviest.
+        Maximum words per row, the heaviest.
     dictionary
-        Only words that it has (after ``normalize`` and lower-casing) are in the result; others count to the
+        Return only words of this dictionary (compared after ``normalize`` and lower-casing); other words count to the
         rows' lengths.
     tokenizer
         For a String column: "words" (the default), "whitespace", "xml" or a compiled regex, as for :func:`compress`. A
-        compressed column was cut by its own.
+        compressed column has its own tokenizer.
 
     Returns
     -------
     pyarrow.Table
-        ``id`` (the labels' type, or uint32), ``word: dictionary<large_string>``, ``weight: double``; rows in their
-        order, each one's words in code point order, with ``top`` by weight falling, equal ones in code point order.
-        Null rows have none, and are no documents.
+        ``id`` (the labels' type, or uint32), ``word: dictionary<large_string>``, ``weight: double``; in row order, each
+        row's words in code point order, or with ``top`` by descending weight, ties in code point order. Null rows give
+        no result rows, and are not documents.
 
     Raises
     ------
     NotCompressedError
         The series is neither a compressed column nor a String one.
     TypeError
-        A constant is no number, ``top`` is no integer, ``dictionary`` no :class:`Dictionary`, ``normalize`` no
-        expression, ``lowercase`` no bool or ``stopwords`` no list of strings; ``tokenizer`` is not the one that a
-        compressed column was cut by; ``id`` is not what it should be, or of a type that results cannot hold.
+        A constant is not a number, ``top`` not an integer, ``dictionary`` not a :class:`Dictionary`, ``normalize`` not
+        an expression, ``lowercase`` not a bool or ``stopwords`` not a list of strings; ``tokenizer`` is not that of the
+        compressed column; ``id`` is not a series, or of a type that results cannot hold.
     ValueError
-        There is no such scoring, a constant is out of range, ``top`` is below 0, ``id`` has another length than the
-        column, there is no such ``tokenizer``, ``strategy`` or ``engine``, or ``normalize`` reads columns or gives
-        anything but one String or null for each word; a row of a String column is not UTF-8.
+        The scoring, ``tokenizer``, ``strategy`` or ``engine`` is unknown, a constant is out of range, ``top`` is
+        negative, ``id`` has another length than the column, or ``normalize`` reads columns or does not give one String
+        or null per word; a row of a String column is not UTF-8.
 
     Examples
     --------

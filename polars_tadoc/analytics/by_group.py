@@ -1,7 +1,7 @@
-"""Counts by group of rows, all groups in one pass: what expressions give in ``group_by(...).agg`` and ``over``.
+"""Counts by group of rows, all groups in one pass: the expressions in ``group_by(...).agg`` and ``over``.
 
-A group is counted as one document: where rows stand together, so do their symbols. Sequences and pairs end with their
-row, so rows are turned into symbols for them first (see ``derive_sequences`` and ``derive_pairs`` of the kernels).
+A group is counted as one document: adjacent rows have adjacent symbols. Sequences and pairs do not cross rows, so rows
+are first converted to symbols of these (see the kernels ``derive_sequences`` and ``derive_pairs``).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Groups:
     column
         The rows.
     offsets
-        int64, groups + 1: where each group's rows start.
+        int64, groups + 1: start of each group's rows.
 
     """
 
@@ -51,7 +51,7 @@ class Groups:
 
     @classmethod
     def of_lists(cls, imploded: pl.Series, call: str) -> Groups:
-        """Take each list of rows for a group; errors as the analytics'."""
+        """Make a group of each list of rows; errors as for the analytics."""
         column = imploded.explode(empty_as_null=False, keep_nulls=False)
         column = require_tadoc(column, call)
         lengths = imploded.list.len().fill_null(0).to_numpy()
@@ -59,27 +59,27 @@ class Groups:
 
     @classmethod
     def of_rows(cls, column: pl.Series, call: str) -> Groups:
-        """Take each row for a group of its own; errors as the analytics'."""
+        """Make a group of each row; errors as for the analytics."""
         column = require_tadoc(column, call)
         return cls(column, np.arange(len(column) + 1, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)
 class GroupCounts:
-    """How often each group holds which words, sequences or pairs; arrays in host memory.
+    """Counts of words, sequences or pairs by group; arrays in host memory.
 
     Parameters
     ----------
     words
         Words by id.
     sequences
-        uint32[sequences, n]: word ids of each distinct sequence; single words and pairs are sequences, too.
+        uint32[sequences, n]: word ids of each distinct sequence; single words and pairs are stored as sequences, too.
     groups
         int64, ascending: the groups that have rows here.
     offsets
-        int64, groups + 1: where each group's counts start.
+        int64, groups + 1: start of each group's counts.
     ids, counts
-        uint32 and uint64: sequence and how often it occurs, by count falling, equal ones by their words.
+        uint32 and uint64: sequence and its count, by descending count, ties by their words.
 
     """
 
@@ -98,25 +98,25 @@ class GroupCounts:
 
 @dataclass(frozen=True, eq=False)
 class GroupRequest:
-    """What is to be counted in each group.
+    """The checked arguments of a count by group.
 
     Parameters
     ----------
     call
         The call's name, for messages.
     options, min_count, top
-        As the analytic's; the limits hold for each group.
+        Options of the analytic; limits apply per group.
     symbols
-        Makes a source whose terminals are to be counted and gives their words, uint32[terminals, n]; terminals are
+        Makes a source whose terminals are counted, and returns their words, uint32[terminals, n]; terminals are
         numbered in the order of their words, or have the source's ranks.
     columns
         The result's columns, given a vocabulary and word ids, uint32[rows, n].
     schema
         Names and types of the result's columns, with the counts.
     sort
-        Order by words alone.
+        Whether to order by words instead of counts.
     window
-        Words that each word is counted with.
+        Size of the window of pairs, in words.
 
     """
 
@@ -136,7 +136,7 @@ class GroupRequest:
         return pl.List(pl.Struct(self.schema))
 
     def run(self, groups: Groups) -> pl.Series:
-        """Count; one list of structs for each group, an empty one where it has no words."""
+        """Count; returns one list of structs per group, empty for groups without words."""
         counted = self._count(groups)
         sizes = np.zeros(len(groups.offsets) - 1, np.int64)
         sizes[counted.groups] = np.diff(counted.offsets)
@@ -151,7 +151,7 @@ class GroupRequest:
         return self.run(Groups.of_lists(imploded, self.call))
 
     def run_rows(self, column: pl.Series) -> pl.Series:
-        """Count in each row; null where the row is."""
+        """Count in each row; null for null rows."""
         counted = self.run(Groups.of_rows(column, self.call))
         if not column.null_count():
             return counted
@@ -177,7 +177,7 @@ class GroupRequest:
         return self._merge([part for corpus in corpora for part in batches.parts(corpus, engine, every, every)])
 
     def _partial(self, source: Source, groups: Groups, min_count: int, top: int | None) -> GroupCounts:
-        """Count one corpus' rows."""
+        """Count the rows of one corpus."""
         kernels = source.engine.kernels
         own, sequences, rank = self.symbols(source)
         owners = np.searchsorted(groups.offsets, source.rows, side="right") - 1
@@ -185,17 +185,17 @@ class GroupRequest:
         present = owners[firsts]
         places = np.append(firsts, len(owners))
         starts = own.root_offsets[kernels.load_array(places)]
-        rules, root_offsets, roots = source.host  # of words: sequences lie along the same rules
+        rules, root_offsets, roots = source.host  # of words: sequences have the same rules
         own = replace(own, root_offsets=starts, rows=present, host=(rules, root_offsets[places], roots))
         strategy = choose_strategy(self.options.strategy, own, "term_vector")
         counted = kernels.count_by_document(own.rules, starts, own.roots, strategy, rank, min_count, top)
         return GroupCounts(source.words, sequences, present, *(kernels.to_host(array) for array in counted))
 
     def _merge(self, partials: list[GroupCounts]) -> GroupCounts:
-        """Add the counts of several corpora, in host memory, order and select."""
+        """Add the counts of several corpora in host memory, then order and select."""
         partials = [part for part in partials if len(part.sequences)]
         words, maps = unify([part.words for part in partials])
-        n = partials[0].sequences.shape[1] if partials else 2  # of none, as many columns as any result reads
+        n = partials[0].sequences.shape[1] if partials else 2  # without results, as many columns as any analytic reads
         own = [ids[part.sequences] for ids, part in zip(maps, partials, strict=True)]
         sequences = np.concatenate([np.zeros((0, n), np.uint32), *own])
         places, numbers = number_sequences(sequences, words.rank)
@@ -220,7 +220,7 @@ def _sums(keys: Int64, counts: UInt64) -> tuple[Int64, UInt64]:
 
 
 def _select(keys: Int64, counts: UInt64, min_count: int, top: int | None, sort: bool) -> tuple[Int64, UInt64]:
-    """Choose among the ascending keys of each group (their upper half), and order by count falling unless ``sort``."""
+    """Select among each group's ascending keys (group in the upper half); order by descending count unless ``sort``."""
     kept = counts >= np.uint64(min_count)
     keys, counts = keys[kept], counts[kept]
     groups = keys >> 32
@@ -239,12 +239,12 @@ def count_words(call: str, request: word_count.WordCountRequest | term_vector.Te
 
 
 def sort_words(request: sort.SortRequest) -> GroupRequest:
-    """Count each group's words and put them in order."""
+    """Count each group's words in code point order."""
     return GroupRequest("sort", request.options, request.min_count, None, _words, _word_columns, sort.SCHEMA, sort=True)
 
 
 def count_sequences(request: sequence_count.SequenceCountRequest) -> GroupRequest:
-    """Count each group's runs of n words."""
+    """Count each group's sequences of n words."""
 
     def sequences(source: Source) -> tuple[Source, UInt32, Any]:
         derive = source.engine.kernels.derive_sequences
@@ -257,7 +257,7 @@ def count_sequences(request: sequence_count.SequenceCountRequest) -> GroupReques
 
 
 def count_pairs(request: cooccurrence.CooccurrenceRequest) -> GroupRequest:
-    """Count each group's pairs of words that stand near each other."""
+    """Count each group's pairs of words within a window."""
 
     def pairs(source: Source) -> tuple[Source, UInt32, Any]:
         derive = source.engine.kernels.derive_pairs

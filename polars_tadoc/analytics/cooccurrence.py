@@ -1,4 +1,4 @@
-"""Co-occurrence: how often two words stand near each other."""
+"""Co-occurrence: counts of word pairs within a window."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Pairs(SequenceCounts):
     """Pairs of words and their counts, in the order of the result; the word that is first in code point order first."""
 
     def to_arrow(self) -> pa.Table:
-        """Table with dictionary-encoded words."""
+        """Return a table with dictionary-encoded words."""
         word, other = (dictionary(self.words, np.ascontiguousarray(self.ids[:, k])) for k in range(2))
         return pa.table({"word": word, "other": other, "count": to_arrow(self.counts)})
 
     def to_frame(self) -> pl.DataFrame:
-        """Frame with the schema ``SCHEMA``."""
+        """Return a frame with the schema ``SCHEMA``."""
         word, other = (self.words.take(self.ids[:, k]) for k in range(2))
         return pl.DataFrame([word.alias("word"), other.alias("other"), pl.Series("count", self.counts)])
 
@@ -60,7 +60,7 @@ class CooccurrenceOptions(CooccurrenceOnWorkers, EngineOption, total=False):
 
 @dataclass(frozen=True)
 class CooccurrenceRequest(CountsSequences[Pairs]):
-    """Arguments, checked."""
+    """The checked arguments of a call."""
 
     name: ClassVar[str] = "cooccurrence"
     schema = SCHEMA
@@ -96,38 +96,38 @@ class CooccurrenceRequest(CountsSequences[Pairs]):
 
 @documented_by(word_count)
 def cooccurrence(column: pl.Series, **options: Unpack[CooccurrenceOptions]) -> pa.Table:
-    """Count how often two words stand near each other in a row, without expanding any.
+    """Count pairs of words within a window of words in a row, without decompressing rows.
 
-    Two places of a row that are at most ``window`` words apart count once for the pair of words that stand there.
+    Two positions of a row that are at most ``window`` words apart count once for their pair of words.
 
     Parameters
     ----------
     window
-        Words from one to the other at most: 1 counts neighbours only.
+        Maximum distance between the two words: 1 counts only adjacent words.
     top
-        At most so many pairs.
+        Maximum number of pairs.
     min_count
-        Leave out pairs counted less often.
+        Drop pairs with smaller counts.
     normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
-        it runs over the vocabulary, once. Words left out take up no room in a window.
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty string drops the
+        word. Applied once to the vocabulary. Dropped words take up no space in a window.
 
     Returns
     -------
     pyarrow.Table
-        ``word``, ``other: dictionary<large_string>`` (``word`` comes first in code point order, or is the same),
-        ``count: uint64``; by count falling, then word and other in code point order.
+        ``word``, ``other: dictionary<large_string>`` (``word`` precedes ``other`` in code point order, or equals it),
+        ``count: uint64``; by descending count, then word and other in code point order.
 
     Raises
     ------
     InvalidGrammarError, LimitExceededError
-        A payload or a row is damaged or too large, or a window this wide takes more places than are allowed.
+        A payload or a row is damaged or too large, or a window this wide has too many positions.
     TypeError
-        ``window``, ``top`` or ``min_count`` is no integer, ``normalize`` no expression, ``lowercase`` no bool or
-        ``stopwords`` no list of strings.
+        ``window``, ``top`` or ``min_count`` is not an integer, ``normalize`` not an expression, ``lowercase`` not a
+        bool or ``stopwords`` not a list of strings.
     ValueError
-        ``window`` is below 1, ``top`` is below 0, there is no such ``strategy`` or ``engine``, or ``normalize`` reads
-        columns or gives anything but one String or null for each word.
+        ``window`` is below 1, ``top`` is negative, ``strategy`` or ``engine`` is unknown, or ``normalize`` reads
+        columns or does not give one String or null per word.
 
     Examples
     --------

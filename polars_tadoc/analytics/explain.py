@@ -1,4 +1,4 @@
-"""Says which way an analytic goes, and why."""
+"""Explains which strategy an analytic chooses, and why."""
 
 from __future__ import annotations
 
@@ -38,33 +38,33 @@ REQUESTS: dict[str, Any] = {
 
 
 def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
-    """Say which way an analytic would go on each grammar, with both estimates and what they are made of.
+    """Explain which strategy an analytic would choose for each grammar, with both cost estimates and their inputs.
 
-    Nothing is counted. The estimates are those of a cost model from one machine (:mod:`polars_tadoc.traversal.costs`):
-    they are there to be compared with each other. What they are made of is described in
+    Counts nothing. The estimates come from a cost model measured on one machine
+    (:mod:`polars_tadoc.traversal.costs`): only their comparison is meaningful. Their inputs are described in
     :func:`polars_tadoc.traversal.selector.features_of`.
 
     Parameters
     ----------
     column
-        Compressed column; for weights a String one, too, which is counted without rules and so without a strategy.
+        Compressed column; for weights also a String one, which is counted without rules and so without a strategy.
     analytic
         Name of the call: "word_count", "sort", "inverted_index", "term_vector", "sequence_count",
         "ranked_inverted_index", "cooccurrence", "bm25_weights" or "tfidf".
     **arguments
-        What the call would be given.
+        Arguments of the call.
 
     Returns
     -------
     str
-        Lines for people to read.
+        Readable lines of text.
 
     Raises
     ------
     ValueError, TypeError
-        There is no such analytic, or it takes no such argument.
+        The analytic is unknown, or it has no such argument.
     NotCompressedError, InvalidGrammarError, LimitExceededError, EngineUnavailableError
-        As the call itself.
+        As for the call itself.
 
     Examples
     --------
@@ -76,12 +76,12 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
 
     """
     if analytic not in REQUESTS:
-        raise ValueError(f"analytic={analytic!r}: there are {', '.join(REQUESTS)}")
-    arguments.pop("id", None)  # labels change nothing
+        raise ValueError(f"analytic={analytic!r} is unknown; use one of {', '.join(REQUESTS)}")
+    arguments.pop("id", None)  # labels do not matter
     known = inspect.signature(REQUESTS[analytic].from_arguments).parameters
     unknown = [name for name in arguments if name not in known]
     if unknown:
-        raise TypeError(f"{analytic} has no argument {unknown[0]!r}; there are {', '.join(known)}")
+        raise TypeError(f"{analytic} has no argument {unknown[0]!r}; its arguments are {', '.join(known)}")
     request = REQUESTS[analytic].from_arguments(**arguments)
     if isinstance(request, weights.WeightsRequest):
         require_series(column, analytic)

@@ -1,6 +1,6 @@
-"""Inverted indexes by group of rows, all groups in one pass: what expressions give in ``group_by`` and ``over``.
+"""Inverted indexes by group of rows, all groups in one pass: the expressions in ``group_by`` and ``over``.
 
-The rows of all groups are indexed together; then each word's rows, or each sequence's, are shared out to their groups.
+The rows of all groups are indexed together; then the rows of each word or sequence are split by group.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]
 
 LABEL = "label of a TADOC row"
-"""What labels are called beside their column."""
+"""Field name of the labels in lists of structs."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """The rows of each word or sequence, group after group.
+    """The rows of each word or sequence, split by group.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Shares:
     rows
         uint32: rows of the column.
     order
-        int64: where each row stood.
+        int64: original position of each row.
 
     """
 
@@ -62,7 +62,7 @@ class Shares:
 
     @classmethod
     def of(cls, groups: Groups, numbers: Int64, rows: npt.NDArray[Any]) -> Shares:
-        """Share rows out; those of one number and group stay in their order."""
+        """Split rows by group; rows of one number and group keep their order."""
         owners = np.searchsorted(groups.offsets, rows.astype(np.int64), side="right") - 1
         keys = owners << 32 | numbers
         order = np.argsort(keys, kind="stable")
@@ -72,7 +72,7 @@ class Shares:
         return cls(found >> 32, found & 0xFFFFFFFF, np.append(firsts, len(keys)), rows.astype(np.uint32), order)
 
     def keep(self, kept: npt.NDArray[np.bool_], most: int | None = None) -> Shares:
-        """Leave out lists, and what is beyond so many rows of each."""
+        """Drop lists, and rows beyond ``most`` in each list."""
         sizes = np.diff(self.offsets)
         within = np.repeat(kept, sizes)
         if most is not None:
@@ -84,13 +84,13 @@ class Shares:
 
 @dataclass(frozen=True)
 class _IndexRequest(ABC, Generic[Part]):
-    """What is to be indexed in each group."""
+    """The checked arguments of an index by group."""
 
     analytic: Analytic[Part, Any]
 
     @at_work()
     def run_lists(self, imploded: pl.Series) -> pl.Series:
-        """Index each list of rows, which are numbered within it; one list of structs for each."""
+        """Index each list of rows, numbered within the list; returns one list of structs per list."""
         groups = Groups.of_lists(imploded, self.analytic.name)
         return self._run(groups, Labels(None))
 
@@ -117,7 +117,7 @@ class _IndexRequest(ABC, Generic[Part]):
 
     @abstractmethod
     def _share(self, found: Part, groups: Groups, labels: Labels) -> tuple[Shares, list[pl.Series]]:
-        """Share out what was found, and give the result's columns."""
+        """Split the index by group, and return the result's columns."""
 
 
 def _labels(labels: Labels, groups: Groups, shares: Shares) -> pa.Array:
@@ -128,7 +128,7 @@ def _labels(labels: Labels, groups: Groups, shares: Shares) -> pa.Array:
 
 
 class InvertedIndex(_IndexRequest[inverted_index.Postings]):
-    """Which rows of each group hold each word."""
+    """The rows of each group that contain each word."""
 
     def _share(self, found: inverted_index.Postings, groups: Groups, labels: Labels) -> tuple[Shares, list[pl.Series]]:
         analytic: Any = self.analytic
@@ -142,7 +142,7 @@ class InvertedIndex(_IndexRequest[inverted_index.Postings]):
 
 
 class RankedInvertedIndex(_IndexRequest[ranked_inverted_index.Postings]):
-    """Which rows of each group hold each run of words, the ones that hold it most often first."""
+    """The rows of each group that contain each sequence, by descending count."""
 
     def _share(
         self, found: ranked_inverted_index.Postings, groups: Groups, labels: Labels
@@ -158,17 +158,17 @@ class RankedInvertedIndex(_IndexRequest[ranked_inverted_index.Postings]):
 
 
 def label_dtype(id: pl.Expr | None) -> pl.DataTypeExpr:
-    """Type of the labels in a plan."""
+    """Return the type of the labels in a plan."""
     return INDEX.to_dtype_expr() if id is None else pl.dtype_of(id)
 
 
 def index_dtype(id: pl.Expr | None) -> pl.DataTypeExpr:
-    """Type of :class:`InvertedIndex`'s result."""
+    """Return the type of :class:`InvertedIndex`'s result."""
     documents = label_dtype(id).wrap_in_list()
     return pl.struct_with_fields({"word": pl.String, "documents": documents}).wrap_in_list()
 
 
 def ranked_dtype(id: pl.Expr | None) -> pl.DataTypeExpr:
-    """Type of :class:`RankedInvertedIndex`'s result."""
+    """Return the type of :class:`RankedInvertedIndex`'s result."""
     documents = pl.struct_with_fields({"id": label_dtype(id), "count": pl.UInt64}).wrap_in_list()
     return pl.struct_with_fields({"sequence": pl.List(pl.String), "documents": documents}).wrap_in_list()

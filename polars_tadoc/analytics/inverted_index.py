@@ -1,4 +1,4 @@
-"""Inverted index: which rows hold each word."""
+"""Inverted index: the rows that contain each word."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from polars_tadoc.traversal.source import prepare
 
 
 def schema(id_type: pl.DataType | None = None) -> pl.Schema:
-    """Columns of the result, given the type of the ``id`` column, if there is one."""
+    """Return the columns of the result, given the type of the ``id`` column, if there is one."""
     return pl.Schema({"word": pl.String(), "documents": pl.List(Labels.dtype(id_type))})
 
 
 @dataclass(frozen=True, eq=False)
 class Postings:
-    """Rows that hold each word, ascending; all arrays in host memory."""
+    """Rows that contain each word, ascending; all arrays in host memory."""
 
     words: Vocabulary
     offsets: npt.NDArray[np.int64]
@@ -49,7 +49,7 @@ class Postings:
 
 @dataclass(frozen=True, eq=False)
 class InvertedIndex:
-    """The result; labels and strings are made only in the form asked for."""
+    """The result; labels and strings are made only in the requested form."""
 
     labels: Labels
     words: Vocabulary
@@ -58,11 +58,11 @@ class InvertedIndex:
     rows: npt.NDArray[Any]
 
     def to_arrow(self) -> pa.Table:
-        """Table with dictionary-encoded words."""
+        """Return a table with dictionary-encoded words."""
         return pa.table({"word": dictionary(self.words, self.ids), "documents": self._documents()})
 
     def to_frame(self) -> pl.DataFrame:
-        """Frame with the columns of :func:`schema`."""
+        """Return a frame with the columns of :func:`schema`."""
         documents = from_arrow("documents", self._documents())
         return pl.DataFrame([self.words.take(self.ids), self.labels.typed(documents)])
 
@@ -74,7 +74,7 @@ class PostingsTransport(Transport[Postings]):
     """A word, and a row that holds it."""
 
     def records(self, part: Postings) -> Records:
-        """Write each word beside its rows."""
+        """Return word and row of each posting."""
         ids = np.repeat(np.arange(len(part.words), dtype=np.uint32), np.diff(part.offsets))
         return sort_records(self.layout, part.words, np.stack([ids, part.rows.astype(np.uint32)], axis=1))
 
@@ -95,7 +95,7 @@ class InvertedIndexOptions(InvertedIndexOnWorkers, EngineOption, total=False):
 
 @dataclass(frozen=True)
 class InvertedIndexRequest(CountRequest, Analytic[Postings, InvertedIndex]):
-    """Arguments, checked."""
+    """The checked arguments of a call."""
 
     name: ClassVar[str] = "inverted_index"
     schema = staticmethod(schema)
@@ -110,7 +110,7 @@ class InvertedIndexRequest(CountRequest, Analytic[Postings, InvertedIndex]):
         return Postings(source.words, kernels.to_host(offsets), source.rows_of(kernels.to_host(documents)))
 
     def merge(self, partials: Sequence[Postings]) -> Postings:
-        """Join the rows of several corpora, word by word."""
+        """Merge the rows of several corpora, word by word."""
         if len(partials) == 1:
             return partials[0]
         words, maps = unify([part.words for part in partials])
@@ -123,12 +123,12 @@ class InvertedIndexRequest(CountRequest, Analytic[Postings, InvertedIndex]):
             pairs |= part.rows
         joined.sort()
         rows = joined.astype(np.uint32)
-        joined >>= np.uint64(32)  # in place, all of it: merging sets how much fits a memory limit
+        joined >>= np.uint64(32)  # in place: merging decides how much fits a memory limit
         sizes = np.bincount(joined.view(np.int64), minlength=len(words))
         return Postings(words, np.append(0, np.cumsum(sizes)), rows)
 
     def result(self, total: Postings, labels: Labels) -> InvertedIndex:
-        """Put the words in order, and give rows their labels."""
+        """Sort the words, and replace rows by labels."""
         ids = total.words.by_rank
         ids = ids[np.diff(total.offsets)[ids] >= min(self.min_count, np.iinfo(np.int64).max)]
         return InvertedIndex(labels, total.words, ids, *gather_lists(total.offsets, total.rows, ids))
@@ -138,31 +138,31 @@ class InvertedIndexRequest(CountRequest, Analytic[Postings, InvertedIndex]):
 def inverted_index(
     column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[InvertedIndexOptions]
 ) -> pa.Table:
-    """List the rows that hold each word (G-TADOC's inverted index, Zhang et al., ICDE 2021).
+    """List the rows that contain each word (G-TADOC's inverted index, Zhang et al., ICDE 2021).
 
     Parameters
     ----------
     column
         Compressed column; each row is a document.
     id
-        What rows are called, one label for each; by default their numbers.
+        Labels of the rows, one for each; default: row numbers.
     min_count
-        Leave out words that fewer rows hold.
+        Drop words that fewer rows contain.
 
     Returns
     -------
     pyarrow.Table
         ``word: dictionary<large_string>``, in code point order; ``documents: large_list`` of the labels' type (or
-        uint32), in the rows' order.
+        uint32), in row order.
 
     Raises
     ------
     TypeError
-        ``min_count`` is no integer, ``normalize`` no expression, ``lowercase`` no bool or ``stopwords`` no list of
-        strings; ``id`` is not what it should be, or of a type that results cannot hold.
+        ``min_count`` is not an integer, ``normalize`` not an expression, ``lowercase`` not a bool or ``stopwords`` not
+        a list of strings; ``id`` is not a series, or of a type that results cannot hold.
     ValueError
-        ``id`` has another length than the column, there is no such ``strategy`` or ``engine``, or ``normalize`` reads
-        columns or gives anything but one String or null for each word.
+        ``id`` has another length than the column, ``strategy`` or ``engine`` is unknown, or ``normalize`` reads columns
+        or does not give one String or null per word.
 
     Examples
     --------

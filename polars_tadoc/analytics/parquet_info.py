@@ -1,4 +1,4 @@
-"""What a compressed column weighs in a Parquet file, where each row group repeats the grammars that its rows use."""
+"""Size of a compressed column in Parquet files, where each row group repeats the grammars of its rows."""
 
 from __future__ import annotations
 
@@ -46,45 +46,45 @@ def parquet_info(
     storage_options: Mapping[str, Any] | None = None,
     credential_provider: Any = "auto",
 ) -> pa.Table:
-    """Describe a compressed column of Parquet files in one row; of the data only the grammars are read.
+    """Describe a compressed column of Parquet files in one row; of the data, reads only the grammars.
 
-    Files in which copies of the same grammars weigh more than all else of the column are warned of: they were written
-    in row groups that are small for their grammars, their rows are mixed, or one column was cut into many files, of
-    which each repeats the grammars of all. So are many grammars of few rows that weigh more than the rows.
+    Warns if copies of the same grammars take more space than the rest of the column: because row groups are small, rows
+    are mixed, or one column was cut into many files, each of which repeats all grammars. Also warns of many grammars of
+    few rows that take more space than the rows.
 
     Parameters
     ----------
     path
-        A file, a folder (Hive partitions, too), a glob pattern, an address (``s3://bucket/folder``), an open file, or
-        several of them.
+        A file, a folder (also with Hive partitions), a glob pattern, an address (``s3://bucket/folder``), an open
+        binary file, or a list of these.
     column
-        Name of the column; may be left out where the file has one that is compressed.
+        Name of the column; optional if exactly one column is compressed.
     storage_options
-        How an object store is reached, as for :func:`polars_tadoc.scan_packed`.
+        Access to the object store, as for :func:`polars_tadoc.scan_packed`.
     credential_provider
-        Likewise.
+        As for :func:`polars_tadoc.scan_packed`.
 
     Returns
     -------
     pyarrow.Table
         ``files``; ``rows``; ``row_groups``; ``grammars`` (distinct); ``copies`` (grammars of each row group, summed);
-        ``grammar_bytes`` (of all copies, as they stand in the file); ``bytes`` (of the whole column there), uint64;
-        ``advice`` (what to do where that is much more than it has to be, else null), string.
+        ``grammar_bytes`` (of all copies, as stored in the files); ``bytes`` (of the whole column there), uint64;
+        ``advice`` (what to do if that is much more than necessary, otherwise null), string.
 
     Raises
     ------
     ColumnMissingError
-        The file has no such column; the message suggests the nearest names.
+        The file lacks the column; the message suggests the nearest names.
     NotCompressedError
-        The column is of another type, or none was named and there is not exactly one.
+        The column has another type, or ``column`` is missing and not exactly one column is compressed.
     InvalidGrammarError
-        The file is damaged, or no Parquet file.
+        The file is damaged, or not a Parquet file.
     LimitExceededError
-        The grammars of a row group claim to unfold into more than ``Config(payload_limit_bytes=)``.
+        The grammars of a row group claim to decode to more than ``Config(payload_limit_bytes=)``.
     FileNotFoundError
-        There is no such file.
+        No file matches.
     TypeError, ValueError
-        ``path`` is something else, or an address of an unknown kind.
+        ``path`` has another type, or is an address with an unknown scheme.
 
     Examples
     --------
@@ -121,11 +121,11 @@ def parquet_info(
 def _advice(
     files: int, rows: int, groups: int, distinct: int, copies: int, of_grammars: int, total: int, column: str
 ) -> str | None:
-    """Say what takes more room than it has to, and what to do; None where that would save little."""
+    """Explain what takes unnecessary space, and what to do; None if that would save little."""
     repeated = of_grammars - of_grammars * distinct // max(copies, 1)
     if repeated > max(total - repeated, WORTH_A_WARNING):
         said = (
-            f"{distinct:,} grammars stand {copies:,} times in {groups:,} row groups"
+            f"{distinct:,} grammars are stored {copies:,} times in {groups:,} row groups"
             f"{f' of {files:,} files' if files > 1 else ''}, {repeated / 1e6:,.1f} of the {total / 1e6:,.1f} MB of "
             f"column {column} are copies; "
         )
@@ -135,21 +135,22 @@ def _advice(
                 "lf.tadoc.sink_parquet(folder, partition_by=…), which makes grammars of each one's rows"
             )
         return (
-            said + "write it anew in larger row groups, df.write_parquet(path, row_group_size=250_000), after "
-            "tadoc.recompress(column) where rows were mixed"
+            said
+            + "write it again in larger row groups, df.write_parquet(path, row_group_size=250_000), and before that "
+            "call tadoc.recompress(column) if rows are mixed"
         )
     if grammars_are_small(distinct, rows, of_grammars, total - of_grammars, WORTH_A_WARNING // 2):
         return (
             f"{distinct:,} grammars of {of_grammars / 1e6:,.1f} MB for {rows:,} rows of "
             f"{(total - of_grammars) / 1e6:,.1f} MB in column {column}"
             f"{f', in {files:,} files' if files > 1 else ''}: grammars of few rows find few repeats; read them "
-            "together and merge them, tadoc.recompress(column), or partition by something coarser"
+            "together and merge them with tadoc.recompress(column), or partition by a coarser key"
         )
     return None
 
 
 class _FileInfo(NamedTuple):
-    """What one file says of its compressed column."""
+    """The statistics of a file's compressed column."""
 
     column: str
     rows: int
@@ -174,18 +175,18 @@ def _described(place: File, column: str | None) -> _FileInfo:
             sizes = [sum(group.column(leaf).total_compressed_size for group in groups) for leaf in places]
             return _FileInfo(name, metadata.num_rows, len(groups), keys, sizes)
     except (pa.ArrowException, ComputeError, MalformedError) as error:
-        raise InvalidGrammarError(f"{CALL}: {place} is no Parquet file, or damaged: {error}") from error
+        raise InvalidGrammarError(f"{CALL}: {place}: not a Parquet file, or damaged: {error}") from error
 
 
 def _schema(source: pa.NativeFile) -> pl.Schema:
-    """Read the columns as Polars does, of the footer alone."""
+    """Read the columns from the footer only, like Polars."""
     size = source.size()
     length = int.from_bytes(source.read_at(4, size - 8), "little")
     return pl.Schema(pl.read_parquet_schema(io.BytesIO(b"PAR1" + source.read_at(length + 8, size - 8 - length))))
 
 
 def _keys(column: pa.ChunkedArray) -> list[str]:
-    """Keys of the grammars that a row group stores; payloads become no Python strings."""
+    """Return the keys of a row group's grammars, without making Python strings of payloads."""
     dictionaries = [chunk.field(0).dictionary for chunk in column.chunks]
     unique = pa.chunked_array(dictionaries).unique().drop_null() if dictionaries else []
     texts = [cell.as_buffer() for cell in unique]
@@ -195,18 +196,18 @@ def _keys(column: pa.ChunkedArray) -> list[str]:
 
 
 def _require_within_limit(place: File, source: pa.NativeFile, file: Any, group: int, leaf: int) -> None:
-    """Raise ``LimitExceededError`` where the grammars of a row group claim to unfold into too much to be read."""
+    """Raise ``LimitExceededError`` if the grammars of a row group claim to decode to more than the limit."""
     limit = settings().payload_limit_bytes
     size = decompressed_bytes(source, file, group, [leaf], limit)
     if size > limit:
         raise LimitExceededError(
-            f"{CALL}: {place}, row group {group}: its grammars claim to unfold into {size:,} bytes or more, "
+            f"{CALL}: {place}, row group {group}: its grammars claim to decode to at least {size:,} bytes, "
             f"the limit is {limit:,}; if the data is trusted, raise it: tadoc.Config(payload_limit_bytes=…)"
         )
 
 
 def _places(schema: pa.Schema, name: str) -> range:
-    """Give the numbers of the leaf columns that hold a column: a path such as ``text.grammar`` may be of another."""
+    """Return the numbers of a column's leaf columns; a path such as ``text.grammar`` may belong to another column."""
     at = schema.get_field_index(name)
     first, count = (
         sum(1 for field in fields for _ in leaf_types(field.type)) for fields in (list(schema)[:at], [schema.field(at)])

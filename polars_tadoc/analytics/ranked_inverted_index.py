@@ -1,4 +1,4 @@
-"""Ranked inverted index: which rows hold each run of n words, the ones that hold it most often first."""
+"""Ranked inverted index: the rows that contain each sequence of n words, by descending count."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from polars_tadoc.traversal.source import prepare
 
 
 def schema(id_type: pl.DataType | None = None) -> pl.Schema:
-    """Columns of the result, given the type of the ``id`` column, if there is one."""
+    """Return the columns of the result, given the type of the ``id`` column, if there is one."""
     documents = pl.List(pl.Struct({"id": Labels.dtype(id_type), "count": pl.UInt64()}))
     return pl.Schema({"sequence": pl.List(pl.String()), "documents": documents})
 
 
 @dataclass(frozen=True, eq=False)
 class Postings:
-    """Rows that hold each run of words, by count falling; all arrays in host memory."""
+    """Rows that contain each sequence, by descending count; all arrays in host memory."""
 
     words: Vocabulary
     ids: npt.NDArray[np.uint32]
     """uint32[sequences, n]: word ids; sequences in code point order."""
     offsets: npt.NDArray[np.int64]
-    """int64, sequences + 1: where each one's rows start."""
+    """int64, sequences + 1: start of each sequence's rows."""
     rows: npt.NDArray[Any]
     counts: npt.NDArray[np.uint64]
 
@@ -60,18 +60,18 @@ class Postings:
 
 @dataclass(frozen=True, eq=False)
 class RankedInvertedIndex:
-    """The result; labels and strings are made only in the form asked for."""
+    """The result; labels and strings are made only in the requested form."""
 
     labels: Labels
     postings: Postings
 
     def to_arrow(self) -> pa.Table:
-        """Table with lists of dictionary-encoded words."""
+        """Return a table with lists of dictionary-encoded words."""
         sequences = sequence_lists(self.postings.words, self.postings.ids)
         return pa.table({"sequence": sequences, "documents": self._documents()})
 
     def to_frame(self) -> pl.DataFrame:
-        """Frame with the columns of :func:`schema`."""
+        """Return a frame with the columns of :func:`schema`."""
         documents = self.labels.typed_counts(from_arrow("documents", self._documents()))
         return pl.DataFrame([sequence_series(self.postings.words, self.postings.ids), documents])
 
@@ -93,7 +93,7 @@ class RankedTransport(Transport[Postings]):
     """The words of a run, a row that holds it, and how often."""
 
     def records(self, part: Postings) -> Records:
-        """Write each run beside its rows."""
+        """Return sequence, row and count of each posting."""
         runs = np.repeat(part.ids, np.diff(part.offsets), axis=0)
         keys = np.column_stack([runs, part.rows.astype(np.uint32)])
         return sort_records(self.layout, part.words, keys, part.counts)
@@ -110,7 +110,7 @@ class RankedTransport(Transport[Postings]):
 
 @dataclass(frozen=True)
 class RankedInvertedIndexRequest(RunRequest, Analytic[Postings, RankedInvertedIndex]):
-    """Arguments, checked."""
+    """The checked arguments of a call."""
 
     name: ClassVar[str] = "ranked_inverted_index"
     schema = staticmethod(schema)
@@ -129,7 +129,7 @@ class RankedInvertedIndexRequest(RunRequest, Analytic[Postings, RankedInvertedIn
         return Postings(source.words, ids, offsets, source.rows_of(documents), counts)
 
     def merge(self, partials: Sequence[Postings]) -> Postings:
-        """Join the rows of several corpora, sequence by sequence, in host memory."""
+        """Merge the rows of several corpora, sequence by sequence, in host memory."""
         words, maps = unify([part.words for part in partials])
         ids = [own[part.ids] for own, part in zip(maps, partials, strict=True)]
         joined = np.concatenate([np.zeros((0, self.n), np.uint32), *ids])
@@ -140,7 +140,7 @@ class RankedInvertedIndexRequest(RunRequest, Analytic[Postings, RankedInvertedIn
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What decides which records there are."""
+        """Arguments on which the records depend."""
         return {**super().asked, "n": self.n}
 
     @property
@@ -153,7 +153,7 @@ class RankedInvertedIndexRequest(RunRequest, Analytic[Postings, RankedInvertedIn
         return RankedInvertedIndex(labels, self.transport.part(records, self.min_count, self.top))
 
     def result(self, total: Postings, labels: Labels) -> RankedInvertedIndex:
-        """Give rows their labels."""
+        """Replace rows by labels."""
         return RankedInvertedIndex(labels, total)
 
 
@@ -161,34 +161,33 @@ class RankedInvertedIndexRequest(RunRequest, Analytic[Postings, RankedInvertedIn
 def ranked_inverted_index(
     column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[RankedInvertedIndexOptions]
 ) -> pa.Table:
-    """List the rows that hold each run of n words, most often first (Zhang et al., ICDE 2021).
+    """List the rows that contain each sequence of n words, by descending count (Zhang et al., ICDE 2021).
 
     Parameters
     ----------
     column
         Compressed column; each row is a document.
     id
-        What rows are called, one label for each; by default their numbers.
+        Labels of the rows, one for each; default: row numbers.
     top
-        At most so many rows for each sequence.
+        Maximum rows per sequence.
     min_count
-        Leave out sequences counted less often in all rows together.
+        Drop sequences with smaller counts over all rows.
 
     Returns
     -------
     pyarrow.Table
         ``sequence: large_list<dictionary<large_string>>``, word by word in code point order;
-        ``documents: large_list<struct<id, count: uint64>>``, by count falling, then in the rows' order.
+        ``documents: large_list<struct<id, count: uint64>>``, by descending count, then in row order.
 
     Raises
     ------
     TypeError
-        ``n``, ``top`` or ``min_count`` is no integer, ``normalize`` no expression, ``lowercase`` no bool or
-        ``stopwords`` no list of strings; ``id`` is not what it should be, or of a type that results cannot hold.
+        ``n``, ``top`` or ``min_count`` is not an integer, ``normalize`` not an expression, ``lowercase`` not a bool or
+        ``stopwords`` not a list of strings; ``id`` is not a series, or of a type that results cannot hold.
     ValueError
-        ``n`` is not from 1 to 2^32 - 1, ``top`` is below 0, ``id`` has another length than the column, there is no such
-        ``strategy`` or ``engine``, or ``normalize`` reads columns or gives anything but one String or null for each
-        word.
+        ``n`` is not from 1 to 2^32 - 1, ``top`` is negative, ``id`` has another length than the column, ``strategy`` or
+        ``engine`` is unknown, or ``normalize`` reads columns or does not give one String or null per word.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Sequence counts: how often each run of n words occurs."""
+"""Sequence counts: how often each sequence of n words occurs."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Sequences(SequenceCounts):
     """Runs of words and their counts, in the order of the result."""
 
     def to_arrow(self) -> pa.Table:
-        """Table with lists of dictionary-encoded words."""
+        """Return a table with lists of dictionary-encoded words."""
         return pa.table({"sequence": sequence_lists(self.words, self.ids), "count": to_arrow(self.counts)})
 
     def to_frame(self) -> pl.DataFrame:
-        """Frame with the schema ``SCHEMA``."""
+        """Return a frame with the schema ``SCHEMA``."""
         return pl.DataFrame([sequence_series(self.words, self.ids), pl.Series("count", self.counts)])
 
 
@@ -42,7 +42,7 @@ class SequenceCountOptions(SequenceCountOnWorkers, EngineOption, total=False):
 
 @dataclass(frozen=True)
 class SequenceCountRequest(RunRequest, CountsSequences[Sequences]):
-    """Arguments, checked."""
+    """The checked arguments of a call."""
 
     name: ClassVar[str] = "sequence_count"
     schema = SCHEMA
@@ -62,39 +62,40 @@ class SequenceCountRequest(RunRequest, CountsSequences[Sequences]):
 
 @documented_by(word_count)
 def sequence_count(column: pl.Series, **options: Unpack[SequenceCountOptions]) -> pa.Table:
-    """Count runs of n words, n-grams, without expanding any row (Zhang et al., ICDE 2021, sections IV-D and V-C).
+    """Count sequences of n words (n-grams), without decompressing rows.
 
-    A rule contributes only the runs that span two or more of its symbols, weighted by how often it occurs: their
-    words come from the first and last n - 1 words of those symbols. No run goes from one row to the next.
+    The algorithm is that of Zhang et al., ICDE 2021, sections IV-D and V-C. A rule contributes only the sequences that
+    span at least two of its symbols, weighted by its frequency: their words are among the first and last n - 1 words of
+    those symbols. No sequence crosses rows.
 
     Parameters
     ----------
     n
-        Words of each sequence, 1 or more.
+        Words per sequence, at least 1.
     top
-        At most so many sequences.
+        Maximum number of sequences.
     min_count
-        Leave out sequences counted less often.
+        Drop sequences with smaller counts.
     normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
-        it runs over the vocabulary, once. The neighbours of words left out become neighbours of each other.
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty string drops the
+        word, and the words on either side become adjacent. Applied once to the vocabulary.
 
     Returns
     -------
     pyarrow.Table
-        ``sequence: large_list<dictionary<large_string>>``, ``count: uint64``; by count falling, then sequence, word
+        ``sequence: large_list<dictionary<large_string>>``, ``count: uint64``; by descending count, then sequence, word
         by word in code point order.
 
     Raises
     ------
     InvalidGrammarError, LimitExceededError
-        A payload or a row is damaged or too large, or runs this long take more places than are allowed.
+        A payload or a row is damaged or too large, or sequences this long have too many positions.
     TypeError
-        ``n``, ``top`` or ``min_count`` is no integer, ``normalize`` no expression, ``lowercase`` no bool or
-        ``stopwords`` no list of strings.
+        ``n``, ``top`` or ``min_count`` is not an integer, ``normalize`` not an expression, ``lowercase`` not a bool or
+        ``stopwords`` not a list of strings.
     ValueError
-        ``n`` is not from 1 to 2^32 - 1, ``top`` is below 0, there is no such ``strategy`` or ``engine``, or
-        ``normalize`` reads columns or gives anything but one String or null for each word.
+        ``n`` is not from 1 to 2^32 - 1, ``top`` is negative, ``strategy`` or ``engine`` is unknown, or ``normalize``
+        reads columns or does not give one String or null per word.
 
     Examples
     --------

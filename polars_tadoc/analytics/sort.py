@@ -1,4 +1,4 @@
-"""Words in order, with their counts."""
+"""Words in code point order, with their counts."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class SortOptions(SortOnWorkers, EngineOption, total=False):
 
 @dataclass(frozen=True)
 class SortRequest(CountRequest, CountsWords):
-    """Arguments, checked."""
+    """The checked arguments of a call."""
 
     name: ClassVar[str] = "sort"
     schema = SCHEMA
 
     @property
     def limits(self) -> tuple[int, int | None]:
-        """Those of the call."""
+        """The limits of the call."""
         return self.min_count, None
 
     def result(self, total: WordCounts, labels: Labels) -> Selection:
-        """Put words in order."""
+        """Sort the words."""
         counts, ids = total.engine.kernels.to_host(total.counts), total.words.by_rank
         counts = counts[ids]
         kept = counts >= np.uint64(self.min_count)
@@ -57,11 +57,11 @@ def sort(column: pl.Series, **options: Unpack[SortOptions]) -> pa.Table:
     Raises
     ------
     TypeError
-        ``min_count`` is no integer, ``normalize`` no expression, ``lowercase`` no bool or ``stopwords`` no list of
-        strings.
+        ``min_count`` is not an integer, ``normalize`` not an expression, ``lowercase`` not a bool or ``stopwords`` not
+        a list of strings.
     ValueError
-        There is no such ``strategy`` or ``engine``, or ``normalize`` reads columns or gives anything but one String or
-        null for each word.
+        ``strategy`` or ``engine`` is unknown, or ``normalize`` reads columns or does not give one String or null per
+        word.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Term vectors: how often each word occurs in each row."""
+"""Term vectors: counts of words by row."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from polars_tadoc.traversal.source import prepare
 
 
 def schema(id_type: pl.DataType | None = None) -> pl.Schema:
-    """Columns of the result, given the type of the ``id`` column, if there is one."""
+    """Return the columns of the result, given the type of the ``id`` column, if there is one."""
     return pl.Schema({"id": Labels.dtype(id_type), "word": pl.String(), "count": pl.UInt64()})
 
 
 @dataclass(frozen=True, eq=False)
 class DocumentWords:
-    """Each document's words, by count falling, equal ones in code point order; all arrays in host memory."""
+    """Each document's words, by descending count, ties in code point order; all arrays in host memory."""
 
     words: Vocabulary
     rows: npt.NDArray[np.int64]
     """int64 by document, ascending: its row."""
     offsets: npt.NDArray[np.int64]
-    """int64, documents + 1: where each one's words start."""
+    """int64, documents + 1: start of each document's words."""
     ids: npt.NDArray[np.uint32]
     counts: npt.NDArray[np.uint64]
 
@@ -52,13 +52,13 @@ class DocumentWords:
 
 @dataclass(frozen=True, eq=False)
 class TermVectors:
-    """The result; labels and strings are made only in the form asked for."""
+    """The result; labels and strings are made only in the requested form."""
 
     labels: Labels
     documents: DocumentWords
 
     def to_arrow(self) -> pa.Table:
-        """Table with dictionary-encoded words."""
+        """Return a table with dictionary-encoded words."""
         return pa.table(
             {
                 "id": self.labels.arrow(self._rows()),
@@ -68,7 +68,7 @@ class TermVectors:
         )
 
     def to_frame(self) -> pl.DataFrame:
-        """Frame with the columns of :func:`schema`."""
+        """Return a frame with the columns of :func:`schema`."""
         words = self.documents.words.take(self.documents.ids)
         return pl.DataFrame([self.labels.series(self._rows()), words, pl.Series("count", self.documents.counts)])
 
@@ -80,7 +80,7 @@ class TermVectorTransport(Transport[DocumentWords]):
     """A row, a word that it holds, and how often."""
 
     def records(self, part: DocumentWords) -> Records:
-        """Write each row beside its words."""
+        """Return row, word and count."""
         rows = np.repeat(part.rows.astype(np.uint32), np.diff(part.offsets))
         return sort_records(self.layout, part.words, np.stack([rows, part.ids], axis=1), part.counts)
 
@@ -103,14 +103,14 @@ class TermVectorOptions(TermVectorOnWorkers, EngineOption, total=False):
 
 @dataclass(frozen=True)
 class TermVectorRequest(TopRequest, Analytic[DocumentWords, TermVectors]):
-    """Arguments, checked."""
+    """The checked arguments of a call."""
 
     name: ClassVar[str] = "term_vector"
     schema = staticmethod(schema)
     transport = TermVectorTransport(Layout(("row", "word"), 1))
 
     def without_limits(self) -> Self:
-        """Limits hold for each row, and no row lies in two parts."""
+        """Return the same request: limits apply per row, and no row is in two parts."""
         return self
 
     def partial(self, corpus: Corpus, engine: Engine) -> DocumentWords:
@@ -122,7 +122,7 @@ class TermVectorRequest(TopRequest, Analytic[DocumentWords, TermVectors]):
         return DocumentWords(source.words, source.rows, *(kernels.to_host(array) for array in counted))
 
     def merge(self, partials: Sequence[DocumentWords]) -> DocumentWords:
-        """Put the documents of several corpora into the order of their rows; no count changes."""
+        """Put the documents of several corpora in row order; counts do not change."""
         if len(partials) == 1:
             return partials[0]
         words, maps = unify([part.words for part in partials])
@@ -132,11 +132,11 @@ class TermVectorRequest(TopRequest, Analytic[DocumentWords, TermVectors]):
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What decides which records there are."""
+        """Arguments on which the records depend."""
         return {**super().asked, "top": self.top, "min_count": self.min_count}
 
     def result(self, total: DocumentWords, labels: Labels) -> TermVectors:
-        """Give rows their labels."""
+        """Replace rows by labels."""
         return TermVectors(labels, total)
 
 
@@ -149,26 +149,26 @@ def term_vector(column: pl.Series, *, id: pl.Series | None = None, **options: Un
     column
         Compressed column; each row is a document.
     id
-        What rows are called, one label for each; by default their numbers.
+        Labels of the rows, one for each; default: row numbers.
     top
-        At most so many words of each row.
+        Maximum words per row.
     min_count
-        Leave out words that occur less often in the row.
+        Drop words with smaller counts in the row.
 
     Returns
     -------
     pyarrow.Table
-        ``id`` (the labels' type, or uint32), ``word: dictionary<large_string>``, ``count: uint64``; rows in their
-        order, each one's words by count falling, then in code point order. Null rows have none.
+        ``id`` (the labels' type, or uint32), ``word: dictionary<large_string>``, ``count: uint64``; in row order, each
+        row's words by descending count, then in code point order. Null rows give no result rows.
 
     Raises
     ------
     TypeError
-        ``top`` or ``min_count`` is no integer, ``normalize`` no expression, ``lowercase`` no bool or ``stopwords`` no
-        list of strings; ``id`` is not what it should be, or of a type that results cannot hold.
+        ``top`` or ``min_count`` is not an integer, ``normalize`` not an expression, ``lowercase`` not a bool or
+        ``stopwords`` not a list of strings; ``id`` is not a series, or of a type that results cannot hold.
     ValueError
-        ``top`` is below 0, ``id`` has another length than the column, there is no such ``strategy`` or ``engine``, or
-        ``normalize`` reads columns or gives anything but one String or null for each word.
+        ``top`` is negative, ``id`` has another length than the column, ``strategy`` or ``engine`` is unknown, or
+        ``normalize`` reads columns or does not give one String or null per word.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""TF-IDF weights of the words of each row."""
+"""TF-IDF weights of each row's words."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TFIDFOptions(TFIDFOnWorkers, EngineOption, total=False):
 
 @dataclass(frozen=True)
 class TFIDFRequest(weights.WeightsRequest):
-    """What is to be weighed, checked when it is made."""
+    """The checked arguments of a call."""
 
     name: ClassVar[str] = "tfidf"
 
@@ -57,48 +57,46 @@ class TFIDFRequest(weights.WeightsRequest):
 
 @documented_by(bm25_weights)
 def tfidf(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[TFIDFOptions]) -> pa.Table:
-    r"""Weigh each row's words by TF-IDF, as scikit-learn's ``TfidfTransformer`` does.
+    r"""Weigh each row's words by TF-IDF, like scikit-learn's ``TfidfTransformer``.
 
-    The weight of a word is its count in the row times ``ln((1 + N) / (1 + df)) + 1``, for ``df`` rows of all ``N`` that
-    hold it, and the weights of a row are scaled to one length. They are those of ``TfidfVectorizer`` with
-    ``lowercase=False`` where it cuts text into the same words: its ``token_pattern`` should mean runs of word
-    characters, Han and kana characters are words one by one here, and what Polars' ``\w`` takes is not always what
-    Python's does (combining marks are in it, the half of "1½" is not). Null rows are no documents here. Rows are
-    weighed by how many of their own column hold a word: weigh those of training and of test together, and split the
-    result. :func:`to_csr` with ``weights=TFIDF()`` gives it as a matrix.
+    The weight of a word is its count in the row times ``ln((1 + N) / (1 + df)) + 1``, if ``df`` of all ``N`` rows
+    contain it; then the weights of each row are scaled to norm 1. Null rows are not documents. The weights equal those
+    of ``TfidfVectorizer`` with ``lowercase=False`` if both tokenize alike: its ``token_pattern`` must match runs of
+    word characters; here, each Han or kana character is a word, and Polars' ``\w`` differs from Python's (it includes
+    combining marks, but not "½"). Document frequencies are counted within the column: weigh training and
+    test rows together, then split the result. :func:`to_csr` with ``weights=TFIDF()`` returns a matrix.
 
     Parameters
     ----------
     use_idf
-        Multiply counts by the logarithm; without, they stay as they are.
+        Whether to multiply counts by the logarithm.
     smooth_idf
-        Add 1 to ``N`` and ``df``, as if one more row held every word.
+        Whether to add 1 to ``N`` and ``df``, as if one more row contained every word.
     sublinear_tf
-        Take ``1 + ln(tf)`` for a count ``tf``.
+        Whether to replace a count ``tf`` by ``1 + ln(tf)``.
     norm
-        What the weights of a row are scaled to: "l2", a sum of squares of 1; "l1", a sum of 1; None, as they are.
+        Norm to which the weights of a row are scaled: "l2", a sum of squares of 1; "l1", a sum of 1; None: not scaled.
     dictionary
-        Only words that it has (after ``normalize`` and lower-casing) are in the result; others are as if they were
-        not there.
+        Return only words of this dictionary (compared after ``normalize`` and lower-casing); other words are ignored.
 
     Returns
     -------
     pyarrow.Table
-        ``id`` (the labels' type, or uint32), ``word: dictionary<large_string>``, ``weight: double``; rows in their
-        order, each one's words in code point order, with ``top`` by weight falling, equal ones in code point order.
-        Null rows have none, and are no documents.
+        ``id`` (the labels' type, or uint32), ``word: dictionary<large_string>``, ``weight: double``; in row order, each
+        row's words in code point order, or with ``top`` by descending weight, ties in code point order. Null rows give
+        no result rows, and are not documents.
 
     Raises
     ------
     TypeError
-        ``use_idf``, ``smooth_idf`` or ``sublinear_tf`` is no bool, ``top`` is no integer, ``dictionary`` no
-        :class:`Dictionary`, ``normalize`` no expression, ``lowercase`` no bool or ``stopwords`` no list of strings;
-        ``tokenizer`` is not the one that a compressed column was cut by; ``id`` is not what it should be, or of a type
-        that results cannot hold.
+        ``use_idf``, ``smooth_idf`` or ``sublinear_tf`` is not a bool, ``top`` not an integer, ``dictionary`` not a
+        :class:`Dictionary`, ``normalize`` not an expression, ``lowercase`` not a bool or ``stopwords`` not a list of
+        strings; ``tokenizer`` is not that of the compressed column; ``id`` is not a series, or of a type that results
+        cannot hold.
     ValueError
-        There is no such ``norm``, ``top`` is below 0, ``id`` has another length than the
-        column, there is no such ``tokenizer``, ``strategy`` or ``engine``, or ``normalize`` reads columns or gives
-        anything but one String or null for each word; a row of a String column is not UTF-8.
+        ``norm``, ``tokenizer``, ``strategy`` or ``engine`` is unknown, ``top`` is negative, ``id`` has another length
+        than the column, or ``normalize`` reads columns or does not give one String or null per word; a row of a String
+        column is not UTF-8.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Document-term matrix: how often each word occurs in each row, or its weight, as SciPy and scikit-learn take it."""
+"""Document-term matrix of counts or weights by row, for SciPy and scikit-learn."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from polars_tadoc.scoring.weighting import BM25, TFIDF, Weighting
 from polars_tadoc.traversal.options import MinCountOption, TraversalOptions, require_min_count
 
 CSR = Any
-"""``scipy.sparse.csr_array``: SciPy is imported when a matrix is asked for."""
+"""``scipy.sparse.csr_array``; SciPy is imported on first use."""
 
 
 class WeightsOption(TypedDict, total=False):
-    """What is in the matrix."""
+    """Contents of the matrix."""
 
     weights: Annotated[BM25 | TFIDF | None, Default(None)]
 
@@ -42,7 +42,7 @@ class ToCSROptions(MinCountOption, WeightsOption, TextOptions, TraversalOptions,
 
 @dataclass(frozen=True)
 class ToCSRRequest:
-    """What is to be counted or weighed, checked when it is made."""
+    """The checked arguments of a call."""
 
     min_count: int
     weights: Weighting | None
@@ -62,14 +62,14 @@ class ToCSRRequest:
         counting = Counting.of("to_csr", options)
         if counting.dictionary is not None and least > 1:
             raise ValueError(
-                f"to_csr: min_count={least} leaves columns out, and with dictionary= each of its words is one; leave "
-                "one of them out"
+                f"to_csr: min_count={least} drops columns, but dictionary= makes a column of each of its words; pass "
+                "only one of them"
             )
         return cls(least, weights, counting)
 
     @ends_on_interrupt
     def run(self, column: pl.Series) -> tuple[CSR, pl.Series]:
-        """Count the words of each row, or weigh them."""
+        """Count or weigh the words of each row."""
         sparse = _sparse()
         stages = Stages(self.counting)
         terms = stages.all(column)
@@ -77,7 +77,7 @@ class ToCSRRequest:
             terms = _frequent(terms.on_host(), self.min_count)
         to_host = terms.engine.kernels.to_host
         values = to_host(terms.counts).view(np.int64) if self.weights is None else self._weigh(terms, stages.batches)
-        # what was merged is in host memory, wherever it is to be looked up
+        # merged results are in host memory, wherever they are looked up
         engine = finishing_engine(self.counting.options.engine, terms.engine).name
         words, columns = _columns(terms, self.counting.dictionary, engine)
         index = np.int32 if max(len(values), len(column), len(words)) <= np.iinfo(np.int32).max else np.int64
@@ -86,7 +86,7 @@ class ToCSRRequest:
         sizes[terms.rows] = np.diff(to_host(terms.offsets))
         arrays = (values, places[to_host(terms.ids)], running_sum(sizes).astype(index))
         matrix = sparse.csr_array(arrays, shape=(len(column), len(words)))
-        matrix.has_canonical_format = True  # words ascend in each row, each once
+        matrix.has_canonical_format = True  # words ascend in each row, without duplicates
         return matrix, words
 
     def _weigh(self, terms: Terms, batches: DeviceBatches) -> npt.NDArray[np.float64]:
@@ -104,7 +104,7 @@ class ToCSRRequest:
 
 
 def _columns(terms: Terms, dictionary: Dictionary | None, engine: str) -> tuple[pl.Series, npt.NDArray[np.int64]]:
-    """Name the columns: all words of a dictionary or those that occur, and by id of a word that occurs its column."""
+    """Return the columns' words (of a dictionary, or those that occur), and each occurring word's column by id."""
     columns = np.zeros(len(terms.words), np.int64)
     if dictionary is None:
         ids = terms.words.by_rank
@@ -118,53 +118,53 @@ def _columns(terms: Terms, dictionary: Dictionary | None, engine: str) -> tuple[
 
 
 def _frequent(terms: Terms, least: int) -> Terms:
-    """Leave out words that occur less often in all rows together; ``terms`` are in host memory."""
+    """Drop words with smaller counts over all rows; ``terms`` are in host memory."""
     return terms.only(map_counts(terms.counts, terms.ids, len(terms.words)) >= np.uint64(least))
 
 
 @documented_by(bm25_weights)
 def to_csr(column: pl.Series, **options: Unpack[ToCSROptions]) -> tuple[CSR, pl.Series]:
-    r"""Count each row's words in a sparse matrix, as scikit-learn takes it, or weigh them.
+    r"""Count or weigh each row's words in a sparse matrix for scikit-learn.
 
-    The same matrix as scikit-learn's ``CountVectorizer`` with ``lowercase=False`` gives for the text, where its
-    ``token_pattern`` means runs of word characters (but Han and kana are words one by one here, and what Polars'
-    ``\w`` takes is not always what Python's does: combining marks are in it, the half of "1½" is not);
-    with ``weights=TFIDF()`` that of ``TfidfVectorizer``. It goes as it is into ``NMF`` or a classifier. Strings are
-    made of the vocabulary only. With one ``dictionary`` matrices of several columns have equal columns, as those of
-    training and of test data must: it is what scikit-learn calls ``vocabulary=``. Rows are weighed by how many of their
-    own column hold a word; to weigh others as training data, give their counts to scikit-learn's ``TfidfTransformer``.
+    Equals the matrix of scikit-learn's ``CountVectorizer`` with ``lowercase=False`` if both tokenize alike: its
+    ``token_pattern`` must match runs of word characters; here, each Han or kana character is a word, and Polars' ``\w``
+    differs from Python's (it includes combining marks, but not "½"). With ``weights=TFIDF()``, equals that
+    of ``TfidfVectorizer``. Pass it to ``NMF`` or a classifier. Strings are made of the vocabulary only.
+
+    With one ``dictionary``, matrices of several columns have equal columns, as training and test data must
+    (scikit-learn's ``vocabulary=``). Document frequencies are counted within the column; to weigh other rows by those
+    of training data, pass their counts to scikit-learn's ``TfidfTransformer``.
 
     Parameters
     ----------
     min_count
-        Leave out words that occur less often in all rows together; they still count to rows' lengths. Not together
-        with ``dictionary``, whose words are the columns.
+        Drop words with smaller counts over all rows; they still count to rows' lengths. Cannot be combined with
+        ``dictionary``, whose words are the columns.
     weights
         :class:`BM25` or :class:`TFIDF`, with their options; None for counts.
     dictionary
-        Its words, all of them in code point order, are the columns, whether they occur or not; words of rows are
-        compared with them after ``normalize`` and lower-casing. Others have no column: they count to rows' lengths for
-        BM25, and are as if not there for TF-IDF.
+        Makes a column of each of its words, in code point order, whether they occur or not; words of rows are compared
+        with them after ``normalize`` and lower-casing. Other words have no column: they count to rows' lengths for
+        BM25, and are ignored for TF-IDF.
 
     Returns
     -------
     (scipy.sparse.csr_array, Series)
-        Counts, int64, or weights, float64, shape (rows, words): a row for each row of the column (empty where it is
-        null), a column for each word that occurs or of the dictionary, in code point order; canonical (indices ascend,
-        each once). And those words, String.
+        The matrix: counts, int64, or weights, float64, shape (rows, words). It has one row per row of the column (empty
+        for null rows) and one column per word that occurs, or per word of the dictionary, in code point order;
+        canonical (indices ascend without duplicates). And the words of the columns, String.
 
     Raises
     ------
     ImportError
         SciPy is not installed.
     TypeError
-        ``min_count`` is no integer, ``weights`` neither :class:`BM25` nor :class:`TFIDF`, ``dictionary`` no
-        :class:`Dictionary`, ``normalize`` no expression, ``lowercase`` no bool or ``stopwords`` no list of strings;
-        ``tokenizer`` is not the one that a compressed column was cut by.
+        ``min_count`` is not an integer, ``weights`` neither :class:`BM25` nor :class:`TFIDF`, ``dictionary`` not a
+        :class:`Dictionary`, ``normalize`` not an expression, ``lowercase`` not a bool or ``stopwords`` not a list of
+        strings; ``tokenizer`` is not that of the compressed column.
     ValueError
-        ``min_count`` above 1 and ``dictionary`` are given together, there is no such ``tokenizer``, ``strategy`` or
-        ``engine``, or ``normalize`` reads columns or gives anything but one String or null for each word; a row of a
-        String column is not UTF-8.
+        ``min_count`` above 1 and ``dictionary`` are combined, ``tokenizer``, ``strategy`` or ``engine`` is unknown, or
+        ``normalize`` reads columns or does not give one String or null per word; a row of a String column is not UTF-8.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Twig filter: which of many XPath queries each row's document matches."""
+"""Twig filter: the XPath queries that each row's document matches."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from polars_tadoc.traversal.options import MAX_COUNT, Options
 from polars_tadoc.twig.twig_set import TwigSet
 
 MAX_DEPTH = 10_000
-"""Elements that may be open at once."""
+"""Default maximum of open elements."""
 
 MAX_BYTES = 1 << 30
-"""Bytes of a document."""
+"""Default maximum bytes of a document."""
 
 
 class TwigFilterOnWorkers(TypedDict, total=False):
@@ -58,7 +58,7 @@ class MatchTransport(Transport[Matches]):
     """A row, and the place of a query that it matches in their set."""
 
     def records(self, part: Matches) -> Records:
-        """Write each row beside its queries; rows without any are not in the result."""
+        """Return row and query of each match; rows without matches are not in the result."""
         rows = np.repeat(part.rows.astype(np.uint32), np.diff(part.offsets))
         words = Vocabulary(pa.nulls(0, pa.large_string()))
         return sort_records(self.layout, words, np.stack([rows, part.twigs], axis=1))
@@ -71,7 +71,7 @@ class MatchTransport(Transport[Matches]):
 
 @dataclass(frozen=True)
 class TwigFilterRequest(Analytic[Matches, MatchedRows]):
-    """What documents are filtered by, checked when it is made."""
+    """The checked arguments of a call."""
 
     name: ClassVar[str] = "twig_filter"
     schema = staticmethod(schema)
@@ -79,12 +79,12 @@ class TwigFilterRequest(Analytic[Matches, MatchedRows]):
     reads_gaps: ClassVar[bool] = True
     takes_text: ClassVar[bool] = True
     gpu_repays_at: ClassVar[float] = math.inf
-    """Never: of text nearly all of the work is parsing, which stays on the CPU, and compressed columns take
-    milliseconds there, too (``benchmarks/twigs.py``, ``benchmarks/gpu_twig_rules.py``)."""
+    """Never: for text, most of the work is parsing, which runs on the CPU, and compressed columns take only
+    milliseconds there (``benchmarks/twigs.py``, ``benchmarks/gpu_twig_rules.py``)."""
 
     filtering: Filtering
     raises: bool
-    """Whether a row that is no document is an error."""
+    """Whether an invalid document raises an error."""
     options: Options
     column: str = ""
     """The column's name, for messages."""
@@ -106,16 +106,16 @@ class TwigFilterRequest(Analytic[Matches, MatchedRows]):
     def of_frame(
         cls, column: object, queries: Mapping[str, str] | TwigSet | None, **options: Unpack[TwigFilterOptions]
     ) -> Self:
-        """Check the arguments of a frame's call, which names the column; errors as for :func:`twig_filter`."""
+        """Check the arguments of a frame's call, which includes the column; errors as for :func:`twig_filter`."""
         return cls.from_arguments(cls.required(column, queries), **options)
 
     @classmethod
     def required(cls, column: object, queries: Mapping[str, str] | TwigSet | None) -> Mapping[str, str] | TwigSet:
-        """Return the queries of a frame's call; raises ``TypeError`` where the column was not named before them."""
+        """Return the queries of a frame's call; raise ``TypeError`` if the column is missing."""
         if queries is None or isinstance(column, Mapping | TwigSet):
             raise TypeError(
-                f"{cls.name}: name the column first, then give the queries: {call_of(cls.name, 'xml')}; "
-                f"where one column is compressed, {cls.name}(queries=queries) takes that"
+                f"{cls.name}: the column is missing before the queries; write {call_of(cls.name, 'xml')}, or, "
+                f"if one column is compressed, {cls.name}(queries=queries)"
             )
         return queries
 
@@ -125,7 +125,7 @@ class TwigFilterRequest(Analytic[Matches, MatchedRows]):
         return self.filtering.twigs.names
 
     def run(self, column: pl.Series, id: pl.Series | None = None) -> MatchedRows:
-        """Answer for a String column or a compressed one; errors as for :func:`twig_filter`."""
+        """Match the rows of a String or compressed column; errors as for :func:`twig_filter`."""
         require_series(column, self.name)
         return self.result(self.matches(column), Labels.of(column, id, self.name))
 
@@ -154,7 +154,7 @@ class TwigFilterRequest(Analytic[Matches, MatchedRows]):
         return self
 
     def partial(self, corpus: Corpus, engine: Engine) -> Matches:
-        """Match one corpus' documents."""
+        """Match the documents of one corpus."""
         self.require_tokenizer(corpus)
         return self._joined(self.filtering.match_corpus(corpus, engine))
 
@@ -174,7 +174,7 @@ class TwigFilterRequest(Analytic[Matches, MatchedRows]):
             yield self._joined(answers)
 
     def _joined(self, answers: Iterable[Answer]) -> Matches:
-        """Put answers together; raises ``InvalidXmlError`` for the first wrong row, where that is asked for."""
+        """Concatenate answers; raise ``InvalidXmlError`` for the first invalid row, if errors are raised."""
         parts = list(answers)
         wrong = [row for _, rows in parts for row in rows]
         if self.raises and wrong:
@@ -182,27 +182,27 @@ class TwigFilterRequest(Analytic[Matches, MatchedRows]):
         return self.merge([matches for matches, _ in parts])
 
     def require_tokenizer(self, corpus: Corpus) -> None:
-        """Raise ``TypeError`` unless a corpus was cut into tags."""
+        """Raise ``TypeError`` unless a corpus was tokenized into tags."""
         own = corpus.grammar.tokenizer
         if own != "xml":
             column = f'pl.col("{self.column}").tadoc.decompress()'
             raise TypeError(
-                f'{self.name}: column "{self.column}" ({short_name(corpus.key)}) was cut by "{own}", which does not '
-                f'keep tags whole; compress it again: {column}.tadoc.compress(tokenizer="xml"), or filter the text: '
+                f'{self.name}: column "{self.column}" ({short_name(corpus.key)}) has tokenizer "{own}", which splits '
+                f'tags; compress it again: {column}.tadoc.compress(tokenizer="xml"), or filter the text: '
                 f"{column}.tadoc.twig_filter(…)"
             )
 
     def merge(self, partials: Sequence[Matches]) -> Matches:
-        """Put the documents of several corpora into the order of their rows."""
+        """Put the documents of several corpora in row order."""
         return Matches.merged(partials)
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What decides which records there are."""
+        """Arguments on which the records depend."""
         return {**super().asked, "column": self.column, "raises": self.raises, **self.filtering.described}
 
     def result(self, total: Matches, labels: Labels) -> MatchedRows:
-        """Give rows their labels."""
+        """Replace rows by labels."""
         return MatchedRows(labels, self.names, total)
 
 
@@ -227,47 +227,47 @@ def twig_filter(
     id: pl.Series | None = None,
     **options: Unpack[TwigFilterOptions],
 ) -> pa.Table:
-    """Find out which of many XPath queries each row's XML document matches, all in one pass.
+    """Find the XPath queries that each row's XML document matches, all in one pass.
 
-    A document matches a query where XPath's ``boolean()`` is true of it: where at least one node is found. Queries are
-    twigs: paths of ``/`` and ``//`` over names, ``*`` and ``@name``, with predicates that are such paths again,
-    ``[.//name/@id]``, and may end in ``@name="value"`` or ``text()="value"``. They are matched from the leaves up
-    (Gottlob, Koch and Pichler, VLDB 2002), all at once by one automaton on a CPU (Gupta and Suciu, SIGMOD 2003), or by
-    stacks of 64 nodes in each thread on a GPU (after Absalyamov, Moussalli, Tsotras and Najjar, ADMS 2013).
+    A document matches a query if XPath's ``boolean()`` of it is true: if at least one node is found. Queries are twigs:
+    paths of ``/`` and ``//`` over names, ``*`` and ``@name``, with predicates that are again such paths,
+    ``[.//name/@id]``, and may end in ``@name="value"`` or ``text()="value"``. Twigs are matched from the leaves up
+    (Gottlob, Koch and Pichler, VLDB 2002), all together by one automaton on a CPU (Gupta and Suciu, SIGMOD 2003), or by
+    stacks of 64 nodes per thread on a GPU (after Absalyamov, Moussalli, Tsotras and Najjar, ADMS 2013).
 
     Parameters
     ----------
     column
-        String column of XML documents, or one that was compressed with ``tokenizer="xml"``: then rules are read once
-        however often they occur, and only rows that may not be well-formed, or that a query with ``text()`` may match,
-        are decompressed.
+        String column of XML documents, or one compressed with ``tokenizer="xml"``: then each rule is read once, however
+        often it occurs, and only rows that may not be well-formed, or may match a query with ``text()``, are
+        decompressed.
     queries
-        XPath by name, or a :class:`TwigSet`, which keeps what it was compiled to; it is taken as it is now.
+        Names and XPath queries, or a :class:`TwigSet`, which caches its compiled form; later changes have no effect.
     id
-        What rows are called, one label for each; by default their numbers.
+        Labels of the rows, one for each; default: row numbers.
     namespaces
-        URI by prefix, for names in queries like ``x:name``; a name without a prefix is in no namespace.
+        Maps prefixes to URIs, for names in queries like ``x:name``; a name without a prefix is in no namespace.
     on_error
-        "raise", or "null": a row that is no well-formed XML, or exceeds a limit, matches nothing, as a null row.
+        "raise", or "null": a row that is not well-formed XML, or exceeds a limit, matches nothing, like a null row.
     max_depth
-        Most elements that may be open at once in a document.
+        Maximum number of open elements in a document.
     max_bytes
-        Most bytes of a document.
+        Maximum bytes of a document.
     engine
-        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
+        "auto", "cpu" or "gpu"; by default the engine of ``tadoc.Config``.
 
     Returns
     -------
     pyarrow.Table
-        ``id`` (the labels' type, or uint32), ``query: dictionary<large_string>``: a row for each match; documents in
-        their order, each one's queries in the order of the set.
+        ``id`` (the labels' type, or uint32), ``query: dictionary<large_string>``: one row per match, in row order, each
+        row's queries in the order of the set.
 
     Raises
     ------
     InvalidTwigError
-        A query is no twig; the message shows the place and names what cannot be used.
+        A query is not a supported twig; the message shows the position and the reason.
     InvalidXmlError
-        A row is no well-formed XML, declares entities, or exceeds a limit; the message names row, line and column.
+        A row is not well-formed XML, declares entities, or exceeds a limit; the message names row, line and column.
     NotCompressedError
         The series is neither a compressed column nor a String one.
     InvalidGrammarError, LimitExceededError
@@ -275,12 +275,12 @@ def twig_filter(
     EngineUnavailableError
         ``engine="gpu"`` cannot run here.
     TypeError
-        A compressed column was cut otherwise than by ``tokenizer="xml"``; ``queries`` is no mapping of strings and no
-        :class:`TwigSet`, or one with ``namespaces=`` beside it; ``max_depth`` or ``max_bytes`` is no integer; ``id`` is
-        not what it should be, or of a type that results cannot hold.
+        A compressed column has another tokenizer than "xml"; ``queries`` is neither a mapping of strings nor a
+        :class:`TwigSet`, or a set is combined with ``namespaces=``; ``max_depth`` or ``max_bytes`` is not an integer;
+        ``id`` is not a series, or of a type that results cannot hold.
     ValueError
-        ``on_error`` is something else, ``max_depth`` or ``max_bytes`` is below 1, ``id`` has another length than the
-        column, or there is no such ``engine``.
+        ``on_error`` or ``engine`` is unknown, ``max_depth`` or ``max_bytes`` is below 1, or ``id`` has another length
+        than the column.
 
     Examples
     --------

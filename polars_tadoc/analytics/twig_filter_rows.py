@@ -1,4 +1,4 @@
-"""Which of many XPath queries each row matches, as a column beside others."""
+"""The XPath queries that each row matches, as a column."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from polars_tadoc.runtime.option_signature import Default
 from polars_tadoc.twig.twig_set import TwigSet
 
 AS_STRUCT = "False: a list of the names of each row's queries. True: a struct with a Boolean for each query."
-"""What ``as_struct=`` means, for documentation."""
+"""Meaning of ``as_struct=``, for documentation."""
 
 
 class FormOption(TypedDict, total=False):
-    """What an answer looks like."""
+    """Form of the result."""
 
     as_struct: Annotated[bool, Default(False)]
 
@@ -31,7 +31,7 @@ class TwigFilterRowsOptions(FormOption, twig_filter.TwigFilterOptions, total=Fal
 
 @dataclass(frozen=True)
 class TwigFilterRowsRequest:
-    """What is asked of each row, checked when it is made."""
+    """The checked arguments of a call."""
 
     filter: twig_filter.TwigFilterRequest
     as_struct: bool
@@ -56,15 +56,15 @@ class TwigFilterRowsRequest:
         return pl.List(pl.String)
 
     def run(self, column: pl.Series) -> pl.Series:
-        """Answer for a String column or a compressed one; errors as for :func:`polars_tadoc.twig_filter`."""
+        """Match the rows of a String or compressed column; errors as for :func:`polars_tadoc.twig_filter`."""
         form = flags if self.as_struct else name_lists
         return form(self.filter.matches(column), self.filter.names, column.name, len(column))
 
     def run_part(self, column: pl.Series) -> pl.Series:
-        """Do the same for what Polars hands over, which may be a part of a column."""
+        """Do the same for a chunk of a column."""
         try:
             return self.run(column)
         except InvalidXmlError as error:
             raise InvalidXmlError(
-                f"{error}; the row is counted in the {len(column):,} that Polars handed over together"
+                f"{error}; row numbers count within the {len(column):,} rows that Polars passed together"
             ) from None

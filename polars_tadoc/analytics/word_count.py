@@ -1,4 +1,4 @@
-"""Word counts: how often each word occurs in the rows that are there."""
+"""Word counts: how often each word occurs in the rows."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ class WordCounts:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The words of a result, in its order; strings are made only in the form asked for."""
+    """The words of a result, in order; strings are made only in the requested form."""
 
     words: Vocabulary
     ids: npt.NDArray[np.uint32]
     counts: npt.NDArray[np.uint64]
 
     def to_arrow(self) -> pa.Table:
-        """Table with dictionary-encoded words; a short result has a dictionary of its own words only."""
+        """Return a table with dictionary-encoded words; a short result has a dictionary of its own words only."""
         return pa.table({"word": dictionary(self.words, self.ids), "count": to_arrow(self.counts)})
 
     def to_frame(self) -> pl.DataFrame:
-        """Frame with the schema ``SCHEMA``."""
+        """Return a frame with the schema ``SCHEMA``."""
         return pl.DataFrame([self.words.take(self.ids), pl.Series("count", self.counts)])
 
 
@@ -75,18 +75,18 @@ class WordTransport(Transport[WordCounts]):
 
 
 class CountsWords(Analytic[WordCounts, Selection]):
-    """What is made of the words' counts."""
+    """Shared steps of counting words."""
 
     min_count: int
     transport = WordTransport(Layout(("word",), 1))
 
     def partial(self, corpus: Corpus, engine: Engine) -> WordCounts:
-        """Count one corpus' words; a morphism is applied to the counts, which are fewer than the rules' symbols."""
+        """Count one corpus' words; applies the morphism to the counts, of which there are fewer than symbols."""
         kernels, grammar, options = engine.kernels, corpus.grammar, self.options
         if options.strategy == "bottom_up":
             rules = engine.load_rules(corpus.key, grammar)
             counts = kernels.terminal_counts(rules, kernels.load_symbols(corpus.roots), "bottom_up")
-        else:  # each rule's body is read once: no table per rule can be cheaper
+        else:  # each rule's body is read only once: no table per rule can be cheaper
             counts = kernels.top_down_weights(engine.load(corpus.key, grammar), kernels.load_symbols(corpus.roots))
         if options.morphism is None:
             return WordCounts(grammar.words, counts, engine)
@@ -94,15 +94,15 @@ class CountsWords(Analytic[WordCounts, Selection]):
         return WordCounts(image.words, kernels.map_counts(counts, image.ids, len(image.words)), engine)
 
     def on_host(self, part: WordCounts) -> WordCounts:
-        """Bring the counts to host memory."""
+        """Copy the counts to host memory."""
         return WordCounts(part.words, part.engine.kernels.to_host(part.counts), CPU)
 
     def merge(self, partials: Sequence[WordCounts]) -> WordCounts:
-        """Add counts of several corpora; one alone stays where it is, more meet in host memory."""
+        """Add counts of several corpora, in host memory; a single one stays where it is."""
         if len(partials) == 1:
             return partials[0]
         vocabularies = [part.words for part in partials]
-        if 2 * common_start(vocabularies) > max(map(len, vocabularies), default=0):  # those of one dictionary
+        if 2 * common_start(vocabularies) > max(map(len, vocabularies), default=0):  # vocabularies of one dictionary
             words, ids = unify(vocabularies)
             total = np.zeros(len(words), np.uint64)
             for part, own in zip(partials, ids, strict=True):
@@ -127,7 +127,7 @@ class WordCountOptions(WordCountOnWorkers, EngineOption, total=False):
 
 @dataclass(frozen=True)
 class WordCountRequest(TopRequest, CountsWords):
-    """Arguments, checked."""
+    """The checked arguments of a call."""
 
     name: ClassVar[str] = "word_count"
     schema = SCHEMA
@@ -135,47 +135,47 @@ class WordCountRequest(TopRequest, CountsWords):
 
     @property
     def limits(self) -> tuple[int, int | None]:
-        """Those of the call."""
+        """The limits of the call."""
         return self.min_count, self.top
 
     def ranged(self, records: Records, labels: Labels) -> Selection:
-        """Take the words as they come."""
+        """Return the words in their order."""
         assert records.counts is not None
         return Selection(Vocabulary(records.words), records.keys[:, 0], records.counts)
 
     def result(self, total: WordCounts, labels: Labels) -> Selection:
-        """Select words."""
+        """Select the words."""
         return Selection(total.words, *total.engine.kernels.select(total.counts, total.words, self.min_count, self.top))
 
 
 @takes_options
 def word_count(column: pl.Series, **options: Unpack[WordCountOptions]) -> pa.Table:
-    """Count words, without expanding any row (G-TADOC, Zhang et al., ICDE 2021, algorithm 1).
+    """Count words, without decompressing rows (G-TADOC, Zhang et al., ICDE 2021, algorithm 1).
 
     Parameters
     ----------
     column
         Compressed column.
     top
-        At most so many words.
+        Maximum number of words.
     min_count
-        Leave out words counted less often.
+        Drop words with smaller counts.
     normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
-        it runs over the vocabulary, once.
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty string drops the
+        word. Applied once to the vocabulary.
     lowercase
-        Lower-case words (after ``normalize``), and the stop words with them.
+        Whether to lower-case words (after ``normalize``) and stop words.
     stopwords
-        Words to leave out, compared after ``normalize`` and lower-casing.
+        Words to drop, compared after ``normalize`` and lower-casing.
     strategy
-        "auto", "top_down" or "bottom_up": which way the rules are traversed; the result is the same.
+        "auto", "top_down" or "bottom_up": direction in which rules are traversed; results are equal.
     engine
-        "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says.
+        "auto", "cpu" or "gpu"; by default the engine of ``tadoc.Config``.
 
     Returns
     -------
     pyarrow.Table
-        ``word: dictionary<large_string>``, ``count: uint64``; by count falling, then word in code point order.
+        ``word: dictionary<large_string>``, ``count: uint64``; by descending count, then word in code point order.
 
     Raises
     ------
@@ -186,11 +186,11 @@ def word_count(column: pl.Series, **options: Unpack[WordCountOptions]) -> pa.Tab
     EngineUnavailableError
         ``engine="gpu"`` cannot run here.
     TypeError
-        ``top`` or ``min_count`` is no integer, ``normalize`` no expression, ``lowercase`` no bool or ``stopwords`` no
-        list of strings.
+        ``top`` or ``min_count`` is not an integer, ``normalize`` not an expression, ``lowercase`` not a bool or
+        ``stopwords`` not a list of strings.
     ValueError
-        ``top`` is below 0, there is no such ``strategy`` or ``engine``, or ``normalize`` reads columns or gives
-        anything but one String or null for each word.
+        ``top`` is negative, ``strategy`` or ``engine`` is unknown, or ``normalize`` reads columns or does not give one
+        String or null per word.
 
     Examples
     --------

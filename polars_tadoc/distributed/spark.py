@@ -1,9 +1,9 @@
-"""The analytics on Spark: tasks count their rows, and a grouped merge puts together what they found.
+"""The analytics on Spark: tasks count their rows, and a grouped merge combines their partial results.
 
-Columns of text are cut into words on the way; :func:`compress` makes columns of cells of them, which are smaller and
-are cut no more. Results are DataFrames of Spark: nothing runs before they are asked for, and their rows come
-in no order, but for :func:`sort` and where ``top`` is given. Documents have no numbers here: calls that tell of
-documents take ``id``. Every worker needs this package; ``pip install polars-tadoc[spark]`` brings Spark itself.
+Columns of text are tokenized in each call; :func:`compress` makes columns of cells from them, which are smaller and
+tokenized already. Results are Spark DataFrames: nothing runs before an action, and their rows have no order, except
+for :func:`sort` and with ``top``. Documents have no row numbers: per-document calls take ``id``, the column with
+document ids. Every worker needs this package; ``pip install polars-tadoc[spark]`` installs Spark itself.
 
 Examples
 --------
@@ -64,35 +64,35 @@ __all__ = [
 ]
 
 DF = "DataFrame of Spark."
-COLUMN = "Name of a column of text, or of one that :func:`compress` made."
+COLUMN = "Name of a column of text, or of one made by :func:`compress`."
 TOKENIZER = """For a column of text: "words" (the default), "whitespace", "xml" or a compiled regex, as for
     :func:`compress`."""
-ID = """Name of the column of strings, numbers, dates or times that documents are called by; beside a compressed column,
-    an array of them. Documents are told apart by it alone: two of the same name are two, in any order."""
+ID = """Name of the column with document ids: strings, numbers, dates or times; beside a compressed column, an array
+    of them. Two documents with the same id are two documents, in any order."""
 
 SHARDS = 200
-"""Tasks that merge, where ``spark.sql.shuffle.partitions`` is no number; it is Spark's own default."""
+"""Number of merging tasks if ``spark.sql.shuffle.partitions`` is not a number; Spark's own default."""
 
 
 def _documented(call: Call) -> Call:
-    """Describe the parameters and errors of a call as the analytic of its name does."""
+    """Document the parameters and errors of a call like those of the analytic of the same name."""
     analytic = getattr(import_module(f"polars_tadoc.analytics.{call.__name__}"), call.__name__)
     return documented_by(analytic, df=DF, column=COLUMN, id=ID, tokenizer=TOKENIZER)(call)
 
 
 @documented_by(compress_column, df=DF, column=COLUMN)
 def compress(df: DataFrame, column: str, **options: Unpack[CompressOnSpark]) -> DataFrame:
-    """Compress a column of text, so that other calls take it instead of the text.
+    """Compress a column of text, which other calls then accept instead of the text.
 
-    Each task makes a row of each 64 MB of its text, or of ``rows_per_grammar`` rows: the rows' documents share a
-    grammar, so few large partitions compress better than many small ones. The result can be kept as Spark keeps any
-    table; :func:`unpack` gives the rows back in Polars.
+    Each task makes one row per 64 MB of its text, or per ``rows_per_grammar`` rows: its documents share a grammar, so
+    few large partitions compress better than many small ones. Spark can store the result like any table; :func:`unpack`
+    returns the rows in Polars.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        The column as ``binary``, each cell a file of packed rows (as ``df.tadoc.write_packed`` writes them); every
-        other column as an array, with one value for each document.
+        The column as ``binary``, each cell a file of packed rows (as written by ``df.tadoc.write_packed``); every
+        other column as an array, with one value per document.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def word_count(
     Returns
     -------
     pyspark.sql.DataFrame
-        ``word: string, count: bigint``; with ``top``, by count falling, then word in code point order.
+        ``word: string, count: bigint``; with ``top``, by descending count, then word in code point order.
 
     Examples
     --------
@@ -174,12 +174,12 @@ def sequence_count(
     tokenizer: str | re.Pattern[str] | None = None,
     **options: Unpack[SequenceCountOptions],
 ) -> DataFrame:
-    """Count runs of n words.
+    """Count sequences of n words.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        ``sequence: array<string>, count: bigint``; with ``top``, by count falling, then word by word in code point
+        ``sequence: array<string>, count: bigint``; with ``top``, by descending count, then word by word in code point
         order.
 
     Examples
@@ -204,12 +204,12 @@ def cooccurrence(
     tokenizer: str | re.Pattern[str] | None = None,
     **options: Unpack[CooccurrenceOptions],
 ) -> DataFrame:
-    """Count pairs of words that stand near each other.
+    """Count pairs of words within a window.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        ``word: string, other: string, count: bigint``; with ``top``, by count falling, then in code point order.
+        ``word: string, other: string, count: bigint``; with ``top``, by descending count, then in code point order.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def inverted_index(
     tokenizer: str | re.Pattern[str] | None = None,
     **options: Unpack[InvertedIndexOptions],
 ) -> DataFrame:
-    """List the documents that hold each word.
+    """List the documents that contain each word.
 
     Returns
     -------
@@ -261,12 +261,12 @@ def ranked_inverted_index(
     tokenizer: str | re.Pattern[str] | None = None,
     **options: Unpack[RankedInvertedIndexOptions],
 ) -> DataFrame:
-    """List the documents that hold each run of n words, the ones that hold it most often first.
+    """List the documents that contain each sequence of n words, by descending count.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        ``sequence: array<string>, documents: array<struct<id, count: bigint>>``, documents by count falling, then in
+        ``sequence: array<string>, documents: array<struct<id, count: bigint>>``, documents by descending count, then in
         ascending order.
 
     Examples
@@ -291,7 +291,7 @@ def term_vector(
     tokenizer: str | re.Pattern[str] | None = None,
     **options: Unpack[TermVectorOptions],
 ) -> DataFrame:
-    """Count each document's words; nothing is shuffled.
+    """Count each document's words, without a shuffle.
 
     Returns
     -------
@@ -314,12 +314,12 @@ def term_vector(
 def twig_filter(
     df: DataFrame, column: str, queries: Mapping[str, str] | TwigSet, *, id: str, **options: Unpack[TwigFilterOptions]
 ) -> DataFrame:
-    """Find out which of many XPath queries each document matches; nothing is shuffled.
+    """Find the XPath queries that each document matches, without a shuffle.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        ``id, query: string``: a row for each match.
+        ``id, query: string``: one row per match.
 
     Examples
     --------
@@ -338,7 +338,7 @@ def twig_filter(
 def bm25_weights(df: DataFrame, column: str, *, id: str, **options: Unpack[BM25WeightsOptions]) -> DataFrame:
     """Weigh each document's words by BM25.
 
-    Documents are read once; their words go to where it is counted how many documents hold each, and come back.
+    Reads documents once; their words are shuffled for counting document frequencies, and shuffled back.
 
     Returns
     -------
@@ -360,7 +360,7 @@ def bm25_weights(df: DataFrame, column: str, *, id: str, **options: Unpack[BM25W
 
 @_documented
 def tfidf(df: DataFrame, column: str, *, id: str, **options: Unpack[TFIDFOptions]) -> DataFrame:
-    """Weigh each document's words by TF-IDF, in the way of :func:`bm25_weights`.
+    """Weigh each document's words by TF-IDF, with the stages of :func:`bm25_weights`.
 
     Returns
     -------
@@ -388,7 +388,7 @@ def _merged(
     tokenizer: str | re.Pattern[str] | None,
     result: str,
 ) -> DataFrame:
-    """Ask for what has to be put together from all tasks; ``{id}`` in the result's columns is the labels' type."""
+    """Run an analytic that merges over all tasks; ``{id}`` in the result's columns is the labels' type."""
     asked, rows, schema = _asked(df, request, column, id, tokenizer, result)
     found = rows.mapInArrow(lambda batches: asked.find(batches), _spark_schema(FOUND))
     return found.groupBy("shard").applyInArrow(lambda table: asked.merge(table), schema)
@@ -402,7 +402,7 @@ def _by_document(
     tokenizer: str | re.Pattern[str] | None,
     result: str,
 ) -> DataFrame:
-    """Ask for what each document answers by itself."""
+    """Run an analytic that needs one document at a time."""
     asked, rows, schema = _asked(df, request, column, id, tokenizer, result)
     return rows.mapInArrow(lambda batches: asked.answer(batches), schema)
 
@@ -418,7 +418,7 @@ def _weighed(
 
 
 def _best(made: DataFrame, top: int | None, *keys: str) -> DataFrame:
-    """Keep the first rows of all shards' first ones."""
+    """Return the first rows over the first rows of all shards."""
     if top is None:
         return made
     return made.orderBy(made["count"].desc(), *keys).limit(top)
@@ -432,7 +432,7 @@ def _asked(
     tokenizer: str | re.Pattern[str] | None,
     result: str,
 ) -> tuple[Asked, DataFrame, StructType]:
-    """Check the columns; returns what tasks are to do, the columns that they read, and those of the result."""
+    """Check the columns; return the call, the columns that tasks read, and those of the result."""
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import BinaryType, StringType, StructType
 
@@ -441,10 +441,10 @@ def _asked(
     packed = isinstance(kind, BinaryType)
     if not packed and not isinstance(kind, StringType):
         raise TypeError(
-            f'{call}: column "{column}" is {kind.simpleString()}; it takes strings, or cells that spark.compress made'
+            f'{call}: column "{column}" is {kind.simpleString()}, not string or cells made by spark.compress; cast it'
         )
     if packed and tokenizer is not None:
-        raise TypeError(f'{call}: tokenizer= is for columns of text; column "{column}" was cut when it was compressed')
+        raise TypeError(f'{call}: tokenizer= is for columns of text; column "{column}" is tokenized already; remove it')
     names = [column]
     if id is not None:
         label = _type(df, id, call)
@@ -466,11 +466,11 @@ def _asked(
 
 
 def _type(df: DataFrame, name: object, call: str) -> DataType:
-    """Return a column's type; errors name the columns that there are."""
+    """Return a column's type; errors list the existing columns."""
     if not hasattr(df, "mapInArrow"):
-        raise TypeError(f"{call} takes a DataFrame of Spark, not {type(df).__name__}")
+        raise TypeError(f"{call} takes a Spark DataFrame, not {type(df).__name__}")
     if not isinstance(name, str):
-        raise TypeError(f"{call}: name the column by a string, not by {type(name).__name__}")
+        raise TypeError(f"{call}: column name is {type(name).__name__}, not a string")
     if name not in df.columns:
         raise ColumnMissingError.for_name(name, df.columns, call)
     return df.schema[name].dataType
@@ -481,8 +481,8 @@ def _element(array: DataType, name: str, call: str) -> DataType:
 
     if not isinstance(array, ArrayType):
         raise TypeError(
-            f'{call}: id is column "{name}" of type {array.simpleString()}; beside a compressed column it is an array, '
-            "with one value for each document, as spark.compress makes it"
+            f'{call}: id is column "{name}" of type {array.simpleString()}; beside a compressed column it must be an '
+            "array with one value per document, as made by spark.compress"
         )
     return array.elementType
 
@@ -492,18 +492,18 @@ def _require_label(label: DataType, name: str, call: str) -> None:
 
     if not isinstance(label, BooleanType | DateType | NumericType | StringType | TimestampNTZType | TimestampType):
         raise TypeError(
-            f'{call}: id is column "{name}" of type {label.simpleString()}; documents are called by strings, numbers, '
-            "dates or times: cast it first"
+            f'{call}: id is column "{name}" of type {label.simpleString()}; ids must be strings, numbers, '
+            "dates or times: cast it"
         )
 
 
 def _plainly_named(df: DataFrame) -> DataFrame:
-    """Name columns by their places: what is mapped may have no dots in its names."""
+    """Rename columns to their positions: Spark does not map columns with dots in their names."""
     return df.toDF(*(f"c{place}" for place in range(len(df.columns))))
 
 
 def _threads(df: DataFrame) -> int:
-    """Return the cores of each task."""
+    """Return the cores per task."""
     return int(df.sparkSession.conf.get("spark.task.cpus", "1") or 1)
 
 

@@ -1,4 +1,4 @@
-"""Processes of this machine, one for each GPU or share of its cores, that answer calls over files together."""
+"""Worker processes on one machine, one per GPU or per share of its cores, that run analytics over files."""
 
 from __future__ import annotations
 
@@ -48,63 +48,63 @@ from polars_tadoc.traversal.options import require_memory_limit
 from polars_tadoc.twig.twig_set import TwigSet
 
 SHARDS = 4
-"""Shards for each worker: so many that all have something to do to the end, and one fits into memory."""
+"""Shards per worker: enough that all are busy to the end and that one fits in memory."""
 
 RANGE_RECORDS = 1 << 18
-"""Records of a file of the result, at least: below, spreading them is not worth it."""
+"""Minimum records per file of the result: below, distributing them does not pay off."""
 
 BLOCK_RECORDS = 1 << 16
-"""Records of a block: what is read in vain at the ends of a range is at most one block of each shard."""
+"""Records per block: at the ends of a range, at most one block of each shard is read in vain."""
 
-SOURCE = """Parquet files, packed or of text: a file, a folder, a glob pattern, or several of them."""
+SOURCE = """Parquet files, packed or of text: a file, a folder, a glob pattern, or a list of these."""
 
-COLUMN = """The column; may be left out where the files are packed."""
+COLUMN = """The column; optional if the files are packed."""
 
-LABELS = """Column whose values label rows; by default rows are numbered through all files."""
+LABELS = """Column whose values label rows; default: row numbers over all files."""
 
 SLOTS = 3
-"""Pieces that a worker with a GPU is at, at the same time: one is on the device, others are read, merged or written."""
+"""Concurrent splits of a worker with a GPU: one is on the device, others are read, merged or written."""
 
 MAX_WORKERS = 1024
-"""Processes of one machine."""
+"""Processes on one machine."""
 
 
 class Workers:
-    """Processes of this machine that compress and answer over Parquet files together.
+    """Worker processes on this machine that compress and analyse Parquet files together.
 
-    Each has a GPU, or some of the cores. Work is handed out in pieces, a row group of packed rows or about 128 MiB of
-    text, to whoever is free; what they find is split by its words, so that merging it and putting it in order is spread
-    over all of them, too. Results are those of one process, and in the same order. Where a worker is lost, killed or
-    out of memory, another one does its work again.
+    Each worker has a GPU or some of the cores. The input is divided into splits, a row group of packed rows or about
+    128 MiB of text each, and each idle worker takes the next one. Partial results are sharded by word, so that merging
+    and sorting them are distributed, too. Results equal those of one process, in the same order. If a worker is killed
+    or runs out of memory, another one repeats its work.
 
-    Workers have the settings (``tadoc.Config``) that are in force when they are started. Those with a GPU use it where
-    the work repays the transfer, as ``engine="auto"`` does, or always with ``Config(engine="gpu")``.
+    Workers copy the settings (``tadoc.Config``) at their start. Those with a GPU use it if the work repays the
+    transfer, as with ``engine="auto"``, or always with ``Config(engine="gpu")``.
 
-    Text that is in no packed column is cut into words as ``compress`` does by default; where several calls read the
-    same files, compress them first. Results are files in a folder for temporary files
-    (``tadoc.Config(spill_folder=…)``), which go when the workers are closed: collect or sink them before.
+    Text in unpacked columns is tokenized as by default in ``compress``; if several calls read the same files, compress
+    them first. Results are temporary files (``tadoc.Config(spill_folder=…)``), which are removed when the workers are
+    closed: collect or sink them before.
 
     Parameters
     ----------
     gpus
-        Workers with a GPU each: a number, or "all" for one for each GPU that can be seen (``CUDA_VISIBLE_DEVICES``).
+        Number of workers with a GPU each, or "all" for one per visible GPU (``CUDA_VISIBLE_DEVICES``).
     cpus
-        Workers without a GPU. Either this or ``gpus``.
+        Number of workers without a GPU. Give either this or ``gpus``.
     threads
-        CPU threads of each worker; by default each GPU's, or worker's, share of the cores.
+        CPU threads per worker; by default the worker's share of the cores.
     memory_limit
-        Bytes, or a number with a unit ("2GB"), that each worker may take for what it has found before it writes it to
-        disk; by default a quarter of its share of the memory. Besides there have to fit into a worker: a partition with
-        what is found in it; then a shard, a part in four times the number of workers of all that was found, some three
-        times over; for an index with labels, all labels. Where that is too much, make smaller partitions, or call on
-        ``tadoc.scan_packed`` with ``memory_limit=``, where no part of a result has to fit.
+        Bytes, or a number with a unit ("2GB"), of partial results that each worker holds before it writes them to disk;
+        by default a quarter of its share of the memory. In addition, a worker must hold one partition with its partial
+        result; then a shard (1 / (4 x workers) of all partial results) about three times over; for an index with
+        labels, all labels. If that is too much, make smaller partitions, or use ``tadoc.scan_packed`` with
+        ``memory_limit=``, where no part of a result must fit.
 
     Raises
     ------
     EngineUnavailableError
-        There are not so many GPUs, or one cannot be used.
+        There are too few GPUs, or one cannot be used.
     TypeError, ValueError
-        Neither ``gpus`` nor ``cpus`` is given, or both, or an argument is out of range.
+        Neither or both of ``gpus`` and ``cpus`` are given, or an argument is out of range.
     WorkerLostError
         A worker could not be started.
 
@@ -135,7 +135,7 @@ class Workers:
         memory_limit: int | str | None = None,
     ) -> None:
         if (gpus is None) == (cpus is None):
-            raise ValueError('Workers: say either gpus=2 (or gpus="all"), or cpus=2')
+            raise ValueError('Workers: give either gpus=2 (or gpus="all") or cpus=2')
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         if gpus is None:
             devices = [""] * require_integer("cpus", cpus, 1, MAX_WORKERS)
@@ -145,7 +145,7 @@ class Workers:
             count = len(seen) if gpus == "all" else require_integer("gpus", gpus, 1, MAX_WORKERS)
             if count > len(seen) or not seen:
                 why = "" if seen else f": {device_problem()}"
-                raise EngineUnavailableError(f"Workers: gpus={gpus!r}: {len(seen)} GPUs can be seen{why}")
+                raise EngineUnavailableError(f"Workers: gpus={gpus!r}: {len(seen)} GPUs are visible{why}")
             devices, share = seen[:count], max(1, cores // len(seen))
         threads = share if threads is None else require_integer("threads", threads, 1, MAX_WORKERS)
         limit = require_memory_limit(memory_limit)
@@ -157,7 +157,7 @@ class Workers:
             for place, device in enumerate(devices)
         }
         folder = SpillFolder("Workers", parent_folder())
-        folder.path  # noqa: B018 - made now: a place that cannot be used is found before processes are started
+        folder.path  # noqa: B018 - made now: an unusable folder raises before processes start
         self._pool = Pool(environments, given, 1 if gpus is None else SLOTS)
         self._folder = folder
         weakref.finalize(self, self._pool.abandon).atexit = False  # at exit they end with this process
@@ -175,15 +175,15 @@ class Workers:
 
     @apart
     def close(self) -> None:
-        """End the processes, and remove their files; lazy frames of results cannot be collected any more."""
+        """End the processes and remove their files; results that were not collected are lost."""
         self._pool.close()
         self._folder.close()
 
     @documented_by(
         compress,
-        source="Parquet files of text: a file, a folder, a glob pattern, or several of them.",
-        column="The String column; all others are kept beside it.",
-        target="The folder, which must not be there, or be empty.",
+        source="Parquet files of text: a file, a folder, a glob pattern, or a list of these.",
+        column="The String column; all other columns are kept.",
+        target="The folder, which must not exist or be empty.",
     )
     @apart
     def compress(
@@ -191,8 +191,8 @@ class Workers:
     ) -> pl.LazyFrame:
         """Compress a column of Parquet files into a folder of packed files.
 
-        The files have their names by the order of the rows, and are the same ones however many workers there are. The
-        folder appears under its name when all of it is there.
+        File names follow the order of the rows, and the files do not depend on the number of workers. The folder
+        appears only when it is complete.
 
         Returns
         -------
@@ -219,19 +219,19 @@ class Workers:
     def word_count(
         self, source: Source, column: str | None = None, **options: Unpack[WordCountOnWorkers]
     ) -> pl.LazyFrame:
-        """Count the words.
+        """Count words.
 
         Returns
         -------
         LazyFrame
-            ``word: String, count: UInt64``, by count falling, then word in code point order.
+            ``word: String, count: UInt64``, by descending count, then word in code point order.
 
         """
         return self._answer(WordCountRequest.from_arguments(**options), source, column)
 
     @documented_by(sort, source=SOURCE, column=COLUMN)
     def sort(self, source: Source, column: str | None = None, **options: Unpack[SortOnWorkers]) -> pl.LazyFrame:
-        """List the words in order.
+        """List words in code point order.
 
         Returns
         -------
@@ -250,7 +250,7 @@ class Workers:
         id: str | None = None,
         **options: Unpack[InvertedIndexOnWorkers],
     ) -> pl.LazyFrame:
-        """List the rows that hold each word.
+        """List the rows that contain each word.
 
         Returns
         -------
@@ -274,7 +274,7 @@ class Workers:
         Returns
         -------
         LazyFrame
-            ``id, word: String, count: UInt64``, in row order, each row's words by count falling, then word.
+            ``id, word: String, count: UInt64``, in row order, each row's words by descending count, then word.
 
         """
         return self._answer(TermVectorRequest.from_arguments(**options), source, column, id)
@@ -283,12 +283,12 @@ class Workers:
     def sequence_count(
         self, source: Source, column: str | None = None, **options: Unpack[SequenceCountOnWorkers]
     ) -> pl.LazyFrame:
-        """Count the runs of n words.
+        """Count the sequences of n words.
 
         Returns
         -------
         LazyFrame
-            ``sequence: List(String), count: UInt64``, by count falling, then words in code point order.
+            ``sequence: List(String), count: UInt64``, by descending count, then in code point order.
 
         """
         return self._answer(SequenceCountRequest.from_arguments(**options), source, column)
@@ -302,13 +302,13 @@ class Workers:
         id: str | None = None,
         **options: Unpack[RankedInvertedIndexOnWorkers],
     ) -> pl.LazyFrame:
-        """List the rows that hold each run of n words, those with most first.
+        """List the rows that contain each sequence of n words, by descending count.
 
         Returns
         -------
         LazyFrame
             ``sequence: List(String), documents: List(Struct{id, count: UInt64})``; by words in code point order,
-            documents by count falling, then in row order.
+            documents by descending count, then in row order.
 
         """
         return self._answer(RankedInvertedIndexRequest.from_arguments(**options), source, column, id)
@@ -317,12 +317,12 @@ class Workers:
     def cooccurrence(
         self, source: Source, column: str | None = None, **options: Unpack[CooccurrenceOnWorkers]
     ) -> pl.LazyFrame:
-        """Count the pairs of words that stand near each other.
+        """Count the pairs of words within a window.
 
         Returns
         -------
         LazyFrame
-            ``word: String, other: String, count: UInt64``, by count falling, then word and other in code point order.
+            ``word: String, other: String, count: UInt64``, by descending count, then in code point order.
 
         """
         return self._answer(CooccurrenceRequest.from_arguments(**options), source, column)
@@ -341,7 +341,8 @@ class Workers:
         Returns
         -------
         LazyFrame
-            ``id, word: String, weight: Float64``, in row order, words as :func:`polars_tadoc.bm25_weights` orders them.
+            ``id, word: String, weight: Float64``, in row order, words in the order of
+            :func:`polars_tadoc.bm25_weights`.
 
         """
         return self._answer(BM25WeightsRequest.from_arguments(**options), source, column, id)
@@ -355,7 +356,7 @@ class Workers:
         Returns
         -------
         LazyFrame
-            ``id, word: String, weight: Float64``, in row order, words as :func:`polars_tadoc.tfidf` orders them.
+            ``id, word: String, weight: Float64``, in row order, words in the order of :func:`polars_tadoc.tfidf`.
 
         """
         return self._answer(TFIDFRequest.from_arguments(**options), source, column, id)
@@ -370,7 +371,7 @@ class Workers:
         id: str | None = None,
         **options: Unpack[TwigFilterOnWorkers],
     ) -> pl.LazyFrame:
-        """Find out which of many XPath queries each row's XML document matches.
+        """Find the XPath queries that each row's XML document matches.
 
         Returns
         -------
@@ -407,7 +408,7 @@ class Workers:
         return pl.scan_parquet(results, glob=False)
 
     def _results(self, job: answering.Job, path: Path) -> list[Path]:
-        """Have a question answered; returns the files of the result in their order."""
+        """Run an analytic; return the files of the result in order."""
         call, layout = job.analytic.name, job.analytic.layout
         pieces = [Task(str(piece), (path, number)) for number, piece in enumerate(job.files.pieces)]
         if layout.columns[0] == "row" and not layout.documents and pieces:

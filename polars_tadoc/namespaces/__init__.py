@@ -1,4 +1,4 @@
-"""The ``tadoc`` accessors of Polars' classes: thin, each call one line away from the functions."""
+"""The ``tadoc`` accessors of Polars' classes: thin, one line per call to the functions."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> type:
-        """Import an accessor's class when somebody asks for it."""
+        """Import an accessor's class on first use."""
         if name not in CLASSES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return accessor(name)

@@ -1,4 +1,4 @@
-"""Registers the ``tadoc`` accessors: they are imported when one is first asked for, and none is kept."""
+"""Registers the ``tadoc`` accessors: imported on first use, never cached."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLASSES = {
     "TadocSeries": (pl.Series, "series"),
     "TadocExpr": (pl.Expr, "expr"),
 }
-"""The accessors: classes of Polars that have them, and modules."""
+"""Polars' classes with an accessor, and the accessors' modules."""
 
 
 def accessor(name: str) -> Any:
@@ -33,7 +33,9 @@ def accessor(name: str) -> Any:
 
 
 class Accessor:
-    """Makes the accessor anew at each use: Polars' own descriptor keeps it on the frame, which lives on in the cycle.
+    """Makes a new accessor at each use.
+
+    Polars' own descriptor caches it on the frame, a reference cycle that keeps the frame alive.
 
     Examples
     --------
@@ -50,14 +52,14 @@ class Accessor:
         self._class: Any = None
 
     def __get__(self, held: object | None, owner: type) -> Any:
-        """Return the accessor of an object, or its class where it is asked of a class."""
+        """Return the accessor of an object; of a class, the accessor's class."""
         if self._class is None:
             self._class = accessor(self._name)
         return self._class if held is None else self._class(held)
 
 
 def register() -> None:
-    """Let Polars' classes have the accessors."""
+    """Register the accessors on Polars' classes."""
     for name, (owner, kind) in CLASSES.items():
         getattr(pl.api, f"register_{kind}_namespace")(NAME)(Accessor)  # Polars then lists the name; its own descriptor
-        setattr(owner, NAME, Accessor(name))  # would keep what it makes
+        setattr(owner, NAME, Accessor(name))  # would cache the accessor

@@ -1,4 +1,4 @@
-"""``df.tadoc``: analytics over the rows that a frame holds."""
+"""``df.tadoc``: analytics over the rows of a frame."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from polars_tadoc.storage.object_store import Access
 from polars_tadoc.storage.writing import writable_place
 from polars_tadoc.twig.twig_set import TwigSet
 
-LABELS = "Name of a column of the frame whose values label the rows; by default their numbers."
+LABELS = "Name of a column of the frame whose values label the rows; default: row numbers."
 
 
 class TadocFrame:
@@ -107,7 +107,7 @@ class TadocFrame:
 
     @documented_by(recompress)
     def recompress(self, column: str | None = None, **options: Unpack[RecompressOptions]) -> pl.DataFrame:
-        """Merge the grammars of a compressed column (may be left out where there is one).
+        """Merge the grammars of a compressed column (optional if there is only one).
 
         Examples
         --------
@@ -122,7 +122,7 @@ class TadocFrame:
 
     @documented_by(decompress)
     def decompress(self, column: str | None = None) -> pl.DataFrame:
-        """Replace a compressed column (may be left out where there is one) by its text.
+        """Replace a compressed column (optional if there is only one) by its text.
 
         Examples
         --------
@@ -135,21 +135,21 @@ class TadocFrame:
         return self._df.with_columns(decompress(self._column("decompress", column)))
 
     def preview(self, rows: int = ROWS, words: int = WORDS) -> pl.DataFrame:
-        """Take the first rows, with the first words of each in place of every compressed column, for printing.
+        """Return the first rows, with the first words of each in place of every compressed column, for printing.
 
-        Polars prints the whole grammar for each row of a compressed column; print the preview instead.
+        Polars prints the whole grammar in each row of a compressed column; print the preview instead.
 
         Parameters
         ----------
         rows
-            How many rows, from the first.
+            Number of rows.
         words
-            How many words of each.
+            Words per row.
 
         Returns
         -------
         DataFrame
-            Compressed columns as String, other ones as they are.
+            Compressed columns as String, other columns unchanged.
 
         Examples
         --------
@@ -163,34 +163,34 @@ class TadocFrame:
         return preview(self._df, rows, words)
 
     def pack(self, column: str | None = None) -> pl.DataFrame:
-        """Make one row of each run of rows that share a grammar, as ``implode`` makes lists of rows.
+        """Pack each run of consecutive rows that share a grammar into one row, as ``implode`` makes lists of rows.
 
-        A packed row stands by itself: it holds the grammar as plain lists beside the rows' own symbols, and needs no
-        decoding. Rows keep their order, and so a grammar that comes again after another one is packed once more. Null
-        rows are packed with the rows before them. A run too large for one cell (2^29 values, or 2^31 bytes of strings)
-        becomes several rows.
+        A packed row is self-contained: it holds the grammar as plain lists beside the rows' own symbols, and needs no
+        decoding. Rows keep their order, so a grammar that occurs again after another one is packed again. Null rows are
+        packed with the rows before them. A run too large for one cell (2^29 values, or 2^31 bytes of strings) becomes
+        several rows.
 
         Parameters
         ----------
         column
-            The compressed column; may be left out where there is one.
+            The compressed column; optional if there is only one.
 
         Returns
         -------
         DataFrame
-            The column of type ``tadoc.PACKED_DTYPE``, any other one as lists with a value for each document.
+            The column with type ``tadoc.PACKED_DTYPE``, every other one as lists with one value per document.
 
         Raises
         ------
         ColumnMissingError, NotCompressedError
-            There is no such column, or it is not compressed.
+            The frame lacks the column, or it is not compressed.
         LimitExceededError
-            One row alone has more values than a cell holds; or grammars alternate from row to row, so that their
-            copies would take more than ``Config(payload_limit_bytes=)``: ``recompress`` merges them.
+            A single row has more values than a cell holds; or grammars alternate from row to row, so that their
+            copies would exceed ``Config(payload_limit_bytes=)``: merge them with ``recompress``.
         InvalidGrammarError
             A payload or a row is damaged.
         TypeError
-            A column of Python objects, which no list can hold.
+            A column has Python objects, which lists cannot hold.
 
         Examples
         --------
@@ -206,26 +206,26 @@ class TadocFrame:
         return pack(df, compressed_column(df.schema, column, "pack"))
 
     def unpack(self, column: str | None = None) -> pl.DataFrame:
-        """Give back the rows that were packed, in their order, as ``explode`` does with lists.
+        """Return the original rows of packed rows, in order, as ``explode`` does with lists.
 
         Parameters
         ----------
         column
-            The packed column; may be left out where there is one.
+            The packed column; optional if there is only one.
 
         Returns
         -------
         DataFrame
-            The frame as it was before :meth:`pack`.
+            The original frame, before :meth:`pack`.
 
         Raises
         ------
         ColumnMissingError, NotPackedError
-            There is no such column, it is not packed, or one beside it is no list.
+            The frame lacks the column, it is not packed, or another column is not a list.
         InvalidGrammarError
-            A packed row is damaged: a grammar that is none, offsets that fall, lists of unequal lengths.
+            A packed row is damaged: an invalid grammar, descending offsets, lists of unequal lengths.
         LimitExceededError
-            A rule stands for more words than ``Config(expansion_limit=)``.
+            A rule expands to more words than ``Config(expansion_limit=)``.
 
         Examples
         --------
@@ -253,28 +253,28 @@ class TadocFrame:
         Parameters
         ----------
         path
-            The file. It appears under its name when it is complete; one that is there is replaced. Until then it is
-            ``.NAME.….tmp`` beside it, which stays behind where the process is killed, and may be deleted. Or the
-            address of an object (``s3://bucket/texts.parquet``), which is made when all of it was sent, or an open file
-            that takes bytes.
+            The file, written atomically: it replaces an existing one when it is complete. Until then it is
+            ``.NAME.….tmp`` beside it, which a killed process leaves behind and which you may delete. Or the address of
+            an object (``s3://bucket/texts.parquet``), which appears when it is uploaded completely, or an open binary
+            file.
         column
-            The compressed column; may be left out where there is one.
+            The compressed column; optional if there is only one.
         storage_options
-            How an object store is reached, as for :func:`polars_tadoc.scan_packed`.
+            Access to the object store, as for :func:`polars_tadoc.scan_packed`.
         credential_provider
-            Likewise.
+            As for :func:`polars_tadoc.scan_packed`.
 
         Raises
         ------
         ColumnMissingError, NotCompressedError, LimitExceededError, InvalidGrammarError
             As for :meth:`pack`.
         TypeError
-            A column is of a type that Parquet has not (Python objects, integers of 128 bits), or ``path`` is no path.
+            A column has a type that Parquet lacks (Python objects, 128-bit integers), or ``path`` is not a path.
         ValueError
-            ``path`` is an address of an unknown kind.
+            ``path`` is an address with an unknown scheme.
         OSError
-            The path is a folder, a device or in no folder, found before any row is asked for; an object store cannot be
-            reached.
+            The path is a folder or a device, or its folder does not exist, raised before any row is read; an object
+            store cannot be reached.
         ModuleNotFoundError
             An object store needs the package ``obstore``: ``pip install "polars-tadoc[cloud]"``.
 
@@ -305,15 +305,15 @@ class TadocFrame:
         partition_by: str | Sequence[str] | None = None,
         **options: Any,
     ) -> None:
-        """Write a Parquet file, or a folder of partitions, which is there whole or not at all.
+        """Write a Parquet file, or a folder of partitions, atomically.
 
         Parameters
         ----------
         path
             The file; with ``partition_by``, the folder.
         partition_by
-            Key columns: each combination of their values becomes a file of its own, ``system=sshd/00000000.parquet``,
-            with grammars made of its own rows alone.
+            Key columns: each combination of their values gets a file of its own, ``system=sshd/00000000.parquet``,
+            with grammars made of its rows only.
         **options
             As for ``lf.tadoc.sink_parquet``.
 
@@ -339,12 +339,12 @@ class TadocFrame:
 
     @documented_by(word_count)
     def word_count(self, column: str | None = None, **options: Unpack[WordCountOptions]) -> pl.DataFrame:
-        """Count the words of a compressed column (may be left out where there is one).
+        """Count the words of a compressed column (optional if there is only one).
 
         Returns
         -------
         DataFrame
-            ``word: String, count: UInt64``, by count falling, then word in code point order.
+            ``word: String, count: UInt64``, by descending count, then word in code point order.
 
         Examples
         --------
@@ -359,7 +359,7 @@ class TadocFrame:
 
     @documented_by(sort)
     def sort(self, column: str | None = None, **options: Unpack[SortOptions]) -> pl.DataFrame:
-        """List the words of a compressed column (may be left out where there is one) in order.
+        """List the words of a compressed column (optional if there is only one) in code point order.
 
         Returns
         -------
@@ -381,7 +381,7 @@ class TadocFrame:
     def inverted_index(
         self, column: str | None = None, *, id: str | None = None, **options: Unpack[InvertedIndexOptions]
     ) -> pl.DataFrame:
-        """List the rows that hold each word of a compressed column (may be left out where there is one).
+        """List the rows that contain each word of a compressed column (optional if there is only one).
 
         Returns
         -------
@@ -401,13 +401,13 @@ class TadocFrame:
 
     @documented_by(
         build_index,
-        id="Name of a column of the frame that says what documents are called; by default the numbers of their rows.",
-        metadata="Names of columns of the frame that filters may read.",
+        id="Name of a column of the frame with the ids of documents; default: row numbers.",
+        metadata="Names of columns of the frame that filters may use.",
     )
     def build_index(
         self, column: str | None = None, *, id: str | None = None, **options: Unpack[IndexColumnOptions]
     ) -> Index:
-        """Build a search index of a compressed column (may be left out where there is one).
+        """Build a search index of a compressed column (optional if there is only one).
 
         A misspelt column raises ``ColumnMissingError`` with the nearest names.
 
@@ -436,24 +436,24 @@ class TadocFrame:
         strategy: str = "auto",
         engine: str | None = None,
     ) -> Index:
-        """Make an index with the documents of this frame added, as :meth:`polars_tadoc.Index.append` does.
+        """Return an index with the documents of this frame appended, as :meth:`polars_tadoc.Index.append`.
 
         Parameters
         ----------
         index
-            The index; it stays as it is.
+            The index, which does not change.
         column
-            Compressed column (may be left out where there is one), cut by the tokenizer that cut the index's.
+            Compressed column (optional if there is only one), with the index's tokenizer.
         id
-            Name of the column that says what the new documents are called, if the index has ids. An id that the index
-            has already is refused, unless ``upsert`` is set; several rows may have one id.
+            Name of the column with the ids of the new documents, if the index has ids. An id that the index has already
+            raises, unless ``upsert`` is set; several rows may have one id.
         upsert
-            Replace the documents of the index whose ids the frame has, in one step with adding its own. A row whose
-            text is null takes the documents of its id out.
+            Whether to replace the documents of the index whose ids the frame has, in the same step. A row with null
+            text deletes the documents of its id.
         strategy
-            "auto", "top_down" or "bottom_up": which way the rules are traversed; the index is the same.
+            "auto", "top_down" or "bottom_up": direction in which the rules are traversed; the index is the same.
         engine
-            "auto", "cpu" or "gpu": where words are counted; by default what ``tadoc.Config`` says.
+            "auto", "cpu" or "gpu": where words are counted; by default the engine of ``tadoc.Config``.
 
         Returns
         -------
@@ -463,11 +463,11 @@ class TadocFrame:
         Raises
         ------
         TypeError
-            ``index`` is no index, or as for :meth:`polars_tadoc.Index.append`.
+            ``index`` is not an index, or as for :meth:`polars_tadoc.Index.append`.
         ColumnMissingError
-            The frame has no such column, or lacks one of the index's metadata.
+            The frame lacks the column, or a metadata column of the index.
         ValueError
-            The index has documents with some of the ids (the message names a few) and ``upsert`` is not set, or as for
+            The index has documents with some of the ids (the message names some) and ``upsert`` is not set, or as for
             :meth:`polars_tadoc.Index.append`.
         NotCompressedError, InvalidGrammarError, LimitExceededError, EngineUnavailableError
             As for :meth:`polars_tadoc.Index.append`.
@@ -497,12 +497,12 @@ class TadocFrame:
     def term_vector(
         self, column: str | None = None, *, id: str | None = None, **options: Unpack[TermVectorOptions]
     ) -> pl.DataFrame:
-        """Count the words of each row of a compressed column (may be left out where there is one).
+        """Count the words of each row of a compressed column (optional if there is only one).
 
         Returns
         -------
         DataFrame
-            ``id, word: String, count: UInt64``; rows in their order, each one's words by count falling, then word.
+            ``id, word: String, count: UInt64``; in row order, each row's words by descending count, then word.
 
         Examples
         --------
@@ -519,13 +519,13 @@ class TadocFrame:
     def bm25_weights(
         self, column: str | None = None, *, id: str | None = None, **options: Unpack[BM25WeightsOptions]
     ) -> pl.DataFrame:
-        """Weigh each row's words by BM25, compressed or String (may be left out where one is compressed).
+        """Weigh each row's words by BM25, compressed or String (optional if only one is compressed).
 
         Returns
         -------
         DataFrame
-            ``id, word: String, weight: Float64``; rows in their order, each one's words in code point order, with
-            ``top`` by weight falling.
+            ``id, word: String, weight: Float64``; in row order, each row's words in code point order, with
+            ``top`` by descending weight.
 
         Examples
         --------
@@ -542,13 +542,13 @@ class TadocFrame:
     def tfidf(
         self, column: str | None = None, *, id: str | None = None, **options: Unpack[TFIDFOptions]
     ) -> pl.DataFrame:
-        """Weigh each row's words by TF-IDF, compressed or String (may be left out where one is compressed).
+        """Weigh each row's words by TF-IDF, compressed or String (optional if only one is compressed).
 
         Returns
         -------
         DataFrame
-            ``id, word: String, weight: Float64``; rows in their order, each one's words in code point order, with
-            ``top`` by weight falling.
+            ``id, word: String, weight: Float64``; in row order, each row's words in code point order, with
+            ``top`` by descending weight.
 
         Examples
         --------
@@ -570,14 +570,14 @@ class TadocFrame:
         id: str | None = None,
         **options: Unpack[TwigFilterOptions],
     ) -> pl.DataFrame:
-        """Find out which of many XPath queries each row's XML document matches, compressed or String.
+        """Find the XPath queries that each row's XML document matches, compressed or String.
 
-        The column may be left out where there is one compressed column: ``twig_filter(queries=…)``.
+        The column is optional if there is only one compressed column: ``twig_filter(queries=…)``.
 
         Returns
         -------
         DataFrame
-            ``id, query: String``, a row for each match; documents in their order, each one's queries in the order of
+            ``id, query: String``, one row per match; in row order, each row's queries in the order of
             the set.
 
         Examples
@@ -595,13 +595,13 @@ class TadocFrame:
     def to_csr(
         self, column: str | None = None, **options: Unpack[to_csr_analytic.ToCSROptions]
     ) -> tuple[to_csr_analytic.CSR, pl.Series]:
-        """Count each row's words in a sparse matrix, as scikit-learn takes it, or weigh them.
+        """Count each row's words in a sparse matrix, for scikit-learn, or weigh them.
 
         Returns
         -------
         (scipy.sparse.csr_array, Series)
-            Counts, int64, or weights, float64, a row for each row and a column for each word that occurs, or of the
-            dictionary, in code point order; and those words.
+            Counts, int64, or weights, float64, shape (rows, words): one column per word that occurs, or per word of the
+            dictionary, in code point order; and these words.
 
         Examples
         --------
@@ -617,12 +617,12 @@ class TadocFrame:
 
     @documented_by(sequence_count)
     def sequence_count(self, column: str | None = None, **options: Unpack[SequenceCountOptions]) -> pl.DataFrame:
-        """Count the runs of n words in a compressed column (may be left out where there is one).
+        """Count the sequences of n words in a compressed column (optional if there is only one).
 
         Returns
         -------
         DataFrame
-            ``sequence: List(String), count: UInt64``, by count falling, then words in code point order.
+            ``sequence: List(String), count: UInt64``, by descending count, then in code point order.
 
         Examples
         --------
@@ -639,13 +639,13 @@ class TadocFrame:
     def ranked_inverted_index(
         self, column: str | None = None, *, id: str | None = None, **options: Unpack[RankedInvertedIndexOptions]
     ) -> pl.DataFrame:
-        """List the rows that hold each run of n words of a compressed column, those with most first.
+        """List the rows that contain each sequence of n words of a compressed column, by descending count.
 
         Returns
         -------
         DataFrame
             ``sequence: List(String), documents: List(Struct{id, count: UInt64})``; by words in code point order,
-            documents by count falling, then in row order.
+            documents by descending count, then in row order.
 
         Examples
         --------
@@ -660,12 +660,12 @@ class TadocFrame:
 
     @documented_by(cooccurrence)
     def cooccurrence(self, column: str | None = None, **options: Unpack[CooccurrenceOptions]) -> pl.DataFrame:
-        """Count the pairs of words that stand near each other in a compressed column.
+        """Count the pairs of words within a window in a compressed column.
 
         Returns
         -------
         DataFrame
-            ``word: String, other: String, count: UInt64``, by count falling, then word and other in code point order.
+            ``word: String, other: String, count: UInt64``, by descending count, then in code point order.
 
         Examples
         --------
@@ -680,7 +680,7 @@ class TadocFrame:
 
     @documented_by(info)
     def info(self, column: str | None = None) -> pl.DataFrame:
-        """Describe a compressed column in one row; columns as :func:`polars_tadoc.info`'s.
+        """Describe a compressed column in one row; columns as for :func:`polars_tadoc.info`.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""``pl.col("text").tadoc``: row-aligned expressions, and counts by group."""
+"""``pl.col("text").tadoc``: row-wise expressions, and counts by group."""
 
 from __future__ import annotations
 
@@ -47,24 +47,24 @@ from polars_tadoc.twig.twig_set import TwigSet
 Integers = int | str | pl.Expr | pl.Series
 """An integer, or integers by row: a column's name, an expression or a series."""
 
-COUNT = """How many words; a negative number leaves out as many at the {}. An integer, the name of a column of
+COUNT = """Number of words; a negative number drops that many at the {}. An integer, the name of a column of
     integers, an expression or a series."""
 
-LABEL = "Column, or expression, whose values label the rows; by default their numbers within the group."
+LABEL = "Column, or expression, whose values label the rows; default: row numbers within the group."
 
 
 class TadocExpr:
     """Grammar compression and analytics as expressions.
 
-    Counts are aggregations: in ``group_by(...).agg``, ``over`` and the like each group of rows gets one list of
-    structs, all groups counted in one pass; in ``select`` all rows are one group. ``top`` and ``min_count`` hold for
-    each group. ``explode`` and ``unnest`` make a table of the lists. Rows that an index lists are numbered within
-    their group, or called what another column holds in them (``id=``).
+    Counts are aggregations: in ``group_by(...).agg``, ``over`` and the like, each group of rows gives one list of
+    structs, and all groups are counted in one pass; in ``select`` all rows are one group. ``top`` and ``min_count``
+    apply per group. ``explode`` and ``unnest`` convert the lists to a table. Indexes list rows by their number within
+    the group, or by the label in another column (``id=``).
 
-    Calls on rows (``head``, ``count_phrase``, …) take all groups at once where the column is given by name, or as one
-    row of each group: ``pl.col("text").first().tadoc.head(3)``. Where some rows of each group are chosen, call first,
-    then filter: a call on ``pl.col("text").filter(...)`` or ``.head(2)`` is made for each group, which takes a
-    millisecond or more (Polars moves ``first``, ``head`` and ``slice`` before the call, ``filter`` it leaves).
+    Row-wise calls (``head``, ``count_phrase``, …) process all groups at once if the column is given by name, or as one
+    row of each group: ``pl.col("text").first().tadoc.head(3)``. To select some rows of each group, call first, then
+    filter: a call on ``pl.col("text").filter(...)`` or ``.head(2)`` runs once per group, which takes a millisecond or
+    more (Polars moves ``first``, ``head`` and ``slice`` before the call, but not ``filter``).
 
     Examples
     --------
@@ -82,11 +82,11 @@ class TadocExpr:
 
     @documented_by(compress)
     def compress(self, **options: Unpack[CompressOptions]) -> pl.Expr:
-        """Compress a String column; result as :func:`polars_tadoc.compress`'s.
+        """Compress a String column; result as for :func:`polars_tadoc.compress`.
 
-        Polars hands over each batch of a streaming plan, and each chunk of a column, by itself: each gets a grammar of
-        its own. Where batches are small (after a filter, on many cores), ``lf.tadoc.compress("text")`` and
-        ``df.tadoc.compress("text")`` gather them first.
+        Polars passes each batch of a streaming plan, and each chunk of a column, separately: each gets a grammar of its
+        own. If batches are small (after a filter, on many cores), use ``lf.tadoc.compress("text")`` or
+        ``df.tadoc.compress("text")``, which gather them first.
 
         Examples
         --------
@@ -102,7 +102,7 @@ class TadocExpr:
 
     @documented_by(recompress)
     def recompress(self, **options: Unpack[RecompressOptions]) -> pl.Expr:
-        """Merge the grammars of a compressed column, which is held in memory as a whole.
+        """Merge the grammars of a compressed column, which must fit in memory.
 
         Examples
         --------
@@ -118,7 +118,7 @@ class TadocExpr:
 
     @documented_by(decompress)
     def decompress(self) -> pl.Expr:
-        """Give back the text, byte for byte.
+        """Return the text, byte for byte.
 
         Examples
         --------
@@ -138,7 +138,7 @@ class TadocExpr:
         Returns
         -------
         Expr
-            ``UInt64``; null where the row is.
+            ``UInt64``; null for null rows.
 
         Examples
         --------
@@ -153,12 +153,12 @@ class TadocExpr:
 
     @documented_by(content_hash)
     def content_hash(self) -> pl.Expr:
-        """Hash the text of each row: a key for ``unique``, ``group_by`` and ``join``, the same in each form.
+        """Hash the text of each row: a key for ``unique``, ``group_by`` and ``join``, equal for all forms of the text.
 
         Returns
         -------
         Expr
-            ``UInt128``; null where the row is.
+            ``UInt128``; null for null rows.
 
         Examples
         --------
@@ -176,12 +176,12 @@ class TadocExpr:
         other="Text (a literal, as in Polars' ``eq``), an expression or a series, compressed or String.",
     )
     def eq(self, other: str | pl.Expr | pl.Series, *, nulls_equal: bool = False) -> pl.Expr:
-        """Tell which rows hold a text, or the one that another column holds there.
+        """Tell which rows equal a text, or the text of another column.
 
         Returns
         -------
         Expr
-            ``Boolean``; null where either side is, unless ``nulls_equal``.
+            ``Boolean``; null if either side is, unless ``nulls_equal``.
 
         Examples
         --------
@@ -200,17 +200,19 @@ class TadocExpr:
 
     @documented_by(
         extract,
-        offset="Number of the first word, from 0; a negative one counts from the row's end. An integer, the name of a\n"
-        "    column of integers, an expression or a series.",
+        offset="Number of the first word, from 0; negative numbers count from the row's end. An integer, the name\n"
+        "    of a column of integers, an expression or a series.",
     )
     def extract(self, offset: Integers, length: Integers | None = None) -> pl.Expr:
-        """Take words of each row by their number, and what stood between them; as ``str.slice`` does with characters.
+        """Return words of each row by their number, with the separators between them.
+
+        The arguments have the meaning of those of ``str.slice``, for words instead of characters.
 
         Returns
         -------
         Expr
-            ``String``, from the first of the words to the end of the last (without the gaps before and after); empty
-            where there is no such word, null where the row or the offset is.
+            ``String``, from the start of the first word to the end of the last; empty if there is no such word, null if
+            the row or the offset is.
 
         Examples
         --------
@@ -226,12 +228,12 @@ class TadocExpr:
 
     @documented_by(head, n=COUNT.format("end"))
     def head(self, n: Integers = 5) -> pl.Expr:
-        """Take the first words of each row, and what stood between them.
+        """Return the first words of each row, with the separators between them.
 
         Returns
         -------
         Expr
-            ``String``, as of :meth:`extract`; null where the row or ``n`` is.
+            ``String``, as for :meth:`extract`; null if the row or ``n`` is.
 
         Examples
         --------
@@ -246,12 +248,12 @@ class TadocExpr:
 
     @documented_by(tail, n=COUNT.format("start"))
     def tail(self, n: Integers = 5) -> pl.Expr:
-        """Take the last words of each row, and what stood between them.
+        """Return the last words of each row, with the separators between them.
 
         Returns
         -------
         Expr
-            ``String``, as of :meth:`extract`; null where the row or ``n`` is.
+            ``String``, as for :meth:`extract`; null if the row or ``n`` is.
 
         Examples
         --------
@@ -266,7 +268,7 @@ class TadocExpr:
 
     @documented_by(count_phrase)
     def count_phrase(self, phrase: str, **options: Unpack[MorphismOptions]) -> pl.Expr:
-        """Count how often each row holds a phrase: row-aligned, null where the row is.
+        """Count how often each row contains a phrase: row-wise, null for null rows.
 
         Returns
         -------
@@ -286,7 +288,7 @@ class TadocExpr:
 
     @documented_by(contains_phrase)
     def contains_phrase(self, phrase: str, **options: Unpack[MorphismOptions]) -> pl.Expr:
-        """Tell which rows hold a phrase: row-aligned, null where the row is.
+        """Tell which rows contain a phrase: row-wise, null for null rows.
 
         Returns
         -------
@@ -306,7 +308,7 @@ class TadocExpr:
 
     @documented_by(contains_any)
     def contains_any(self, phrases: Iterable[str], **options: Unpack[MorphismOptions]) -> pl.Expr:
-        """Tell which rows hold at least one of several phrases: row-aligned, null where the row is.
+        """Tell which rows contain at least one of several phrases: row-wise, null for null rows.
 
         Returns
         -------
@@ -329,16 +331,16 @@ class TadocExpr:
 
     @documented_by(bm25)
     def bm25(self, query: str, **options: Unpack[BM25Options]) -> pl.Expr:
-        """Score each row for a query with BM25: row-aligned, null where the row is.
+        """Score each row for a query with BM25: row-wise, null for null rows.
 
-        How rare words are is counted over the rows that Polars hands over: all of a column in ``select``,
-        ``with_columns``, ``filter`` and ``sort``, in the streaming engine too; those of each group in ``group_by`` and
-        ``over``. So a filter before it changes scores, and one after it does not.
+        Document frequencies are counted over the rows that Polars passes: all rows of a column in ``select``,
+        ``with_columns``, ``filter`` and ``sort``, also in the streaming engine; the rows of each group in ``group_by``
+        and ``over``. So a filter before the call changes scores, and one after it does not.
 
         Returns
         -------
         Expr
-            ``Float32``: 0 where the row holds none of the query's words.
+            ``Float32``: 0 if the row has none of the query's words.
 
         Examples
         --------
@@ -350,7 +352,7 @@ class TadocExpr:
 
         """
         request = BM25Request.from_arguments(query, **options)
-        # rows become one value for each group, and all groups are handed over at once
+        # rows become one value per group, and all groups are passed at once
         scores = self._expr.implode().map_batches(
             request.run_lists, return_dtype=pl.List(pl.Float32), is_elementwise=True
         )
@@ -358,11 +360,11 @@ class TadocExpr:
 
     @documented_by(twig_filter, as_struct=AS_STRUCT)
     def twig_filter(self, queries: Mapping[str, str] | TwigSet, **options: Unpack[TwigFilterRowsOptions]) -> pl.Expr:
-        """Find out which of many XPath queries each row's XML document matches: row-aligned, null where the row is.
+        """Find the XPath queries that each row's XML document matches: row-wise, null for null rows.
 
-        It is elementwise: it streams, and takes all groups at once. A :class:`TwigSet` is taken as it is when the
-        expression is made. Errors count rows in what Polars hands over together; ``df.tadoc.twig_filter`` names the
-        row of the frame.
+        Elementwise: it streams, and processes all groups at once. Later changes of a :class:`TwigSet` have no effect on
+        the expression. Errors number rows within one call by Polars; ``df.tadoc.twig_filter`` gives the row of the
+        frame.
 
         Returns
         -------
@@ -387,12 +389,12 @@ class TadocExpr:
 
     @documented_by(word_count)
     def word_count(self, **options: Unpack[WordCountOptions]) -> pl.Expr:
-        """Count the words of each group of rows: one list for each group, or one of all rows.
+        """Count the words of each group of rows: one list per group, or one for all rows.
 
         Returns
         -------
         Expr
-            ``List(Struct{word: String, count: UInt64})``, by count falling, then word in code point order.
+            ``List(Struct{word: String, count: UInt64})``, by descending count, then word in code point order.
 
         Examples
         --------
@@ -408,7 +410,7 @@ class TadocExpr:
 
     @documented_by(sort)
     def sort(self, **options: Unpack[SortOptions]) -> pl.Expr:
-        """List the words of each group of rows in order: one list for each group, or one of all rows.
+        """List the words of each group of rows in code point order: one list per group, or one for all rows.
 
         Returns
         -------
@@ -428,7 +430,7 @@ class TadocExpr:
 
     @documented_by(inverted_index, id=LABEL)
     def inverted_index(self, *, id: str | pl.Expr | None = None, **options: Unpack[InvertedIndexOptions]) -> pl.Expr:
-        """List the rows of each group that hold each word: one list for each group, or one of all rows.
+        """List the rows of each group that contain each word: one list per group, or one for all rows.
 
         Returns
         -------
@@ -454,13 +456,13 @@ class TadocExpr:
     def ranked_inverted_index(
         self, *, id: str | pl.Expr | None = None, **options: Unpack[RankedInvertedIndexOptions]
     ) -> pl.Expr:
-        """List the rows of each group that hold each run of n words, those with most first.
+        """List the rows of each group that contain each sequence of n words, by descending count.
 
         Returns
         -------
         Expr
             ``List(Struct{sequence: List(String), documents: List(Struct{id, count: UInt64})})``; by words in code point
-            order, documents by count falling, then in row order.
+            order, documents by descending count, then in row order.
 
         Examples
         --------
@@ -477,12 +479,12 @@ class TadocExpr:
 
     @documented_by(term_vector)
     def term_vector(self, **options: Unpack[TermVectorOptions]) -> pl.Expr:
-        """Count the words of each row: row-aligned, null where the row is.
+        """Count the words of each row: row-wise, null for null rows.
 
         Returns
         -------
         Expr
-            ``List(Struct{word: String, count: UInt64})``, by count falling, then word in code point order.
+            ``List(Struct{word: String, count: UInt64})``, by descending count, then word in code point order.
 
         Examples
         --------
@@ -499,12 +501,12 @@ class TadocExpr:
 
     @documented_by(sequence_count)
     def sequence_count(self, **options: Unpack[SequenceCountOptions]) -> pl.Expr:
-        """Count the runs of n words in each group of rows: one list for each group, or one of all rows.
+        """Count the sequences of n words in each group of rows: one list per group, or one for all rows.
 
         Returns
         -------
         Expr
-            ``List(Struct{sequence: List(String), count: UInt64})``, by count falling, then words in code point order.
+            ``List(Struct{sequence: List(String), count: UInt64})``, by descending count, then in code point order.
 
         Examples
         --------
@@ -520,12 +522,12 @@ class TadocExpr:
 
     @documented_by(cooccurrence)
     def cooccurrence(self, **options: Unpack[CooccurrenceOptions]) -> pl.Expr:
-        """Count the pairs of words that stand near each other in each group of rows, or in all rows.
+        """Count the pairs of words within a window in each group of rows, or in all rows.
 
         Returns
         -------
         Expr
-            ``List(Struct{word: String, other: String, count: UInt64})``, by count falling, then both words in order.
+            ``List(Struct{word: String, other: String, count: UInt64})``, by descending count, then both words in order.
 
         Examples
         --------
@@ -541,7 +543,7 @@ class TadocExpr:
 
     @documented_by(info)
     def info(self) -> pl.Expr:
-        """Describe each group of rows, or all rows, in a struct; fields as :func:`polars_tadoc.info`'s columns.
+        """Describe each group of rows, or all rows, in a struct; fields as the columns of :func:`polars_tadoc.info`.
 
         A grammar counts in each group that has rows of it.
 
@@ -574,5 +576,5 @@ class TadocExpr:
         return rows.implode().map_batches(how.run_labelled, return_dtype=dtype(labels), is_elementwise=True)
 
     def _by_group(self, how: GroupRequest) -> pl.Expr:
-        # a group's rows become one value, and all groups are handed over at once
+        # a group's rows become one value, and all groups are passed at once
         return self._expr.implode().map_batches(how.run_lists, return_dtype=how.dtype, is_elementwise=True)

@@ -76,15 +76,15 @@ from polars_tadoc.storage.writing import writable_place, writing
 from polars_tadoc.traversal.options import Options, require_memory_limit
 from polars_tadoc.twig.twig_set import TwigSet
 
-MEMORY_LIMIT = """Bytes, or a number with a unit ("2GB", "512MiB"): the plan runs batch by batch, and what is held stays
-    within so many; Polars' and Python's own memory, about 0.4 GB, comes on top. What is found and does not fit waits on
-    the disk (``tadoc.Config(spill_folder=…)``), and the result comes frame by frame. One grammar with its rows has to
-    fit, and one row of the result; else ``LimitExceededError`` is raised. CuPy and a CUDA context count, about 400 MB:
-    with ``engine="auto"`` a limit below 800 MB means the CPU."""
+MEMORY_LIMIT = """Bytes, or a number with a unit ("2GB", "512MiB"): the plan runs batch by batch, and its data stays
+    within this limit; Polars' and Python's own memory, about 0.4 GB, is extra. Partial results that do not fit are
+    spilled to disk (``tadoc.Config(spill_folder=…)``), and the result is returned frame by frame. One grammar with its
+    rows must fit, and one row of the result; otherwise raises ``LimitExceededError``. CuPy and a CUDA context count,
+    about 400 MB: with ``engine="auto"``, a limit below 800 MB means the CPU."""
 
 
-CHECKPOINT = """Folder of this machine where what was found in finished partitions of a packed scan is kept. The same
-    call with the same folder goes on behind them, or answers from it; it stays until it is deleted. Needs
+CHECKPOINT = """Local folder for partial results of finished partitions of a packed scan. The same call with the same
+    folder continues after them, or returns their result; the folder stays until you delete it. Requires
     ``memory_limit``, and a scan that raises errors (``on_error="raise"``)."""
 
 
@@ -92,7 +92,7 @@ _documented = partial(documented_by, memory_limit=MEMORY_LIMIT, checkpoint=CHECK
 
 
 class PlanOptions(TypedDict, total=False):
-    """How much memory a plan takes, and where what it found is kept."""
+    """Memory limit of a plan, and its folder for partial results."""
 
     memory_limit: Annotated[int | str | None, Default(None)]
     checkpoint: Annotated[str | os.PathLike[str] | None, Default(None)]
@@ -141,7 +141,7 @@ class TwigFilterInPlans(TwigFilterOptions, PlanOptions, total=False):
 class TadocLazyFrame:
     """Grammar compression and analytics in a lazy plan: schemas are static, nothing runs before ``collect``.
 
-    The plan's schema is resolved when a call is made, so a wrong column is reported there and then.
+    Each call resolves the plan's schema, so a wrong column raises immediately.
 
     Examples
     --------
@@ -181,9 +181,9 @@ class TadocLazyFrame:
 
     @documented_by(recompress)
     def recompress(self, column: str | None = None, **options: Unpack[RecompressOptions]) -> pl.LazyFrame:
-        """Merge the grammars of a compressed column (may be left out where there is one).
+        """Merge the grammars of a compressed column (optional if there is only one).
 
-        All rows of the column are held in memory, compressed.
+        Holds all rows of the column in memory, compressed.
 
         Examples
         --------
@@ -199,7 +199,7 @@ class TadocLazyFrame:
 
     @documented_by(decompress)
     def decompress(self, column: str | None = None) -> pl.LazyFrame:
-        """Replace a compressed column (may be left out where there is one) by its text.
+        """Replace a compressed column (optional if there is only one) by its text.
 
         Examples
         --------
@@ -214,9 +214,9 @@ class TadocLazyFrame:
 
     @documented_by(TadocFrame.pack)
     def pack(self, column: str | None = None) -> pl.LazyFrame:
-        """Make one row of each run of rows that share a grammar; see ``df.tadoc.pack``.
+        """Pack each run of consecutive rows that share a grammar into one row; see ``df.tadoc.pack``.
 
-        The plan's rows stream through: memory is needed for one run at a time.
+        The plan's rows are streamed: memory holds one run at a time.
 
         Examples
         --------
@@ -233,7 +233,7 @@ class TadocLazyFrame:
 
     @documented_by(TadocFrame.unpack)
     def unpack(self, column: str | None = None) -> pl.LazyFrame:
-        """Give back the rows that were packed, in their order; see ``df.tadoc.unpack``.
+        """Return the original rows of packed rows, in order; see ``df.tadoc.unpack``.
 
         Examples
         --------
@@ -258,9 +258,9 @@ class TadocLazyFrame:
         storage_options: Mapping[str, Any] | None = None,
         credential_provider: Any = "auto",
     ) -> None:
-        """Run the plan and write its rows to a Parquet file of packed rows, for :func:`polars_tadoc.scan_packed`.
+        """Run the plan and write its rows to a packed Parquet file, for :func:`polars_tadoc.scan_packed`.
 
-        One run of rows that share a grammar is held at a time and becomes one row group, so that
+        Memory holds one run of rows that share a grammar at a time, which becomes one row group. So
         ``pl.scan_parquet("big.parquet").tadoc.compress("text").tadoc.sink_packed("big.tadoc.parquet")`` needs memory
         for a few blocks only.
 
@@ -297,51 +297,51 @@ class TadocLazyFrame:
         credential_provider: Any = "auto",
         **options: Any,
     ) -> None:
-        """Run the plan and write its result to a Parquet file, which is there whole or not at all.
+        """Run the plan and write its result to a Parquet file, atomically.
 
-        The same as Polars' ``sink_parquet``, in its streaming engine, but for two things: the file appears under its
-        name when it is complete, and one that is there is replaced then. So a result larger than memory can be written
-        by a call that may be interrupted. A file that the plan itself reads is replaced, too: by what was made of it.
+        Like Polars' ``sink_parquet`` in its streaming engine, but the file appears only when it is complete, and
+        replaces an existing one then. So a result larger than memory can be written by a call that may be interrupted,
+        and the plan may read the file that it replaces.
 
         Parameters
         ----------
         path
-            The file. Until it is complete it is ``.NAME.….tmp`` beside it, which goes on an error; what a killed
-            process has left goes when the same file is written again. With ``partition_by``, a folder. Else the address
-            of an object will do, too, which is made when all of it was sent, and an open file that takes bytes.
+            The file. Until it is complete it is ``.NAME.….tmp`` beside it, which is removed on an error; the next write
+            of the same file removes leftovers of killed processes. With ``partition_by``, a folder. Without it, also
+            the address of an object, which appears when it is uploaded completely, or an open binary file.
         partition_by
-            Key columns, outermost first: each combination of their values becomes a file of its own in folders named
-            after them, ``system=sshd/``, as Hive, Polars and DuckDB read them. The grammars of each file are made of
-            its own rows alone, as if each partition had been compressed by itself; Polars' own ``partition_by``
-            repeats the grammars of all in each file. The folder as a whole is the old one or the new one; what is
-            there is replaced only where it holds nothing but what this call writes for the same keys.
+            Key columns, outermost first: each combination of their values gets a file of its own in folders named after
+            them, ``system=sshd/``, as read by Hive, Polars and DuckDB. The grammars of each file are made of its rows
+            only, as if each partition had been compressed separately; Polars' own ``partition_by`` repeats all grammars
+            in each file. The whole folder is replaced atomically; an existing folder is replaced only if it contains
+            nothing but files that this call writes for the same keys.
         max_partitions
-            Partitions at most.
+            Maximum number of partitions.
         memory_limit
-            Bytes of compressed rows that are held while they are brought together by partition, or a number with a
-            unit ("2GB"); more wait on the disk, beside the folder. Compressing one row group comes on top.
+            Maximum bytes of compressed rows in memory while they are grouped by partition, or a number with a unit
+            ("2GB"); more rows are spilled to disk, beside the folder. Compressing one row group is extra.
         storage_options
-            How an object store is reached, as for :func:`polars_tadoc.scan_packed`.
+            Access to the object store, as for :func:`polars_tadoc.scan_packed`.
         credential_provider
-            Likewise.
+            As for :func:`polars_tadoc.scan_packed`.
         **options
-            Those of Polars' ``sink_parquet``, but ``lazy``, ``mkdir`` and ``optimizations``. Where a call in the plan
-            has a small ``memory_limit=`` and Polars many threads, ``row_group_size`` is chosen by them: Polars encodes
-            row groups in all threads at once.
+            Those of Polars' ``sink_parquet``, except ``lazy``, ``mkdir`` and ``optimizations``. If a call in the plan
+            has a small ``memory_limit=`` and Polars has many threads, ``row_group_size`` is derived from both, because
+            Polars encodes row groups in all threads at once.
 
         Raises
         ------
         DiskFullError
             The disk is full; the message names the folder.
         OSError
-            The path is a folder, a device or in no folder; found before any row is asked for.
+            The path is a folder or a device, or its folder does not exist; raised before any row is read.
         TypeError
-            An option that there is not, a target that is no path, or a key column that no folder can be named after.
+            An option is unknown, the path is not a path, or a key column's type cannot be a folder name.
         ValueError
-            The path is an address of an unknown kind, or with ``partition_by`` any; or there are more than
+            The path is an address with an unknown scheme, or with ``partition_by`` any address; or there are more than
             ``max_partitions``.
         FileExistsError
-            With ``partition_by``: something else is there.
+            With ``partition_by``: the folder exists and contains other files.
 
         Examples
         --------
@@ -361,7 +361,7 @@ class TadocLazyFrame:
         call = "sink_parquet"
         for option in ("lazy", "mkdir", "optimizations"):
             if option in options:
-                raise TypeError(f"{call}: {option}= is for Polars' sink_parquet; leave it out")
+                raise TypeError(f"{call}: {option}= is for Polars' sink_parquet; remove it")
         access = Access(storage_options, credential_provider)
         if partition_by is not None:
             schema = self._lf.collect_schema()
@@ -369,15 +369,15 @@ class TadocLazyFrame:
             folder = one_file(path, call, access)
             if isinstance(folder, Address):
                 raise ValueError(
-                    f"{call}: {folder}: no object store makes a folder of files at once; write the partitions to a "
-                    "folder of this machine, and copy that"
+                    f"{call}: {folder}: object stores cannot replace a folder atomically; write the partitions to a "
+                    "local folder, and copy that"
                 )
             place = partition_target(folder, keys, call)
             most = require_integer("max_partitions", max_partitions, 1)
             limit = require_memory_limit(memory_limit) or HELD_BYTES
             sink_partitions(self._lf, schema, keys, place, call, most=most, limit=limit, options=options)
             return
-        elsewhere = "; partition_by= names key columns, and lf.sink_parquet, Polars' own, writes to more than that"
+        elsewhere = "; partition_by= takes key columns, and Polars' own lf.sink_parquet has more kinds of targets"
         place_of_file = writable_place(path, call, access, elsewhere)
         with writing(place_of_file, call, access, late=True) as temporary:
             self._lf.sink_parquet(temporary, **{"engine": "streaming", **row_groups(self._lf), **options})
@@ -399,7 +399,7 @@ class TadocLazyFrame:
 
     @_documented(TadocFrame.sort)
     def sort(self, column: str | None = None, **options: Unpack[SortInPlans]) -> pl.LazyFrame:
-        """List the words of a compressed column in order; only that column is read.
+        """List the words of a compressed column in code point order; only that column is read.
 
         Examples
         --------
@@ -416,7 +416,7 @@ class TadocLazyFrame:
     def inverted_index(
         self, column: str | None = None, *, id: str | None = None, **options: Unpack[InvertedIndexInPlans]
     ) -> pl.LazyFrame:
-        """List the rows that hold each word of a compressed column; only that column and ``id`` are read.
+        """List the rows that contain each word of a compressed column; only that column and ``id`` are read.
 
         Examples
         --------
@@ -489,10 +489,10 @@ class TadocLazyFrame:
         id: str | None = None,
         **options: Unpack[TwigFilterInPlans],
     ) -> pl.LazyFrame:
-        """Find out which of many XPath queries each row's XML document matches; only it and ``id`` are read.
+        """Find the XPath queries that each row's XML document matches; only it and ``id`` are read.
 
-        The column may be left out where there is one compressed column: ``twig_filter(queries=…)``. A :class:`TwigSet`
-        is taken as it is when the call is made, not as it is when the plan runs.
+        The column is optional if there is only one compressed column: ``twig_filter(queries=…)``. Later changes of a
+        :class:`TwigSet` have no effect on the plan.
 
         Examples
         --------
@@ -508,7 +508,7 @@ class TadocLazyFrame:
 
     @_documented(TadocFrame.sequence_count)
     def sequence_count(self, column: str | None = None, **options: Unpack[SequenceCountInPlans]) -> pl.LazyFrame:
-        """Count the runs of n words in a compressed column; only that column is read.
+        """Count the sequences of n words in a compressed column; only that column is read.
 
         Examples
         --------
@@ -525,7 +525,7 @@ class TadocLazyFrame:
     def ranked_inverted_index(
         self, column: str | None = None, *, id: str | None = None, **options: Unpack[RankedInvertedIndexInPlans]
     ) -> pl.LazyFrame:
-        """List the rows that hold each run of n words of a compressed column, those with most first.
+        """List the rows that contain each sequence of n words of a compressed column, by descending count.
 
         Examples
         --------
@@ -540,7 +540,7 @@ class TadocLazyFrame:
 
     @_documented(TadocFrame.cooccurrence)
     def cooccurrence(self, column: str | None = None, **options: Unpack[CooccurrenceInPlans]) -> pl.LazyFrame:
-        """Count the pairs of words that stand near each other in a compressed column; only that column is read.
+        """Count the pairs of words within a window in a compressed column; only that column is read.
 
         Examples
         --------
@@ -555,7 +555,7 @@ class TadocLazyFrame:
 
     @documented_by(info)
     def info(self, column: str | None = None) -> pl.LazyFrame:
-        """Describe a compressed column in one row; columns as :func:`polars_tadoc.info`'s.
+        """Describe a compressed column in one row; columns as for :func:`polars_tadoc.info`.
 
         Examples
         --------
@@ -572,21 +572,21 @@ class TadocLazyFrame:
 
     @documented_by(
         build_index,
-        id="Name of a column whose values say what documents are called; by default the numbers of their rows. Equal\n"
-        "    ones are allowed: to delete one deletes all of its documents.",
+        id="Name of a column with the ids of documents; default: row numbers. Several documents may share an id:\n"
+        "    deleting it deletes all of them.",
         metadata="Names of columns for filters.",
-        store="Write the compressed text with the index, which phrases and snippets need; whoever loads the index\n"
-        "    holds it in memory.",
+        store="Whether to write the compressed text with the index, for phrases and snippets; a loaded index holds\n"
+        "    it in memory.",
         memory_limit="""Bytes, or a number with a unit ("2GB", "512MiB"): documents are indexed batch by batch, and
-    merged word by word. Postings that do not fit wait on the disk (``tadoc.Config(spill_folder=…)``), and what goes
-    into the index in a hidden folder beside it. One grammar with its rows has to fit; what Polars reads ahead comes
-    on top.""",
-        checkpoint="""Folder of this machine where postings of finished partitions of a packed scan are kept. The same
-    call with the same folder goes on behind them; it stays until it is deleted. Needs a scan that raises errors
+    merged word by word. Postings that do not fit are spilled to disk (``tadoc.Config(spill_folder=…)``), and the new
+    index is written to a hidden folder beside the target. One grammar with its rows must fit; Polars' prefetched data
+    is extra.""",
+        checkpoint="""Local folder for postings of finished partitions of a packed scan. The same call with the same
+    folder continues after them; the folder stays until you delete it. Requires a scan that raises errors
     (``on_error="raise"``).""",
-        overwrite="Replace a saved index of that name. Whoever has it loaded goes on with the old one.",
-        storage_options="How an object store is reached, as for :func:`polars_tadoc.scan_packed`.",
-        credential_provider="Likewise.",
+        overwrite="Whether to replace a saved index of that name. Processes that have loaded it keep the old one.",
+        storage_options="Access to the object store, as for :func:`polars_tadoc.scan_packed`.",
+        credential_provider="As for :func:`polars_tadoc.scan_packed`.",
     )
     @apart
     def sink_index(
@@ -604,8 +604,8 @@ class TadocLazyFrame:
     ) -> None:
         """Run the plan and save a search index of its rows as a folder, for :func:`polars_tadoc.load_index`.
 
-        The index is the one that :func:`polars_tadoc.build_index` builds and :meth:`polars_tadoc.Index.save` saves,
-        of more documents than memory holds. The folder appears under its name when it is complete.
+        Saves the index of :func:`polars_tadoc.build_index` in the format of :meth:`polars_tadoc.Index.save`, for more
+        documents than memory holds. The folder appears only when it is complete.
 
         Examples
         --------
@@ -632,7 +632,7 @@ class TadocLazyFrame:
         place = one_file(path, call, access)
         limit = require_memory_limit(memory_limit)
         if limit is None:
-            raise TypeError(f'{call}: memory_limit=None: give bytes, or a number with a unit, as "2GB"')
+            raise TypeError(f'{call}: memory_limit=None: give bytes, or a number with a unit such as "2GB"')
         labels = None if id is None else label_column(schema, id, call)
         listed = None if metadata is None else metadata_columns(list(schema), metadata, call)
         documents = DocumentsWriter(labels, listed or None, store, schema)
@@ -653,7 +653,7 @@ class TadocLazyFrame:
     def _plan(
         self, make: Callable[..., Analytic[Any, Any]], options: Any, column: str | None, id: str | None = None
     ) -> pl.LazyFrame:
-        """Make a node of an analytic, whose request is made of the options but those of :class:`PlanOptions`."""
+        """Make a node of an analytic, from all options except those of :class:`PlanOptions`."""
         own = dict(options)
         memory_limit, checkpoint = own.pop("memory_limit"), own.pop("checkpoint")
         analytic = make(**own)

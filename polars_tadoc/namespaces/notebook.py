@@ -1,7 +1,7 @@
-"""Shows compressed columns in IPython and notebooks by the first words of their rows.
+"""Shows compressed columns in IPython and notebooks as the first words of their rows.
 
-Polars prints a frame's columns cut short, but in HTML, and where a series is printed, it writes a struct out in full:
-here that is the whole grammar, megabytes of it, for each row shown.
+Polars truncates columns of printed frames, but in HTML, and for printed series, it writes structs in full: here, the
+whole grammar, megabytes of it, for each row.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from polars_tadoc.model.text_type import is_tadoc, storage
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """Show frames and series so in an IPython shell: what ``%load_ext polars_tadoc.namespaces.notebook`` calls.
+    """Show frames and series like this in an IPython shell; called by ``%load_ext polars_tadoc.namespaces.notebook``.
 
-    Importing the package does it where a shell is running.
+    Importing the package calls it if a shell is running.
     """
     html, plain = (ipython.display_formatter.formatters[kind] for kind in ("text/html", "text/plain"))
     for kind in (pl.DataFrame, pl.Series):
@@ -28,7 +28,7 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 def register() -> None:
-    """Do so in the shell that is running, if there is one."""
+    """Register with the running shell, if there is one."""
     module = sys.modules.get("IPython")
     shell = module.get_ipython() if module else None
     if shell is not None:
@@ -40,14 +40,14 @@ def _after(first: Callable[[Any], Any], then: Callable[[Any], Any]) -> Callable[
 
 
 def _shown(data: pl.DataFrame | pl.Series) -> pl.DataFrame | pl.Series:
-    """Return the same with something short in place of compressed columns."""
+    """Return the data with short structs instead of compressed columns."""
     if isinstance(data, pl.Series):
         return _short(data) if is_tadoc(data.dtype) else data
     return data.with_columns(_short(series) for series in data if is_tadoc(series.dtype))
 
 
 def _short(column: pl.Series) -> pl.Series:
-    """Return a struct of as many fields: the grammar's name, the number of symbols, the first words."""
+    """Return a short struct with as many fields: the grammar's name, the number of symbols, the first words."""
     from polars_tadoc.rows.preview import ROWS
 
     rows = int(os.environ.get("POLARS_FMT_MAX_ROWS", ROWS))

@@ -43,7 +43,7 @@ from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.twig.twig_set import TwigSet
 
-_documented = partial(documented_by, id="What rows are called, one label for each; by default their numbers.")
+_documented = partial(documented_by, id="Labels of the rows, one for each; default: row numbers.")
 
 
 class TadocSeries:
@@ -64,7 +64,7 @@ class TadocSeries:
 
     @documented_by(compress)
     def compress(self, **options: Unpack[CompressOptions]) -> pl.Series:
-        """Compress a String series; result as :func:`polars_tadoc.compress`'s.
+        """Compress a String series; result as for :func:`polars_tadoc.compress`.
 
         Examples
         --------
@@ -93,7 +93,7 @@ class TadocSeries:
 
     @documented_by(decompress)
     def decompress(self) -> pl.Series:
-        """Give back the text, byte for byte.
+        """Return the text, byte for byte.
 
         Examples
         --------
@@ -107,7 +107,7 @@ class TadocSeries:
 
     @documented_by(token_count)
     def token_count(self) -> pl.Series:
-        """Count the words of each row; result as :func:`polars_tadoc.token_count`'s.
+        """Count the words of each row; result as for :func:`polars_tadoc.token_count`.
 
         Examples
         --------
@@ -120,16 +120,16 @@ class TadocSeries:
         return token_count(self._series)
 
     def preview(self, rows: int = ROWS, words: int = WORDS) -> pl.Series:
-        """Take the first words of the first rows, for printing.
+        """Return the first words of the first rows, for printing.
 
-        Polars prints the whole grammar for each row of a compressed column; print the preview instead.
+        Polars prints the whole grammar in each row of a compressed column; print the preview instead.
 
         Parameters
         ----------
         rows
-            How many rows, from the first.
+            Number of rows.
         words
-            How many words of each.
+            Words per row.
 
         Returns
         -------
@@ -149,7 +149,7 @@ class TadocSeries:
 
     @documented_by(content_hash)
     def content_hash(self) -> pl.Series:
-        """Hash the text of each row, a key that is the same in each form; as :func:`polars_tadoc.content_hash`.
+        """Hash the text of each row, a key equal for all forms of the text; as :func:`polars_tadoc.content_hash`.
 
         Examples
         --------
@@ -164,7 +164,7 @@ class TadocSeries:
 
     @documented_by(equals, other="Text, or a series, compressed or String.")
     def eq(self, other: str | pl.Series, *, nulls_equal: bool = False) -> pl.Series:
-        """Tell which rows hold a text, or the one that another series holds there; as :func:`polars_tadoc.equals`.
+        """Tell which rows equal a text, or the text of another series; as :func:`polars_tadoc.equals`.
 
         Examples
         --------
@@ -178,7 +178,7 @@ class TadocSeries:
 
     @documented_by(extract)
     def extract(self, offset: int | pl.Series, length: int | pl.Series | None = None) -> pl.Series:
-        """Take words of each row by their number, and what stood between them; as :func:`polars_tadoc.extract`.
+        """Return words of each row by their number, with the separators between them; as :func:`polars_tadoc.extract`.
 
         Examples
         --------
@@ -192,7 +192,7 @@ class TadocSeries:
 
     @documented_by(head)
     def head(self, n: int | pl.Series = 5) -> pl.Series:
-        """Take the first words of each row, and what stood between them; as :func:`polars_tadoc.head`.
+        """Return the first words of each row, with the separators between them; as :func:`polars_tadoc.head`.
 
         Examples
         --------
@@ -206,7 +206,7 @@ class TadocSeries:
 
     @documented_by(tail)
     def tail(self, n: int | pl.Series = 5) -> pl.Series:
-        """Take the last words of each row, and what stood between them; as :func:`polars_tadoc.tail`.
+        """Return the last words of each row, with the separators between them; as :func:`polars_tadoc.tail`.
 
         Examples
         --------
@@ -220,7 +220,7 @@ class TadocSeries:
 
     @documented_by(count_phrase)
     def count_phrase(self, phrase: str, **options: Unpack[MorphismOptions]) -> pl.Series:
-        """Count how often each row holds a phrase; result as :func:`polars_tadoc.count_phrase`'s.
+        """Count how often each row contains a phrase; result as for :func:`polars_tadoc.count_phrase`.
 
         Examples
         --------
@@ -234,7 +234,7 @@ class TadocSeries:
 
     @documented_by(contains_phrase)
     def contains_phrase(self, phrase: str, **options: Unpack[MorphismOptions]) -> pl.Series:
-        """Tell which rows hold a phrase; result as :func:`polars_tadoc.contains_phrase`'s.
+        """Tell which rows contain a phrase; result as for :func:`polars_tadoc.contains_phrase`.
 
         Examples
         --------
@@ -248,7 +248,7 @@ class TadocSeries:
 
     @documented_by(contains_any)
     def contains_any(self, phrases: Iterable[str], **options: Unpack[MorphismOptions]) -> pl.Series:
-        """Tell which rows hold at least one of several phrases; result as :func:`polars_tadoc.contains_any`'s.
+        """Tell which rows contain at least one of several phrases; result as for :func:`polars_tadoc.contains_any`.
 
         Examples
         --------
@@ -262,7 +262,7 @@ class TadocSeries:
 
     @documented_by(bm25)
     def bm25(self, query: str, **options: Unpack[BM25Options]) -> pl.Series:
-        """Score each row for a query with BM25; result as :func:`polars_tadoc.bm25`'s.
+        """Score each row for a query with BM25; result as for :func:`polars_tadoc.bm25`.
 
         Examples
         --------
@@ -276,7 +276,7 @@ class TadocSeries:
 
     @documented_by(twig_filter, as_struct=AS_STRUCT)
     def twig_filter(self, queries: Mapping[str, str] | TwigSet, **options: Unpack[TwigFilterRowsOptions]) -> pl.Series:
-        """Find out which of many XPath queries each row's XML document matches: row-aligned, null where the row is.
+        """Find the XPath queries that each row's XML document matches: row-wise, null for null rows.
 
         Returns
         -------
@@ -297,7 +297,7 @@ class TadocSeries:
 
     @_documented(TadocFrame.word_count)
     def word_count(self, **options: Unpack[WordCountOptions]) -> pl.DataFrame:
-        """Count the words.
+        """Count words.
 
         Examples
         --------
@@ -311,7 +311,7 @@ class TadocSeries:
 
     @_documented(TadocFrame.sort)
     def sort(self, **options: Unpack[SortOptions]) -> pl.DataFrame:
-        """List the words in order.
+        """List words in code point order.
 
         Examples
         --------
@@ -326,7 +326,7 @@ class TadocSeries:
 
     @_documented(TadocFrame.inverted_index)
     def inverted_index(self, *, id: pl.Series | None = None, **options: Unpack[InvertedIndexOptions]) -> pl.DataFrame:
-        """List the rows that hold each word.
+        """List the rows that contain each word.
 
         Examples
         --------
@@ -401,13 +401,13 @@ class TadocSeries:
 
     @documented_by(to_csr_analytic.to_csr)
     def to_csr(self, **options: Unpack[to_csr_analytic.ToCSROptions]) -> tuple[to_csr_analytic.CSR, pl.Series]:
-        """Count each row's words in a sparse matrix, as scikit-learn takes it, or weigh them.
+        """Count each row's words in a sparse matrix, for scikit-learn, or weigh them.
 
         Returns
         -------
         (scipy.sparse.csr_array, Series)
-            Counts, int64, or weights, float64, a row for each row and a column for each word that occurs, or of the
-            dictionary, in code point order; and those words.
+            Counts, int64, or weights, float64, shape (rows, words): one column per word that occurs, or per word of the
+            dictionary, in code point order; and these words.
 
         Examples
         --------
@@ -422,7 +422,7 @@ class TadocSeries:
 
     @_documented(TadocFrame.sequence_count)
     def sequence_count(self, **options: Unpack[SequenceCountOptions]) -> pl.DataFrame:
-        """Count the runs of n words.
+        """Count the sequences of n words.
 
         Examples
         --------
@@ -439,7 +439,7 @@ class TadocSeries:
     def ranked_inverted_index(
         self, *, id: pl.Series | None = None, **options: Unpack[RankedInvertedIndexOptions]
     ) -> pl.DataFrame:
-        """List the rows that hold each run of n words, those with most first.
+        """List the rows that contain each sequence of n words, by descending count.
 
         Examples
         --------
@@ -454,7 +454,7 @@ class TadocSeries:
 
     @_documented(TadocFrame.cooccurrence)
     def cooccurrence(self, **options: Unpack[CooccurrenceOptions]) -> pl.DataFrame:
-        """Count the pairs of words that stand near each other.
+        """Count the pairs of words within a window.
 
         Examples
         --------
@@ -469,7 +469,7 @@ class TadocSeries:
 
     @documented_by(info)
     def info(self) -> pl.DataFrame:
-        """Describe the column in one row; columns as :func:`polars_tadoc.info`'s.
+        """Describe the column in one row; columns as for :func:`polars_tadoc.info`.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""The ``tadoc`` accessors by a call that type checkers understand."""
+"""Returns the ``tadoc`` accessors in a form that type checkers understand."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def of(
 ) -> TadocFrame | TadocLazyFrame | TadocSeries | TadocExpr:
     """Return the ``tadoc`` accessor: ``tadoc.of(df).word_count("text")`` is ``df.tadoc.word_count("text")``.
 
-    Polars registers namespaces while the program runs, so type checkers and editors do not know ``df.tadoc``: they
-    report ``"DataFrame" has no attribute "tadoc"``. What this call returns they know, with every method, argument and
+    Polars registers namespaces at run time, so type checkers and editors do not know ``df.tadoc``: they report
+    ``"DataFrame" has no attribute "tadoc"``. They know the result of this function, with every method, argument and
     result.
 
     Parameters
@@ -42,7 +42,7 @@ def of(
     Raises
     ------
     TypeError
-        It is none of these.
+        ``held`` is none of these.
 
     Examples
     --------

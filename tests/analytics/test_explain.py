@@ -97,11 +97,11 @@ def test_text_has_no_strategy(analytic: str) -> None:
 
 
 def test_wrong_calls() -> None:
-    with pytest.raises(ValueError, match=r"word_cuont.*there are word_count, sort"):
+    with pytest.raises(ValueError, match=r"word_cuont.*use one of word_count, sort"):
         tadoc.explain(COLUMN, "word_cuont")
     with pytest.raises(ValueError, match="n=0 must be at least 1"):
         tadoc.explain(COLUMN, "sequence_count", n=0)
-    with pytest.raises(TypeError, match="sequence_count has no argument 'window'; there are n, top"):
+    with pytest.raises(TypeError, match="sequence_count has no argument 'window'; its arguments are n, top"):
         tadoc.explain(COLUMN, "sequence_count", window=3)
     with pytest.raises(NotCompressedError, match='column "text" is String'):
         tadoc.explain(pl.Series("text", ["a"]), "word_count")

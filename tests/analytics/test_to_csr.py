@@ -144,7 +144,7 @@ def test_dictionary_gives_what_scikit_learns_vocabulary_does(
 def test_dictionary_and_min_count_are_not_taken_together() -> None:
     """One fixes the columns, the other leaves some out."""
     dictionary = tadoc.Dictionary.from_words(pl.Series(WORDS))
-    with pytest.raises(ValueError, match="to_csr: min_count=2 leaves columns out"):
+    with pytest.raises(ValueError, match="to_csr: min_count=2 drops columns"):
         COLUMN.tadoc.to_csr(dictionary=dictionary, min_count=2)
     _, words = COLUMN.to_frame("text").tadoc.to_csr("text", dictionary=dictionary, min_count=1)
     assert words.to_list() == sorted(WORDS)

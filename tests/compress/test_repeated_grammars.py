@@ -56,7 +56,7 @@ def test_a_file_is_described(large: pl.DataFrame, tmp_path: Path, row_group_size
     told = [str(warning.message) for warning in caught]
     if row_group_size == 100:
         assert [warning.category for warning in caught] == [RepeatedGrammarsWarning]
-        assert "1 grammars stand 40 times in 40 row groups" in told[0]
+        assert "1 grammars are stored 40 times in 40 row groups" in told[0]
         assert "row_group_size" in told[0]
         assert told == [f"{path}: {advice}"]
     else:
@@ -94,7 +94,7 @@ def test_what_is_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(tadoc.errors.ColumnMissingError, match='did you mean "text"'):
         tadoc.parquet_info(path, "txt")
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(tadoc.errors.InvalidGrammarError, match=r"a\.parquet is no Parquet file, or damaged"):
+    with pytest.raises(tadoc.errors.InvalidGrammarError, match=r"a\.parquet: not a Parquet file, or damaged"):
         tadoc.parquet_info(path)
 
 

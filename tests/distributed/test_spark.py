@@ -155,13 +155,13 @@ def test_arguments_are_checked_before_anything_runs(session: Any, compressed: An
     df = session.createDataFrame([(1, "to be", [1])], "id int, text string, tags array<int>")
     with pytest.raises(ColumnMissingError, match='word_count: there is no column "txt"; did you mean "text"'):
         spark.word_count(df, "txt")
-    with pytest.raises(TypeError, match='word_count: column "id" is int; it takes strings, or cells'):
+    with pytest.raises(TypeError, match='word_count: column "id" is int, not string or cells'):
         spark.word_count(df, "id")
     with pytest.raises(TypeError, match='compress: column "id" is int, not string; cast it first'):
         spark.compress(df, "id")
-    with pytest.raises(TypeError, match="name the column by a string, not by Column"):
+    with pytest.raises(TypeError, match="column name is Column, not a string"):
         spark.word_count(df, df["text"])
-    with pytest.raises(TypeError, match="word_count takes a DataFrame of Spark, not DataFrame"):
+    with pytest.raises(TypeError, match="word_count takes a Spark DataFrame, not DataFrame"):
         spark.word_count(pl.DataFrame({"text": ["to be"]}), "text")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match='id is column "tags" of type array<int>; documents are called by strings'):
         spark.term_vector(df, "text", id="tags")
@@ -171,7 +171,7 @@ def test_arguments_are_checked_before_anything_runs(session: Any, compressed: An
         spark.term_vector(compressed, "text", id="text")
     with pytest.raises(ValueError, match="tokenizer='lines'"):
         spark.word_count(df, "text", tokenizer="lines")
-    with pytest.raises(TypeError, match="name the column first, then give the queries"):
+    with pytest.raises(TypeError, match="the column is missing before the queries"):
         spark.twig_filter(df, {"a": "//a"}, "text", id="id")  # type: ignore[arg-type]
 
 

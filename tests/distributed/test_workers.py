@@ -399,7 +399,7 @@ class TestErrors:
     @pytest.mark.skipif("gpu" in tadoc.testing.engines(), reason="there is a GPU")
     def test_no_gpu(self) -> None:
         for asked in (1, "all"):
-            with pytest.raises(tadoc.errors.EngineUnavailableError, match="0 GPUs can be seen: "):
+            with pytest.raises(tadoc.errors.EngineUnavailableError, match="0 GPUs are visible: "):
                 Workers(gpus=asked)
 
 

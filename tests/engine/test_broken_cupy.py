@@ -62,7 +62,7 @@ def test_gpu_names_the_cause(cause: str) -> None:
 
 
 def test_workers_name_the_cause(cause: str) -> None:
-    with pytest.raises(EngineUnavailableError, match=rf"gpus='all': 0 GPUs can be seen: CuPy .* \({cause}"):
+    with pytest.raises(EngineUnavailableError, match=rf"gpus='all': 0 GPUs are visible: CuPy .* \({cause}"):
         tadoc.distributed.Workers(gpus="all")
 
 

@@ -190,7 +190,7 @@ def test_typed_and_documented(accessor: type) -> None:
 def test_labels_are_documented_as_what_they_are() -> None:
     for accessor in (TadocFrame, TadocLazyFrame):
         assert "id\n    Name of a column of the frame" in inspect.getdoc(accessor.term_vector)
-    assert "id\n    What rows are called, one label for each" in inspect.getdoc(TadocSeries.term_vector)
+    assert "id\n    Labels of the rows, one for each" in inspect.getdoc(TadocSeries.term_vector)
 
 
 @pytest.mark.parametrize("accessor", [TadocFrame, TadocLazyFrame, TadocSeries])

@@ -98,7 +98,7 @@ def test_row_aligned_files(s3: Server) -> None:
     info = tadoc.parquet_info("s3://bucket/rows", storage_options=s3.options).to_pylist()[0]
     assert (info["files"], info["rows"], info["grammars"]) == (1, 8000, 8)
     assert s3.given("rows/a")[1] < s3.size("rows/a.parquet")
-    with pytest.raises(ValueError, match="no object store makes a folder of files at once"):
+    with pytest.raises(ValueError, match="object stores cannot replace a folder atomically"):
         COMPRESSED.tadoc.write_parquet("s3://bucket/parts", partition_by="year", storage_options=s3.options)
 
 
