@@ -69,7 +69,7 @@ from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.runtime.io_source import batches
 from polars_tadoc.runtime.option_signature import Default
 from polars_tadoc.runtime.writer_thread import apart
-from polars_tadoc.storage.addresses import Address
+from polars_tadoc.storage.addresses import Address, require_utf8
 from polars_tadoc.storage.find import one_file
 from polars_tadoc.storage.object_store import Access
 from polars_tadoc.storage.writing import writable_place, writing
@@ -372,6 +372,7 @@ class TadocLazyFrame:
                     f"{call}: {folder}: object stores cannot replace a folder atomically; write the partitions to a "
                     "local folder, and copy that"
                 )
+            require_utf8(folder, call)
             place = partition_target(folder, keys, call)
             most = require_integer("max_partitions", max_partitions, 1)
             limit = require_memory_limit(memory_limit) or HELD_BYTES
@@ -630,6 +631,7 @@ class TadocLazyFrame:
         require_bool("overwrite", overwrite, call)
         access = Access(storage_options, credential_provider)
         place = one_file(path, call, access)
+        require_utf8(str(place), call)
         limit = require_memory_limit(memory_limit)
         if limit is None:
             raise TypeError(f'{call}: memory_limit=None: give bytes, or a number with a unit such as "2GB"')

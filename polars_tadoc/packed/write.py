@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polars_tadoc.storage.object_store import Access
+from polars_tadoc.storage.polled_file import PolledFile
 from polars_tadoc.storage.writing import Place, writing
 from polars_tadoc.untrusted.parquet_seal import announce, seal
 
@@ -82,16 +84,19 @@ def write_rows(rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, fil
     encodings.update({f"{name}.list.element": "DELTA_BINARY_PACKED" for row in first for name in _distinct(row)})
     # "text.gaps" may be a column beside "text": where two leaves share a path, no encoding suits both
     encodings = {leaf: encoding for leaf, encoding in encodings.items() if leaves[leaf] == 1}
-    with pq.ParquetWriter(
-        file,
-        empty.schema,
-        compression="zstd",
-        compression_level=3,
-        use_dictionary=[leaf for leaf in others if leaf not in encodings],
-        write_statistics=others,
-        column_encoding=encodings,
-        write_page_checksum=True,
-    ) as writer:
+    with (
+        PolledFile(file) if isinstance(file, Path) else nullcontext(file) as opened,
+        pq.ParquetWriter(
+            opened,
+            empty.schema,
+            compression="zstd",
+            compression_level=3,
+            use_dictionary=[leaf for leaf in others if leaf not in encodings],
+            write_statistics=others,
+            column_encoding=encodings,
+            write_page_checksum=True,
+        ) as writer,
+    ):
         announce(writer)
         for frame in chain(first, rows):
             writer.write_table(frame.to_arrow(compat_level=pl.CompatLevel.oldest()), row_group_size=1)

@@ -25,19 +25,28 @@ class Address(NamedTuple):
         return f"{self.root}/{self.path}"
 
 
+def require_utf8(path: os.PathLike[str] | str, call: str) -> None:
+    """Raise ``ValueError`` for a file name that is not UTF-8: Polars and PyArrow cannot open it."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{call}: the name {str(path)!r} is not UTF-8; rename the file or folder") from None
+
+
 def local_or_address(value: str, call: str, name: str = "path") -> str | Address:
     """Return the address or the local path that a string means; ``file://`` gives a path.
 
     Raises
     ------
     ValueError
-        The scheme is unknown, or the address has a bucket only.
+        The scheme is unknown, or the address has a bucket only, or is not UTF-8.
 
     """
     require_threads()
     found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):(//)?", value)
     if found is None or not (found[2] or found[1] == "file") or (os.name == "nt" and len(found[1]) == 1):
         return value
+    require_utf8(value, call)
     scheme = found[1].lower()
     if scheme == "file":
         host, slash, path = value[found.end() :].partition("/") if found[2] else ("", "/", value[5:].lstrip("/"))

@@ -14,7 +14,7 @@ import polars as pl
 
 from polars_tadoc.errors import NotAFileError
 from polars_tadoc.runtime.regular_file import is_regular, open_regular
-from polars_tadoc.storage.addresses import Address, local_or_address
+from polars_tadoc.storage.addresses import Address, local_or_address, require_utf8
 from polars_tadoc.storage.files import File, LocalFile, OpenFile, StoredFile
 from polars_tadoc.storage.object_store import Access, ObjectInfo, Store, split_pattern
 
@@ -51,7 +51,7 @@ def find(source: Source, call: str, access: Access | None = None) -> list[Found]
     NotAFileError
         A source, or a ``*.parquet`` in a folder, is a FIFO, a device or a socket.
     TypeError, ValueError
-        A source has another type, or an address has an unknown scheme.
+        A source has another type, an address has an unknown scheme, or a name is not UTF-8.
     OSError
         An object store cannot be reached.
 
@@ -98,9 +98,13 @@ class _Finder:
         path = Path(place).expanduser()
         if path.is_dir():
             below = [file for file in _below(path, self._call) if _is_file(file, self._call)]
-            return [_local(file, file.relative_to(path).parts[:-1], True) for file in below]
+            return [self._local(file, file.relative_to(path).parts[:-1], True) for file in below]
         paths = [path] if os.path.lexists(path) else sorted(_matching(path, self._call))
-        return [_local(file, file.parts[:-1], False) for file in paths if _is_file(file, self._call)]
+        return [self._local(file, file.parts[:-1], False) for file in paths if _is_file(file, self._call)]
+
+    def _local(self, path: Path, folders: tuple[str, ...], below: bool) -> Found:
+        require_utf8(path, self._call)
+        return Found(LocalFile(path), folders, below)
 
     def _stored(self, address: Address) -> list[Found]:
         if self._access is None:
@@ -119,10 +123,6 @@ class _Finder:
         start = len(folder.split("/")) if folder else 0
         found = [_found(store, met, start, True) for met in _not_ours(store, objects, start)]
         return [one for one in found if not any(part.startswith(".") for part in one.folders)]
-
-
-def _local(path: Path, folders: tuple[str, ...], below: bool) -> Found:
-    return Found(LocalFile(path), folders, below)
 
 
 def _found(store: Store, met: ObjectInfo, start: int, below: bool) -> Found:

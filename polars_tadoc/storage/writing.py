@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidIndexError
 from polars_tadoc.runtime.interrupts import check
-from polars_tadoc.storage.addresses import Address
+from polars_tadoc.storage.addresses import Address, require_utf8
 from polars_tadoc.storage.atomic_write import atomic_file, atomic_file_late, naming_full_disk, target
 from polars_tadoc.storage.find import one_file
 from polars_tadoc.storage.object_store import Access, Store
@@ -30,7 +30,9 @@ def writable_place(place: Any, call: str, access: Access, instead: str = "") -> 
     if hasattr(place, "write") and not isinstance(place, os.PathLike):
         opened: BinaryIO = place
         return opened
-    return one_file(place, call, access, instead)
+    found = one_file(place, call, access, instead)
+    require_utf8(str(found), call)
+    return found
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -470,3 +471,33 @@ def test_names_that_are_taken_are_not_written_to(tmp_path: Path) -> None:
         pytest.fail("a link was taken for a new file")
     assert raised.value.errno == errno.EEXIST
     assert (tmp_path / "other").read_text() == "kept"
+
+
+NOT_UTF8 = os.fsdecode(b"caf\xe9.parquet")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems have no such names")
+@pytest.mark.parametrize(
+    ("call", "make"),
+    {
+        "scan_packed": lambda _, path: tadoc.scan_packed(path),
+        "scan_parquet": lambda _, path: tadoc.scan_parquet(path.parent),
+        "write_packed": lambda df, path: df.tadoc.write_packed(path),
+        "sink_packed": lambda df, path: df.lazy().tadoc.sink_packed(path),
+        "sink_parquet": lambda df, path: df.lazy().tadoc.sink_parquet(path),
+        "sink_index": lambda df, path: df.lazy().tadoc.sink_index(path, "text"),
+    }.items(),
+)
+def test_a_name_that_is_not_utf8(call: str, make: Callable[[pl.DataFrame, Path], object], tmp_path: Path) -> None:
+    """Linux has such names; Polars and PyArrow cannot open them, and said so without the name."""
+    df = pl.DataFrame({"text": ["a b"]}).tadoc.compress("text")
+    if call.startswith("scan"):
+        df.tadoc.write_packed(tmp_path / "packed")
+        os.rename(tmp_path / "packed", tmp_path / NOT_UTF8)
+    with pytest.raises(ValueError, match=rf"^{call}: the name '{tmp_path}/caf.udce9.parquet' is not UTF-8; rename "):
+        make(df, tmp_path / NOT_UTF8)
+
+
+def test_an_address_that_is_not_utf8() -> None:
+    with pytest.raises(ValueError, match=r"^scan_packed: the name 's3://bucket/.ud800' is not UTF-8"):
+        tadoc.scan_packed("s3://bucket/\ud800")

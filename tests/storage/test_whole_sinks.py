@@ -320,6 +320,39 @@ def test_no_bar_is_made_where_none_is_asked_for(monkeypatch: pytest.MonkeyPatch)
     assert made == ["compress", "recompress"]
 
 
+@pytest.mark.slow
+def test_an_interrupt_ends_the_writing_of_a_row_group(tmp_path: Path) -> None:
+    """PyArrow writes one in a call of seconds; it ends where the next column is written."""
+    done = run(
+        """
+        import random
+        from polars_tadoc.storage.polled_file import PolledFile
+        words = random.Random(1).choices([f"w{k}" for k in range(50_000)], k=2_000_000)
+        df = pl.DataFrame({"text": [" ".join(words[k : k + 1000]) for k in range(0, len(words), 1000)]})
+        df, (write, written) = df.tadoc.compress("text"), (PolledFile.write, [])
+
+        def writing(file, data):
+            size = write(file, data)
+            written.append(len(data))
+            if len(data) > 10_000 and not sent and is_to_be_interrupted:
+                sent.append(os.kill(os.getpid(), signal.SIGINT))
+                time.sleep(0.2)
+            return size
+
+        PolledFile.write, sent, is_to_be_interrupted = writing, [], False
+        df.tadoc.write_packed(folder / "packed")
+        whole, is_to_be_interrupted = sum(written), True
+        old = (folder / "packed").read_bytes()
+        written.clear()
+        interrupted(lambda: df.tadoc.write_packed(folder / "packed"))
+        assert sent and sum(written) < whole / 2, (sum(written), whole)
+        assert (folder / "packed").read_bytes() == old and os.listdir(folder) == ["packed"]
+        """,
+        tmp_path,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 SAVE = """
 from polars_tadoc.storage import atomic_write
 if sys.argv[3] == "two renames":
