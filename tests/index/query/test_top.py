@@ -15,7 +15,7 @@ import polars_tadoc as tadoc
 from polars_tadoc import Index
 from tests.analytic_cases import LABELS
 from tests.bm25_oracle import MODES, SCORINGS
-from tests.test_search import COLUMN, INDEX, QUERIES, TEXTS, WRONG, searched
+from tests.index.query.test_search import COLUMN, INDEX, QUERIES, TEXTS, WRONG, searched
 
 MORE = tadoc.compress(pl.Series("text", ["the dog and the cat", None, "bird bird cat", "saw"]))
 PHRASES = ['"the dog"', '"the dog" cat', '"dog the"', '"no such" words', '""', '"cat"', '"saw the" "the cat" bird']
