@@ -15,6 +15,7 @@ from polars_tadoc.analytics.word_count import word_count
 from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.transport import Transport
+from polars_tadoc.kernels.host.records.merge_counts import join_lists
 from polars_tadoc.kernels.primitives.lists import gather_lists
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
@@ -114,18 +115,8 @@ class InvertedIndexRequest(CountRequest, Analytic[Postings, InvertedIndex]):
         if len(partials) == 1:
             return partials[0]
         words, maps = unify([part.words for part in partials])
-        joined, stop = np.empty(sum(len(part.rows) for part in partials), np.uint64), 0
-        for own, part in zip(maps, partials, strict=True):
-            start, stop = stop, stop + len(part.rows)
-            pairs = joined[start:stop]
-            pairs[:] = np.repeat(own, np.diff(part.offsets))
-            pairs <<= np.uint64(32)
-            pairs |= part.rows
-        joined.sort()
-        rows = joined.astype(np.uint32)
-        joined >>= np.uint64(32)  # in place: merging decides how much fits a memory limit
-        sizes = np.bincount(joined.view(np.int64), minlength=len(words))
-        return Postings(words, np.append(0, np.cumsum(sizes)), rows)
+        offsets, rows = ([getattr(part, name) for part in partials] for name in ("offsets", "rows"))
+        return Postings(words, *join_lists(len(words), maps, offsets, rows))
 
     def result(self, total: Postings, labels: Labels) -> InvertedIndex:
         """Sort the words, and replace rows by labels."""

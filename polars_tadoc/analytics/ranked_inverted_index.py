@@ -15,6 +15,7 @@ from polars_tadoc.analytics.sequence_count import sequence_count
 from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.transport import Transport
+from polars_tadoc.kernels.host.records.merge_counts import joined, renumber
 from polars_tadoc.kernels.keys.merge_cpu import join_postings
 from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
 from polars_tadoc.model.corpus import Corpus
@@ -131,12 +132,11 @@ class RankedInvertedIndexRequest(RunRequest, Analytic[Postings, RankedInvertedIn
     def merge(self, partials: Sequence[Postings]) -> Postings:
         """Merge the rows of several corpora, sequence by sequence, in host memory."""
         words, maps = unify([part.words for part in partials])
-        ids = [own[part.ids] for own, part in zip(maps, partials, strict=True)]
-        joined = np.concatenate([np.zeros((0, self.n), np.uint32), *ids])
-        sizes = np.concatenate([np.zeros(0, np.int64), *(np.diff(part.offsets) for part in partials)])
-        rows = np.concatenate([np.zeros(0, np.uint32), *(part.rows for part in partials)])
-        counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
-        return Postings(words, *join_postings(joined, sizes, rows, counts, words.rank, self.min_count, self.top))
+        ids = renumber([part.ids.reshape(-1) for part in partials], maps).reshape(-1, self.n)
+        sizes = joined(np.int64, [np.diff(part.offsets) for part in partials])
+        rows = joined(np.uint32, [part.rows for part in partials])
+        counts = joined(np.uint64, [part.counts for part in partials])
+        return Postings(words, *join_postings(ids, sizes, rows, counts, words.rank, self.min_count, self.top))
 
     @property
     def asked(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.row_order import in_row_order
 from polars_tadoc.execute.transport import Transport
+from polars_tadoc.kernels.host.records.merge_counts import renumber
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, to_arrow
@@ -126,9 +127,9 @@ class TermVectorRequest(TopRequest, Analytic[DocumentWords, TermVectors]):
         if len(partials) == 1:
             return partials[0]
         words, maps = unify([part.words for part in partials])
-        ids = [own[part.ids] for own, part in zip(maps, partials, strict=True)]
+        ids = renumber([part.ids for part in partials], maps)
         rows, offsets, counts = ([getattr(part, name) for part in partials] for name in ("rows", "offsets", "counts"))
-        return DocumentWords(words, *in_row_order(rows, offsets, (np.uint32, ids), (np.uint64, counts)))
+        return DocumentWords(words, *in_row_order(rows, offsets, (np.uint32, [ids]), (np.uint64, counts)))
 
     @property
     def asked(self) -> dict[str, Any]:

@@ -14,8 +14,9 @@ import pyarrow as pa
 from polars_tadoc.engine.choose import CPU, Engine, EngineOption
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.transport import Transport
+from polars_tadoc.kernels.host.records.merge_counts import add_counts
 from polars_tadoc.model.corpus import Corpus
-from polars_tadoc.model.vocabulary import Vocabulary, common_start, unify
+from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, to_arrow
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
@@ -101,20 +102,11 @@ class CountsWords(Analytic[WordCounts, Selection]):
         """Add counts of several corpora, in host memory; a single one stays where it is."""
         if len(partials) == 1:
             return partials[0]
-        vocabularies = [part.words for part in partials]
-        if 2 * common_start(vocabularies) > max(map(len, vocabularies), default=0):  # vocabularies of one dictionary
-            words, ids = unify(vocabularies)
-            total = np.zeros(len(words), np.uint64)
-            for part, own in zip(partials, ids, strict=True):
-                total[own] += part.engine.kernels.to_host(part.counts)
-            return WordCounts(words, total, CPU)
-        frames = [pl.DataFrame(schema=SCHEMA)]
-        for part in partials:
-            counts = part.engine.kernels.to_host(part.counts)
-            frames.append(pl.DataFrame({"word": part.words.series, "count": counts}).filter(pl.col("count") > 0))
-        merged = pl.concat(frames).group_by("word").agg(pl.col("count").sum())
-        strings: Any = merged["word"].to_arrow()
-        return WordCounts(Vocabulary(strings), merged["count"].to_numpy(), CPU)
+        words, maps = unify([part.words for part in partials])
+        total = np.zeros(len(words), np.uint64)
+        for part, own in zip(partials, maps, strict=True):
+            add_counts(part.engine.kernels.to_host(part.counts), own, total)
+        return WordCounts(words, total, CPU)
 
 
 class WordCountOnWorkers(TopOption, MinCountOption, WordOptions, total=False):

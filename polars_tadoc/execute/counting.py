@@ -22,6 +22,7 @@ from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.execute.aggregation import Aggregation
 from polars_tadoc.execute.row_order import in_row_order
 from polars_tadoc.execute.terms import Terms
+from polars_tadoc.kernels.host.records.merge_counts import joined, renumber
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, require_utf8
 from polars_tadoc.model.blocks import cut_blocks
@@ -159,13 +160,13 @@ class Counting(Aggregation[Terms]):
             return partials[0]
         words, maps = unify([part.words for part in partials])
         parts = [part.on_host() for part in partials]
-        ids = [own[part.ids] for own, part in zip(maps, parts, strict=True)]
+        ids = renumber([part.ids for part in parts], maps)
         rows, offsets, counts = ([getattr(part, name) for part in parts] for name in ("rows", "offsets", "counts"))
         lengths = None
         if self.dictionary is not None:
-            order = np.argsort(np.concatenate([np.zeros(0, np.int64), *rows]), kind="stable")
-            lengths = np.concatenate([np.zeros(0, np.uint64), *(part.lengths for part in parts)])[order]
-        rows, offsets, ids, counts = in_row_order(rows, offsets, (np.uint32, ids), (np.uint64, counts))
+            order = np.argsort(joined(np.int64, rows), kind="stable")
+            lengths = joined(np.uint64, [part.lengths for part in parts])[order]
+        rows, offsets, ids, counts = in_row_order(rows, offsets, (np.uint32, [ids]), (np.uint64, counts))
         return Terms(CPU, words, False, rows, offsets, ids, counts, lengths)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.host.records.merge_counts import joined
 from polars_tadoc.kernels.primitives.lists import gather_lists, running_sum
 
 Int64 = npt.NDArray[np.int64]
@@ -33,11 +34,11 @@ def in_row_order(
         int64 rows, ascending; int64 offsets, documents + 1; then each set of values.
 
     """
-    joined = np.concatenate([np.zeros(0, np.int64), *rows])
-    starts = running_sum(np.concatenate([np.zeros(0, np.int64), *(np.diff(own) for own in offsets)]))
-    made = [np.concatenate([np.zeros(0, kind), *own]) for kind, own in values]
-    if not (joined[1:] < joined[:-1]).any():
-        return joined, starts, *made
-    order = np.argsort(joined)
+    numbers = joined(np.int64, rows)
+    starts = running_sum(joined(np.int64, [np.diff(own) for own in offsets]))
+    made = [joined(kind, own) for kind, own in values]
+    if not (numbers[1:] < numbers[:-1]).any():
+        return numbers, starts, *made
+    order = np.argsort(numbers)
     gathered: list[Any] = [gather_lists(starts, own, order) for own in made]
-    return joined[order], gathered[0][0], *(own for _, own in gathered)
+    return numbers[order], gathered[0][0], *(own for _, own in gathered)

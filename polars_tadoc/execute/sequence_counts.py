@@ -15,6 +15,7 @@ from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.execute.analytic import Analytic, Result
 from polars_tadoc.execute.transport import Transport
 from polars_tadoc.kernels.host.records.by_count import count_order
+from polars_tadoc.kernels.host.records.merge_counts import joined, renumber
 from polars_tadoc.kernels.keys.merge_cpu import sum_sequences
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
@@ -115,10 +116,9 @@ class CountsSequences(Analytic[Counts, Counts], Generic[Counts]):
     def merge(self, partials: Sequence[Counts]) -> Counts:
         """Add the counts of several corpora."""
         words, maps = unify([part.words for part in partials])
-        ids = [own[part.ids] for own, part in zip(maps, partials, strict=True)]
-        joined = np.concatenate([np.zeros((0, self.size), np.uint32), *ids])
-        counts = np.concatenate([np.zeros(0, np.uint64), *(part.counts for part in partials)])
-        made: Counts = self.made(words, *sum_sequences(joined, counts, words.rank, self.min_count, self.top))
+        ids = renumber([part.ids.reshape(-1) for part in partials], maps).reshape(-1, self.size)
+        counts = joined(np.uint64, [part.counts for part in partials])
+        made: Counts = self.made(words, *sum_sequences(ids, counts, words.rank, self.min_count, self.top))
         return made
 
     @property

@@ -6,5 +6,15 @@ from polars_tadoc.config import settings
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.runtime.cache import ByteLRU
 
-grammars: ByteLRU[Grammar] = ByteLRU(lambda: settings().host_cache_bytes, lambda grammar: grammar.nbytes)
+
+class Grammars(ByteLRU[Grammar]):
+    """Decoded grammars, whose vocabularies know the key: what is made of several of them is kept, too."""
+
+    def put(self, key: str, value: Grammar) -> Grammar:
+        """Store a grammar and return it."""
+        value.words.key = key
+        return super().put(key, value)
+
+
+grammars = Grammars(lambda: settings().host_cache_bytes, lambda grammar: grammar.nbytes)
 """Decoded grammars in host memory."""

@@ -11,7 +11,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from polars_tadoc.config import settings
 from polars_tadoc.kernels.host.records.gather_views import gather_views
+from polars_tadoc.kernels.host.records.number_words import number_words
+from polars_tadoc.kernels.host.records.sort_words import code_point_order
+from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.cached_property import cached_property
 
 
@@ -22,11 +26,13 @@ class Vocabulary:
     ----------
     strings
         Distinct words in id order, ``large_string``.
+    key
+        Content key of a cached grammar; None: nothing made of the words is cached.
 
     """
 
-    def __init__(self, strings: pa.LargeStringArray) -> None:
-        self.strings = strings
+    def __init__(self, strings: pa.LargeStringArray, key: str | None = None) -> None:
+        self.strings, self.key = strings, key
 
     @classmethod
     def copied(cls, words: pl.Series) -> Vocabulary:
@@ -98,15 +104,13 @@ class Vocabulary:
     def rank(self) -> npt.NDArray[np.uint32]:
         """Place of each word in code point order, uint32 by word id."""
         rank = np.empty(len(self), np.uint32)
-        rank[self.series.arg_sort().to_numpy()] = np.arange(len(self), dtype=np.uint32)
+        rank[self.by_rank] = np.arange(len(self), dtype=np.uint32)
         return rank
 
     @cached_property
     def by_rank(self) -> npt.NDArray[np.uint32]:
         """Word ids in code point order, uint32."""
-        ids = np.empty(len(self), np.uint32)
-        ids[self.rank] = np.arange(len(self), dtype=np.uint32)
-        return ids
+        return code_point_order(self.strings)
 
     def rank_of(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
         """Return ranks that order the given words by code point; ranks the whole vocabulary only for many words."""
@@ -120,8 +124,8 @@ class Vocabulary:
 def unify(vocabularies: Sequence[Vocabulary]) -> tuple[Vocabulary, list[npt.NDArray[np.uint32]]]:
     """Merge several vocabularies into one, numbered by first appearance.
 
-    Words of a common prefix, as in columns compressed with one dictionary, keep their ids and are compared byte by
-    byte; only the remaining words are looked up.
+    Words are hashed and compared by their bytes, in parallel. The result for cached grammars is kept under the budget
+    of the cache, so a second call looks it up.
 
     Returns
     -------
@@ -129,18 +133,23 @@ def unify(vocabularies: Sequence[Vocabulary]) -> tuple[Vocabulary, list[npt.NDAr
         All words, each once, and for each vocabulary the new ids of its words.
 
     """
-    start = common_start(vocabularies)
-    kept = np.arange(start, dtype=np.uint32)
-    if vocabularies and all(len(own) == start for own in vocabularies):
-        return vocabularies[0], [kept] * len(vocabularies)
-    parts = [pl.Series("word", [], pl.String), *(own.series.slice(start) for own in vocabularies)]
-    encoded: Any = pl.concat(parts).rechunk().to_arrow().dictionary_encode()
-    ids = encoded.indices.to_numpy().astype(np.uint32) + np.uint32(start)
-    ends = np.cumsum([len(own) - start for own in vocabularies], dtype=np.int64)
-    words = encoded.dictionary.cast(pa.large_string())
-    if start:
-        words = pa.concat_arrays([vocabularies[0].strings.slice(0, start), words])
-    return Vocabulary(words), [np.concatenate([kept, own]) for own in np.split(ids, ends)[:-1]]
+    if vocabularies and common_start(vocabularies) == max(map(len, vocabularies)):
+        return vocabularies[0], [np.arange(len(vocabularies[0]), dtype=np.uint32)] * len(vocabularies)
+    keys = [own.key for own in vocabularies]
+    key = None if None in keys else " ".join(map(str, keys))
+    found = None if key is None else _unified.get(key)
+    if found is None:
+        words, maps = number_words([own.strings for own in vocabularies])
+        found = Vocabulary(words, key), maps
+        if key is not None:
+            _unified.put(key, found)
+    return found
+
+
+_unified: ByteLRU[tuple[Vocabulary, list[npt.NDArray[np.uint32]]]] = ByteLRU(
+    lambda: settings().host_cache_bytes, lambda found: found[0].nbytes + sum(own.nbytes for own in found[1])
+)
+"""Common vocabularies, with their orders, by the keys of those that they were made of."""
 
 
 def common_start(vocabularies: Sequence[Vocabulary]) -> int:

@@ -51,6 +51,10 @@ class RankedWords(Protocol):
     def ascending(self) -> Bools:
         """For each word but the last, whether the next one has a higher rank."""
 
+    @property
+    def by_rank(self) -> UInt32:
+        """Word ids in code point order."""
+
     def rank_of(self, ids: UInt32) -> UInt32:
         """Return the places of some words in code point order."""
 

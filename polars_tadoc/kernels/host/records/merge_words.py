@@ -55,7 +55,7 @@ def _merge_two(one: pa.LargeStringArray, other: pa.LargeStringArray) -> tuple[pa
         return one, [None, None]
     of_one, of_other = np.empty(len(one), np.uint32), np.empty(len(other), np.uint32)
     sources = np.empty(len(one) + len(other), np.int64)
-    bounds = np.concatenate([_bounds(one), _bounds(other)])  # addresses of what the caller holds
+    bounds = np.concatenate([word_bounds(one), word_bounds(other)])  # addresses of what the caller holds
     size = int(_merge(bounds[: len(one) + 1], bounds[len(one) + 1 :], of_one, of_other, sources))
     if size == len(one):
         return one, [None, of_other]
@@ -64,7 +64,7 @@ def _merge_two(one: pa.LargeStringArray, other: pa.LargeStringArray) -> tuple[pa
     return pa.concat_arrays([one, other]).take(lent(sources[:size])), [of_one, of_other]
 
 
-def _bounds(words: pa.LargeStringArray) -> UInt64:
+def word_bounds(words: pa.LargeStringArray) -> UInt64:
     """Addresses of where each word starts, and where the last one ends."""
     _, offsets, data = words.buffers()
     if len(words) == 0:
@@ -74,7 +74,7 @@ def _bounds(words: pa.LargeStringArray) -> UInt64:
 
 
 @inner
-def _prefix(start: Any, end: Any) -> Any:
+def prefix_of(start: Any, end: Any) -> Any:
     """First eight bytes of a word as a number of the same order; beyond its end it has zeros."""
     if end - start >= np.uint64(8):
         return byte_swapped(load_u64(start))
@@ -87,7 +87,7 @@ def _prefix(start: Any, end: Any) -> Any:
 
 
 @inner
-def _compare(a: Any, a_end: Any, b: Any, b_end: Any) -> Any:
+def compare_words(a: Any, a_end: Any, b: Any, b_end: Any) -> Any:
     """Below 0, 0, or above: as the first word stands before, at or behind the second one."""
     while a + np.uint64(8) <= a_end and b + np.uint64(8) <= b_end:
         x, y = byte_swapped(load_u64(a)), byte_swapped(load_u64(b))
@@ -107,25 +107,25 @@ def _compare(a: Any, a_end: Any, b: Any, b_end: Any) -> Any:
 def _merge(ones: UInt64, others: UInt64, of_one: UInt32, of_other: UInt32, sources: Int64) -> int:
     i, j, at = 0, 0, 0
     i_end, j_end = len(ones) - 1, len(others) - 1
-    x = _prefix(ones[0], ones[1]) if i_end else np.uint64(0)
-    y = _prefix(others[0], others[1]) if j_end else np.uint64(0)
+    x = prefix_of(ones[0], ones[1]) if i_end else np.uint64(0)
+    y = prefix_of(others[0], others[1]) if j_end else np.uint64(0)
     while i < i_end or j < j_end:
         if i == i_end or j == j_end:
             order = -1 if j == j_end else 1
         elif x != y:
             order = -1 if x < y else 1
         else:
-            order = _compare(ones[i], ones[i + 1], others[j], others[j + 1])
+            order = compare_words(ones[i], ones[i + 1], others[j], others[j + 1])
         sources[at] = i if order <= 0 else i_end + j
         if order <= 0:
             of_one[i] = at
             i += 1
             if i < i_end:
-                x = _prefix(ones[i], ones[i + 1])
+                x = prefix_of(ones[i], ones[i + 1])
         if order >= 0:
             of_other[j] = at
             j += 1
             if j < j_end:
-                y = _prefix(others[j], others[j + 1])
+                y = prefix_of(others[j], others[j + 1])
         at += 1
     return at

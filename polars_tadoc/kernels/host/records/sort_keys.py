@@ -43,12 +43,12 @@ def sort_keys(limbs: UInt64, counts: UInt64 | None) -> tuple[UInt64, UInt64 | No
 
     """
     if len(limbs) == 1:
-        first, payload = _sorted(limbs[0], counts)
+        first, payload = sort_with(limbs[0], counts)
         keys, counts = first[None], None if counts is None else payload
     else:
         order = np.arange(limbs.shape[1], dtype=np.uint64)
         for limb in limbs[::-1]:
-            order = _sorted(limb[order], order)[1]
+            order = sort_with(limb[order], order)[1]
         keys, counts = limbs[:, order], None if counts is None else counts[order]
     return _without_equal(keys, counts)
 
@@ -65,7 +65,7 @@ def _without_equal(keys: UInt64, counts: UInt64 | None) -> tuple[UInt64, UInt64 
     return np.ascontiguousarray(keys[:, firsts]), added
 
 
-def _sorted(keys: UInt64, payload: UInt64 | None) -> tuple[UInt64, UInt64]:
+def sort_with(keys: UInt64, payload: UInt64 | None) -> tuple[UInt64, UInt64]:
     """Sort keys with what belongs to each; equal ones stay in their order."""
     many = len(keys)
     bits = int(keys.max()).bit_length() if many else 0

@@ -1,0 +1,127 @@
+"""Merges what several corpora counted, by the common numbers of their words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from polars_tadoc.kernels.host.records.sort_keys import sort_with
+from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.runtime.arrow_memory import allocate
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+
+
+
+def add_counts(counts: UInt64, numbers: UInt32, totals: UInt64) -> None:
+    """Add counts to totals.
+
+    Parameters
+    ----------
+    counts
+        uint64 by word of a corpus.
+    numbers
+        uint32: the common number of each; no two words have the same.
+    totals
+        uint64 by common number, changed in place.
+
+    """
+    map_parallel(lambda chunk: _add(counts, numbers, totals, *chunk), even_chunks(len(counts)))
+
+
+@kernel
+def _add(counts: UInt64, numbers: UInt32, totals: UInt64, first: int, stop: int) -> None:
+    for i in range(first, stop):
+        totals[numbers[i]] += counts[i]
+
+
+def renumber(ids: Sequence[UInt32], maps: Sequence[UInt32]) -> UInt32:
+    """Put the word ids of corpora one after another, under common numbers.
+
+    Parameters
+    ----------
+    ids
+        uint32 arrays by corpus.
+    maps
+        uint32 by corpus and own word id: the common number.
+
+    """
+    offsets = running_sum(np.array([len(own) for own in ids], np.int64))
+    made: UInt32 = allocate(int(offsets[-1]), np.uint32)[1]
+    for own, numbers, at in zip(ids, maps, offsets.tolist(), strict=False):
+        target = made[at : at + len(own)]
+        map_parallel(lambda chunk: _renumber(own, numbers, target, *chunk), even_chunks(len(own)))  # noqa: B023
+    return made
+
+
+@kernel
+def _renumber(ids: UInt32, numbers: UInt32, made: UInt32, first: int, stop: int) -> None:
+    for i in range(first, stop):
+        made[i] = numbers[ids[i]]
+
+
+def join_lists(
+    size: int, maps: Sequence[UInt32], offsets: Sequence[Int64], values: Sequence[UInt32]
+) -> tuple[Int64, UInt32]:
+    """Join lists of ascending numbers, those of a word in several corpora one behind the other.
+
+    Parameters
+    ----------
+    size
+        How many words there are.
+    maps
+        uint32 by corpus and own word id: the common number; no two words of a corpus have the same.
+    offsets, values
+        By corpus: int64, words + 1, and the lists one after another, which have no number in common with others'.
+
+    Returns
+    -------
+    (int64[size + 1], uint32 array)
+        Where each word's list starts, and the lists, ascending.
+
+    """
+    present = [own for own in values if len(own)]
+    if any(before.max() > after.min() for before, after in pairwise(present)):  # rows of grammars take turns
+        owners = [np.repeat(numbers, np.diff(own)) for numbers, own in zip(maps, offsets, strict=True)]
+        pairs = joined(np.uint64, owners) << np.uint64(32)
+        pairs |= joined(np.uint32, values)
+        pairs = sort_with(pairs, None)[0]
+        return running_sum(np.bincount(pairs >> np.uint64(32), minlength=size)), pairs.astype(np.uint32)
+    sizes = np.zeros(size, np.uint64)
+    for own, numbers in zip(offsets, maps, strict=True):
+        add_counts(np.diff(own).view(np.uint64), numbers, sizes)
+    starts = running_sum(sizes.view(np.int64))
+    made: UInt32 = allocate(int(starts[-1]), np.uint32)[1]
+    free = starts[:-1].copy()
+    for own, numbers, rows in zip(offsets, maps, values, strict=True):
+        chunks = weighted_chunks(own)
+        map_parallel(lambda chunk: _append(own, rows, numbers, free, made, *chunk), chunks)  # noqa: B023
+    return starts, made
+
+
+@kernel
+def _append(offsets: Int64, rows: UInt32, numbers: UInt32, free: Int64, made: UInt32, first: int, stop: int) -> None:
+    for word in range(first, stop):
+        at = free[numbers[word]]
+        for i in range(offsets[word], offsets[word + 1]):
+            made[at] = rows[i]
+            at += 1
+        free[numbers[word]] = at
+
+
+def joined(kind: type[np.generic], arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Put arrays of numbers one after another; a single one is returned as it is."""
+    if len(arrays) == 1 and arrays[0].dtype == kind:
+        return arrays[0]
+    made = allocate(sum(map(len, arrays)), kind)[1]
+    at = 0
+    for own in arrays:
+        target = made[at : at + len(own)]
+        map_parallel(lambda chunk: np.copyto(target[slice(*chunk)], own[slice(*chunk)]), even_chunks(len(own)))  # noqa: B023
+        at += len(own)
+    return made

@@ -1,0 +1,98 @@
+"""Sorts words in code point order: by eight bytes at a time as numbers, and few equal ones by comparing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from polars_tadoc.kernels.host.records.merge_words import compare_words, prefix_of, word_bounds
+from polars_tadoc.kernels.host.records.sort_keys import sort_with
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+
+
+FEW = 16
+"""Words up to which equal prefixes are sorted by insertion."""
+
+LARGE = 1 << 10
+"""Words above which equal prefixes are sorted by the next eight bytes."""
+
+MAX_PREFIX = 64
+"""Bytes after which equal prefixes are sorted by comparing."""
+
+_1 = np.uint64(1)
+
+
+def code_point_order(words: pa.LargeStringArray) -> UInt32:
+    """Return the ids of distinct words in code point order, uint32."""
+    bounds = word_bounds(words)
+    order = np.arange(len(words), dtype=np.uint64)
+    _sort(bounds, order, 0)
+    return order.astype(np.uint32)
+
+
+def _sort(bounds: UInt64, order: UInt64, skipped: int) -> None:
+    """Sort words whose first ``skipped`` bytes are equal."""
+    prefixes = np.empty(len(order), np.uint64)
+    own = order.copy()
+    map_parallel(lambda chunk: _prefixes(bounds, own, skipped, prefixes, *chunk), even_chunks(len(own)))
+    prefixes, order[:] = sort_with(prefixes, own)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], prefixes[1:] == prefixes[:-1], [False]])))
+    equal = np.stack([edges[::2], edges[1::2] + 1], axis=1)  # where each run of equal prefixes starts and ends
+    large = (equal[:, 1] - equal[:, 0] > LARGE) & (skipped + 8 < MAX_PREFIX)
+    small = equal[~large]
+    map_parallel(lambda chunk: _sort_equal(bounds, order, small, *chunk), even_chunks(len(small), 1 << 10))
+    for start, end in equal[large].tolist():
+        _sort(bounds, order[start:end], skipped + 8)
+
+
+@kernel
+def _prefixes(bounds: UInt64, words: UInt64, skipped: int, prefixes: UInt64, first: int, stop: int) -> None:
+    for i in range(first, stop):
+        start, end = bounds[words[i]] + np.uint64(skipped), bounds[words[i] + _1]
+        prefixes[i] = prefix_of(start, end) if start < end else np.uint64(0)
+
+
+@inner
+def _less(bounds: UInt64, a: Any, b: Any) -> Any:
+    return compare_words(bounds[a], bounds[a + _1], bounds[b], bounds[b + _1]) < 0
+
+
+@inner
+def _sift(bounds: UInt64, words: UInt64, start: Any, root: Any, size: Any) -> None:
+    """Let a word sink to its place in a heap of which the last words come first."""
+    word = words[start + root]
+    while 2 * root + 1 < size:
+        child = 2 * root + 1
+        if child + 1 < size and _less(bounds, words[start + child], words[start + child + 1]):
+            child += 1
+        if not _less(bounds, word, words[start + child]):
+            break
+        words[start + root] = words[start + child]
+        root = child
+    words[start + root] = word
+
+
+@kernel
+def _sort_equal(bounds: UInt64, words: UInt64, runs: Int64, first: int, stop: int) -> None:
+    """Sort runs of words by comparing them."""
+    for run in range(first, stop):
+        start, end = runs[run, 0], runs[run, 1]
+        if end - start <= FEW:
+            for i in range(start + 1, end):
+                word, at = words[i], i
+                while at > start and _less(bounds, word, words[at - 1]):
+                    words[at] = words[at - 1]
+                    at -= 1
+                words[at] = word
+            continue
+        size = end - start
+        for root in range(size // 2 - 1, -1, -1):
+            _sift(bounds, words, start, root, size)
+        for last in range(size - 1, 0, -1):
+            words[start], words[start + last] = words[start + last], words[start]
+            _sift(bounds, words, start, 0, last)
