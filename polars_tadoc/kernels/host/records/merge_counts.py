@@ -11,11 +11,10 @@ import numpy.typing as npt
 
 from polars_tadoc.kernels.host.records.sort_keys import sort_with
 from polars_tadoc.kernels.primitives.lists import running_sum
-from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.jit import kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
-
 
 
 def add_counts(counts: UInt64, numbers: UInt32, totals: UInt64) -> None:

@@ -7,17 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.kernels.host.records.merge_words import compare_words, word_bounds
 from polars_tadoc.kernels.host.records.sort_keys import sort_with
 from polars_tadoc.runtime.addresses import copy_bytes, load_u8, load_u32, load_u64, prefetch, prefetch_address
-from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
-
 
 HASH_BITS = 43
 """Bits of the hashes: they are sorted in five passes. Of 3 million words every second time two have the same hash."""

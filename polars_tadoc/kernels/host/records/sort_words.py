@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.kernels.host.records.merge_words import compare_words, prefix_of, word_bounds
@@ -13,7 +12,6 @@ from polars_tadoc.kernels.host.records.sort_keys import sort_with
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
-
 
 FEW = 16
 """Words up to which equal prefixes are sorted by insertion."""
