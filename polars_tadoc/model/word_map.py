@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from hashlib import blake2b
 from typing import Annotated, Any, TypedDict
 
@@ -160,6 +160,15 @@ class Morphism:
         gone = images.is_in(pl.Series(sorted(deleted), dtype=pl.String).implode())
         return images.zip_with(~gone, _NOTHING).alias("word")
 
+    def few_images(self, words: list[str]) -> list[str | None]:
+        """Map a few words as :meth:`images` does, without Polars where they are only lower-cased: calls take longer."""
+        if self.normalize is not None or (self.lowercase and any("Σ" in word for word in words)):  # ς ends a word
+            by_polars: list[str | None] = self.images(pl.Series("word", words, pl.String)).to_list()
+            return by_polars
+        table, deleted = _lower_case() if self.lowercase else {}, self.deleted
+        images = [word.translate(table) for word in words]
+        return [None if image in deleted else image for image in images]
+
     def _normalized(self, words: pl.Series, normalize: pl.Expr) -> pl.Series:
         try:
             return _evaluated(words, normalize) if self.evaluate is None else self.evaluate(words)
@@ -179,6 +188,17 @@ class Morphism:
         words = pl.Series(sorted(self.stopwords), dtype=pl.String)
         return frozenset(["", *(words.str.to_lowercase() if self.lowercase else words).to_list()])
 
+
+@cache
+def _lower_case() -> dict[int, str]:
+    """Return what Polars makes of each character that it lower-cases: Python's Unicode may be of another version."""
+    characters = [chr(code) for code in range(0x20, MAX_CASED) if not 0xD800 <= code < 0xE000]
+    images = pl.Series(["\n".join(characters)]).str.to_lowercase().item().split("\n")
+    return {ord(own): image for own, image in zip(characters, images, strict=True) if own != image}
+
+
+MAX_CASED = 0x20000
+"""Beyond are ideographs, tags and characters for private use, which have no case."""
 
 FEW = 256
 """Maximum number of words looked up one by one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary
-from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.model.word_map import FEW, Morphism
 from polars_tadoc.records.labelled_results import from_arrow
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.runtime.arrow_memory import allocate
@@ -59,6 +60,13 @@ class QueryWords:
         """Take strings for words, one query each."""
         data, ends = _bytes(words)
         return cls.numbered(data, _spans(ends), np.arange(len(words) + 1))
+
+    @classmethod
+    def of_strings(cls, words: Sequence[str | None]) -> QueryWords:
+        """Do the same for a few strings; null is as if empty."""
+        encoded = [(word or "").encode() for word in words]
+        ends = np.array([0, *accumulate(map(len, encoded))], np.int64)
+        return cls.numbered(np.frombuffer(b"".join(encoded), np.uint8), _spans(ends), np.arange(len(words) + 1))
 
     @classmethod
     def numbered(cls, data: UInt8, spans: Int64, offsets: Int64) -> QueryWords:
@@ -156,10 +164,14 @@ class Analyzer:
             words, is_mapped = QueryWords.numbered(cut.data, cut.spans, cut.offsets), self.morphism is None
         if is_mapped or self.morphism is None:
             return words
-        images = self.morphism.images(words.series())
-        mapped = QueryWords.of(images)
+        if words.distinct <= FEW:
+            few = self.morphism.few_images(words.strings())
+            mapped, deleted = QueryWords.of_strings(few), np.array([image is None for image in few], np.bool_)
+        else:
+            images = self.morphism.images(words.series())
+            mapped, deleted = QueryWords.of(images), images.is_null().to_numpy()
         gone = np.zeros(mapped.distinct, np.bool_)
-        gone[mapped.words[images.is_null().to_numpy()]] = True
+        gone[mapped.words[deleted]] = True
         stays = ~gone[mapped.words][words.words]
         offsets = np.append(0, np.cumsum(stays))[words.offsets]
         return QueryWords(offsets, mapped.words[words.words][stays], mapped.data, mapped.spans)
