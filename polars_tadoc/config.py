@@ -178,18 +178,73 @@ class Config:
 
     @staticmethod
     def set(**options: Any) -> None:
-        """Change options for the whole process; the same names as in the constructor."""
+        """Change options for the whole process; the same names as in the constructor.
+
+        Parameters
+        ----------
+        **options
+            As for the constructor.
+
+        Raises
+        ------
+        TypeError
+            An option is unknown.
+        ValueError
+            A value is out of range.
+
+        Examples
+        --------
+        >>> import polars_tadoc as tadoc
+        >>> tadoc.Config.set(threads=1)
+        >>> tadoc.Config.get("threads")
+        1
+        >>> tadoc.Config.reset()
+
+        """
         Config(**options).__enter__()
 
     @staticmethod
     def get(option: str) -> Any:
-        """Return the value of an option."""
+        """Return the value of an option.
+
+        Parameters
+        ----------
+        option
+            Its name.
+
+        Returns
+        -------
+        int, str or None
+            The current value.
+
+        Raises
+        ------
+        TypeError
+            The option is unknown.
+
+        Examples
+        --------
+        >>> import polars_tadoc as tadoc
+        >>> tadoc.Config.get("expansion_limit")
+        2147483648
+
+        """
         _require_known([option])
         return getattr(_current, option)
 
     @staticmethod
     def reset() -> None:
-        """Reset every option to its default."""
+        """Reset every option to its default.
+
+        Examples
+        --------
+        >>> import polars_tadoc as tadoc
+        >>> tadoc.Config.set(engine="cpu")
+        >>> tadoc.Config.reset()
+        >>> tadoc.Config.get("engine")
+        'auto'
+
+        """
         global _current
         with _lock:
             _current = Settings()

@@ -179,6 +179,18 @@ class Dictionary:
         ValueError
             ``path`` is an address (``s3://…``).
 
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> words = tadoc.Dictionary.from_words(pl.Series(["to", "be"]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     words.save(Path(folder) / "words")
+        ...     tadoc.Dictionary.load(Path(folder) / "words") == words
+        True
+
         """
         place = require_path("path", path, "Dictionary.save")
         self._require_sound()

@@ -202,7 +202,14 @@ class Grammar:
         return int(stored + strings + 41 * self.rule_count + 45 * self.vocabulary_size)
 
     def to_arrow(self) -> pa.StructArray:
-        """Return the grammar as an Arrow struct array of length 1, type ``ARROW_TYPE``."""
+        """Return the grammar as an Arrow struct array of length 1, type ``ARROW_TYPE``.
+
+        Returns
+        -------
+        pyarrow.StructArray
+            Length 1, type ``ARROW_TYPE``; read it with :meth:`from_arrow`.
+
+        """
         columns = [
             _cell(self.vocabulary),
             _cell(pa.array(self.rule_offsets)),
@@ -218,6 +225,16 @@ class Grammar:
     @classmethod
     def from_arrow(cls, array: pa.StructArray) -> Grammar:
         """Read a grammar from an Arrow struct array of length 1 and check all of it.
+
+        Parameters
+        ----------
+        array
+            Array of :meth:`to_arrow`.
+
+        Returns
+        -------
+        Grammar
+            The grammar, checked.
 
         Raises
         ------

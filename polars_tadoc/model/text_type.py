@@ -93,6 +93,16 @@ def is_tadoc(dtype: object) -> bool:
 
     ``pl.Extension("polars_tadoc.text", …)`` is one too: the type of columns read before this package was imported.
 
+    Parameters
+    ----------
+    dtype
+        A Polars data type; anything else is not compressed.
+
+    Returns
+    -------
+    bool
+        Whether it is the type of a compressed column.
+
     Examples
     --------
     >>> import polars as pl

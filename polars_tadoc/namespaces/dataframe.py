@@ -92,6 +92,11 @@ class TadocFrame:
 
         A misspelt column raises ``ColumnMissingError`` with the nearest names.
 
+        Returns
+        -------
+        DataFrame
+            The frame with the column as ``tadoc.DTYPE``, or in the type of ``like`` or ``Config(column_type=)``.
+
         Examples
         --------
         >>> import polars as pl
@@ -109,6 +114,11 @@ class TadocFrame:
     def recompress(self, column: str | None = None, **options: Unpack[RecompressOptions]) -> pl.DataFrame:
         """Merge the grammars of a compressed column (optional if there is only one).
 
+        Returns
+        -------
+        DataFrame
+            The frame with the same rows; the type of the column does not change.
+
         Examples
         --------
         >>> import polars as pl
@@ -123,6 +133,16 @@ class TadocFrame:
     @documented_by(decompress)
     def decompress(self, column: str | None = None) -> pl.DataFrame:
         """Replace a compressed column (optional if there is only one) by its text.
+
+        Parameters
+        ----------
+        column
+            Name of the compressed column; optional if there is only one.
+
+        Returns
+        -------
+        DataFrame
+            The frame with the column as String.
 
         Examples
         --------
@@ -150,6 +170,11 @@ class TadocFrame:
         -------
         DataFrame
             Compressed columns as String, other columns unchanged.
+
+        Raises
+        ------
+        TypeError, ValueError
+            ``rows`` or ``words`` is not an integer, or negative.
 
         Examples
         --------
@@ -410,6 +435,11 @@ class TadocFrame:
         """Build a search index of a compressed column (optional if there is only one).
 
         A misspelt column raises ``ColumnMissingError`` with the nearest names.
+
+        Returns
+        -------
+        Index
+            The index, in memory; :meth:`polars_tadoc.Index.save` writes it.
 
         Examples
         --------
@@ -681,6 +711,16 @@ class TadocFrame:
     @documented_by(info)
     def info(self, column: str | None = None) -> pl.DataFrame:
         """Describe a compressed column in one row; columns as for :func:`polars_tadoc.info`.
+
+        Parameters
+        ----------
+        column
+            Name of the compressed column; optional if there is only one.
+
+        Returns
+        -------
+        DataFrame
+            One row; UInt64 and Float64 columns as described there.
 
         Examples
         --------

@@ -88,6 +88,11 @@ class TadocExpr:
         own. If batches are small (after a filter, on many cores), use ``lf.tadoc.compress("text")`` or
         ``df.tadoc.compress("text")``, which gather them first.
 
+        Returns
+        -------
+        Expr
+            ``tadoc.DTYPE``, or the type of ``like`` or ``Config(column_type=)``; null for null rows.
+
         Examples
         --------
         >>> import polars as pl
@@ -104,6 +109,11 @@ class TadocExpr:
     def recompress(self, **options: Unpack[RecompressOptions]) -> pl.Expr:
         """Merge the grammars of a compressed column, which must fit in memory.
 
+        Returns
+        -------
+        Expr
+            The type of the column; null for null rows.
+
         Examples
         --------
         >>> import polars as pl
@@ -119,6 +129,11 @@ class TadocExpr:
     @documented_by(decompress)
     def decompress(self) -> pl.Expr:
         """Return the text, byte for byte.
+
+        Returns
+        -------
+        Expr
+            ``String``; null for null rows.
 
         Examples
         --------
@@ -546,6 +561,11 @@ class TadocExpr:
         """Describe each group of rows, or all rows, in a struct; fields as the columns of :func:`polars_tadoc.info`.
 
         A grammar counts in each group that has rows of it.
+
+        Returns
+        -------
+        Expr
+            ``Struct`` with ``UInt64`` and ``Float64`` fields.
 
         Examples
         --------

@@ -165,6 +165,11 @@ class TadocLazyFrame:
         ``pl.scan_parquet("big.parquet").tadoc.compress("text").tadoc.sink_parquet("big.tadoc.parquet")`` needs memory
         for a few blocks only.
 
+        Returns
+        -------
+        LazyFrame
+            The plan with the column as ``tadoc.DTYPE``, or in the type of ``like`` or ``Config(column_type=)``.
+
         Examples
         --------
         >>> import polars as pl
@@ -185,6 +190,11 @@ class TadocLazyFrame:
 
         Holds all rows of the column in memory, compressed.
 
+        Returns
+        -------
+        LazyFrame
+            The plan with the same rows; the type of the column does not change.
+
         Examples
         --------
         >>> import polars as pl
@@ -200,6 +210,16 @@ class TadocLazyFrame:
     @documented_by(decompress)
     def decompress(self, column: str | None = None) -> pl.LazyFrame:
         """Replace a compressed column (optional if there is only one) by its text.
+
+        Parameters
+        ----------
+        column
+            Name of the compressed column; optional if there is only one.
+
+        Returns
+        -------
+        LazyFrame
+            The plan with the column as String.
 
         Examples
         --------
@@ -557,6 +577,16 @@ class TadocLazyFrame:
     @documented_by(info)
     def info(self, column: str | None = None) -> pl.LazyFrame:
         """Describe a compressed column in one row; columns as for :func:`polars_tadoc.info`.
+
+        Parameters
+        ----------
+        column
+            Name of the compressed column; optional if there is only one.
+
+        Returns
+        -------
+        LazyFrame
+            One row; UInt64 and Float64 columns as described there.
 
         Examples
         --------

@@ -136,6 +136,11 @@ class TadocSeries:
         String series
             The first words of each row; null for null.
 
+        Raises
+        ------
+        TypeError, ValueError
+            ``rows`` or ``words`` is not an integer, or negative.
+
         Examples
         --------
         >>> import polars as pl
@@ -165,6 +170,11 @@ class TadocSeries:
     @documented_by(equals, other="Text, or a series, compressed or String.")
     def eq(self, other: str | pl.Series, *, nulls_equal: bool = False) -> pl.Series:
         """Tell which rows equal a text, or the text of another series; as :func:`polars_tadoc.equals`.
+
+        Returns
+        -------
+        Boolean series
+            One value per row; null if either side is, unless ``nulls_equal``.
 
         Examples
         --------
@@ -470,6 +480,11 @@ class TadocSeries:
     @documented_by(info)
     def info(self) -> pl.DataFrame:
         """Describe the column in one row; columns as for :func:`polars_tadoc.info`.
+
+        Returns
+        -------
+        DataFrame
+            One row; UInt64 and Float64 columns as described there.
 
         Examples
         --------

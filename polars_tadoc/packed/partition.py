@@ -56,6 +56,16 @@ def short_dtype(dtype: pl.DataType | None) -> str:
 def is_packed(dtype: object) -> bool:
     """Tell whether a data type is that of a packed column.
 
+    Parameters
+    ----------
+    dtype
+        A Polars data type; anything else is not packed.
+
+    Returns
+    -------
+    bool
+        Whether it is ``tadoc.PACKED_DTYPE``.
+
     Examples
     --------
     >>> import polars_tadoc as tadoc

@@ -1,4 +1,4 @@
-"""Describes a call's parameters and errors in the words of the function that it hands its arguments to."""
+"""Copies parameters, results and errors from the docstring of a function to the docstrings of calls to it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 def documented_by(function: Callable[..., Any], **parameters: str) -> Callable[[Call], Call]:
-    """Describe the parameters and errors of a call as a function does, where its own docstring says nothing of them.
+    """Add the parameters and errors of a function to a call's docstring, where it does not have its own.
 
-    Parameters that the call does not have are left out, and of a method also the function's first one, the column. What
-    a method returns is described as another method does, but for its type. A call that takes
-    ``**options: Unpack[…]`` shows each option in its signature: in the function's place, before parameters of its own
-    that the function has not.
+    Leaves out parameters that the call lacks, and for a method also the function's first one, the column. Adds the
+    function's result if the call returns the same type, or if the function is a method; then the type is replaced. A
+    call that takes ``**options: Unpack[…]`` gets each option in its signature: in the function's order, before its own
+    further parameters.
 
     Parameters
     ----------
     function
         The function.
     **parameters
-        What to say of parameters that the function has not, or that mean something else here.
+        Descriptions of parameters that the function lacks, or that mean something else here.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def documented_by(function: Callable[..., Any], **parameters: str) -> Callable[[
     """
     known = inspect.signature(function).parameters
     _, sections = _sections(function)
-    of_method = sections.get("Returns") if "self" in known else None
+    returned, annotated = sections.get("Returns"), inspect.signature(function).return_annotation
     described, errors = _entries(sections["Parameters"]), _entries(sections.get("Raises", ""))
 
     def document(call: Call) -> Call:
@@ -57,8 +57,9 @@ def documented_by(function: Callable[..., Any], **parameters: str) -> Callable[[
         shown = sorted((name for name in entries if _first(name) in places), key=lambda name: places[_first(name)])
         own["Parameters"] = _joined({name: entries[name] for name in shown})
         own["Raises"] = _joined(errors | _entries(own.get("Raises", "")))
-        if of_method is not None and "Returns" not in own:
-            own["Returns"] = re.sub("^.*", str(inspect.signature(made).return_annotation).rpartition(".")[2], of_method)
+        kind = inspect.signature(made).return_annotation
+        if returned is not None and "Returns" not in own and ("self" in known or kind == annotated):
+            own["Returns"] = returned if kind == annotated else re.sub("^.*", str(kind).rpartition(".")[2], returned)
         written = [f"{name}\n{'-' * len(name)}\n{own[name]}" for name in _ORDER if own.get(name)]
         made.__doc__ = "\n\n".join([summary, *written]) + "\n"
         inspect.unwrap(made).__doc__ = made.__doc__  # of which the reference pages are made
@@ -68,14 +69,14 @@ def documented_by(function: Callable[..., Any], **parameters: str) -> Callable[[
 
 
 def _sections(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """Return what a docstring says first, and its sections by name."""
+    """Return a docstring's text before its sections, and the sections by name."""
     summary, *parts = re.split(r"^(\w+)\n-{3,}\n", inspect.getdoc(function) or "", flags=re.MULTILINE)
     named = zip(parts[::2], parts[1::2], strict=True)
     return summary.rstrip(), {name: body.strip("\n") for name, body in named}
 
 
 def _entries(section: str) -> dict[str, str]:
-    """Return what a section says of each parameter or error, by its heading."""
+    """Return a section's description of each parameter or error, by its heading."""
     parts = re.split(r"^(\S.*)\n", section, flags=re.MULTILINE)
     return {heading: body.rstrip() for heading, body in zip(parts[1::2], parts[2::2], strict=True)}
 
@@ -85,5 +86,5 @@ def _joined(entries: dict[str, str]) -> str:
 
 
 def _first(heading: str) -> str:
-    """Return the first parameter that a heading names."""
+    """Return the first parameter in a heading."""
     return heading.partition(",")[0].lstrip("*")
