@@ -22,6 +22,7 @@ from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.model.column import require_tadoc, split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary, unify
+from polars_tadoc.model.word_map import naming_normalize
 from polars_tadoc.records.labelled_results import from_arrow, lists, sequence_series
 from polars_tadoc.runtime.io_source import at_work
 from polars_tadoc.traversal.options import Options
@@ -137,7 +138,8 @@ class GroupRequest:
 
     def run(self, groups: Groups) -> pl.Series:
         """Count; returns one list of structs per group, empty for groups without words."""
-        counted = self._count(groups)
+        with naming_normalize(self.call, groups.column.name):
+            counted = self._count(groups)
         sizes = np.zeros(len(groups.offsets) - 1, np.int64)
         sizes[counted.groups] = np.diff(counted.offsets)
         columns = self.columns(counted.words, counted.sequences[counted.ids])

@@ -15,6 +15,7 @@ from polars_tadoc.execute.text_corpus import corpus_of_text
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.column import require_series, require_tadoc, split
 from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.model.word_map import naming_normalize
 
 
 class Stages(Generic[Part]):
@@ -48,9 +49,10 @@ class Stages(Generic[Part]):
 
         """
         require_series(column, self.limited.name)
-        if self.limited.takes_text and column.dtype == pl.String:
-            return self.limited.merge(list(self.limited.text_partials(column, 0, self.batches)))
-        return self.all_of(split(require_tadoc(column, self.limited.name)))
+        with naming_normalize(self.limited.name, column.name):
+            if self.limited.takes_text and column.dtype == pl.String:
+                return self.limited.merge(list(self.limited.text_partials(column, 0, self.batches)))
+            return self.all_of(split(require_tadoc(column, self.limited.name)))
 
     def all_of(self, corpora: Sequence[Corpus]) -> Part:
         """Count in corpora held in memory, all on one engine; errors as for :meth:`all`."""
@@ -73,7 +75,8 @@ class Stages(Generic[Part]):
         """
         if isinstance(documents, pl.Series):
             if self.every.takes_text or self._tokenizer is None:
-                yield from map(self.every.on_host, self.every.text_partials(documents, first, self.batches))
+                with naming_normalize(self.every.name):
+                    yield from map(self.every.on_host, self.every.text_partials(documents, first, self.batches))
                 return
             corpus = corpus_of_text(documents, self._tokenizer)
             documents = replace(corpus, rows=corpus.rows + first)
@@ -96,5 +99,6 @@ class Stages(Generic[Part]):
         def some(corpus: Corpus, engine: Engine) -> Part:
             return self.every.on_host(self.every.partial(corpus, engine))
 
-        parts = self.batches.parts(corpus, engine, aggregation.partial, some)
+        with naming_normalize(aggregation.name):
+            parts = self.batches.parts(corpus, engine, aggregation.partial, some)
         return parts[0] if len(parts) == 1 else aggregation.merge(parts)

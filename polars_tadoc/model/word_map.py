@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import blake2b
@@ -26,6 +27,26 @@ class MorphismOptions(TypedDict, total=False):
     normalize: Annotated[pl.Expr | None, Default(None)]
     lowercase: Annotated[bool, Default(False)]
     stopwords: Annotated[Iterable[str] | None, Default(None)]
+
+
+class NormalizeError(ValueError):
+    """``normalize`` fails on a word; :func:`naming_normalize` adds the call and the column."""
+
+    call = column = ""
+
+    def __str__(self) -> str:
+        at = f'column "{self.column}": ' if self.column else ""
+        return f"{self.call}: {at}{self.args[0]}" if self.call else str(self.args[0])
+
+
+@contextmanager
+def naming_normalize(call: str, column: str = "") -> Iterator[None]:
+    """Name the call, and the column if there is one, in errors of ``normalize`` that lack them."""
+    try:
+        yield
+    except NormalizeError as error:
+        error.call, error.column = error.call or call, error.column or column
+        raise
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +167,7 @@ class Morphism:
         if self.normalize is not None:
             images = self._normalized(words, self.normalize)
             if len(images) != len(words) or images.dtype not in (pl.String, pl.Null):
-                raise ValueError(
+                raise NormalizeError(
                     f"normalize gives {len(images)} values of type {images.dtype} for {len(words)} words; "
                     "it must give one String (or null) per word"
                 )
@@ -177,7 +198,7 @@ class Morphism:
             if word is None:
                 raise
             said = str(error).split("\n")[0].strip()  # the rest is the plan
-            raise ValueError(
+            raise NormalizeError(
                 f"normalize fails on the word {word[:_LONGEST_SHOWN]!r}: {said}; make it give null for words "
                 "without an image, as .cast(…, strict=False) does"
             ) from error

@@ -15,7 +15,7 @@ from polars_tadoc.compress.compress import named_tokenizer, require_known
 from polars_tadoc.kernels.host.rows.term_counts import score_rows
 from polars_tadoc.model.column import require_tadoc, scatter_to_rows, split
 from polars_tadoc.model.corpus import Corpus, require_countable
-from polars_tadoc.model.word_map import Morphism, MorphismOptions
+from polars_tadoc.model.word_map import Morphism, MorphismOptions, naming_normalize
 from polars_tadoc.records.labelled_results import from_arrow, lists
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.rows.phrases import count_phrase
@@ -117,7 +117,8 @@ class BM25Request:
     def run(self, column: pl.Series) -> pl.Series:
         """Score the rows of a column."""
         column = require_tadoc(column, "bm25")
-        return self._score(column, np.array([0, len(column)], np.int64))
+        with naming_normalize("bm25", column.name):
+            return self._score(column, np.array([0, len(column)], np.int64))
 
     @at_work()
     @ends_on_interrupt
@@ -127,7 +128,8 @@ class BM25Request:
         column = require_tadoc(column, "bm25")
         sizes = imploded.list.len().fill_null(0).to_numpy()
         offsets = np.append(0, np.cumsum(sizes, dtype=np.int64))
-        values = self._score(column, offsets).to_arrow(compat_level=pl.CompatLevel.newest())
+        with naming_normalize("bm25", column.name):
+            values = self._score(column, offsets).to_arrow(compat_level=pl.CompatLevel.newest())
         return from_arrow(imploded.name, lists(offsets, values))
 
     def _score(self, column: pl.Series, group_offsets: Int64) -> pl.Series:

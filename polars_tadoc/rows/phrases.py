@@ -17,7 +17,7 @@ from polars_tadoc.kernels.host.rows.word_map import map_roots, map_rules
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.model.column import require_tadoc, scatter_to_rows, split
 from polars_tadoc.model.corpus import Corpus, require_countable
-from polars_tadoc.model.word_map import Morphism, MorphismOptions, encode
+from polars_tadoc.model.word_map import Morphism, MorphismOptions, encode, naming_normalize
 from polars_tadoc.rows.matching import Target
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.rows.token_count import token_count
@@ -212,7 +212,8 @@ class PhraseRequest:
                 require_known(tokenizer, f"{self.call}: the column")
                 texts[name] = PhraseWords.cut(self.phrases, tokenizer)
                 self._require_words(texts[name].offsets)
-            self._count(corpus, texts[name], counts[at : at + corpus.document_count])
+            with naming_normalize(self.call, column.name):
+                self._count(corpus, texts[name], counts[at : at + corpus.document_count])
             at += corpus.document_count
         if self.once:
             values = pl.Series(column.name, counts != 0)

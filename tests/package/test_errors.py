@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -274,6 +275,40 @@ def test_normalize_that_fails_on_a_word() -> None:
     df = pl.DataFrame({"text": [" ".join(words)]}).tadoc.compress("text")
     numbers = pl.element().cast(pl.Int64).cast(pl.String)
     for call in (df.tadoc.word_count, df.tadoc.build_index, df.tadoc.term_vector):
-        with pytest.raises(ValueError, match=r"normalize fails on the word 'seven': .*strict=False"):
+        with pytest.raises(
+            ValueError, match=rf"^{call.__name__}: column \"text\": normalize fails on the word 'seven': .*strict=False"
+        ):
             call("text", normalize=numbers)
     assert df.tadoc.word_count("text", normalize=pl.element().cast(pl.Int64, strict=False).cast(pl.String)).height
+
+
+NUMBERS = pl.element().cast(pl.Int64).cast(pl.String)
+
+
+@pytest.mark.parametrize(
+    ("said", "call"),
+    {
+        'word_count: column "text": ': lambda bad, _: bad["text"].tadoc.word_count(normalize=NUMBERS),
+        "word_count: ": lambda bad, _: bad.lazy().tadoc.word_count("text", normalize=NUMBERS).collect(),
+        'count_phrase: column "text": ': lambda bad, _: tadoc.count_phrase(bad["text"], "three", normalize=NUMBERS),
+        'bm25: column "text": ': lambda bad, _: tadoc.bm25(bad["text"], "three", normalize=NUMBERS),
+        'append: column "text": ': lambda bad, index: index.append(bad["text"]),
+        "search: ": lambda _, index: index.search("three"),
+        "top: ": lambda _, index: index.top("three"),
+        "explain: ": lambda _, index: index.explain("three", 1),
+        "snippets: ": lambda _, index: index.snippets(index.search("1"), "three"),
+    }.items(),
+)
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_normalize_that_fails_names_its_call(
+    said: str, call: Callable[[pl.DataFrame, tadoc.Index], Any], is_saved: bool, tmp_path: Path
+) -> None:
+    good, bad = (pl.DataFrame({"text": [text, "4 5"]}).tadoc.compress("text") for text in ("1 2", "1 three"))
+    index = good.tadoc.build_index("text", normalize=NUMBERS)
+    if is_saved:
+        index.save(tmp_path / "index")
+        index = tadoc.load_index(tmp_path / "index")
+    with pytest.raises(ValueError, match="^" + re.escape(said)) as told:
+        call(bad, index)
+    assert "normalize fails on the word 'three': " in str(told.value)
+    assert str(told.value).count(said) == 1

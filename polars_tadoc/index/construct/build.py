@@ -13,7 +13,7 @@ from polars_tadoc.index.construct.collect import document_rows, documents_of, ma
 from polars_tadoc.index.index import Index
 from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.model.column import require_tadoc, split
-from polars_tadoc.model.word_map import MorphismOptions
+from polars_tadoc.model.word_map import MorphismOptions, naming_normalize
 from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.runtime.option_signature import Default, takes_options
@@ -128,5 +128,6 @@ def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Un
         corpora = split(column)
         analyzer = Analyzer.of(corpora, counting.morphism)
         rows = document_rows(corpora)
-        segment = make_segment(corpora, rows, counting, how)
+        with naming_normalize("build_index", column.name):
+            segment = make_segment(corpora, rows, counting, how)
         return Index((segment,), analyzer, documents_of(column, rows, id, metadata, store), how.name)

@@ -20,6 +20,7 @@ from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.index.query.filter import bitmap, filter_mask
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.model.column import require_tadoc, split
+from polars_tadoc.model.word_map import naming_normalize
 from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.traversal.options import Options, require_strategy
@@ -93,7 +94,8 @@ def append(
         content = _without_held(content, id, rows, upsert)
     more = documents_of(column, rows, id, metadata, stored.stored_text is not None)
     codec = codec_of(content.segments[0].postings)
-    segment = make_segment(corpora, rows, Options(analyzer.morphism, strategy, engine), codec)
+    with naming_normalize("append", column.name):
+        segment = make_segment(corpora, rows, Options(analyzer.morphism, strategy, engine), codec)
     return _merge_small(Content((*content.segments, segment), _joined(stored, more), analyzer))
 
 

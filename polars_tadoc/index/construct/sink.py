@@ -28,6 +28,7 @@ from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.corpus import require_countable
 from polars_tadoc.model.payload import short_name
+from polars_tadoc.model.word_map import naming_normalize
 from polars_tadoc.records import Checkpoint, Spill
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.traversal.options import Options
@@ -118,7 +119,8 @@ class _Building:
         corpora = window.corpora
         require_countable(corpora)
         engine = choose(self._options.engine, sum(corpus.symbol_count for corpus in corpora))
-        counted = count_words(corpora, rows, engine, self._options)
+        with naming_normalize(CALL):
+            counted = count_words(corpora, rows, engine, self._options)
         lengths = counted.lengths(rows, CALL)
         terms, (offsets, documents, counts) = counted.in_order()
         if len(terms) and terms.strings[0].as_py() == "":

@@ -14,6 +14,7 @@ from polars_tadoc.index.query.analyzer import QueryWords, has_quotes
 from polars_tadoc.index.query.phrases import Phrases, phrase_lists, take_phrases
 from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, weigh_words
 from polars_tadoc.kernels.postings.coded import Lists, Queries
+from polars_tadoc.model.word_map import naming_normalize
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.scoring.bm25 import Scoring
 
@@ -94,8 +95,9 @@ class Plan:
 
 def plan(index: Collection, texts: str | pl.Series, scoring: Scoring, call: str) -> Plan:
     """Find the words and phrases of queries in all segments, and weigh them by their documents in the whole index."""
-    phrases = take_phrases(texts, index.analyzer, call) if has_quotes(texts) else None
-    words = index.analyzer.analyze(texts if phrases is None else phrases.texts)
+    with naming_normalize(call):
+        phrases = take_phrases(texts, index.analyzer, call) if has_quotes(texts) else None
+        words = index.analyzer.analyze(texts if phrases is None else phrases.texts)
     offsets, items, frequencies = words.offsets, words.words, np.zeros(words.distinct, np.int64)
     numbers = [words.find(segment, frequencies) for segment in index.segments]
     extra: list[Lists | None] = [None] * len(numbers)
