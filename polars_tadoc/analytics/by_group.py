@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.analytics import cooccurrence, sequence_count, sort, term_vector, word_count
@@ -24,14 +23,11 @@ from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.model.word_map import naming_normalize
 from polars_tadoc.records.labelled_results import from_arrow, lists, sequence_series
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.io_source import at_work
 from polars_tadoc.traversal.options import Options
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import Source, prepare
-
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, eq=False)

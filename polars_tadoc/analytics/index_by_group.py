@@ -28,10 +28,8 @@ from polars_tadoc.records.labelled_results import (
     sequence_series,
     to_arrow,
 )
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.io_source import at_work
-
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
 
 LABEL = "label of a TADOC row"
 """Field name of the labels in lists of structs."""
@@ -71,7 +69,7 @@ class Shares:
         found = keys[firsts]
         return cls(found >> 32, found & 0xFFFFFFFF, np.append(firsts, len(keys)), rows.astype(np.uint32), order)
 
-    def keep(self, kept: npt.NDArray[np.bool_], most: int | None = None) -> Shares:
+    def keep(self, kept: Bools, most: int | None = None) -> Shares:
         """Drop lists, and rows beyond ``most`` in each list."""
         sizes = np.diff(self.offsets)
         within = np.repeat(kept, sizes)

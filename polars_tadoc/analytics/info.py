@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -17,6 +16,7 @@ from polars_tadoc.compress.decompress import Allowance, document_sizes
 from polars_tadoc.errors import RepeatedGrammarsWarning
 from polars_tadoc.model.column import require_tadoc, split
 from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.runtime.array_types import Int64
 
 SCHEMA = pl.Schema(
     {
@@ -104,7 +104,7 @@ def info_by_group(imploded: pl.Series) -> pl.Series:
     return _described(split(groups.column), groups.offsets).to_struct(imploded.name)
 
 
-def _described(corpora: Sequence[Corpus], offsets: npt.NDArray[np.int64]) -> pl.DataFrame:
+def _described(corpora: Sequence[Corpus], offsets: Int64) -> pl.DataFrame:
     """Describe intervals of rows, one result row each; a grammar counts wherever it has rows."""
     found = {name: np.zeros(len(offsets) - 1, np.uint64) for name in SCHEMA.names()[:-1]}
     found["rows"] = np.diff(offsets).astype(np.uint64)

@@ -22,6 +22,7 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, from_arrow, lists
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
+from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.traversal.options import CountRequest, MinCountOption, WordOptions
 from polars_tadoc.traversal.selector import choose_strategy
@@ -38,7 +39,7 @@ class Postings:
     """Rows that contain each word, ascending; all arrays in host memory."""
 
     words: Vocabulary
-    offsets: npt.NDArray[np.int64]
+    offsets: Int64
     """int64, words + 1, by word id."""
     rows: npt.NDArray[Any]
 
@@ -54,8 +55,8 @@ class InvertedIndex:
 
     labels: Labels
     words: Vocabulary
-    ids: npt.NDArray[np.uint32]
-    offsets: npt.NDArray[np.int64]
+    ids: UInt32
+    offsets: Int64
     rows: npt.NDArray[Any]
 
     def to_arrow(self) -> pa.Table:

@@ -23,6 +23,7 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, from_arrow, lists, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, stretches, word_columns
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.traversal.options import (
     MinCountOption,
@@ -46,12 +47,12 @@ class Postings:
     """Rows that contain each sequence, by descending count; all arrays in host memory."""
 
     words: Vocabulary
-    ids: npt.NDArray[np.uint32]
+    ids: UInt32
     """uint32[sequences, n]: word ids; sequences in code point order."""
-    offsets: npt.NDArray[np.int64]
+    offsets: Int64
     """int64, sequences + 1: start of each sequence's rows."""
     rows: npt.NDArray[Any]
-    counts: npt.NDArray[np.uint64]
+    counts: UInt64
 
     @property
     def nbytes(self) -> int:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -22,6 +21,7 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, to_arrow
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, stretches
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.traversal.options import MinCountOption, TopOption, TopRequest, WordOptions
 from polars_tadoc.traversal.selector import choose_strategy
@@ -38,12 +38,12 @@ class DocumentWords:
     """Each document's words, by descending count, ties in code point order; all arrays in host memory."""
 
     words: Vocabulary
-    rows: npt.NDArray[np.int64]
+    rows: Int64
     """int64 by document, ascending: its row."""
-    offsets: npt.NDArray[np.int64]
+    offsets: Int64
     """int64, documents + 1: start of each document's words."""
-    ids: npt.NDArray[np.uint32]
-    counts: npt.NDArray[np.uint64]
+    ids: UInt32
+    counts: UInt64
 
     @property
     def nbytes(self) -> int:
@@ -73,7 +73,7 @@ class TermVectors:
         words = self.documents.words.take(self.documents.ids)
         return pl.DataFrame([self.labels.series(self._rows()), words, pl.Series("count", self.documents.counts)])
 
-    def _rows(self) -> npt.NDArray[np.uint32]:
+    def _rows(self) -> UInt32:
         return np.repeat(self.documents.rows.astype(np.uint32), np.diff(self.documents.offsets))
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypedDict, Unpack
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.analytics.bm25_weights import bm25_weights
@@ -20,6 +19,7 @@ from polars_tadoc.execute.terms import Terms
 from polars_tadoc.execute.weights import weigh_in_batches
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.traverse.counts_cpu import map_counts
+from polars_tadoc.runtime.array_types import Float64, Int64
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import Default, takes_options
@@ -89,7 +89,7 @@ class ToCSRRequest:
         matrix.has_canonical_format = True  # words ascend in each row, without duplicates
         return matrix, words
 
-    def _weigh(self, terms: Terms, batches: DeviceBatches) -> npt.NDArray[np.float64]:
+    def _weigh(self, terms: Terms, batches: DeviceBatches) -> Float64:
         assert self.weights is not None
         try:
             return self._weigh_all(terms, self.weights)
@@ -97,13 +97,13 @@ class ToCSRRequest:
             pass
         return weigh_in_batches(terms.on_host(), self.weights, None, batches)[2]
 
-    def _weigh_all(self, terms: Terms, weights: Weighting) -> npt.NDArray[np.float64]:
+    def _weigh_all(self, terms: Terms, weights: Weighting) -> Float64:
         terms = self.counting.settle(terms)
-        made: npt.NDArray[np.float64] = terms.engine.kernels.to_host(terms.weigh(weights))
+        made: Float64 = terms.engine.kernels.to_host(terms.weigh(weights))
         return made
 
 
-def _columns(terms: Terms, dictionary: Dictionary | None, engine: str) -> tuple[pl.Series, npt.NDArray[np.int64]]:
+def _columns(terms: Terms, dictionary: Dictionary | None, engine: str) -> tuple[pl.Series, Int64]:
     """Return the columns' words (of a dictionary, or those that occur), and each occurring word's column by id."""
     columns = np.zeros(len(terms.words), np.int64)
     if dictionary is None:

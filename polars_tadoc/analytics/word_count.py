@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -20,6 +19,7 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, to_arrow
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
+from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.option_signature import takes_options
 from polars_tadoc.traversal.options import MinCountOption, TopOption, TopRequest, WordOptions
 
@@ -46,8 +46,8 @@ class Selection:
     """The words of a result, in order; strings are made only in the requested form."""
 
     words: Vocabulary
-    ids: npt.NDArray[np.uint32]
-    counts: npt.NDArray[np.uint64]
+    ids: UInt32
+    counts: UInt64
 
     def to_arrow(self) -> pa.Table:
         """Return a table with dictionary-encoded words; a short result has a dictionary of its own words only."""
@@ -63,7 +63,7 @@ class WordTransport(Transport[WordCounts]):
 
     def records(self, part: WordCounts) -> Records:
         """Keep the words that occur."""
-        counts: npt.NDArray[np.uint64] = part.engine.kernels.to_host(part.counts)
+        counts: UInt64 = part.engine.kernels.to_host(part.counts)
         ids = np.flatnonzero(counts).astype(np.uint32)
         return sort_records(self.layout, part.words, ids[:, None], counts[ids])
 

@@ -6,7 +6,6 @@ import secrets
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.config import settings
@@ -20,11 +19,9 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.text_type import storage
 from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
-
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 
 RECENT_ROWS = 250_000
 """Rows at the column's end from which the grammar to reuse is chosen."""
@@ -72,8 +69,8 @@ class Parser:
     gaps: _Lookup
     edges: UInt32
     rules: UInt32
-    onward: npt.NDArray[np.uint64]
-    begins: npt.NDArray[np.bool_]
+    onward: UInt64
+    begins: Bools
 
     @classmethod
     def of(cls, key: str, grammar: Grammar) -> Parser:
@@ -150,7 +147,7 @@ _parsers: ByteLRU[Parser] = ByteLRU(lambda: settings().host_cache_bytes // 4, la
 """Cache of grammars prepared for parsing."""
 
 
-def encode(tokens: Tokens, recent: RecentGrammar, valid: npt.NDArray[np.bool_]) -> tuple[pl.Series, Int64]:
+def encode(tokens: Tokens, recent: RecentGrammar, valid: Bools) -> tuple[pl.Series, Int64]:
     """Encode the rows whose words and gaps are all in the grammar.
 
     Parameters

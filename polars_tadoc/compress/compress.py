@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Annotated, TypedDict, Unpack
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -30,6 +29,7 @@ from polars_tadoc.model.column import require_series, require_string, require_ta
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.model.text_type import DTYPE, STORAGE, in_form, result_type
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.runtime.parallel import map_apart
@@ -204,7 +204,7 @@ class Compression:
         with interruptible(), bar_of(len(text), "compress", self.progress) as bar:
             batches = DeviceBatches("compress", self.engine)
 
-            def make(rows: tuple[pl.Series, npt.NDArray[np.int64]]) -> pl.Series:
+            def make(rows: tuple[pl.Series, Int64]) -> pl.Series:
                 block, own = rows
                 if self.recent:
                     made = _compress_like(block, own, self, self.recent, bar, batches)
@@ -294,18 +294,13 @@ def compress(text: pl.Series, **options: Unpack[CompressOptions]) -> pl.Series:
     return Compression.from_arguments(**options).run(text)
 
 
-def cut_grammars(sizes: npt.NDArray[np.int64], rows_per_grammar: int | None) -> Iterator[tuple[int, int]]:
+def cut_grammars(sizes: Int64, rows_per_grammar: int | None) -> Iterator[tuple[int, int]]:
     """Cut rows of the given text bytes into blocks of one grammar each."""
     return cut_blocks(sizes, rows_per_grammar or ROWS_PER_GRAMMAR, BYTES_PER_GRAMMAR)
 
 
 def _compress_like(
-    text: pl.Series,
-    sizes: npt.NDArray[np.int64],
-    how: Compression,
-    recent: RecentGrammar,
-    bar: Bar,
-    batches: DeviceBatches,
+    text: pl.Series, sizes: Int64, how: Compression, recent: RecentGrammar, bar: Bar, batches: DeviceBatches
 ) -> pl.Series:
     """Compress a block with an existing grammar if that takes fewer bytes than a new one for all rows."""
     valid = text.is_not_null().to_numpy()
@@ -335,10 +330,10 @@ class _Block:
 
     grammar: Grammar
     payload: str
-    root_offsets: npt.NDArray[np.int64]
-    roots: npt.NDArray[np.uint32]
-    gap_offsets: npt.NDArray[np.int64]
-    gap_data: npt.NDArray[np.uint8] | None
+    root_offsets: Int64
+    roots: UInt32
+    gap_offsets: Int64
+    gap_data: UInt8 | None
     """None if gaps are not kept."""
     valid: pl.Series | None
 
@@ -359,14 +354,12 @@ def _column(blocks: list[_Block], how: Compression) -> pl.Series:
     return pl.concat([block.column(cached=how.cached) for block in blocks])
 
 
-def _sizes(text: pl.Series) -> npt.NDArray[np.int64]:
+def _sizes(text: pl.Series) -> Int64:
     """Return the bytes of each row."""
     return text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
 
 
-def _compress_rows(
-    text: pl.Series, sizes: npt.NDArray[np.int64], how: Compression, bar: Bar, batches: DeviceBatches
-) -> list[_Block]:
+def _compress_rows(text: pl.Series, sizes: Int64, how: Compression, bar: Bar, batches: DeviceBatches) -> list[_Block]:
     """Compress rows that share one grammar, or several if a GPU has too little memory to make one for all."""
     before = running_sum(sizes)
 
@@ -418,7 +411,7 @@ def _encode(
     vocabulary: pa.LargeStringArray,
     gap_vocabulary: pa.LargeStringArray,
     rules: LevelledRules,
-    gaps: tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], npt.NDArray[np.uint8]],
+    gaps: tuple[UInt32, Int64, UInt8],
     how: Compression,
     valid: pl.Series | None,
 ) -> _Block:

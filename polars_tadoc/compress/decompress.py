@@ -16,6 +16,7 @@ from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.host.rows import expand as kernels
 from polars_tadoc.model.column import require_tadoc, scatter_to_rows, split
 from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.runtime.array_types import Int64
 from polars_tadoc.runtime.arrow_memory import allocate, binary_views
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
@@ -83,10 +84,10 @@ def write_texts(corpora: Sequence[Corpus], name: str, rows: int, call: str) -> p
 class Sizes:
     """Words and UTF-8 bytes of each document, int64; bytes may be upper bounds."""
 
-    words: npt.NDArray[np.int64]
-    bytes: npt.NDArray[np.int64]
+    words: Int64
+    bytes: Int64
 
-    def of_rows(self, rows: tuple[int, int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def of_rows(self, rows: tuple[int, int]) -> tuple[Int64, Int64]:
         """Those of the documents from one number to before another."""
         return self.words[slice(*rows)], self.bytes[slice(*rows)]
 

@@ -5,22 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.dictionary.dictionary import Dictionary, damaged
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.model.vocabulary import Vocabulary
-
-UInt32 = npt.NDArray[np.uint32]
+from polars_tadoc.runtime.array_types import UInt32
 
 
 def number_by_dictionary(
-    dictionary: Dictionary,
-    vocabulary: pa.LargeStringArray,
-    rules: LevelledRules,
-    predicted_gaps: UInt32,
-    engine: str,
+    dictionary: Dictionary, vocabulary: pa.LargeStringArray, rules: LevelledRules, predicted_gaps: UInt32, engine: str
 ) -> tuple[pa.LargeStringArray, LevelledRules, UInt32]:
     """Put all words of a dictionary first in a grammar's vocabulary, and rename its symbols.
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Annotated, TypedDict, Unpack
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -34,13 +33,11 @@ from polars_tadoc.model import column as columns
 from polars_tadoc.model.column import require_tadoc
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.text_type import STORAGE, in_form, storage
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
-
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 
 MAX_POSITIONS = 1 << 31
 """Maximum words and row ends per grammar; kernels number them in 32 bits."""
@@ -322,9 +319,7 @@ def _expand(documents: _Documents, word_ids: UInt32, starts: Int64, sequence: UI
     map_parallel(expand, weighted_chunks(np.concatenate([[0], np.cumsum(documents.words)])))
 
 
-def _gaps(
-    block: Sequence[_Documents], row_words: Int64, starts: Int64
-) -> tuple[pa.LargeStringArray, Int64, npt.NDArray[np.uint8]]:
+def _gaps(block: Sequence[_Documents], row_words: Int64, starts: Int64) -> tuple[pa.LargeStringArray, Int64, UInt8]:
     """Merge the gap vocabularies and encode the rows' gaps again."""
     first = pa.array([" ", ""], pa.large_string())  # their ids are SPACE_ID and EMPTY_ID
     interned = pa.concat_arrays([first, *(d.corpus.grammar.gap_vocabulary for d in block)]).dictionary_encode()
@@ -358,7 +353,7 @@ def _gaps(
     chunks = weighted_chunks(starts)
     row_sizes, nothing = np.empty(len(row_words), np.int64), np.zeros(0, np.uint8)
 
-    def encode(rows: tuple[int, int], writing: bool, data: npt.NDArray[np.uint8]) -> None:
+    def encode(rows: tuple[int, int], writing: bool, data: UInt8) -> None:
         own = slice(*rows)
         kernels.list_gaps(gaps, starts[own], row_words[own], ids, writing, row_sizes[own], data)
 

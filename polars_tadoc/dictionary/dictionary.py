@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -19,6 +18,7 @@ from polars_tadoc.kernels.trie import trie_cpu
 from polars_tadoc.kernels.trie.arrays import Trie
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.arguments import require_bool, require_integer, require_path
+from polars_tadoc.runtime.array_types import UInt8, UInt32
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
@@ -28,8 +28,6 @@ from polars_tadoc.runtime.writer_thread import apart
 GPU_REPAYS_AT = 1 << 17
 """Words from which "auto" looks them up on a GPU: the CPU takes longer than the transfer of the dictionary
 (``benchmarks/gpu_dictionary.py``)."""
-
-UInt32 = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -490,7 +488,7 @@ def _as_series(words: pa.LargeStringArray) -> pl.Series:
     return cast(pl.Series, pl.concat(parts))
 
 
-def _padded(data: bytes) -> npt.NDArray[np.uint8]:
+def _padded(data: bytes) -> UInt8:
     """Return bytes plus eight bytes of padding, so that kernels may read eight at a time."""
     return np.frombuffer(data + bytes(8), np.uint8)
 

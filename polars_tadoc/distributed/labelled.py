@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.records.packed_records import merge_records
 from polars_tadoc.records.records import Layout, Records, split
-
-UInt32 = npt.NDArray[np.uint32]
+from polars_tadoc.runtime.array_types import UInt32
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -45,9 +44,9 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.records.packed_records import merge_records
 from polars_tadoc.records.records import decode, encode, split
+from polars_tadoc.runtime.array_types import UInt32
 
 Batches = Iterable[pa.RecordBatch]
-UInt32 = npt.NDArray[np.uint32]
 
 TEXT_BYTES = 1 << 25
 """Approximate text bytes tokenized at a time."""

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -38,6 +37,7 @@ from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.records.labelled_results import Labels, to_arrow
 from polars_tadoc.records.packed_records import merge_records
 from polars_tadoc.records.records import Layout, Records, decode, encode, split
+from polars_tadoc.runtime.array_types import Bools, Int64
 
 MERGING = 6
 """Memory of merging, as a multiple of the partial results' size, approximately."""
@@ -365,7 +365,7 @@ def _write(job: Job, number: int, frame: pl.DataFrame) -> Path:
     return path
 
 
-def _order(layout: Layout, records: Records) -> npt.NDArray[np.int64]:
+def _order(layout: Layout, records: Records) -> Int64:
     """Sort records in the order of the result."""
     if not layout.by_count or records.counts is None:
         return np.arange(len(records))
@@ -379,7 +379,7 @@ def _place(layout: Layout, records: Records, record: int) -> Place:
     return (-int(records.counts[record]), *words)
 
 
-def _before(layout: Layout, records: Records, place: Place) -> npt.NDArray[np.bool_]:
+def _before(layout: Layout, records: Records, place: Place) -> Bools:
     """Tell which records are before a place."""
     less, equal = np.zeros(len(records), np.bool_), np.ones(len(records), np.bool_)
     names: Sequence[str] = place

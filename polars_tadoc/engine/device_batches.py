@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.config import MOST
 from polars_tadoc.engine.choose import CPU, GPU, Engine, require_engine
 from polars_tadoc.errors import DeviceMemoryError, DeviceMemoryWarning
 from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.runtime.array_types import Int64
 from polars_tadoc.runtime.io_source import go_on
 
 Made = TypeVar("Made")
@@ -43,11 +43,7 @@ class DeviceBatches:
         self._has_released = self._has_warned = False
 
     def each(
-        self,
-        engine: Engine,
-        before: npt.NDArray[np.int64],
-        work: Callable[[int, int, Engine], Made],
-        unit: str = "symbols",
+        self, engine: Engine, before: Int64, work: Callable[[int, int, Engine], Made], unit: str = "symbols"
     ) -> Iterator[Made]:
         """Work on all rows at once, or on consecutive batches of them.
 
@@ -119,9 +115,7 @@ class DeviceBatches:
         elif total > begun_with:
             self._most[unit] = min(2 * begun_with, MOST)
 
-    def each_on_device(
-        self, before: npt.NDArray[np.int64], work: Callable[[int, int, Engine], Made], unit: str
-    ) -> Iterator[Made]:
+    def each_on_device(self, before: Int64, work: Callable[[int, int, Engine], Made], unit: str) -> Iterator[Made]:
         """Do as :meth:`each` on the engine that had too little memory for all rows at once."""
         return self.each(GPU, before, work, unit)
 
@@ -169,7 +163,7 @@ class DeviceBatches:
             )
 
 
-def _halves(before: npt.NDArray[np.int64], first: int, stop: int) -> list[tuple[int, int]]:
+def _halves(before: Int64, first: int, stop: int) -> list[tuple[int, int]]:
     """Cut a batch of at least two rows into two of about the same size, the first one last."""
     middle = int(np.searchsorted(before, (before[first] + before[stop]) // 2))
     middle = min(max(middle, first + 1), stop - 1)

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Self, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.dictionary.dictionary import Dictionary, require_dictionary
@@ -30,6 +29,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.payload import short_name
 from polars_tadoc.model.vocabulary import Vocabulary, common_start, unify
 from polars_tadoc.model.word_map import Image
+from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.option_signature import Default
 from polars_tadoc.traversal.options import Options, TraversalOptions
 from polars_tadoc.traversal.selector import choose_strategy
@@ -177,16 +177,14 @@ def _of_dictionary(terms: Terms, dictionary: Dictionary) -> Terms:
     return terms.only(kept)
 
 
-def _known(
-    words: Vocabulary, occurring: npt.NDArray[np.int64], dictionary: Dictionary, engine: Engine
-) -> npt.NDArray[np.int64]:
+def _known(words: Vocabulary, occurring: Int64, dictionary: Dictionary, engine: Engine) -> Int64:
     """Find out which of the words that occur a dictionary has.
 
     Those of a grammar that was compressed with it are the first ones. To see that, all are compared: where few words
     occur, looking these up is faster.
     """
     size = len(dictionary)
-    known: npt.NDArray[np.int64]
+    known: Int64
     if LOOKED_UP_SHARE * len(occurring) >= size and common_start([dictionary.vocabulary, words]) == size:
         known = occurring[occurring < size]
         return known
@@ -195,7 +193,7 @@ def _known(
     return known
 
 
-def _rank_by_image(image: Image) -> npt.NDArray[np.uint32]:
+def _rank_by_image(image: Image) -> UInt32:
     """Rank words by their images in code point order, so that those of one image stand together; deleted ones last."""
     ranks = np.append(image.words.rank, np.uint32(len(image.words)))
     order = np.argsort(ranks[np.minimum(image.ids, np.uint32(len(image.words)))], kind="stable")

@@ -14,9 +14,7 @@ from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records import SpillFolder
 from polars_tadoc.records.records import Layout, Records, own_words
-
-Int64 = npt.NDArray[np.int64]
-UInt64 = npt.NDArray[np.uint64]
+from polars_tadoc.runtime.array_types import UInt64
 
 MAX_WORDS = 1 << 20
 """Words of a stretch that is looked through at a time."""

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from polars_tadoc.kernels.host.records.merge_counts import joined
 from polars_tadoc.kernels.primitives.lists import gather_lists, running_sum
-
-Int64 = npt.NDArray[np.int64]
+from polars_tadoc.runtime.array_types import Int64
 
 
 def in_row_order(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.engine.choose import Engine
 from polars_tadoc.engine.kernels import Kernels
@@ -22,6 +21,7 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, word_columns
+from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
 
@@ -42,8 +42,8 @@ class SequenceCounts(Result):
     """
 
     words: Vocabulary
-    ids: npt.NDArray[np.uint32]
-    counts: npt.NDArray[np.uint64]
+    ids: UInt32
+    counts: UInt64
 
     @property
     def nbytes(self) -> int:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.config import thread_count
 from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.runtime.array_types import UInt64
 
 PART_SHARE = 32
 """A partial result takes at most such a share of the limit; counting and sorting take four to seven times as much."""
@@ -35,7 +35,7 @@ def working_bytes(limit: int) -> int:
     return max(limit - RESERVED - RESERVED_BY_THREAD * threads, limit // 4)
 
 
-def words_before(corpus: Corpus) -> npt.NDArray[np.uint64]:
+def words_before(corpus: Corpus) -> UInt64:
     """Return the words of all documents before each one: uint64, documents + 1."""
     grammar, roots, offsets = corpus.grammar, corpus.roots, corpus.root_offsets
     words = np.empty(len(offsets), np.uint64)
@@ -54,7 +54,7 @@ def words_before(corpus: Corpus) -> npt.NDArray[np.uint64]:
     return words
 
 
-def stop_of(before: npt.NDArray[np.uint64], first: int, most: int) -> int:
+def stop_of(before: UInt64, first: int, most: int) -> int:
     """Return the document behind the last one of a piece that starts at ``first``, of ``most`` words, or one document.
 
     Parameters

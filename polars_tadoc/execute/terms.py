@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.engine.choose import CPU, Engine
 from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt64
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.scoring.weighting import BM25, Weighting
-
-Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +33,7 @@ class Totals:
 
     documents: int
     words: int
-    frequencies: npt.NDArray[np.uint64]
+    frequencies: UInt64
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,20 +80,20 @@ class Terms:
         return sum(int(array.nbytes) for array in arrays) + self.words.nbytes
 
     @cached_property
-    def frequencies(self) -> npt.NDArray[np.uint64]:
+    def frequencies(self) -> UInt64:
         """How many documents hold each word, uint64, in host memory."""
         if self.known_totals is not None:
             return self.known_totals.frequencies
         kernels = self.engine.kernels
-        found: npt.NDArray[np.uint64] = kernels.to_host(kernels.document_frequencies(self.ids, len(self.words)))
+        found: UInt64 = kernels.to_host(kernels.document_frequencies(self.ids, len(self.words)))
         return found
 
     @property
-    def lengths(self) -> npt.NDArray[np.uint64]:
+    def lengths(self) -> UInt64:
         """How many words each document has, uint64, in host memory."""
         kernels, lengths = self.engine.kernels, self.known_lengths
         lengths = kernels.document_lengths(self.offsets, self.counts) if lengths is None else lengths
-        made: npt.NDArray[np.uint64] = kernels.to_host(lengths)
+        made: UInt64 = kernels.to_host(lengths)
         return made
 
     @property
@@ -137,7 +135,7 @@ class Terms:
         totals = self.known_totals
         return Terms(engine, self.words, self.ascending, self.rows, offsets, ids, counts, lengths, known_totals=totals)
 
-    def only(self, kept: npt.NDArray[np.bool_]) -> Terms:
+    def only(self, kept: Bools) -> Terms:
         """Keep some words, bool by id; the others still count to the lengths of documents."""
         kernels = self.engine.kernels
         image = np.where(kept, np.arange(len(kept), dtype=np.uint32), np.uint32(DELETED))

@@ -12,7 +12,6 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.compress.decompress import Allowance, document_sizes, write_texts
@@ -24,6 +23,7 @@ from polars_tadoc.kernels.primitives.lists import gather_lists, running_sum
 from polars_tadoc.kernels.twigs.arrays import SOUND, WordEvents
 from polars_tadoc.model.blocks import cut_blocks
 from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.runtime.array_types import Float64, Int64, UInt64
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.twig.compiled import CompiledTwigs
 from polars_tadoc.twig.events import parse_documents
@@ -182,7 +182,7 @@ def _blocks(text: pl.Series) -> Iterator[tuple[int, int]]:
     return cut_blocks(sizes, len(sizes), TEXT_BYTES)
 
 
-def _some(corpus: Corpus, documents: npt.NDArray[np.int64]) -> Corpus:
+def _some(corpus: Corpus, documents: Int64) -> Corpus:
     """Take some of the documents, in their order."""
     taken: Any = gather_lists(corpus.root_offsets, corpus.roots, documents)
     offsets, roots = taken
@@ -200,7 +200,7 @@ def _larger(corpus: Corpus, most: int) -> list[tuple[int, str]]:
     return [(int(documents[k]), too_large(int(sizes[k]), most)) for k in np.flatnonzero(sizes > most)]
 
 
-def _sizes(corpus: Corpus) -> npt.NDArray[np.int64]:
+def _sizes(corpus: Corpus) -> Int64:
     """Count the bytes of each document, however many: nothing is written."""
     sizes = np.empty(corpus.document_count, np.int64)
     for first, stop in cut_blocks(_most_bytes(corpus).astype(np.float64), len(sizes), _COUNTED):
@@ -210,14 +210,14 @@ def _sizes(corpus: Corpus) -> npt.NDArray[np.int64]:
     return sizes
 
 
-def _most_bytes(corpus: Corpus) -> npt.NDArray[np.int64]:
+def _most_bytes(corpus: Corpus) -> Int64:
     """Bound the bytes of each document from above."""
     sizes = _sums(corpus, corpus.grammar.led_bytes) + _most_replaced(corpus)
-    bounded: npt.NDArray[np.int64] = np.minimum(sizes, 1 << 62).astype(np.int64)
+    bounded: Int64 = np.minimum(sizes, 1 << 62).astype(np.int64)
     return bounded
 
 
-def _sums(corpus: Corpus, of_symbols: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
+def _sums(corpus: Corpus, of_symbols: UInt64) -> Float64:
     """Add up a number of each document's symbols; 64 bits might not hold the sums."""
     sums = np.zeros(corpus.document_count)
     held = np.diff(corpus.root_offsets) > 0
@@ -226,7 +226,7 @@ def _sums(corpus: Corpus, of_symbols: npt.NDArray[np.uint64]) -> npt.NDArray[np.
     return sums
 
 
-def _most_replaced(corpus: Corpus) -> npt.NDArray[np.int64]:
+def _most_replaced(corpus: Corpus) -> Int64:
     """Bound the bytes of what stands in each document where something else was predicted: two bytes name a gap."""
     sizes = corpus.gaps.bin.size().fill_null(0).to_numpy().astype(np.int64)
     return sizes // 2 * int(corpus.grammar.gap_bytes.max())

@@ -15,10 +15,8 @@ from polars_tadoc.execute.row_order import in_row_order
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.primitives.to_arrow_cpu import spread, to_arrow
 from polars_tadoc.records.labelled_results import INDEX, Labels, from_arrow
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.arrow_memory import owned, view
-
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
 
 CELLS = 1 << 24
 """Rows times queries whose answers are held as bytes at a time, before eight of them become one."""
@@ -126,7 +124,7 @@ def flags(matches: Matches, names: Sequence[str], column: str, rows: int) -> pl.
     return from_arrow(column, made)
 
 
-def _bits(cells: npt.NDArray[np.bool_]) -> list[pa.Array]:
+def _bits(cells: Bools) -> list[pa.Array]:
     """Make an Arrow array of Booleans of each row of a matrix."""
     packed = np.packbits(cells, axis=1, bitorder="little")
     width = packed.shape[1]

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -29,6 +28,7 @@ from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records.labelled_results import INDEX, Labels, dictionary, from_arrow
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
+from polars_tadoc.runtime.array_types import Float64, Int64, UInt32
 from polars_tadoc.runtime.arrow_memory import view
 from polars_tadoc.scoring.weighting import Weighting
 from polars_tadoc.traversal.options import Options, TopOption, require_top
@@ -46,7 +46,7 @@ class WeightedWords:
     labels: Labels
     engine: Engine
     words: Vocabulary
-    rows: npt.NDArray[np.int64]
+    rows: Int64
     """int64 by document, in host memory: its row."""
     offsets: Any
     """int64, documents + 1, an array of the engine; so are uint32 ids and float64 weights."""
@@ -67,12 +67,12 @@ class WeightedWords:
         labels = from_arrow("id", rows) if self.labels.values is None else self.labels.series(view(rows))
         return pl.DataFrame([labels, self.words.take(view(ids)), from_arrow("weight", weights)])
 
-    def _on_host(self) -> tuple[npt.NDArray[np.int64], pa.Array, pa.Array]:
+    def _on_host(self) -> tuple[Int64, pa.Array, pa.Array]:
         kernels = self.engine.kernels
         ids, weights = kernels.to_arrow([self.ids, self.weights])
         return kernels.to_host(self.offsets), ids, weights
 
-    def _rows(self, offsets: npt.NDArray[np.int64]) -> pa.Array:
+    def _rows(self, offsets: Int64) -> pa.Array:
         """Row of each word, of the type of Polars' row numbers."""
         return spread(self.rows.astype(np.uint32 if pl.UInt32 == INDEX else np.uint64), offsets)
 
@@ -168,7 +168,7 @@ class WeightsRequest(Analytic[Terms, WeightedWords]):
 
 def weigh_in_batches(
     total: Terms, weighting: Weighting, top: int | None, batches: DeviceBatches
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32], npt.NDArray[np.float64]]:
+) -> tuple[Int64, UInt32, Float64]:
     """Weigh the words of documents, which are in host memory, with so many of them on a GPU as it has the memory for.
 
     Returns

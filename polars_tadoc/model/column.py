@@ -8,7 +8,6 @@ from struct import unpack
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -18,6 +17,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.model.text_type import STORAGE, is_tadoc, storage
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.arrow_memory import owned, view
 
 MAX_WITH_SHARED_BUFFERS = 16
@@ -88,10 +88,10 @@ def require_string(name: str, dtype: object, call: str) -> None:
 
 def build(
     grammar: str | pl.Series,
-    root_offsets: npt.NDArray[np.int64],
-    roots: npt.NDArray[np.uint32],
-    gap_offsets: npt.NDArray[np.int64],
-    gap_data: npt.NDArray[np.uint8] | None,
+    root_offsets: Int64,
+    roots: UInt32,
+    gap_offsets: Int64,
+    gap_data: UInt8 | None,
     valid: pl.Series | None,
 ) -> pl.Series:
     """Build the rows that share one grammar.
@@ -126,7 +126,7 @@ def build(
     return pl.DataFrame([column, valid.alias("valid")]).select(pl.when("valid").then("text")).to_series()
 
 
-def gather_or_null(values: pl.Series, places: npt.NDArray[np.int64]) -> pl.Series:
+def gather_or_null(values: pl.Series, places: Int64) -> pl.Series:
     """Gather the values at the given places; null if a place is negative."""
     index = pl.Series("place", places)
     return values.gather(index.to_frame().select(pl.when(pl.col("place") >= 0).then("place")).to_series())
@@ -169,7 +169,7 @@ def split_one_by_one(column: pl.Series, cached: bool = True) -> Iterator[Corpus]
     """
     column = require_tadoc(column, "split")
     grammar, symbols, gaps = column.rechunk().struct.unnest()  # 50 µs faster than an expression per field
-    rows: npt.NDArray[np.int64] | None = None
+    rows: Int64 | None = None
     if grammar.null_count() or symbols.null_count():
         valid = grammar.is_not_null() & symbols.is_not_null()
         rows = valid.arg_true().to_numpy().astype(np.int64)
@@ -186,7 +186,7 @@ def split_one_by_one(column: pl.Series, cached: bool = True) -> Iterator[Corpus]
         yield _corpus(grammar, symbols, gaps, rows, own, cached)
 
 
-def _rows_by_code(codes: npt.NDArray[np.uint32]) -> list[npt.NDArray[np.int64]]:
+def _rows_by_code(codes: UInt32) -> list[Int64]:
     """Return the rows of each distinct code, ascending; codes in order of first use."""
     starts = np.concatenate([[0], np.flatnonzero(codes[1:] != codes[:-1]) + 1])
     if len(np.unique(codes[starts])) == len(starts):  # each grammar's rows are adjacent, as written
@@ -197,12 +197,7 @@ def _rows_by_code(codes: npt.NDArray[np.uint32]) -> list[npt.NDArray[np.int64]]:
 
 
 def _corpus(
-    grammar: pl.Series,
-    symbols: pl.Series,
-    gaps: pl.Series,
-    rows: npt.NDArray[np.int64] | None,
-    own: npt.NDArray[np.int64],
-    cached: bool,
+    grammar: pl.Series, symbols: pl.Series, gaps: pl.Series, rows: Int64 | None, own: Int64, cached: bool
 ) -> Corpus:
     key, decoded = _grammar(grammar.slice(int(own[0]), 1), cached)
     start, size = int(own[0]), len(own)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.traverse import counts_cpu as kernels
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.payload import short_name
+from polars_tadoc.runtime.array_types import Int64, UInt32
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +38,9 @@ class Corpus:
 
     key: str
     grammar: Grammar
-    rows: npt.NDArray[np.int64]
-    root_offsets: npt.NDArray[np.int64]
-    roots: npt.NDArray[np.uint32]
+    rows: Int64
+    root_offsets: Int64
+    roots: UInt32
     gaps: pl.Series
 
     @property

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.host.grammars import checks as kernels
 from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
 from polars_tadoc.runtime.cached_property import cached_property
 
 VERSION = 2
@@ -76,11 +76,11 @@ class Grammar:
     """
 
     vocabulary: pa.LargeStringArray
-    rule_offsets: npt.NDArray[np.uint32]
-    symbols: npt.NDArray[np.uint32]
-    level_offsets: npt.NDArray[np.uint32]
+    rule_offsets: UInt32
+    symbols: UInt32
+    level_offsets: UInt32
     gap_vocabulary: pa.LargeStringArray
-    predicted_gaps: npt.NDArray[np.uint32]
+    predicted_gaps: UInt32
     tokenizer: str
 
     @property
@@ -104,7 +104,7 @@ class Grammar:
         return Vocabulary(self.vocabulary)
 
     @cached_property
-    def expansion_lengths(self) -> npt.NDArray[np.uint64]:
+    def expansion_lengths(self) -> UInt64:
         """Words in each rule's expansion, uint64 by rule; computing them checks the grammar.
 
         Raises
@@ -127,12 +127,12 @@ class Grammar:
         return lengths
 
     @property
-    def expansion(self) -> tuple[int, npt.NDArray[np.uint32], npt.NDArray[np.uint32], int, npt.NDArray[np.uint64]]:
+    def expansion(self) -> tuple[int, UInt32, UInt32, int, UInt64]:
         """What kernels that expand rules read: words, rule offsets, symbols, levels and lengths."""
         return self.vocabulary_size, self.rule_offsets, self.symbols, self.level_count, self.expansion_lengths
 
     @cached_property
-    def short_lengths(self) -> npt.NDArray[np.uint8]:
+    def short_lengths(self) -> UInt8:
         """Words in each symbol's expansion, capped at 255; uint8 by symbol, so that all fit in fast memory."""
         lengths = np.ones(self.vocabulary_size + self.rule_count, np.uint8)
         lengths[self.vocabulary_size :] = np.minimum(self.expansion_lengths, 255)
@@ -155,7 +155,7 @@ class Grammar:
         return Vocabulary(self.gap_vocabulary)
 
     @cached_property
-    def leading_gaps(self) -> npt.NDArray[np.uint32]:
+    def leading_gaps(self) -> UInt32:
         """Code of the gap predicted between each symbol and the top-level symbol before it, uint32 by symbol."""
         codes = np.empty(self.vocabulary_size + self.rule_count, np.uint32)
         codes[: self.vocabulary_size] = self.predicted_gaps[: self.vocabulary_size]
@@ -163,12 +163,12 @@ class Grammar:
         return codes
 
     @cached_property
-    def gap_bytes(self) -> npt.NDArray[np.uint64]:
+    def gap_bytes(self) -> UInt64:
         """UTF-8 bytes of each gap, uint64 by gap code."""
         return np.concatenate([[1], np.diff(self.gaps.offsets)]).astype(np.uint64)
 
     @cached_property
-    def symbol_bytes(self) -> npt.NDArray[np.uint64]:
+    def symbol_bytes(self) -> UInt64:
         """UTF-8 bytes of each symbol's expansion with the gaps predicted inside it, uint64 by symbol."""
         sums = np.empty(self.vocabulary_size + self.rule_count, np.uint64)
         sums[: self.vocabulary_size] = np.diff(self.words.offsets)
@@ -182,14 +182,14 @@ class Grammar:
         return sums
 
     @cached_property
-    def leads(self) -> npt.NDArray[np.uint32]:
+    def leads(self) -> UInt32:
         """``leading_gaps`` doubled, plus 1 for long rules: one look-up per symbol for decompression."""
         leads = self.leading_gaps << np.uint32(1)
         leads[self.vocabulary_size :] |= self.expansion_lengths >= LONG
         return leads
 
     @cached_property
-    def led_bytes(self) -> npt.NDArray[np.uint64]:
+    def led_bytes(self) -> UInt64:
         """UTF-8 bytes of each symbol's expansion and its leading gap, uint64 by symbol."""
         return self.symbol_bytes + self.gap_bytes[self.leading_gaps]
 

@@ -28,11 +28,9 @@ from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.host.grammars import payload as kernels
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.array_types import UInt8, UInt32
 from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, allocate
 from polars_tadoc.runtime.parallel import map_parallel
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
 
 MAGIC = "TADOC"
 FORMAT = "2"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +14,7 @@ from polars_tadoc.config import settings
 from polars_tadoc.kernels.host.records.gather_views import gather_views
 from polars_tadoc.kernels.host.records.number_words import number_words
 from polars_tadoc.kernels.host.records.sort_words import code_point_order
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.cached_property import cached_property
 
@@ -58,16 +58,16 @@ class Vocabulary:
         """The words as Arrow's string views, sharing the bytes of :attr:`series`."""
         return self.series.to_arrow(compat_level=pl.CompatLevel.newest())
 
-    def views(self, ids: npt.NDArray[np.uint32]) -> Any:
+    def views(self, ids: UInt32) -> Any:
         """Return the words of ids as an Arrow ``string_view`` array; no byte of a word is copied."""
         return gather_views(self._views, ids)
 
-    def take(self, ids: npt.NDArray[np.uint32]) -> pl.Series:
+    def take(self, ids: UInt32) -> pl.Series:
         """Return the words of ids as a String series."""
         return cast(pl.Series, pl.from_arrow(self.views(ids))).alias("word")
 
     @cached_property
-    def offsets(self) -> npt.NDArray[np.int64]:
+    def offsets(self) -> Int64:
         """Start of each word in :attr:`data`, int64, length words + 1."""
         if len(self.strings) == 0:
             return np.zeros(1, np.int64)
@@ -75,44 +75,44 @@ class Vocabulary:
         return offsets - offsets[0] if offsets[0] else offsets
 
     @cached_property
-    def data(self) -> npt.NDArray[np.uint8]:
+    def data(self) -> UInt8:
         """UTF-8 bytes of all words plus eight bytes of padding, so that kernels may read eight at a time."""
         stored = self._stored_data()
         padded = np.zeros(len(stored) + 8, np.uint8)
         padded[: len(stored)] = stored
         return padded
 
-    def _stored_data(self) -> npt.NDArray[np.uint8]:
+    def _stored_data(self) -> UInt8:
         size = int(self.offsets[-1])
         first = int(self._stored_offsets()[0]) if size else 0
         return np.frombuffer(self.strings.buffers()[2], np.uint8, size, first) if size else np.zeros(0, np.uint8)
 
-    def _stored_offsets(self) -> npt.NDArray[np.int64]:
+    def _stored_offsets(self) -> Int64:
         buffer = self.strings.buffers()[1]
         return np.frombuffer(buffer, np.int64, len(self.strings) + 1, 8 * self.strings.offset)
 
     @cached_property
-    def ascending(self) -> npt.NDArray[np.bool_]:
+    def ascending(self) -> Bools:
         """Whether each word but the last precedes its successor in code point order, bool."""
         before = pc.less(self.strings[:-1], self.strings[1:])  # UTF-8 bytes sort in code point order
         if before.null_count:
             before = before.fill_null(False)
-        result: npt.NDArray[np.bool_] = before.to_numpy(zero_copy_only=False)
+        result: Bools = before.to_numpy(zero_copy_only=False)
         return result
 
     @cached_property
-    def rank(self) -> npt.NDArray[np.uint32]:
+    def rank(self) -> UInt32:
         """Place of each word in code point order, uint32 by word id."""
         rank = np.empty(len(self), np.uint32)
         rank[self.by_rank] = np.arange(len(self), dtype=np.uint32)
         return rank
 
     @cached_property
-    def by_rank(self) -> npt.NDArray[np.uint32]:
+    def by_rank(self) -> UInt32:
         """Word ids in code point order, uint32."""
         return code_point_order(self.strings)
 
-    def rank_of(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    def rank_of(self, ids: UInt32) -> UInt32:
         """Return ranks that order the given words by code point; ranks the whole vocabulary only for many words."""
         if "rank" in self.__dict__ or 4 * len(ids) >= len(self):
             return self.rank[ids]
@@ -121,7 +121,7 @@ class Vocabulary:
         return rank
 
 
-def unify(vocabularies: Sequence[Vocabulary]) -> tuple[Vocabulary, list[npt.NDArray[np.uint32]]]:
+def unify(vocabularies: Sequence[Vocabulary]) -> tuple[Vocabulary, list[UInt32]]:
     """Merge several vocabularies into one, numbered by first appearance.
 
     Words are hashed and compared by their bytes, in parallel. The result for cached grammars is kept under the budget
@@ -146,7 +146,7 @@ def unify(vocabularies: Sequence[Vocabulary]) -> tuple[Vocabulary, list[npt.NDAr
     return found
 
 
-_unified: ByteLRU[tuple[Vocabulary, list[npt.NDArray[np.uint32]]]] = ByteLRU(
+_unified: ByteLRU[tuple[Vocabulary, list[UInt32]]] = ByteLRU(
     lambda: settings().host_cache_bytes, lambda found: found[0].nbytes + sum(own.nbytes for own in found[1])
 )
 """Common vocabularies, with their orders, by the keys of those that they were made of."""

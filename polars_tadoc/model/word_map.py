@@ -9,14 +9,13 @@ from functools import cache, partial
 from hashlib import blake2b
 from typing import Annotated, Any, TypedDict
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.arguments import require_text
+from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.runtime.option_signature import Default
 
@@ -55,7 +54,7 @@ class Image:
 
     words: Vocabulary
     """The distinct images."""
-    ids: npt.NDArray[np.uint32]
+    ids: UInt32
     """uint32 by word id: the image's id, or ``DELETED``."""
 
 

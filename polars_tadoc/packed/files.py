@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -97,7 +98,7 @@ class PackedFile:
             It claims to decode to more than ``Config(payload_limit_bytes=)``.
 
         """
-        try:
+        with self._damage_named(group):
             self._fetch(group, [leaf for name in names for leaf in self._leaves_of(name)])
             self._require_within_limit(group, names)
             fixed = _NO_FIXED_LISTS and any(_holds_fixed_lists(self.schema[name]) for name in names)
@@ -105,17 +106,11 @@ class PackedFile:
             table.validate(full=True)
             frame = frame_of(table)
             frame = frame.cast({name: self.schema[name] for name in frame.columns}) if fixed else frame
-        except (*ARROW_ERRORS, MalformedError, pl.exceptions.PolarsError) as error:
-            if isinstance(error, OSError) and error.errno:
-                raise
-            raise InvalidGrammarError(
-                f"{self.place}, row group {group}: the data is damaged: {_one_line(error)}"
-            ) from error
         return frame.select(cs.by_name(names, require_all=True))
 
     def document_counts(self, group: int) -> list[int]:
         """Count the documents of each packed row of a row group; errors as for :meth:`read`."""
-        try:
+        with self._damage_named(group):
             leaves = [at for at in self._leaves_of(self.column) if self._path(at).startswith(f"{self.column}.valid.")]
             self._fetch(group, leaves)
             path = self._path(leaves[0])
@@ -124,7 +119,13 @@ class PackedFile:
             column = table[self.column].combine_chunks()
             lists = column.field(0) if isinstance(column, pa.StructArray) else column.chunk(0).field(0)
             return [len(value or []) for value in lists.to_pylist()]
-        except (*ARROW_ERRORS, MalformedError) as error:
+
+    @contextmanager
+    def _damage_named(self, group: int) -> Iterator[None]:
+        """Turn errors of Arrow and Polars into ``InvalidGrammarError`` with the file and the row group."""
+        try:
+            yield
+        except (*ARROW_ERRORS, MalformedError, pl.exceptions.PolarsError) as error:
             if isinstance(error, OSError) and error.errno:
                 raise
             raise InvalidGrammarError(

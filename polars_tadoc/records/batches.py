@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.records.key_ranges import Range
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
+from polars_tadoc.runtime.array_types import UInt32, UInt64
 
 
 def cut(

@@ -12,16 +12,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.host.records.by_count import by_falling_count
 from polars_tadoc.kernels.host.records.packed_keys import KeyForm
 from polars_tadoc.records.runs import GROUP, KeysFile, KeysWriter
 from polars_tadoc.records.spill_folder import SpillFolder
+from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.free_memory import give_back_memory
-
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 READ_SHARE = 4
 """What is read from files at a time takes at most such a share of the room, and a copy of it as much."""

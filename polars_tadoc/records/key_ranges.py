@@ -6,17 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.config import one_thread
 from polars_tadoc.errors import InvalidRecordsError, LimitExceededError
 from polars_tadoc.kernels.host.records.packed_keys import KeyForm, merge_sorted, repack
 from polars_tadoc.records.packed_records import Sorted
 from polars_tadoc.records.runs import KeysFile
+from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.parallel import map_parallel
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
 
 COPIES = 3
 """A range is held as it was read, in the common form, and merged."""

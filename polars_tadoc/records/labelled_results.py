@@ -12,10 +12,9 @@ import pyarrow as pa
 
 from polars_tadoc.model.text_type import STORAGE, Text
 from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.arrow_memory import owned, view
 
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 INDEX = pl.UInt32() if pl.get_index_type() == pl.UInt32 else pl.UInt64()
 
 

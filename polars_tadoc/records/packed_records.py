@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.kernels.host.records.merge_words import merge_words
@@ -16,9 +15,7 @@ from polars_tadoc.kernels.host.records.sort_keys import sort_keys
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records.labelled_results import to_arrow
 from polars_tadoc.records.records import Layout, Records
-
-UInt64 = npt.NDArray[np.uint64]
-UInt32 = npt.NDArray[np.uint32]
+from polars_tadoc.runtime.array_types import UInt32, UInt64
 
 Sorted = tuple[UInt64, UInt64 | None]
 """Keys, uint64[limbs, keys], and counts."""

@@ -19,13 +19,11 @@ from polars_tadoc.errors import InvalidRecordsError
 from polars_tadoc.kernels.host.records.records import hash_words, mark
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records.labelled_results import lists, to_arrow
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import view
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 Kind = Literal["word", "row", "query"]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 VERSION = b"1"
 """Of what :func:`encode` writes."""
@@ -152,7 +150,7 @@ def _firsts(keys: UInt32) -> Int64:
     return np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]).any(axis=1)))
 
 
-def stretches(keys: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.uint32], Int64]:
+def stretches(keys: UInt32) -> tuple[UInt32, Int64]:
     """Tell the distinct ones of sorted keys, uint32[m] or [m, columns], and where each of them starts, and the end."""
     firsts = _firsts(keys[:, None] if keys.ndim == 1 else keys)
     return keys[firsts], np.append(firsts, len(keys))
@@ -203,7 +201,7 @@ def split(layout: Layout, records: Records, shards: int) -> list[Records]:
     return map_parallel(only, range(shards))
 
 
-def _bytes_of(words: pa.LargeStringArray) -> tuple[Int64, npt.NDArray[np.uint8]]:
+def _bytes_of(words: pa.LargeStringArray) -> tuple[Int64, UInt8]:
     own = Vocabulary(words)
     return own.offsets, own.data
 

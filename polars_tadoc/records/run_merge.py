@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.kernels.host.records.packed_keys import KeyForm, unpack
@@ -18,9 +17,7 @@ from polars_tadoc.records.records import Layout
 from polars_tadoc.records.runs import GROUP, KeysFile, KeysWriter
 from polars_tadoc.records.spill_folder import SpillFolder
 from polars_tadoc.records.word_runs import WordsFile, WordsWriter, merge_word_files
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
+from polars_tadoc.runtime.array_types import UInt32, UInt64
 
 WORDS_SHARE = 4
 """Words are held in memory where they take no more of the room; so are the runs' numbers of them."""

@@ -8,19 +8,17 @@ from pathlib import Path
 from types import TracebackType
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polars_tadoc.errors import InvalidRecordsError
 from polars_tadoc.kernels.host.records.packed_keys import KeyForm
 from polars_tadoc.records.packed_records import Sorted
+from polars_tadoc.runtime.array_types import UInt64
 from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, lent
 from polars_tadoc.runtime.regular_file import arrow_file, private_arrow_file
 from polars_tadoc.untrusted.parquet_footer import open_parquet
 from polars_tadoc.untrusted.parquet_seal import announce, seal
-
-UInt64 = npt.NDArray[np.uint64]
 
 GROUP = 1 << 16
 """Most records of a group: enough of them that opening a group is cheap."""

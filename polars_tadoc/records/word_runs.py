@@ -7,7 +7,6 @@ from pathlib import Path
 from types import TracebackType
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -15,13 +14,11 @@ from polars_tadoc.errors import InvalidRecordsError, LimitExceededError
 from polars_tadoc.kernels.host.records.merge_words import MAX_WORDS, merge_words
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records.runs import checked
+from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.arrow_memory import lent
 from polars_tadoc.runtime.regular_file import arrow_file, private_arrow_file
 from polars_tadoc.untrusted.parquet_footer import open_parquet
 from polars_tadoc.untrusted.parquet_seal import announce, seal
-
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 
 GROUP = 1 << 16
 """Most words of a group."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.host.rows.phrases import Automaton
+from polars_tadoc.runtime.array_types import UInt32
 
 
-def build_automaton(phrases: Iterable[Sequence[int]], classes: npt.NDArray[np.uint32], class_count: int) -> Automaton:
+def build_automaton(phrases: Iterable[Sequence[int]], classes: UInt32, class_count: int) -> Automaton:
     """Build the automaton of phrases of word classes.
 
     Parameters

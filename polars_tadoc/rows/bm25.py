@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -21,15 +20,13 @@ from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.rows.phrases import count_phrase
 from polars_tadoc.rows.term_counts import TermCounts, Terms, count_terms, document_lengths
 from polars_tadoc.runtime.arguments import require_text
+from polars_tadoc.runtime.array_types import Float32, Float64, Int64, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.io_source import at_work
 from polars_tadoc.runtime.option_signature import takes_options
 from polars_tadoc.scoring.bm25 import Scoring, ScoringOptions
-
-Float32 = npt.NDArray[np.float32]
-Int64 = npt.NDArray[np.int64]
 
 MAX_PAIRS = 1 << 20
 """Maximum pairs of group and term for counting all of them, whether they occur or not."""
@@ -166,14 +163,7 @@ class BM25Request:
         images = words if self.morphism is None else self.morphism.images(words).drop_nulls()
         return dict(sorted(Counter(images.to_list()).items()))
 
-    def _fill(
-        self,
-        counted: TermCounts,
-        times: npt.NDArray[np.float64],
-        groups: Int64,
-        lengths: npt.NDArray[np.uint64],
-        scores: Float32,
-    ) -> None:
+    def _fill(self, counted: TermCounts, times: Float64, groups: Int64, lengths: UInt64, scores: Float32) -> None:
         """Write the scores of documents that contain a term."""
         count = int(groups.max()) + 1
         sizes = np.bincount(groups, minlength=count)

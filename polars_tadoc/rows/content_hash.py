@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.compress.decompress import WRONG
@@ -18,13 +17,12 @@ from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.rows.token_count import token_count
+from polars_tadoc.runtime.array_types import UInt64
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
-
-UInt64 = npt.NDArray[np.uint64]
 
 DTYPE = pl.UInt128
 """Type of a key: Polars can group by, join on, sort and store it like any integer."""

@@ -6,17 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.errors import InvalidGrammarError
 from polars_tadoc.kernels.host.rows import extract as kernels
 from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.arrow_memory import binary_views, owned
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
-
-Int64 = npt.NDArray[np.int64]
 
 _ROOM = 32
 """Spare symbols beyond a row's own, and spare bytes beyond its gaps, before a buffer grows."""
@@ -112,9 +110,9 @@ class _Rows:
     """Rows under construction by the kernel: offsets of both parts, symbols, gap streams."""
 
     symbol_offsets: Int64
-    symbols: npt.NDArray[np.uint32]
+    symbols: UInt32
     gap_offsets: Int64
-    gaps: npt.NDArray[np.uint8]
+    gaps: UInt8
 
     @classmethod
     def empty(cls, rows: int, symbols: int, gap_bytes: int) -> _Rows:
@@ -139,6 +137,6 @@ def _joined(parts: list[Int64]) -> Int64:
     return np.append(0, np.cumsum(sizes))
 
 
-def _binary(offsets: Int64, data: npt.NDArray[np.uint8]) -> pl.Series:
+def _binary(offsets: Int64, data: UInt8) -> pl.Series:
     buffers: list[Any] = [None, owned(offsets), owned(data)]
     return pl.Series("gaps", pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offsets) - 1, buffers))

@@ -17,6 +17,7 @@ from polars_tadoc.rows.numbers import common_rows
 from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.arguments import require_text as require_utf8
+from polars_tadoc.runtime.array_types import Bools, Int64
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 
 WORDS_COMPARED = 1 << 22
@@ -141,7 +142,7 @@ def _equal(a: pl.Series, b: pl.Series, rows: int) -> pl.Series:
     return equal.scatter(wrong, False) if len(wrong) else equal
 
 
-def _same_rows(a: pl.Series, b: pl.Series) -> npt.NDArray[np.bool_]:
+def _same_rows(a: pl.Series, b: pl.Series) -> Bools:
     """Tell which rows have the same grammar, symbols and gaps, so that no text is needed."""
     if not (is_tadoc(a.dtype) and is_tadoc(b.dtype)):
         return np.zeros(len(a), np.bool_)
@@ -152,12 +153,12 @@ def _same_rows(a: pl.Series, b: pl.Series) -> npt.NDArray[np.bool_]:
     return same.to_numpy()
 
 
-def _weights(a: pl.Series, b: pl.Series) -> npt.NDArray[np.int64]:
+def _weights(a: pl.Series, b: pl.Series) -> Int64:
     """Return the cost of comparing each row: the larger one of both sides."""
-    return cast(npt.NDArray[np.int64], np.maximum(_weight(a), _weight(b)))
+    return cast(Int64, np.maximum(_weight(a), _weight(b)))
 
 
-def _weight(column: pl.Series) -> npt.NDArray[np.int64]:
+def _weight(column: pl.Series) -> Int64:
     sizes: Any = column.str.len_bytes() if column.dtype == pl.String else token_count(column)
     return sizes.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.compress.decompress import write_texts
@@ -14,10 +13,9 @@ from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.rows.cut import cut_words
 from polars_tadoc.rows.numbers import MOST, TO_THE_END, Numbers, common_rows, lengths_of
 from polars_tadoc.rows.token_count import document_words, token_count
+from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
-
-Int64 = npt.NDArray[np.int64]
 
 
 def extract(column: pl.Series, offset: int | pl.Series, length: int | pl.Series | None = None) -> pl.Series:
@@ -162,7 +160,7 @@ class _Cuts:
 
     call: str
     offsets: Numbers
-    lengths: npt.NDArray[np.uint64]
+    lengths: UInt64
 
     @ends_on_interrupt
     def run(self, column: pl.Series, rows: int) -> pl.Series:

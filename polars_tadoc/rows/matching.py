@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.config import settings
 from polars_tadoc.kernels.host.rows import phrases as kernels
@@ -16,12 +15,9 @@ from polars_tadoc.kernels.host.rows.phrase_words import UNKNOWN
 from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.rows.automaton import build_automaton
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 FEW_ROWS = 4
 """Rows are first searched for touched symbols if less than one in this many has one."""
@@ -182,7 +178,7 @@ class Target:
         chunks = [(0, len(found))] if len(roots) < 2 * smallest else weighted_chunks(self.root_offsets, smallest)
         map_parallel(match, chunks)
 
-    def _share(self, touched: npt.NDArray[np.uint8]) -> float:
+    def _share(self, touched: UInt8) -> float:
         """Estimate the share of touched symbols in documents."""
         sample = touched[self.roots[:: max(1, len(self.roots) // SAMPLE)]]
         return np.count_nonzero(sample) / max(1, len(sample))

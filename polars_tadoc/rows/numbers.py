@@ -6,8 +6,9 @@ import operator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
+
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt64
 
 MOST = (1 << 63) - 1
 TO_THE_END = np.uint64((1 << 64) - 1)
@@ -27,8 +28,8 @@ class Numbers:
 
     """
 
-    values: npt.NDArray[np.int64]
-    valid: npt.NDArray[np.bool_] | None
+    values: Int64
+    valid: Bools | None
 
     @classmethod
     def of(cls, given: object, argument: str, call: str) -> Numbers:
@@ -43,12 +44,12 @@ class Numbers:
         values = given.cast(pl.Int64).fill_null(0).to_numpy()
         return cls(values, given.is_not_null().to_numpy() if given.null_count() else None)
 
-    def at(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def at(self, rows: Int64) -> Int64:
         """Return the values of some rows; a single value applies to all."""
         return self.values if len(self.values) == 1 else self.values[rows]
 
 
-def lengths_of(given: object, argument: str, call: str) -> npt.NDArray[np.uint64]:
+def lengths_of(given: object, argument: str, call: str) -> UInt64:
     """Convert lengths, which must not be negative; null, and numbers beyond 63 bits, become ``TO_THE_END``.
 
     Raises

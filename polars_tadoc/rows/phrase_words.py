@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.kernels.host.rows import phrase_words as kernels
@@ -13,9 +12,7 @@ from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from polars_tadoc.model.vocabulary import Vocabulary
-
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +30,7 @@ class PhraseWords:
 
     """
 
-    data: npt.NDArray[np.uint8]
+    data: UInt8
     spans: Int64
     offsets: Int64
 

@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Unpack, cast
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -21,13 +20,10 @@ from polars_tadoc.model.word_map import Morphism, MorphismOptions, encode, namin
 from polars_tadoc.rows.matching import Target
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.rows.token_count import token_count
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 SHOWN = 80
 """Characters of a phrase shown in messages."""

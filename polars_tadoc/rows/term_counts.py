@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.kernels.host.rows import extract as length_kernels
@@ -20,12 +19,8 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.rows.matching import Links
 from polars_tadoc.rows.token_count import document_words
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
-
-Int64 = npt.NDArray[np.int64]
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
 
 AT_ONCE = 16
 """Terms counted per pass."""
@@ -71,7 +66,7 @@ class Terms:
     words: UInt32
     terms: Int64
     count: int
-    kept: npt.NDArray[np.bool_] | None
+    kept: Bools | None
 
     @classmethod
     def of(cls, corpus: Corpus, terms: Sequence[str], morphism: Morphism | None) -> Terms:
@@ -103,7 +98,7 @@ def document_lengths(corpus: Corpus, terms: Terms) -> UInt64:
     return words
 
 
-def kept_lengths(corpus: Corpus, kept: npt.NDArray[np.bool_]) -> UInt64:
+def kept_lengths(corpus: Corpus, kept: Bools) -> UInt64:
     """Return the number of kept words in each symbol, uint64; ``kept`` is by word id."""
     rules = map_rules(load_rules(corpus.grammar), np.where(kept, 0, DELETED).astype(np.uint32), 1)
     return np.concatenate([kept.astype(np.uint64), rules.lengths])

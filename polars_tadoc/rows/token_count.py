@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.kernels.host.rows import extract as kernels
 from polars_tadoc.model.column import require_tadoc, scatter_to_rows, split
 from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.runtime.array_types import UInt64
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
@@ -51,7 +51,7 @@ def token_count(column: pl.Series) -> pl.Series:
     return scatter_to_rows(pl.Series(column.name, counts), corpora, len(column))
 
 
-def document_words(corpus: Corpus) -> npt.NDArray[np.uint64]:
+def document_words(corpus: Corpus) -> UInt64:
     """Return the number of words of each document, uint64; :func:`require_countable` was called before."""
     grammar = corpus.grammar
     lengths, short_lengths = grammar.expansion_lengths, grammar.short_lengths  # made here, not on several threads

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polars_tadoc.kernels.host.grammars import parquet_pages as kernels
+from polars_tadoc.runtime.array_types import Int64, UInt8
 from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS
 from polars_tadoc.untrusted.parquet_footer import open_parquet
 from polars_tadoc.untrusted.thrift import MalformedError, Thrift
@@ -141,7 +141,7 @@ class _Chunk:
         self._start = chunk.data_page_offset
         if chunk.has_dictionary_page and chunk.dictionary_page_offset is not None:
             self._start = min(self._start, chunk.dictionary_page_offset)
-        self._lengths: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._lengths: Int64 = np.zeros(0, np.int64)
 
     def decompressed_bytes(self, limit: int, exactly: bool) -> int:
         width = WIDTHS.get(self._chunk.physical_type, self._column.length)
@@ -194,7 +194,7 @@ class _Chunk:
             raise MalformedError("lengths of strings are damaged")
         return total
 
-    def _levels_end(self, page: _Page, data: npt.NDArray[np.uint8]) -> int:
+    def _levels_end(self, page: _Page, data: UInt8) -> int:
         """Return the start of values, after the definition and repetition levels."""
         at = 0
         for most in (self._column.max_repetition_level, self._column.max_definition_level):
@@ -204,7 +204,7 @@ class _Chunk:
             raise MalformedError("levels are damaged")
         return at
 
-    def _decompressed(self, page: _Page) -> npt.NDArray[np.uint8]:
+    def _decompressed(self, page: _Page) -> UInt8:
         data = self._source.read_at(page.stop - page.start, page.start)[page.levels :]
         if not page.is_compressed or self._chunk.compression == "UNCOMPRESSED":
             return np.frombuffer(data, np.uint8)

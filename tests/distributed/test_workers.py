@@ -205,7 +205,7 @@ class TestCompress:
         assert_frame_equal(packed.tadoc.decompress().collect(), pl.concat([texts(20)] * 2))  # type: ignore[attr-defined]
         texts(20).select("text").write_parquet(tmp_path / "b.parquet")
         with pytest.raises(
-            pl.exceptions.SchemaError, match=r'b\.parquet differ .*"name" is not there, in the first file'
+            pl.exceptions.SchemaError, match=r'b\.parquet: columns differ .*"name" is not there, in the first file'
         ):
             two.compress([tmp_path / "a.parquet", tmp_path / "b.parquet"], "text", tmp_path / "again")
 
