@@ -31,6 +31,7 @@ from polars_tadoc.kernels.host.xml.xml_events import (
 )
 from polars_tadoc.kernels.host.xml.xml_names import ENTRY
 from polars_tadoc.kernels.host.xml.xml_prolog import DEFAULTS, ENTITIES, FINE, check_prologs
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.twigs.arrays import CLOSE, Events
 from polars_tadoc.model.blocks import cut_blocks
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
@@ -132,8 +133,7 @@ def parse_documents(text: pl.Series, alphabet: Alphabet, *, max_depth: int, max_
     for row in np.flatnonzero(documents.codes).tolist():
         if documents.codes[row] != SKIPPED or lengths[row] > max_bytes:  # and not null
             errors[row] = _explain(documents, row, max_depth, max_bytes)
-    offsets = np.zeros(rows + 1, np.int64)
-    np.cumsum(documents.counts, out=offsets[1:])
+    offsets = running_sum(documents.counts)
     symbols = [part for piece in pieces for part in piece.symbols]
     joined = symbols[0] if len(symbols) == 1 else np.concatenate([np.zeros(0, dtype), *symbols])
     deepest = max((piece.deepest for piece in pieces), default=0)
@@ -143,8 +143,7 @@ def parse_documents(text: pl.Series, alphabet: Alphabet, *, max_depth: int, max_
 def _parse(expat: Expat, documents: Documents, alphabet: Alphabet, max_depth: int, dtype: np.dtype[Any]) -> list[Piece]:
     names = alphabet.names()
     compiled = handlers()
-    before = np.zeros(len(documents.codes) + 1, np.int64)
-    np.cumsum(np.where(documents.codes == FINE, documents.lengths, 0), out=before[1:])
+    before = running_sum(np.where(documents.codes == FINE, documents.lengths, 0))
 
     def parse(rows: tuple[int, int]) -> Piece:
         start, stop = rows

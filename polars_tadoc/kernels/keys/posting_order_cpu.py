@@ -10,7 +10,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from polars_tadoc.kernels.primitives.arrays import sums_before
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
@@ -129,7 +129,7 @@ def rank_postings(
     most = len(documents) if top is None else max(top, 0)
     _measure_postings(offsets, counts, max(min_count, 1), most, sizes)
     kept = np.flatnonzero(sizes >= 0)
-    kept_offsets = sums_before(np.maximum(sizes, 0))
+    kept_offsets = running_sum(np.maximum(sizes, 0))
     kept_documents, kept_counts = np.empty(kept_offsets[-1], np.uint32), np.empty(kept_offsets[-1], np.uint64)
     map_parallel(
         lambda chunk: _write_postings(offsets, documents, counts, kept_offsets, *chunk, kept_documents, kept_counts),

@@ -18,6 +18,7 @@ import numpy as np
 from polars_tadoc.runtime.addresses import atomic_add, prefetch
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import inner
 
 DEAD, ALIVE, SELECTED = 0, 1, 2
 """State of a position: whether the pair that starts there may still occur twice, or is to be replaced."""
@@ -67,6 +68,17 @@ def pair_of(h: int) -> Any:
     return nb.uint32(x >> _32), nb.uint32(x & _LOW)
 
 
+@inner
+def _list_places(state: UInt8, slots: UInt32, waiting: bool, block: int, places: Any) -> Any:
+    """List the alive positions of a block, or those that wait for an entry; return how many they are."""
+    many = 0
+    for i in range(8 * block, 8 * block + 8):
+        places[many] = i
+        # a branch would be a coin toss
+        many += nb.int64((state[i] != DEAD) & ((not waiting) | (slots[i] == NONE)))
+    return many
+
+
 @njit(nogil=True)
 def scatter(
     sequence: UInt32,
@@ -94,11 +106,7 @@ def scatter(
     for block in range(first, stop):
         if blocks[block] == 0:
             continue
-        many = 0
-        for i in range(8 * block, 8 * block + 8):
-            places[many] = i
-            # a branch would be a coin toss
-            many += nb.int64((state[i] != DEAD) & ((not waiting) | (slots[i] == NONE)))
+        many = _list_places(state, slots, waiting, block, places)
         full = False
         for k in range(many):
             i = places[k]
@@ -228,11 +236,7 @@ def gather(
     for block in range(first, stop):
         if blocks[block] == 0:
             continue
-        many = 0
-        for i in range(8 * block, 8 * block + 8):
-            places[many] = i
-            # a branch would be a coin toss
-            many += nb.int64((state[i] != DEAD) & ((not waiting) | (slots[i] == NONE)))
+        many = _list_places(state, slots, waiting, block, places)
         for k in range(many):
             i = places[k]
             bucket = nb.int64(bucket_of[out])

@@ -8,7 +8,7 @@ import numpy as np
 
 from polars_tadoc.config import settings
 from polars_tadoc.errors import LimitExceededError
-from polars_tadoc.kernels.primitives.arrays import sums_before
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.traverse.results_cpu import rule_weights
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
@@ -44,7 +44,7 @@ def longest_document(bodies: Bodies, enough: int) -> int:
     is_rule = bodies.roots >= rules.terminals
     lengths = np.ones(len(bodies.roots), np.int64)
     lengths[is_rule] = rules.lengths[bodies.roots[is_rule] - np.uint32(rules.terminals)]
-    before = sums_before(lengths)
+    before = running_sum(lengths)
     return int((before[bodies.root_offsets[1:]] - before[bodies.root_offsets[:-1]]).max(initial=0))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.keys.key_forms_cpu import Numbered, words_of
 from polars_tadoc.kernels.keys.key_numbers_cpu import dense_ids
-from polars_tadoc.kernels.primitives.arrays import sums_before
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.sequences.bodies_cpu import Bodies, require_room
 from polars_tadoc.kernels.sequences.owned_windows_cpu import OwnedWindows, Pieces, Windows
 from polars_tadoc.kernels.sequences.windows_cpu import FlatWindows
@@ -98,7 +98,7 @@ class Derived:
         if isinstance(windows, FlatWindows):
             counts, places = owned.documents.counts, owned.documents.owners
             plain = replace(rules, terminals=len(distinct))
-            flat = Bodies(plain, sums_before(counts)[places], ids, bodies.weights)
+            flat = Bodies(plain, running_sum(counts)[places], ids, bodies.weights)
             return cls(flat, Numbered(distinct, windows.form))
         lengths = windows.lengths(rules.lengths)
         lengths[bodies.weights == 0] = 0
@@ -131,14 +131,14 @@ class _Derivation:
         sizes = pieces.counts.copy()
         map_parallel(
             lambda chunk: _count_children(pieces.symbols, self.terminals, self.long, firsts, stops, *chunk, sizes),
-            weighted_chunks(sums_before(stops - firsts)),
+            weighted_chunks(running_sum(stops - firsts)),
         )
         if unused is not None:
             sizes[np.repeat(unused, np.diff(pieces.owners))] = 0
-        offsets = sums_before(sizes)
+        offsets = running_sum(sizes)
         derived = np.empty(offsets[-1], np.uint32)
         spans, reach = self.windows.spans, self.windows.reach
         read = (self.terminals, pieces.symbols, self.long, spans, reach, ids, self.distinct, *pieces.bounds)
-        places = sums_before(pieces.counts)
+        places = running_sum(pieces.counts)
         map_parallel(lambda chunk: _write_derived(*read, places, offsets, *chunk, derived), weighted_chunks(offsets))
         return offsets[pieces.owners], derived

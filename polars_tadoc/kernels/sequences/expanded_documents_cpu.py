@@ -8,7 +8,8 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from polars_tadoc.kernels.primitives.arrays import read_only, sums_before
+from polars_tadoc.kernels.primitives.arrays import read_only
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.sequences.bodies_cpu import Bodies
 from polars_tadoc.kernels.sequences.rule_ends_cpu import Ends, head_sizes, head_spans
 from polars_tadoc.kernels.sequences.windows_cpu import AHEAD, count_windows
@@ -85,7 +86,7 @@ def expand_documents(bodies: Bodies, rank: UInt32 | None, n: int) -> Bodies | No
         lambda chunk: _measure_documents(rules.terminals, rules.lengths, offsets, roots, *chunk, sizes),
         weighted_chunks(offsets),
     )
-    places = sums_before(sizes)
+    places = running_sum(sizes)
     words = np.empty(places[-1], np.uint32)
     read = (rules.terminals, ends.rank, ends.starts, ends.words, offsets, roots, places)
     map_parallel(lambda chunk: _expand(*read, *chunk, words), weighted_chunks(places))

@@ -10,7 +10,8 @@ import numpy as np
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.keys.key_buckets_cpu import Shares
 from polars_tadoc.kernels.keys.key_counts_cpu import Counted, Tally, count
-from polars_tadoc.kernels.primitives.arrays import read_only, sums_before
+from polars_tadoc.kernels.primitives.arrays import read_only
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.sequences.bodies_cpu import Bodies
 from polars_tadoc.kernels.sequences.windows_cpu import Bounds, FlatWindows, PackedWindows, SpreadWindows
 from polars_tadoc.kernels.sequences.word_pairs_cpu import PairWindows, hot_pairs
@@ -60,7 +61,7 @@ class Pieces:
         parts = np.minimum(-(-self.counts // most), stops - firsts).clip(1)
         if not len(parts) or parts.max() == 1:
             return self
-        before = sums_before(parts)
+        before = running_sum(parts)
         piece = np.repeat(np.arange(len(parts)), parts)
         part, sizes = np.arange(len(piece)) - before[piece], (stops - firsts)[piece]
         edges = [firsts[piece] + sizes * k // parts[piece] for k in (part, part + 1)]
@@ -84,7 +85,7 @@ class Pieces:
 
     def batches(self, most: int) -> Iterator[tuple[int, int]]:
         """Ranges of pieces that have so many windows together, or one more piece."""
-        before, first = sums_before(self.counts), 0
+        before, first = running_sum(self.counts), 0
         while before[first] < before[-1]:
             stop = max(int(np.searchsorted(before, before[first] + most, "right")) - 1, first + 1)
             yield first, stop
@@ -93,7 +94,7 @@ class Pieces:
     def write(self, keys: UInt64, first: int = 0, stop: int | None = None) -> None:
         """Write the windows' keys one after another."""
         starts, firsts, stops = (bound[first:stop] for bound in self.bounds)
-        places = sums_before(self.counts[first:stop])
+        places = running_sum(self.counts[first:stop])
         map_parallel(
             lambda chunk: self.windows.write(self.symbols, (starts, firsts, stops), places, chunk, keys),
             weighted_chunks(places),
@@ -104,7 +105,7 @@ class Pieces:
         windows = self.windows
         assert isinstance(windows, PairWindows)
         bounds = self.bounds[0][first:stop], self.bounds[1][first:stop], self.bounds[2][first:stop]
-        places = sums_before(self.counts[first:stop])
+        places = running_sum(self.counts[first:stop])
         chunks = weighted_chunks(places)
         counted = np.zeros((len(chunks), len(counters)), np.uint32)
         shares = map_parallel(
@@ -194,6 +195,6 @@ class OwnedWindows:
 
 def _measure(windows: Windows, symbols: UInt32, bounds: Bounds) -> Int64:
     counts = np.zeros(len(bounds[0]), np.int64)
-    sizes = sums_before(bounds[2] - bounds[0])
+    sizes = running_sum(bounds[2] - bounds[0])
     map_parallel(lambda chunk: windows.measure(symbols, bounds, chunk, counts), weighted_chunks(sizes))
     return counts

@@ -13,7 +13,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from polars_tadoc.kernels.primitives.arrays import sums_before
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.sequences.bodies_cpu import require_room
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
@@ -131,7 +131,7 @@ class Ends:
         """Fill heads and tails of up to ``reach`` words."""
         rank = np.zeros(0, np.uint32) if rank is None else rank
         sizes = head_sizes(rules, reach)
-        starts = sums_before(sizes * (1 + (rules.lengths > np.uint64(reach))))
+        starts = running_sum(sizes * (1 + (rules.lengths > np.uint64(reach))))
         require_room(int(starts[-1]), "the first and last words of rules")
         words = np.empty(starts[-1], np.uint32)
         _fill_ends(rules.terminals, rules.rule_offsets, rules.symbols, rank, sizes, starts, words)

@@ -308,29 +308,25 @@ def _copied(address: int, size: int, tail: int) -> Any:
 
 
 @njit(nogil=True)
+def _tables(classes: Classes, tail: UInt8) -> Any:
+    """Return what cutting a block reads: first bytes, widths, addresses of pages and of work space."""
+    page_of, pages = nb.uint64(classes.page_of.ctypes.data), nb.uint64(classes.pages.ctypes.data)
+    return classes.firsts, classes.widths, page_of, pages, nb.uint64(tail.ctypes.data)
+
+
+@njit(nogil=True)
 def word_end_from(address: int, length: int, start: int, stop: int, classes: Classes, tail: UInt8) -> int:
     """Find the first place from ``start`` on where a word has just ended, whatever stands elsewhere; -1 if none.
 
     Text cut there has the same words as uncut.
     """
-    page_of, pages = nb.uint64(classes.page_of.ctypes.data), nb.uint64(classes.pages.ctypes.data)
-    p = nb.uint64(address)
+    p, tables = nb.uint64(address), _tables(classes, tail)
     at = start
     while at < stop and (load_u8(p + nb.uint64(at)) & 0xC0) == 0x80:
         at += 1
     in_word, single_end = 0, -1
     while at < stop:
-        _, ends, size, in_word, single_end = _cut_block(
-            p + nb.uint64(at),
-            length - at,
-            in_word,
-            single_end,
-            classes.firsts,
-            classes.widths,
-            page_of,
-            pages,
-            nb.uint64(tail.ctypes.data),
-        )
+        _, ends, size, in_word, single_end = _cut_block(p + nb.uint64(at), length - at, in_word, single_end, *tables)
         if ends != 0:
             return int(at + trailing_zeros(ends))
         at += size
@@ -344,23 +340,14 @@ def count_ids(addresses: UInt64, lengths: UInt32, piece: Piece, classes: Classes
     if len(matches.ends):
         last = nb.int64(matches.ends[piece.last_row - 1]) if piece.last_row > 0 else 0
         return count + last - (nb.int64(matches.ends[piece.first_row - 1]) if piece.first_row > 0 else 0)
-    page_of, pages = nb.uint64(classes.page_of.ctypes.data), nb.uint64(classes.pages.ctypes.data)
-    tail_at = nb.uint64(tail.ctypes.data)
+    tables = _tables(classes, tail)
     for row in range(piece.first_row, piece.last_row + 1):
         position = piece.first_byte if row == piece.first_row else 0
         stop = nb.int64(lengths[row]) if row < piece.last_row else piece.last_byte
         in_word, single_end = 0, -1
         while position < stop:
             starts, _, size, in_word, single_end = _cut_block(
-                addresses[row] + nb.uint64(position),
-                stop - position,
-                in_word,
-                single_end,
-                classes.firsts,
-                classes.widths,
-                page_of,
-                pages,
-                tail_at,
+                addresses[row] + nb.uint64(position), stop - position, in_word, single_end, *tables
             )
             count += count_ones(starts)
             position += size
@@ -421,8 +408,7 @@ def scan(
     """
     by_class = len(matches.ends) == 0
     match = nb.int64(matches.ends[piece.first_row - 1]) if not by_class and piece.first_row > 0 else 0
-    page_of, pages = nb.uint64(classes.page_of.ctypes.data), nb.uint64(classes.pages.ctypes.data)
-    tail_at, pairs_at = nb.uint64(tail.ctypes.data), nb.uint64(pairs.ctypes.data)
+    tables, pairs_at = _tables(classes, tail), nb.uint64(pairs.ctypes.data)
     slots, hot, cold = _addresses(words)
     gap_slots, gap_hot, gap_cold = _addresses(gaps)
     mask, gap_mask = nb.uint64(len(words.slots) // 2 - 1), nb.uint64(len(gaps.slots) // 2 - 1)
@@ -449,15 +435,7 @@ def scan(
             if by_class:
                 while position < stop and started < _SPANS:
                     starts, ends, size, in_word, single_end = _cut_block(
-                        base + nb.uint64(position),
-                        stop - position,
-                        in_word,
-                        single_end,
-                        classes.firsts,
-                        classes.widths,
-                        page_of,
-                        pages,
-                        tail_at,
+                        base + nb.uint64(position), stop - position, in_word, single_end, *tables
                     )
                     while starts != 0:
                         span_starts[started] = position + trailing_zeros(starts)

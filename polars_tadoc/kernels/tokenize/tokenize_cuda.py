@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.primitives.bitmap_cuda import rank
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.primitives.upload_cuda import upload_rows
 from polars_tadoc.kernels.repair.gaps_cuda import NotedGaps, note_gaps
 from polars_tadoc.kernels.tokenize import characters
@@ -122,8 +123,7 @@ def text_rows(text: pl.Series, mend: str) -> tuple[UInt64, Int64, object]:
 
     """
     addresses, lengths, views = binary_views(text)
-    before = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=before[1:])
+    before = running_sum(lengths)
     if before[-1] + len(lengths) >= _MAX_BYTES:
         raise EngineUnavailableError(
             f'engine="gpu": {len(lengths):,} rows of together {before[-1]:,} bytes are beyond its 32-bit positions; '

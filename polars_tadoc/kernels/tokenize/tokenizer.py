@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polars_tadoc.config import thread_count
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize import tokenize_cpu as kernels
 from polars_tadoc.kernels.tokenize.xml_words import xml_words
@@ -211,8 +212,7 @@ def cut(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool) -> Cut:
     """Cut each row and intern its words, piece by piece; parameters and errors as for :func:`tokenize`."""
     require_utf8(text)
     addresses, lengths, views = binary_views(text)
-    before = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=before[1:])
+    before = running_sum(lengths)
     if tokenizer.has_classes:
         classes, matches = characters.classes(tokenizer.name), _NO_MATCHES
         pieces = _pieces(addresses, lengths, before, classes)

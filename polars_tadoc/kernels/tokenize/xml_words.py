@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize import xml_words_cpu as kernels
 from polars_tadoc.kernels.tokenize.tokenize_cpu import Matches
@@ -46,8 +47,7 @@ def xml_words(addresses: UInt64, lengths: UInt32, *, is_content: bool) -> Matche
         Where the words start in their rows, their bytes, and the words up to the end of each row.
 
     """
-    before = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=before[1:])
+    before = running_sum(lengths)
     edges = np.searchsorted(before, np.arange(0, int(before[-1]), CHUNK_BYTES)[1:])
     rows = np.unique(np.concatenate([[0], edges, [len(lengths)]])).tolist()
     ends = np.zeros(len(lengths), np.int64)

@@ -83,7 +83,13 @@ def top_down_weights(grammar: GrammarArrays, roots: UInt32) -> UInt64:
         Count by word id, length vocabulary.
 
     """
-    size = grammar.vocabulary_size + grammar.rule_count
+    weights = count_symbols(roots, grammar.vocabulary_size + grammar.rule_count)
+    push_down(grammar.vocabulary_size, grammar.rule_offsets, grammar.symbols, weights)
+    return weights[: grammar.vocabulary_size]
+
+
+def count_symbols(roots: UInt32, size: int) -> UInt64:
+    """Count how often each symbol is among the roots, uint64, length ``size``."""
 
     def count(chunk: tuple[int, int]) -> UInt64:
         weights = np.zeros(size, np.uint64)
@@ -95,8 +101,7 @@ def top_down_weights(grammar: GrammarArrays, roots: UInt32) -> UInt64:
     weights = parts[0]
     for part in parts[1:]:
         weights += part
-    push_down(grammar.vocabulary_size, grammar.rule_offsets, grammar.symbols, weights)
-    return weights[: grammar.vocabulary_size]
+    return weights
 
 
 def map_counts(counts: UInt64, image: UInt32, size: int) -> UInt64:

@@ -23,13 +23,14 @@ from polars_tadoc.kernels.documents.postings_cpu import (
     scatter_postings,
 )
 from polars_tadoc.kernels.documents.text_terms_cpu import terms_of_text
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.traverse import counts_cpu as _counts
 from polars_tadoc.kernels.traverse.kept_tables_cpu import load_tables
 from polars_tadoc.kernels.traverse.rules import GrammarArrays, Rules
 from polars_tadoc.kernels.traverse.tables_cpu import LANES, add_tables, count_type
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
-from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 ARENA = 1 << 20
 """Terminals that one arena holds: pages that are never written cost nothing."""
@@ -103,7 +104,7 @@ def rule_weights(rules: Rules, roots: UInt32) -> UInt64:
         Count by symbol, length terminals + rules.
 
     """
-    weights = _histogram(roots, rules.terminals + rules.rule_count)
+    weights = _counts.count_symbols(roots, rules.terminals + rules.rule_count)
     _counts.push_down(rules.terminals, rules.rule_offsets, rules.symbols, weights)
     return weights
 
@@ -129,7 +130,7 @@ def terminal_counts(rules: Rules, roots: UInt32, strategy: str) -> UInt64:
     """
     if strategy == "top_down":
         return rule_weights(rules, roots)[: rules.terminals]
-    weights = _histogram(roots, rules.terminals + rules.rule_count)
+    weights = _counts.count_symbols(roots, rules.terminals + rules.rule_count)
     tables = load_tables(rules, roots, strategy)
     counts = np.zeros(rules.terminals, np.uint64)
     add_tables(rules.terminals, tables.starts, tables.terminals, tables.counts, weights, counts)
@@ -270,20 +271,6 @@ def count_by_terminal(
     return offsets, documents, counts if counted else None
 
 
-def _histogram(roots: UInt32, size: int) -> UInt64:
-    def count(chunk: tuple[int, int]) -> UInt64:
-        weights = np.zeros(size, np.uint64)
-        _counts.histogram(roots[chunk[0] : chunk[1]], weights)
-        return weights
-
-    # a private histogram costs a pass over the symbols: not worth it below four roots a symbol
-    parts = map_parallel(count, even_chunks(len(roots), max(1 << 18, 4 * size)))
-    weights = parts[0]
-    for part in parts[1:]:
-        weights += part
-    return weights
-
-
 def _share_out(
     root_offsets: Int64, classes: Classes, symbols: int, start: Callable[[], Run], arena_type: Any, room: int
 ) -> list[Any]:
@@ -293,8 +280,7 @@ def _share_out(
     another. The documents of a chunk are either all long or none is.
     """
     sizes = root_offsets[classes.members + 1] - root_offsets[classes.members]
-    before = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes + 1, out=before[1:])
+    before = running_sum(sizes + 1)
     threads = thread_count() if before[-1] > SMALL else 1
     targets = before[-1] * np.arange(1, threads * CHUNKS) // (threads * CHUNKS)
     long = sizes * LONG >= symbols

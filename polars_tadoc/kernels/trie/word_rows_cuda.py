@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.primitives.upload_cuda import PADDING, upload_rows
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.device import launch_each
@@ -71,8 +72,7 @@ def _upload_gathered(words: pl.Series) -> Iterator[Words]:
     import cupy
 
     addresses, lengths, views = binary_views(words)
-    before = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=before[1:])
+    before = running_sum(lengths)
     first = 0
     while first < len(lengths):
         stop = max(first + 1, int(np.searchsorted(before, before[first] + _MAX_BYTES, side="right")) - 1)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from polars_tadoc.config import settings
-from polars_tadoc.kernels.primitives.arrays import read_only, sums_before
+from polars_tadoc.kernels.primitives.arrays import read_only
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.twigs.arrays import Events, Twigs, WordEvents
 from polars_tadoc.kernels.twigs.twig_automaton_cpu import NONE_FOUND, STATES, Automaton, make_automaton, roomier
@@ -117,7 +118,7 @@ def match_rules(
         if part.reached < len(part.unsound):
             _match_expanded(twigs, grammar, documents, most_levels, part, match)
     parts = [part for part, _ in made]
-    offsets = sums_before(np.concatenate([part.lengths for part in parts]))
+    offsets = running_sum(np.concatenate([part.lengths for part in parts]))
     matches = np.empty(int(offsets[-1]), np.uint32)
 
     def gather(chunk: tuple[int, int], part: Part) -> None:
@@ -250,7 +251,7 @@ def _match_expanded(
     depth = int(heights_of(reduction.values[sound]).max(initial=0)) + 1
     wide = np.uint16 if len(twigs.heads) <= 1 << 16 else np.uint32
     for start, stop in _batches(sizes):
-        offsets = sums_before(sizes[start:stop])
+        offsets = running_sum(sizes[start:stop])
         symbols = np.empty(offsets[-1], wide)
         expand_events(grammar, documents.offsets[part.reached :], documents.symbols, offsets, symbols)
         starts, lists = match(Events(symbols, offsets, depth))
@@ -259,7 +260,7 @@ def _match_expanded(
 
 def _batches(sizes: Int64) -> Iterator[tuple[int, int]]:
     """Cut documents of so many events into stretches that are expanded at a time."""
-    before = sums_before(sizes)
+    before = running_sum(sizes)
     first = 0
     while first < len(sizes):
         stop = max(first + 1, int(np.searchsorted(before, before[first] + EXPANDED, "right")) - 1)

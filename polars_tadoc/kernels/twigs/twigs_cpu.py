@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polars_tadoc.kernels.primitives.arrays import read_only
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.twigs.arrays import Events, Twigs, WordEvents
 from polars_tadoc.kernels.twigs.twig_automaton_cpu import (
@@ -92,8 +93,7 @@ class TwigMatcher:
         """
         chunks = weighted_chunks(events.offsets, _FEWEST_EVENTS)
         parts = map_parallel(lambda chunk: self._match_chunk(events, chunk), chunks)
-        offsets = np.zeros(len(events.offsets), np.int64)
-        np.cumsum(np.concatenate([part.lengths for part in parts]), out=offsets[1:])
+        offsets = running_sum(np.concatenate([part.lengths for part in parts]))
         matches = allocate(int(offsets[-1]), np.uint32)[1]
 
         def gather(chunk: tuple[int, int], part: Lists) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from polars_tadoc.kernels.primitives.arrays import sums_before
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.jit import kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
@@ -46,7 +46,7 @@ def by_falling_count(keys: UInt64, counts: UInt64) -> tuple[UInt64, UInt64, Int6
     small = buckets[:, 1:].sum(axis=0)
     kept = np.flatnonzero(small)
     each = np.concatenate([distinct[::-1], (SMALL - 1 - kept).astype(np.uint64)])
-    return made, each, sums_before(np.concatenate([sizes[::-1], small[kept]]))
+    return made, each, running_sum(np.concatenate([sizes[::-1], small[kept]]))
 
 
 def count_order(counts: UInt64) -> Int64:
