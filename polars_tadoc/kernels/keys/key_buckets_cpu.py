@@ -14,6 +14,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.addresses import prefetch
 from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.compiled import njit
@@ -49,9 +50,9 @@ def hash_key(key: int) -> Any:
 
 
 @njit(nogil=True)
-def _tally_buckets(keys: UInt64, first: int, stop: int, shift: int, sizes: Int64) -> None:
+def _tally_buckets(keys: UInt64, first: int, stop: int, shift: int, hashed: bool, sizes: Int64) -> None:
     for i in range(nb.uint64(first), nb.uint64(stop)):
-        sizes[hash_key(keys[i]) >> nb.uint64(shift)] += 1
+        sizes[(hash_key(keys[i]) if hashed else keys[i]) >> nb.uint64(shift)] += 1
 
 
 @polled
@@ -62,6 +63,7 @@ def _scatter(
     first: int,
     stop: int,
     shift: int,
+    hashed: bool,
     places: Int64,
     bucketed: UInt64,
     bucketed_weights: UInt64,
@@ -72,7 +74,7 @@ def _scatter(
     for i in range(nb.uint64(first), nb.uint64(stop)):
         if i & nb.uint64(0xFFFF) == 0 and interrupts() != began:
             return
-        bucket = hash_key(keys[i]) >> nb.uint64(shift)
+        bucket = (hash_key(keys[i]) if hashed else keys[i]) >> nb.uint64(shift)
         at = nb.uint64(places[bucket])
         places[bucket] = at + _1
         bucketed[at] = keys[i]
@@ -96,17 +98,24 @@ class Buckets:
 
 def spread_keys(keys: UInt64, weights: UInt64, buckets: int, shares: Shares | None = None) -> Buckets:
     """Copy keys, and their weights if there are any, to so many buckets; ``shares`` is where keys stand."""
-    shift = 64 - (buckets.bit_length() - 1)
+    return spread_by(keys, weights, buckets, 64 - (buckets.bit_length() - 1), shares, hashed=True)
+
+
+def spread_by(
+    keys: UInt64, weights: UInt64, buckets: int, shift: int, shares: Shares | None = None, *, hashed: bool = False
+) -> Buckets:
+    """Copy keys to buckets by their bits above ``shift``, or by those of their hashes; else as :func:`spread_keys`."""
     shares = even_chunks(len(keys)) if shares is None else shares
     sizes = np.zeros((len(shares), buckets), np.int64)
-    map_parallel(lambda k: _tally_buckets(keys, *shares[k], shift, sizes[k]), range(len(shares)))
-    before = np.concatenate([[0], np.cumsum(sizes.T.ravel())])
+    map_parallel(lambda k: _tally_buckets(keys, *shares[k], shift, hashed, sizes[k]), range(len(shares)))
+    before = running_sum(sizes.T.ravel())
     places = np.ascontiguousarray(before[:-1].reshape(buckets, len(shares)).T)
     offsets = np.ascontiguousarray(before[:: len(shares)])
     bucketed, bucketed_weights = np.empty(before[-1], np.uint64), np.empty(len(weights), np.uint64)
     filled = places.copy()
     map_parallel(
-        lambda k: _scatter(keys, weights, *shares[k], shift, filled[k], bucketed, bucketed_weights), range(len(shares))
+        lambda k: _scatter(keys, weights, *shares[k], shift, hashed, filled[k], bucketed, bucketed_weights),
+        range(len(shares)),
     )
     return Buckets(shift, bucketed, bucketed_weights, offsets, shares, places)
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from polars_tadoc.runtime.addresses import prefetch
+from polars_tadoc.kernels.keys.key_buckets_cpu import NOTHING, spread_by
 from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.jit import inner, kernel
-from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 BUCKET_BITS = 11
 """Bits of the first digit: as many streams as the processor follows while keys are spread."""
@@ -20,10 +20,7 @@ BUCKET_BITS = 11
 FEW = 24
 """Keys up to which a bucket is sorted by insertion."""
 
-AHEAD = 16
-"""Items of a stream whose cache lines are asked for before they are needed."""
-
-_0, _1, _8, _255, _AHEAD, _FEW = (np.uint64(number) for number in (0, 1, 8, 255, AHEAD, FEW))
+_0, _1, _8, _255, _FEW = (np.uint64(number) for number in (0, 1, 8, 255, FEW))
 
 
 def sort_keys(limbs: UInt64, counts: UInt64 | None) -> tuple[UInt64, UInt64 | None]:
@@ -71,15 +68,8 @@ def sort_with(keys: UInt64, payload: UInt64 | None) -> tuple[UInt64, UInt64]:
     bits = int(keys.max()).bit_length() if many else 0
     shift = max(0, bits - BUCKET_BITS)
     buckets = (1 << (bits - shift)) if many else 1
-    chunks = even_chunks(many)
-    sizes = np.zeros((len(chunks), buckets), np.int64)
-    map_parallel(lambda k: _tally(keys, *chunks[k], shift, sizes[k]), range(len(chunks)))
-    before = np.concatenate([[0], np.cumsum(sizes.T.ravel())])
-    places = before[:-1].reshape(buckets, len(chunks)).T.copy()
-    offsets = np.ascontiguousarray(before[:: len(chunks)])
-    carried = np.zeros(0, np.uint64) if payload is None else payload
-    made, made_payload = np.empty(many, np.uint64), np.empty(len(carried), np.uint64)
-    map_parallel(lambda k: _spread(keys, carried, *chunks[k], shift, places[k], made, made_payload), range(len(chunks)))
+    spread = spread_by(keys, NOTHING if payload is None else payload, buckets, shift)
+    made, made_payload, offsets = spread.keys, spread.weights, spread.offsets
     largest = int(np.diff(offsets).max(initial=0))
 
     def sort(chunk: tuple[int, int]) -> None:
@@ -90,28 +80,6 @@ def sort_with(keys: UInt64, payload: UInt64 | None) -> tuple[UInt64, UInt64]:
     if shift:
         map_parallel(sort, weighted_chunks(offsets))
     return made, made_payload
-
-
-@kernel
-def _tally(keys: UInt64, first: int, stop: int, shift: int, sizes: Int64) -> None:
-    for i in range(np.uint64(first), np.uint64(stop)):
-        sizes[keys[i] >> np.uint64(shift)] += 1
-
-
-@kernel
-def _spread(
-    keys: UInt64, payload: UInt64, first: int, stop: int, shift: int, places: Int64, made: UInt64, made_payload: UInt64
-) -> None:
-    """Copy keys, and what belongs to them, to their buckets."""
-    for i in range(np.uint64(first), np.uint64(stop)):
-        bucket = keys[i] >> np.uint64(shift)
-        at = np.uint64(places[bucket])
-        places[bucket] = at + _1
-        made[at] = keys[i]
-        prefetch(made, np.int64(at + _AHEAD))
-        if len(made_payload) > 0:
-            made_payload[at] = payload[i]
-            prefetch(made_payload, np.int64(at + _AHEAD))
 
 
 @inner
