@@ -112,13 +112,7 @@ def prepare(corpus: Corpus, engine: Engine, morphism: Morphism | None = None) ->
         image = morphism.apply(grammar.words.series)
         mapped = map_rules(plain, image.ids, len(image.words))
         offsets, roots = map_roots(plain, corpus.root_offsets, corpus.roots, image.ids, mapped)
-        rules = Rules(
-            mapped.terminals,
-            kernels.load_array(mapped.rule_offsets),
-            kernels.load_symbols(mapped.symbols),
-            mapped.level_offsets,
-            kernels.load_array(mapped.lengths),
-        )
+        rules = mapped.loaded(kernels.load_array)
         words, key, host = image.words, None, (mapped, offsets, roots)
     return Source(
         engine, words, rules, kernels.load_array(host[1]), kernels.load_symbols(host[2]), corpus.rows, key, host

@@ -78,13 +78,8 @@ def prepare_text(
         load = engine.kernels.load_array
         offsets, lengths = offsets[load(np.append(rows, len(text)))], lengths[load(rows)]
     none = np.zeros(1, np.int64)
-    rules = Rules(
-        len(numbered.words),
-        engine.kernels.load_array(none),
-        engine.kernels.load_symbols(np.zeros(0, np.uint32)),
-        none,
-        engine.kernels.load_array(np.zeros(0, np.uint64)),
-    )
+    rules = Rules(len(numbered.words), none, np.zeros(0, np.uint32), none, np.zeros(0, np.uint64))
+    rules = rules.loaded(engine.kernels.load_array)
     return TextSource(engine, numbered.words, rules, offsets, numbered.ids, rows, lengths)
 
 

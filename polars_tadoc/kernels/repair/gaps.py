@@ -41,20 +41,12 @@ class GapKeys:
         starts = np.concatenate([[0], np.cumsum(row_words + 1)])
         keys = np.empty(int(starts[-1]), np.uint32) if work_space is None else work_space
 
+        levels = len(rules.level_offsets) - 1
+
         def fill(chunk: tuple[int, int]) -> None:
             first, stop = chunk
-            kernels.fill_keys(
-                vocabulary_size,
-                rules.rule_offsets,
-                rules.symbols,
-                len(rules.level_offsets) - 1,
-                lengths,
-                firsts,
-                rules.root_offsets[first : stop + 1],
-                rules.roots,
-                starts[first:stop],
-                keys,
-            )
+            rows = (rules.root_offsets[first : stop + 1], rules.roots, starts[first:stop], keys)
+            kernels.fill_keys(vocabulary_size, rules.rule_offsets, rules.symbols, levels, lengths, firsts, *rows)
 
         map_parallel(fill, weighted_chunks(starts))
         return cls(vocabulary_size + len(rules.symbols), keys, starts, row_words)

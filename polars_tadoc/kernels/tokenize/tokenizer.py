@@ -238,21 +238,11 @@ def cut(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool) -> Cut:
         try:
             thread = threads[own]
             thread.reserve(int(places[i + 1] - places[i]))
-            thread.words.distinct, thread.gaps.distinct, size, skipped, had_pair = kernels.scan(
-                addresses,
-                lengths,
-                pieces[i],
-                classes,
-                matches,
-                thread.words.arrays,
-                thread.words.distinct,
-                thread.gaps.arrays,
-                thread.gaps.distinct,
-                sequence[places[i] : places[i + 1]],
-                lossless,
-                gap_offsets[1:],
-                thread.pairs,
-                thread.tail,
+            words, gaps, ids = thread.words, thread.gaps, sequence[places[i] : places[i + 1]]
+            tables = (words.arrays, words.distinct, gaps.arrays, gaps.distinct)
+            written = (ids, lossless, gap_offsets[1:], thread.pairs, thread.tail)
+            words.distinct, gaps.distinct, size, skipped, had_pair = kernels.scan(
+                addresses, lengths, pieces[i], classes, matches, *tables, *written
             )
             return _Scanned(own, thread.pairs[:size].copy(), skipped, had_pair)
         finally:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from polars_tadoc.kernels.primitives.load_cuda import load_array, load_symbols
+from polars_tadoc.kernels.primitives.load_cuda import load_array
 from polars_tadoc.kernels.traverse.rules import GrammarArrays, Rules
 from polars_tadoc.runtime.device import device_errors
 
@@ -29,10 +27,4 @@ def load_rules(grammar: GrammarArrays) -> Rules:
 
     """
     with device_errors(f"loading {grammar.rule_count:,} rules"):
-        return Rules(
-            grammar.vocabulary_size,
-            load_array(grammar.rule_offsets.astype(np.int64)),
-            load_symbols(grammar.symbols),
-            grammar.level_offsets.astype(np.int64),
-            load_array(grammar.expansion_lengths),
-        )
+        return Rules.of(grammar).loaded(load_array)

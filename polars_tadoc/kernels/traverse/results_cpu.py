@@ -75,13 +75,7 @@ def load_rules(grammar: GrammarArrays) -> Rules:
     """Return a grammar's rules over its words, for traversals; a second call makes nothing anew."""
     rules = _rules.get(grammar)
     if rules is None:
-        rules = _rules[grammar] = Rules(
-            grammar.vocabulary_size,
-            grammar.rule_offsets.astype(np.int64),
-            grammar.symbols,
-            grammar.level_offsets.astype(np.int64),
-            grammar.expansion_lengths,
-        )
+        rules = _rules[grammar] = Rules.of(grammar)
     return rules
 
 
@@ -209,20 +203,8 @@ def _by_document(stretches: _Stretches, classes: Classes) -> tuple[Int64, UInt32
     _, terminals = allocate(int(offsets[-1]), np.uint32)  # they go into results as they are
     counts = np.empty(offsets[-1], np.uint64)
 
-    def copy(chunk: tuple[int, int]) -> None:
-        copy_documents(
-            stretches.sizes,
-            stretches.terminals,
-            stretches.counts,
-            stretches.count_size,
-            classes.of,
-            offsets,
-            *chunk,
-            terminals,
-            counts,
-        )
-
-    map_parallel(copy, weighted_chunks(offsets))
+    found = (stretches.sizes, stretches.terminals, stretches.counts, stretches.count_size, classes.of, offsets)
+    map_parallel(lambda chunk: copy_documents(*found, *chunk, terminals, counts), weighted_chunks(offsets))
     return offsets, terminals, counts
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+import numpy as np
 
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64
 
@@ -96,3 +99,14 @@ class Rules:
     def nbytes(self) -> int:
         """Bytes that the engine's arrays hold."""
         return int(self.rule_offsets.nbytes + self.symbols.nbytes + self.lengths.nbytes)
+
+    @classmethod
+    def of(cls, grammar: GrammarArrays) -> Rules:
+        """Return a grammar's rules over its words, in host memory."""
+        offsets, levels = grammar.rule_offsets.astype(np.int64), grammar.level_offsets.astype(np.int64)
+        return cls(grammar.vocabulary_size, offsets, grammar.symbols, levels, grammar.expansion_lengths)
+
+    def loaded(self, load: Callable[[Any], Any]) -> Rules:
+        """Return rules in host memory as an engine's arrays."""
+        offsets, symbols, lengths = (load(array) for array in (self.rule_offsets, self.symbols, self.lengths))
+        return Rules(self.terminals, offsets, symbols, self.level_offsets, lengths)

@@ -73,18 +73,19 @@ class Tables:
         return sum(array.nbytes for array in arrays)
 
 
+def _lanes_at(context: Any, builder: Any, signature: Any, arguments: Any, k: int, lanes: Any) -> Any:
+    """Return where lanes are in memory: in the array that argument k is, from the place on that the next one tells."""
+    data = context.make_array(signature.args[k])(context, builder, arguments[k]).data
+    return builder.bitcast(builder.gep(data, [arguments[k + 1]]), lanes.as_pointer())
+
+
 @intrinsic
 def copy_wide(typing_context: Any, target: Any, place: Any, source: Any, start: Any) -> Any:
     """Copy ``WIDE`` numbers of 32 bits, from ``source[start]`` on to ``target[place]`` on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        block = ir.VectorType(ir.IntType(32), WIDE).as_pointer()
-        to, at = (
-            builder.bitcast(
-                builder.gep(context.make_array(signature.args[k])(context, builder, arguments[k]).data, [index]), block
-            )
-            for k, index in ((0, arguments[1]), (2, arguments[3]))
-        )
+        block = ir.VectorType(ir.IntType(32), WIDE)
+        to, at = (_lanes_at(context, builder, signature, arguments, k, block) for k in (0, 2))
         value = builder.load(at)
         value.align = 4
         builder.store(value, to).align = 4
@@ -99,13 +100,8 @@ def copy_scaled(typing_context: Any, target: Any, place: Any, source: Any, start
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         wide, narrow = (ir.VectorType(ir.IntType(signature.args[k].dtype.bitwidth), WIDE) for k in (0, 2))
-        to, at = (
-            builder.bitcast(
-                builder.gep(context.make_array(signature.args[k])(context, builder, arguments[k]).data, [index]),
-                block.as_pointer(),
-            )
-            for k, index, block in ((0, arguments[1], wide), (2, arguments[3], narrow))
-        )
+        given = (context, builder, signature, arguments)
+        to, at = _lanes_at(*given, 0, wide), _lanes_at(*given, 2, narrow)
         value = builder.load(at)
         value.align = narrow.element.width // 8
         if narrow.element.width < wide.element.width:
@@ -129,8 +125,7 @@ def nonzero_bits(typing_context: Any, array: Any, start: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes = ir.VectorType(ir.IntType(array.dtype.bitwidth), LANES)
-        view = context.make_array(signature.args[0])(context, builder, arguments[0])
-        value = builder.load(builder.bitcast(builder.gep(view.data, [arguments[1]]), lanes.as_pointer()))
+        value = builder.load(_lanes_at(context, builder, signature, arguments, 0, lanes))
         value.align = array.dtype.bitwidth // 8
         return builder.bitcast(builder.icmp_unsigned("!=", value, lanes(None)), ir.IntType(LANES))
 
