@@ -38,18 +38,8 @@ def compress_rows(
 ) -> Compressed:
     """Compress the rows that share one grammar, bit for bit as the CPU does.
 
-    Parameters
-    ----------
-    text
-        String series, in host memory.
-    tokenizer
-        How to cut.
-    method
-        One of ``RULE_METHODS``, so the only one.
-    lossless
-        Keep what stands between words.
-    on_round
-        Called with the number of each round of grammar construction and its alive positions.
+    Parameters as of :func:`polars_tadoc.kernels.repair.compress_cpu.compress_rows`; the method is the only one of
+    ``RULE_METHODS``.
 
     Raises
     ------

@@ -170,21 +170,9 @@ def top_down_weights(grammar: ResidentGrammar, roots: Any) -> Any:
 
 
 def map_counts(counts: Any, image: UInt32, size: int) -> Any:
-    """Sum counts by image.
+    """Sum counts by image; cupy uint64.
 
-    Parameters
-    ----------
-    counts
-        cupy uint64 by word id.
-    image
-        numpy uint32 by word id: the new id, 0xFFFFFFFF where the word is deleted.
-    size
-        Number of new ids.
-
-    Returns
-    -------
-    cupy uint64
-        Count by new id, length ``size``.
+    Parameters as of :func:`polars_tadoc.kernels.traverse.counts_cpu.map_counts`; ``image`` is in host memory.
 
     Raises
     ------
@@ -213,21 +201,7 @@ def select(counts: Any, words: RankedWords, min_count: int, top: int | None) -> 
     takes the words from there up. Counts that fall with ascending ids, as they do where all rows are
     present, need no sorting either.
 
-    Parameters
-    ----------
-    counts
-        cupy uint64 by word id.
-    words
-        The vocabulary, for its code point order.
-    min_count
-        Words counted less often, or never, are left out.
-    top
-        At most so many.
-
-    Returns
-    -------
-    (numpy uint32, numpy uint64)
-        Word ids and their counts, by count falling, equal ones in code point order.
+    Parameters and result as of :func:`polars_tadoc.kernels.traverse.counts_cpu.select`; ``counts`` is cupy uint64.
 
     Raises
     ------

@@ -80,23 +80,9 @@ def load_rules(grammar: GrammarArrays) -> Rules:
 
 
 def rule_weights(rules: Rules, roots: UInt32) -> UInt64:
-    """Count how often the roots stand for each terminal and each rule (G-TADOC, ICDE 2021, algorithm 1).
+    """Count how often each terminal and each rule occurs: uint64, length terminals + rules.
 
-    Weights go from the roots to the rules and from each rule to its body, so each body is read once
-    however often it occurs.
-
-    Parameters
-    ----------
-    rules
-        The rules.
-    roots
-        uint32: top-level symbols of the rows that are there.
-
-    Returns
-    -------
-    uint64 array
-        Count by symbol, length terminals + rules.
-
+    As :func:`~polars_tadoc.kernels.traverse.counts_cpu.top_down_weights` does, which returns those of the words.
     """
     weights = _counts.count_symbols(roots, rules.terminals + rules.rule_count)
     _counts.push_down(rules.terminals, rules.rule_offsets, rules.symbols, weights)

@@ -63,26 +63,7 @@ def document_frequencies(terminals: Any, size: int) -> Any:
 
 
 def document_lengths(offsets: Any, counts: Any) -> Any:
-    """Sum the counts of each document.
-
-    Parameters
-    ----------
-    offsets
-        cupy int64, documents + 1: where each document's postings begin.
-    counts
-        cupy uint64 by posting.
-
-    Returns
-    -------
-    cupy uint64
-        By document.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
-    """
+    """Sum the counts of each document, cupy uint64; see :func:`segmented_sum`."""
     return segmented_sum(counts, offsets)
 
 
@@ -122,23 +103,8 @@ def weigh_bm25(offsets: Any, terminals: Any, counts: Any, weights: Any, norms: A
 def weigh_tfidf(offsets: Any, terminals: Any, counts: Any, idf: Any, sublinear: bool, norm: str | None) -> Any:
     """Weigh terms by their count times ``idf``, documents scaled to a norm of 1.
 
-    The order of all additions follows from the documents' lengths: equal calls have equal bits.
-
-    Parameters
-    ----------
-    offsets, terminals, counts
-        As for :func:`weigh_bm25`.
-    idf
-        cupy float64 by terminal; None for 1.
-    sublinear
-        Take ``1 + ln(count)`` for the count.
-    norm
-        "l1", "l2" or None. A document whose weights are all zero stays so.
-
-    Returns
-    -------
-    cupy float64
-        By posting.
+    The order of all additions follows from the documents' lengths: equal calls have equal bits. Parameters as of
+    :func:`polars_tadoc.kernels.weights.weights_cpu.weigh_tfidf`, in cupy arrays; the result is cupy float64 by posting.
 
     Raises
     ------
