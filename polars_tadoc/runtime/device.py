@@ -242,8 +242,20 @@ _COMMENT = re.compile(r"//.*")
 
 def _as_declared(family: str, kernel: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """Give numbers the types that a kernel declares for them."""
+    parameters, numbers = _numbers(family, kernel)
+    if len(arguments) != parameters:
+        raise TypeError(f"{family}.{kernel} takes {parameters} arguments, not {len(arguments)}")
+    given = list(arguments)
+    for place, kind in numbers:
+        given[place] = kind(given[place])
+    return tuple(given)
+
+
+@cache
+def _numbers(family: str, kernel: str) -> tuple[int, list[tuple[int, Callable[[Any], Any]]]]:
+    """Return how many parameters a kernel has, and which of them are numbers of which type."""
     kinds = declared(family)[kernel]
-    return tuple(given if kind is None else kind(given) for kind, given in zip(kinds, arguments, strict=True))
+    return len(kinds), [(place, kind) for place, kind in enumerate(kinds) if kind is not None]
 
 
 @cache
